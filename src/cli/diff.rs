@@ -1,7 +1,7 @@
 //! `farebox diff`: compares the files with the running configuration, and says how many keys each change affects.
 //!
 //! The running configuration comes from the gateway's admin listener. If no gateway answers, the files are compared with the slugs
-//! that the ledger records as published. Nothing is changed.
+//! that the ledger records as published, by name, and the command exits with 2. Nothing is changed.
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{OpenMode, SlugUse, Timestamp};
@@ -69,7 +69,13 @@ pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
             "warning: `{slug}` is published and would be removed without a replacement text; add [[retired]] with slug = \"{slug}\""
         ));
     }
-    Ok(())
+    match against {
+        DiffAgainst::Gateway(_) => Ok(()),
+        // A script that asks whether prices change must not read this as "no".
+        DiffAgainst::Memory(..) => Err(CommandFailed::usage(
+            "no gateway answered, so only the names of models were compared; start it, or name its --admin-listen",
+        )),
+    }
 }
 
 async fn open(args: &Args) -> Result<Option<SharedStore>, CommandFailed> {

@@ -115,7 +115,15 @@ fn diff_without_a_gateway_uses_what_the_ledger_remembers() {
     // Nothing listens on port 1.
     let mut arguments = vec!["diff", "--admin-listen", "127.0.0.1:1"];
     arguments.extend(candidate(folder));
-    let document = json(folder, &arguments);
+    let (code, said) = run(folder, &arguments);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("only the names of models were compared"),
+        "{said}"
+    );
+    let document = farebox(folder, &arguments).arg("--json").output().unwrap();
+    assert_eq!(document.status.code(), Some(2));
+    let document: Value = serde_json::from_slice(&document.stdout).unwrap();
     assert_eq!(document["against"]["gateway"], false);
     assert_eq!(
         document["changes"].as_array().unwrap().len(),

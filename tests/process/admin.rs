@@ -39,7 +39,13 @@ async fn health_and_readiness() {
         .send()
         .await
         .unwrap();
-    assert_eq!(posted.status().as_u16(), 405, "GET only");
+    assert_eq!(posted.status().as_u16(), 405, "reads only");
+    for path in ["/healthz", "/readyz", "/status", "/metrics", "/live"] {
+        let head = gateway.client.head(format!("{}{path}", gateway.admin));
+        let head = head.send().await.unwrap();
+        assert_eq!(head.status().as_u16(), 200, "{path}");
+        assert!(head.bytes().await.unwrap().is_empty(), "{path}");
+    }
     let customers = gateway
         .client
         .get(format!("{}/metrics", gateway.base))

@@ -1,4 +1,4 @@
-//! The admin listener: GET only, plain HTTP, on loopback unless the operator says otherwise.
+//! The admin listener: GET and HEAD only, plain HTTP, on loopback unless the operator says otherwise.
 //!
 //! It only reads. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
 //! earned, `/status`, `/live` and `/requests/{id}` are behind the [`Guard`].
@@ -21,6 +21,7 @@ use farebox_ledger::store::SharedStore;
 use salvo::catcher::Catcher;
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
+use salvo::routing::{Filter, filters};
 
 use super::{Connections, Front};
 use crate::config::{DiffRow, Reloader};
@@ -66,29 +67,17 @@ impl Admin {
 /// Every path of the admin listener.
 #[must_use]
 pub fn service(admin: &Arc<Admin>) -> Service {
-    let guarded = || Router::new().hoop(guard::TokenCheck::new(Arc::clone(admin)));
+    let read = || Router::with_filter(filters::get().or(filters::head()));
+    let guarded = |path| Router::with_path(path).hoop(guard::TokenCheck::new(Arc::clone(admin)));
     let router = Router::new()
-        .push(Router::with_path("healthz").get(health::healthz))
-        .push(Router::with_path("readyz").get(health::Ready::new(Arc::clone(admin))))
+        .push(Router::with_path("healthz").push(read().goal(health::healthz)))
+        .push(Router::with_path("readyz").push(read().goal(health::Ready::new(Arc::clone(admin)))))
+        .push(guarded("metrics").push(read().goal(metrics::MetricsHandler::new(Arc::clone(admin)))))
+        .push(guarded("status").push(read().goal(status::StatusHandler::new(Arc::clone(admin)))))
+        .push(guarded("live").push(read().goal(live::LiveHandler::new(Arc::clone(admin)))))
         .push(
-            guarded()
-                .path("metrics")
-                .get(metrics::MetricsHandler::new(Arc::clone(admin))),
-        )
-        .push(
-            guarded()
-                .path("status")
-                .get(status::StatusHandler::new(Arc::clone(admin))),
-        )
-        .push(
-            guarded()
-                .path("live")
-                .get(live::LiveHandler::new(Arc::clone(admin))),
-        )
-        .push(
-            guarded()
-                .path("requests/{id}")
-                .get(requests::OneRequestHandler::new(Arc::clone(admin))),
+            guarded("requests/{id}")
+                .push(read().goal(requests::OneRequestHandler::new(Arc::clone(admin)))),
         );
     Service::new(router)
         .hoop(host::Arrive::new(Arc::clone(admin)))
@@ -105,7 +94,7 @@ impl AdminNotFound {
         ctrl.skip_rest();
         let status = res.status_code.unwrap_or(StatusCode::NOT_FOUND);
         let words = if status == StatusCode::METHOD_NOT_ALLOWED {
-            "only GET is served here\n"
+            "only GET and HEAD are served here\n"
         } else {
             "served here: /healthz /readyz /metrics /status /live /requests/{id}\n"
         };
