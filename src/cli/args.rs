@@ -16,7 +16,7 @@ use super::values::{
 };
 
 /// The help heading of the settings that may stand before or after any command.
-const GLOBAL: &str = "Process settings (for every command)";
+pub(super) const GLOBAL: &str = "Process settings (for every command)";
 
 /// A prepaid gateway to language models.
 #[derive(Debug, Parser)]

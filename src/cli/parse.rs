@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use super::args::Args;
+use super::args::{Args, GLOBAL};
 use super::format;
 use crate::config;
 
@@ -17,8 +17,11 @@ const OF_DEMO: [&str; 3] = ["listen", "durability", "operator"];
 ///
 /// # Errors What clap wants to be printed: help, the version, or the mistake.
 pub(super) fn command_line() -> Result<Args, clap::Error> {
-    let mut command = Args::command();
+    let mut command = brief(Args::command());
     let typed: Vec<OsString> = std::env::args_os().collect();
+    if typed.iter().skip(1).eq(["help", "settings"]) {
+        settings().try_get_matches_from(["farebox", "--help"])?;
+    }
     let parsed = command
         .try_get_matches_from_mut(&typed)
         .and_then(|matches| {
@@ -55,6 +58,31 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
         }
         error
     })
+}
+
+/// `-h` of a command shows its own arguments, and `--help` those of the process, too.
+fn brief(command: Command) -> Command {
+    let of_process = |arg: Arg| {
+        let hidden = arg.get_help_heading() == Some(GLOBAL);
+        arg.hide_short_help(hidden)
+    };
+    command
+        .mut_args(of_process)
+        .after_help("Process settings: farebox help settings")
+        .after_long_help("")
+        .mut_subcommands(brief)
+}
+
+/// The settings of the process alone, for their help.
+fn settings() -> Command {
+    let command = Args::command();
+    let settings = command
+        .get_arguments()
+        .filter(|arg| arg.get_help_heading() == Some(GLOBAL));
+    Command::new("farebox")
+        .override_usage("farebox [SETTINGS] <COMMAND>")
+        .about("Settings that every command takes, before or after it; each also from its variable")
+        .args(settings.cloned())
 }
 
 /// Hides secrets in what clap repeats of the arguments, and everything that would steer a terminal. The address of a database, which

@@ -127,6 +127,20 @@ async fn the_demo_pays_on_each_path_and_prints_settings_for_both_kinds_of_client
 fn help_and_usage_errors_are_about_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let (_, help) = run(folder.path(), &["keys", "create", "-h"]);
+    assert!(
+        help.ends_with("Process settings: farebox help settings\n"),
+        "{help}"
+    );
+    assert!(
+        help.contains("--label") && !help.contains("--tls-cert"),
+        "{help}"
+    );
+    let (_, settings) = run(folder.path(), &["help", "settings"]);
+    assert!(
+        settings.contains("--tls-cert") && !settings.contains("--label"),
+        "{settings}"
+    );
+    let (_, help) = run(folder.path(), &["keys", "create", "--help"]);
     let (own, global) = help
         .split_once("Process settings (for every command):")
         .unwrap();
