@@ -182,6 +182,13 @@ pub enum Command {
     /// Manage what targets have taught
     #[command(subcommand)]
     Targets(TargetsCommand),
+    /// Ask the running gateway whether it serves, for containers and scripts: exit code 0 or 1, and why not
+    Health,
+    /// Print a shell's completions, as in: farebox completions bash > /etc/bash_completion.d/farebox
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Commands on targets.

@@ -12,7 +12,12 @@ const LIST: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json, OutputF
 /// The formats in which a command prints its result.
 fn printed(command: &Command) -> &'static [OutputFormat] {
     match command {
-        Command::Serve(_) | Command::Demo(_) | Command::Init(_) | Command::Add(_) => TEXT,
+        Command::Serve(_)
+        | Command::Demo(_)
+        | Command::Init(_)
+        | Command::Add(_)
+        | Command::Health
+        | Command::Completions { .. } => TEXT,
         Command::Check(_)
         | Command::Library(_)
         | Command::Show(_)

@@ -71,7 +71,7 @@ pub(super) async fn read<T: DeserializeOwned>(
 }
 
 /// A wildcard address is reached on loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

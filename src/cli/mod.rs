@@ -6,12 +6,14 @@ mod books;
 mod caps;
 mod caps_args;
 mod check;
+mod completions;
 mod dates;
 mod demo;
 mod diff;
 mod find;
 mod format;
 mod gateway;
+mod health;
 mod http;
 mod init;
 mod keys;
@@ -108,5 +110,10 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Ledger(LedgerCommand::Accept(options)) => ledger::accept(args, options).await,
         Command::Ledger(LedgerCommand::Copy(options)) => ledger::copy(args, options).await,
         Command::Targets(TargetsCommand::Reset(options)) => targets::reset(args, options).await,
+        Command::Health => health::run(args).await,
+        Command::Completions { shell } => {
+            completions::run(*shell);
+            Ok(())
+        }
     }
 }

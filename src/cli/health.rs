@@ -1,0 +1,18 @@
+//! `farebox health`: asks the gateway at `--admin-listen` whether it is ready for requests. It needs no token.
+
+use super::args::Args;
+use super::output::{self, CommandFailed};
+use super::{gateway, http};
+
+pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
+    let address = gateway::reachable(args.admin_listen);
+    let answer = http::get(address, "/readyz", None).await.map_err(|error| {
+        CommandFailed::refused(format!("no gateway answers at {address} ({error})"))
+    })?;
+    let said = output::plain(answer.body.trim());
+    if answer.status == 200 {
+        output::print(&said);
+        return Ok(());
+    }
+    Err(CommandFailed::refused(format!("not ready: {said}")))
+}
