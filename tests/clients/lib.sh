@@ -286,7 +286,7 @@ ends_well() {
 
 # at_limits COMMAND…: a library's program, which reads BASE, KEY, SLUG and CASE. On a slug of its own family and on slugs whose only
 # target speaks responses or messages: a whole answer, a stream, a tool, an empty key, one that is empty in the middle of the answer, and
-# a stream that breaks. SLUGS and EMPTY, what it says at an empty key, are for programs that are different.
+# a stream that breaks. SLUGS, and EMPTY and MIDDLE_SAYS, what it says where the money is out, are for programs that are different.
 at_limits() {
   local slug case usd
   for slug in ${SLUGS-gpt on-responses on-messages}; do
@@ -306,13 +306,41 @@ at_limits() {
   done
 }
 
+# program_at_limits PROGRAM COMMAND…: the same for a program that is started as `farebox setup` prints; it streams or not, as it does by
+# itself. In COMMAND the word PROMPT is what it is asked. TOOL makes it read note.txt; MIDDLE, in USD, pays for its prompt and some of
+# 3,000 words.
+program_at_limits() {
+  local slug case usd prompt of ended RESULT="The answer is 42."
+  for slug in ${SLUGS-gpt on-responses on-messages}; do
+    for case in plain tool empty middle broken; do
+      usd=5 prompt="Say hello" of=$slug-sim ended=0
+      case $case in
+        tool) prompt=$TOOL ;;
+        empty) usd=0 ;;
+        middle) usd=$MIDDLE prompt="Tell me 3000 words" ;;
+        broken) of=$slug-cut prompt="Tell me 50 words" ;;
+      esac
+      new_key "$case-$slug" "$usd"
+      LIMIT=${LIMIT-60} as_printed "$of" "${@//PROMPT/$prompt}" > "$work/$case-$slug.out" 2>&1 || ended=$?
+      # Who asks again and again prints nothing until it ends, and `timeout` ends it; how long, the figures of `at_trouble` say.
+      if [[ "$case $ended" =~ ^(empty|middle)\ 124$ ]] && ! grep -qi "out of balance" "$work/$case-$slug.out"; then
+        echo "   $case-$slug: $(requests) requests, not told"
+        books "$case-$slug" 0
+        continue
+      fi
+      told "$case-$slug" $case
+    done
+  done
+}
+
 # told NAME CASE: what the program printed is what a person needs to read in this case; then the books.
 told() {
   case $2 in
     plain | stream) expect "$1" hello ;;
-    tool) expect "$1" sunny ;;
+    tool) expect "$1" "${RESULT-sunny}" ;;
     empty) expect "$1" "${EMPTY-out of balance}" ;;
-    middle) expect "$1" "out of balance" ;;
+    # Only a stream ends with words of ours; a whole answer ends at the limit that the money buys.
+    middle) expect "$1" "${MIDDLE_SAYS-out of balance}" ;;
     broken) ;;
   esac
   echo "   $1: $(requests) requests"

@@ -60,6 +60,60 @@ def agno():
         print(getattr(event, "content", "") or "", end="")
 
 
+def langchain():
+    from langchain_core.messages import HumanMessage, ToolMessage
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+
+    model = ChatOpenAI(base_url=base, api_key=key, model=slug)
+    if streams:
+        for chunk in model.stream(prompt):
+            print(chunk.text, end="")
+        return
+    model = model.bind_tools([tool(weather)])
+    messages = [HumanMessage(prompt)]
+    messages.append(model.invoke(messages))
+    for call in messages[-1].tool_calls:
+        messages.append(ToolMessage(weather(**call["args"]), tool_call_id=call["id"], name=call["name"]))
+    print((model.invoke(messages) if len(messages) > 2 else messages[-1]).text)
+
+
+def pydantic_ai():
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    agent = Agent(OpenAIChatModel(slug, provider=OpenAIProvider(base_url=base, api_key=key)), tools=[weather])
+
+    async def stream():
+        async with agent.run_stream(prompt) as answer:
+            async for text in answer.stream_text(delta=True):
+                print(text, end="")
+
+    asyncio.run(stream()) if streams else print(agent.run_sync(prompt).output)
+
+
+def inspect():
+    from inspect_ai.model import ChatMessageTool, ChatMessageUser, get_model
+    from inspect_ai.tool import ToolInfo, ToolParams
+    from inspect_ai.util import JSONSchema
+
+    # It never streams.
+    parameters = ToolParams(properties={"city": JSONSchema(type="string")}, required=["city"])
+    tools = [ToolInfo(name="weather", description="The weather", parameters=parameters)] if case == "tool" else []
+
+    async def run():
+        model = get_model("openai-api/farebox/" + slug, base_url=base, api_key=key)
+        messages = [ChatMessageUser(content=prompt)]
+        answer = (await model.generate(messages, tools)).message
+        for call in answer.tool_calls or []:
+            messages += [answer, ChatMessageTool(content=weather(**call.arguments), tool_call_id=call.id, function=call.function)]
+            answer = (await model.generate(messages, tools)).message
+        print(answer.text)
+
+    asyncio.run(run())
+
+
 def openrouter_python():
     from openrouter import OpenRouter
 
