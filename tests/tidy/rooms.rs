@@ -404,6 +404,7 @@ pub(crate) const ROOMS: &[Room] = &[
         ],
         crates: &[
             "clap",
+            "clap_complete",
             "http_body_util",
             "hyper",
             "hyper_util",
