@@ -31,6 +31,9 @@ pub struct Args {
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,
+    /// A file of NAME=value lines, as a unit's EnvironmentFile; what the environment already has stays
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
+    pub env_file: Option<PathBuf>,
     /// What is sold: models and prices
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CATALOG", default_value = "catalog.toml", value_name = "FILE")]
     pub catalog: PathBuf,
@@ -310,8 +313,8 @@ pub struct OneKey {
 #[derive(Debug, ClapArgs)]
 pub struct CreateOptions {
     /// A name that tells you who has this key
-    #[arg(long, value_parser = label)]
-    pub label: String,
+    #[arg(long, value_parser = label, required_unless_present = "from")]
+    pub label: Option<String>,
     /// The key's starting balance
     #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, requires = "reference")]
     pub balance: Option<Amount>,
@@ -324,6 +327,15 @@ pub struct CreateOptions {
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
     #[arg(long, value_name = "DATE", value_parser = expiry)]
     pub expires: Option<farebox_ledger::Timestamp>,
+    /// Paid requests per second, or `none` for the usual 200 [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub rate: Option<Setting<u32>>,
+    /// Concurrent requests, or `none` for the gateway's default [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub concurrency: Option<Setting<u32>>,
+    /// Create a key for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "balance", "models", "expires", "rate", "concurrency"])]
+    pub from: Option<PathBuf>,
     /// Create the ledger if it does not exist; without this flag a wrong path is an error
     #[arg(long)]
     pub new_ledger: bool,
@@ -402,7 +414,7 @@ pub struct SetOptions {
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00, or `never`
     #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
     pub expires: Option<Setting<farebox_ledger::Timestamp>>,
-    /// Paid requests per second, or `none` for no limit
+    /// Paid requests per second, or `none` for the usual 200
     #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
     pub rate: Option<Setting<u32>>,
     /// Concurrent requests, or `none` for the gateway's default

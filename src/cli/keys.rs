@@ -1,6 +1,7 @@
 //! `farebox keys …`: sells, funds and manages keys. Works while a gateway runs.
 
 use farebox_ledger::key::Change;
+use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, OpenMode, Secret,
 };
@@ -9,7 +10,7 @@ use serde_json::json;
 use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat};
 use super::books::{HEADER, act, open, print_key, print_secret, rows, table};
 use super::output::{self, CommandFailed};
-use super::{dates, gateway, view};
+use super::{bulk, dates, gateway, view};
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
 use farebox_ledger::csv;
@@ -18,43 +19,62 @@ use farebox_ledger::csv;
 const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
-    dates::check_expiry(options.expires)?;
-    let models = options
-        .models
-        .as_deref()
-        .map(allowed)
-        .transpose()?
-        .flatten();
-    let ledger = open(
-        args,
-        if options.new_ledger {
-            OpenMode::Create
-        } else {
-            OpenMode::Write
-        },
-    )
-    .await?;
-    warn_of_unknown(args, models.as_deref().unwrap_or_default());
-    let id = clock::key_id();
-    let secret = Secret::generate(id, clock::random());
-    let settings = KeySettings {
-        label: options.label.clone(),
-        models,
-        expires_at: options.expires,
-        ..KeySettings::default()
-    };
-    let first_credit = options.balance.zip(options.reference.clone());
-    let new = NewKey {
-        id,
-        secret: secret.hash(),
-        settings,
-        first_credit,
-        act: act(args),
-    };
+    if let Some(from) = &options.from {
+        return bulk::create(args, options, from).await;
+    }
+    let settings = settings(options)?;
+    let ledger = open_for(args, options).await?;
+    warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
+    let (new, secret) = new_key(args, options, settings);
     let key = ledger.create_key(new).await?;
     print_secret(args, &key, &secret);
     dates::note_expiry(options.expires);
     Ok(())
+}
+
+/// Opens the ledger in which keys are created.
+pub(super) async fn open_for(
+    args: &Args,
+    options: &CreateOptions,
+) -> Result<SharedStore, CommandFailed> {
+    let mode = if options.new_ledger {
+        OpenMode::Create
+    } else {
+        OpenMode::Write
+    };
+    open(args, mode).await
+}
+
+/// What the options say of a new key, checked.
+pub(super) fn settings(options: &CreateOptions) -> Result<KeySettings, CommandFailed> {
+    dates::check_expiry(options.expires)?;
+    let models = options.models.as_deref().map(allowed).transpose()?;
+    let usual = KeySettings::default();
+    Ok(KeySettings {
+        label: options.label.clone().unwrap_or_default(),
+        models: models.flatten(),
+        expires_at: options.expires,
+        rate: options.rate.map_or(usual.rate, |rate| rate.0),
+        concurrency: options.concurrency.and_then(|most| most.0),
+    })
+}
+
+/// A new key with these settings, and the secret that only the caller knows.
+pub(super) fn new_key(
+    args: &Args,
+    options: &CreateOptions,
+    settings: KeySettings,
+) -> (NewKey, Secret) {
+    let id = clock::key_id();
+    let secret = Secret::generate(id, clock::random());
+    let new = NewKey {
+        id,
+        secret: secret.hash(),
+        settings,
+        first_credit: options.balance.zip(options.reference.clone()),
+        act: act(args),
+    };
+    (new, secret)
 }
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), CommandFailed> {

@@ -3,6 +3,7 @@
 mod add;
 mod args;
 mod books;
+mod bulk;
 mod caps;
 mod caps_args;
 mod check;
@@ -10,6 +11,7 @@ mod completions;
 mod dates;
 mod demo;
 mod diff;
+mod env_file;
 mod find;
 mod format;
 mod gateway;
@@ -43,6 +45,10 @@ use output::{CommandFailed, Exit};
 
 /// Runs the command.
 pub async fn run() -> ExitCode {
+    if let Err(failed) = env_file::load() {
+        output::complain(&failed.message);
+        return ExitCode::from(failed.exit as u8);
+    }
     let args = match parse::command_line() {
         Ok(args) => args,
         Err(error) => {

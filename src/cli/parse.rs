@@ -87,7 +87,7 @@ fn settings() -> Command {
 
 /// Hides secrets in what clap repeats of the arguments, and everything that would steer a terminal. The address of a database, which
 /// may hold a password, is hidden as a whole.
-fn hide_secrets(error: &mut clap::Error, of_ledger: bool) {
+pub(super) fn hide_secrets(error: &mut clap::Error, of_ledger: bool) {
     let clean = |text: &str| {
         let printable = text.replace(char::is_control, "\u{fffd}");
         config::hide_secrets(&printable)

@@ -32,10 +32,7 @@ fn run(ledger: &std::path::Path) -> Option<Vec<Vec<String>>> {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
-    let script = format!(
-        "set -eu\nfb() {{ shift; \"$FAREBOX\" \"$@\"; }}\n{}",
-        commands()
-    );
+    let script = format!("set -eu\nfb() {{ \"$FAREBOX\" \"$@\"; }}\n{}", commands());
     let mut shell = Command::new("bash");
     shell
         .args(["-c", &script])

@@ -189,7 +189,7 @@ async fn the_restore_drill_works_as_it_is_written() {
             )
             .replace("2026-11-21", "$(date +%F)")
             .replace("-o farebox -g farebox ", "");
-        let script = format!("set -euo pipefail; fb() {{ \"$@\"; }}; {here}");
+        let script = format!("set -euo pipefail; fb() {{ farebox \"$@\"; }}; {here}");
         let mut shell = Command::new("bash");
         let binaries = Path::new(env!("CARGO_BIN_EXE_farebox")).parent().unwrap();
         let path = format!("{}:/usr/bin:/bin", binaries.display());

@@ -1,8 +1,14 @@
-//! Small commands of every day: what shells complete, and what a container asks.
+//! Small commands of every day: what shells complete, what a container asks, many keys at once, and
+//! the settings of a unit.
 
+use std::fs;
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::process::{Served, farebox};
+use serde_json::{Value, json};
+
+use crate::support::process::{Served, farebox, json as document};
 
 #[test]
 fn shells_complete_commands_and_flags() {
@@ -64,4 +70,157 @@ fn a_container_asks_whether_the_gateway_serves() {
     assert!(said.contains("no gateway answers at"), "{said}");
     let refused = farebox(folder, &["health", "--json"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "it prints no document");
+}
+
+/// Runs `keys create --from -` with this document: the exit code, what it printed, and what it said.
+fn create_from(folder: &Path, rows: &str, more: &[&str]) -> (i32, String, String) {
+    let mut arguments = vec!["keys", "create", "--from", "-"];
+    arguments.extend(more);
+    let mut creating = farebox(folder, &arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = creating.stdin.take().unwrap();
+    stdin.write_all(rows.as_bytes()).unwrap();
+    drop(stdin);
+    let output = creating.wait_with_output().unwrap();
+    let [printed, said] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code().unwrap(), printed, said)
+}
+
+#[test]
+fn many_keys_come_from_a_spreadsheet() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rows = "\u{feff}label,balance,reference,models,expires,rate,concurrency\n\
+                Ann,10.00,inv-1,,,,\n\
+                \"Bob, Inc.\",5,inv-2,\"sim-chat,sim-text\",2099-01-31,7,4\n\
+                -x,,,all,,none,none\n";
+    let (code, printed, said) = create_from(folder, rows, &["--new-ledger", "--json"]);
+    assert_eq!(code, 0, "{said}");
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    let [ann, bob, third] = report["rows"].as_array().unwrap().as_slice() else {
+        panic!("{report:#}")
+    };
+    assert_eq!(
+        (&ann["line"], &ann["balance"]),
+        (&json!(2), &json!("10.00"))
+    );
+    assert_eq!(
+        [
+            &bob["label"],
+            &bob["models"],
+            &bob["rate"],
+            &bob["concurrency"]
+        ],
+        [
+            &json!("Bob, Inc."),
+            &json!(["sim-chat", "sim-text"]),
+            &json!(7),
+            &json!(4)
+        ]
+    );
+    assert_eq!(
+        (&third["label"], &third["models"]),
+        (&json!("-x"), &json!(null))
+    );
+    // The same file again: who has paid is not paid again, and the report says it row by row.
+    let (code, printed, said) = create_from(folder, rows, &["--format", "csv"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("2 of 3 rows created no key"), "{said}");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], "line,key,label,balance,secret,result");
+    assert!(
+        lines[1].contains("inv-1") && lines[1].contains("was already used"),
+        "{printed}"
+    );
+    assert!(
+        lines[3].starts_with("4,k_") && lines[3].ends_with(",created"),
+        "{printed}"
+    );
+    let keys = document(folder, &["keys", "list"]);
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 4);
+}
+
+/// One slip creates nothing, and every slip is named with its line.
+#[test]
+fn a_slip_in_a_spreadsheet_creates_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (rows, words) in [
+        (
+            "label,color\nAnn,red\n",
+            &["`color` is none; there are label, balance"][..],
+        ),
+        (
+            "label,balance,reference\nAnn,ten,inv-1\n,,\nBob,5,\nCy,1.00,inv-2\n",
+            &[
+                "line 2: invalid value 'ten'",
+                "line 3: the following required",
+                "line 4: the following required arguments were not provided: --reference",
+            ],
+        ),
+        (
+            "label,expires\nAnn,2020-01-01\n",
+            &["line 2: the key would have expired"],
+        ),
+        ("label\nAnn,Bob\n", &["line 2: "]),
+    ] {
+        let (code, printed, said) = create_from(folder, rows, &["--new-ledger"]);
+        assert_eq!((code, printed.as_str()), (2, ""), "{rows}: {said}");
+        for words in words {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert!(!folder.join("farebox.db").exists(), "{rows}");
+    }
+}
+
+/// A typed command finds what the unit has, without a shell's help; what the shell has set stays.
+#[test]
+fn a_command_takes_the_units_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let unit = folder.join("farebox.env");
+    fs::write(
+        &unit,
+        "# the unit's\nFAREBOX_LEDGER='books.db'\nFAREBOX_OPERATOR=unit\n",
+    )
+    .unwrap();
+    let create = [
+        "--env-file",
+        "farebox.env",
+        "keys",
+        "create",
+        "--new-ledger",
+        "--label",
+        "t",
+    ];
+    assert!(farebox(folder, &create).output().unwrap().status.success());
+    assert!(folder.join("books.db").exists() && !folder.join("farebox.db").exists());
+    let list = ["keys", "list", "--env-file=farebox.env"];
+    let other = farebox(folder, &list)
+        .env("FAREBOX_LEDGER", "other.db")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(said.contains("other.db"), "{said}");
+    for (content, words) in [
+        (
+            Some("A=1\nexport SECRET=hush\n"),
+            "line 2 is not NAME=value",
+        ),
+        (None, "the file does not exist"),
+    ] {
+        fs::remove_file(&unit).unwrap_or_default();
+        if let Some(content) = content {
+            fs::write(&unit, content).unwrap();
+        }
+        let refused = farebox(folder, &list).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(words) && !said.contains("hush"), "{said}");
+    }
 }

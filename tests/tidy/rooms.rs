@@ -405,6 +405,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "clap",
             "clap_complete",
+            "csv",
             "http_body_util",
             "hyper",
             "hyper_util",
