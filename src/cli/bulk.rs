@@ -40,7 +40,7 @@ struct BulkRow {
 }
 
 /// What became of a row.
-struct Outcome {
+struct RowOutcome {
     line: u64,
     label: String,
     made: Result<(Key, Secret), CommandFailed>,
@@ -66,7 +66,7 @@ pub(super) async fn create(
         let label = row.settings.label.clone();
         let (new, secret) = new_key(args, &row.options, row.settings);
         let made = ledger.create_key(new).await;
-        outcomes.push(Outcome {
+        outcomes.push(RowOutcome {
             line: row.line,
             label,
             made: made.map(|key| (key, secret)).map_err(CommandFailed::from),
@@ -164,8 +164,8 @@ fn options(columns: &[String], record: &csv::StringRecord) -> Result<CreateOptio
         })
 }
 
-fn print(args: &Args, outcomes: &[Outcome]) {
-    let cells = |outcome: &Outcome| {
+fn print(args: &Args, outcomes: &[RowOutcome]) {
+    let cells = |outcome: &RowOutcome| {
         let (key, balance, secret, result) = match &outcome.made {
             Ok((key, secret)) => (
                 key.id.to_string(),
@@ -204,7 +204,7 @@ fn print(args: &Args, outcomes: &[Outcome]) {
     }
 }
 
-fn document(outcome: &Outcome) -> Value {
+fn document(outcome: &RowOutcome) -> Value {
     let mut shown = match &outcome.made {
         Ok((key, secret)) => view::key_with_secret(key, secret.reveal(), clock::now()),
         Err(failed) => json!({ "label": outcome.label, "error": failed.message }),
@@ -214,7 +214,7 @@ fn document(outcome: &Outcome) -> Value {
 }
 
 /// An unknown outcome weighs more than a refusal.
-fn verdict(outcomes: &[Outcome]) -> Result<(), CommandFailed> {
+fn verdict(outcomes: &[RowOutcome]) -> Result<(), CommandFailed> {
     let failed: Vec<Exit> = outcomes
         .iter()
         .filter_map(|outcome| Some(outcome.made.as_ref().err()?.exit))

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::output::CommandFailed;
-use crate::config::source;
+use crate::config::{environment, source};
 
 const FLAG: &str = "--env-file";
 /// A larger file is none of settings.
@@ -25,7 +25,7 @@ pub(super) fn load() -> Result<(), CommandFailed> {
     let variables = variables(&text).map_err(failed)?;
     let missing = variables
         .into_iter()
-        .filter(|(name, _)| std::env::var_os(name).is_none());
+        .filter(|(name, _)| !environment::has(name));
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let error = Command::new(program).args(rest).envs(missing).exec();
     Err(CommandFailed::refused(format!(

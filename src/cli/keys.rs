@@ -10,7 +10,7 @@ use serde_json::json;
 use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat};
 use super::books::{HEADER, act, open, print_key, print_secret, rows, table};
 use super::output::{self, CommandFailed};
-use super::{bulk, dates, gateway, view};
+use super::{dates, gateway, view};
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
 use farebox_ledger::csv;
@@ -19,9 +19,6 @@ use farebox_ledger::csv;
 const PAGE: usize = 1_000;
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
-    if let Some(from) = &options.from {
-        return bulk::create(args, options, from).await;
-    }
     let settings = settings(options)?;
     let ledger = open_for(args, options).await?;
     warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());

@@ -89,7 +89,10 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Models => models::run(args),
         Command::Show(options) => find::run(args, options).await,
         Command::Setup(options) => setup::run(args, options).await,
-        Command::Keys(KeysCommand::Create(options)) => keys::create(args, options).await,
+        Command::Keys(KeysCommand::Create(options)) => match &options.from {
+            Some(from) => bulk::create(args, options, from).await,
+            None => keys::create(args, options).await,
+        },
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
         Command::Keys(KeysCommand::Show(one)) => show::run(args, one).await,
         Command::Keys(KeysCommand::TopUp(options)) => manage::top_up(args, options).await,

@@ -54,3 +54,8 @@ pub fn no_proxy() -> Option<String> {
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
+
+/// Whether this variable is set, to whatever.
+pub(crate) fn has(name: &str) -> bool {
+    std::env::var_os(name).is_some()
+}

@@ -5,7 +5,7 @@
 
 pub mod abilities;
 pub mod catalog;
-mod environment;
+pub(crate) mod environment;
 mod facts;
 mod findings;
 mod library;
