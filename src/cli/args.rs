@@ -185,6 +185,8 @@ pub enum Command {
     /// Manage what targets have taught
     #[command(subcommand)]
     Targets(TargetsCommand),
+    /// What the running gateway does now: alerts, money, targets; `watch farebox status` repeats it
+    Status,
     /// Ask the running gateway whether it serves, for containers and scripts: exit code 0 or 1, and why not
     Health,
     /// Print a shell's completions, as in: farebox completions bash > /etc/bash_completion.d/farebox

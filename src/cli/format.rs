@@ -19,6 +19,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Health
         | Command::Completions { .. } => TEXT,
         Command::Check(_)
+        | Command::Status
         | Command::Library(_)
         | Command::Show(_)
         | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,

@@ -30,6 +30,7 @@ mod parse;
 mod serve;
 mod setup;
 mod show;
+mod status;
 mod targets;
 mod values;
 mod view;
@@ -119,6 +120,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Ledger(LedgerCommand::Accept(options)) => ledger::accept(args, options).await,
         Command::Ledger(LedgerCommand::Copy(options)) => ledger::copy(args, options).await,
         Command::Targets(TargetsCommand::Reset(options)) => targets::reset(args, options).await,
+        Command::Status => status::run(args).await,
         Command::Health => health::run(args).await,
         Command::Completions { shell } => {
             completions::run(*shell);

@@ -224,3 +224,58 @@ fn a_command_takes_the_units_environment() {
         assert!(said.contains(words) && !said.contains("hush"), "{said}");
     }
 }
+
+#[test]
+fn the_state_of_a_gateway_fits_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    assert!(
+        farebox(folder, &["init"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let served = Served::start(folder, &[]);
+    let admin = served.admin.strip_prefix("http://").unwrap().to_owned();
+    let made = [
+        "keys",
+        "create",
+        "--label",
+        "t",
+        "--balance",
+        "5.00",
+        "--reference",
+        "inv-1",
+    ];
+    assert!(farebox(folder, &made).output().unwrap().status.success());
+    let asked = ["status", "--admin-listen", &admin];
+    let status = farebox(folder, &asked).output().unwrap();
+    let shown = String::from_utf8(status.stdout).unwrap();
+    for words in [
+        ": ready since ",
+        "0 requests at providers; paid 5.00, spent 0.00",
+        "sim-chat",
+        "requests  errors  running",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // A file with a mistake is an alert with its remedy.
+    fs::write(folder.join("catalog.toml"), "nonsense").unwrap();
+    let told = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let status = farebox(folder, &asked).output().unwrap();
+        let shown = String::from_utf8(status.stdout).unwrap();
+        shown.contains("newer files have mistakes") && shown.contains("\n! ")
+    });
+    assert!(told, "the rejected file is not told");
+    let whole = document(folder, &asked);
+    assert_eq!(whole["ledger"]["totals"]["credit"], "5.00");
+    drop(served);
+    let away = farebox(folder, &asked).output().unwrap();
+    let said = String::from_utf8(away.stderr).unwrap();
+    assert!(
+        away.status.code() == Some(1) && said.contains("no gateway answers at"),
+        "{said}"
+    );
+}
