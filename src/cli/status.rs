@@ -59,7 +59,7 @@ struct MoneyLine {
 }
 
 const HEADINGS: [&str; 7] = [
-    "slug", "target", "state", "requests", "errors", "running", "reason",
+    "slug", "target", "breaker", "requests", "errors", "running", "reason",
 ];
 
 pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
