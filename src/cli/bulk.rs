@@ -98,9 +98,11 @@ fn content(from: &Path) -> Result<String, CommandFailed> {
 
 /// Every row, or every mistake with its line.
 fn read(text: &str) -> Result<Vec<BulkRow>, CommandFailed> {
-    let mut reader = csv::Reader::from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
     let columns: Vec<String> = match reader.headers() {
-        Ok(names) => names.iter().map(|name| name.trim().to_owned()).collect(),
+        Ok(names) => names.iter().map(str::to_owned).collect(),
         Err(error) => return Err(CommandFailed::usage(error.to_string())),
     };
     if let Some(unknown) = columns
@@ -114,11 +116,12 @@ fn read(text: &str) -> Result<Vec<BulkRow>, CommandFailed> {
         )));
     }
     let (mut rows, mut mistakes) = (Vec::new(), Vec::new());
-    for (record, number) in reader.records().zip(2_u64..) {
-        let line = record
-            .as_ref()
-            .ok()
-            .and_then(|record| record.position().map(csv::Position::line));
+    for record in reader.records() {
+        let at = match &record {
+            Ok(record) => record.position(),
+            Err(error) => error.position(),
+        };
+        let line = at.map_or(0, csv::Position::line);
         let read = record
             .map_err(|error| error.to_string())
             .and_then(|record| options(&columns, &record))
@@ -126,7 +129,6 @@ fn read(text: &str) -> Result<Vec<BulkRow>, CommandFailed> {
                 Ok(settings) => Ok((options, settings)),
                 Err(failed) => Err(failed.message),
             });
-        let line = line.unwrap_or(number);
         match read {
             Ok((options, settings)) => rows.push(BulkRow {
                 line,
@@ -150,8 +152,8 @@ fn options(columns: &[String], record: &csv::StringRecord) -> Result<CreateOptio
     let typed = columns
         .iter()
         .zip(record)
-        .filter(|(_, cell)| !cell.trim().is_empty())
-        .map(|(name, cell)| format!("--{name}={}", cell.trim()));
+        .filter(|(_, cell)| !cell.is_empty())
+        .map(|(name, cell)| format!("--{name}={cell}"));
     let row = CreateOptions::augment_args(Command::new("row").no_binary_name(true));
     row.try_get_matches_from(typed)
         .and_then(|matches| CreateOptions::from_arg_matches(&matches))

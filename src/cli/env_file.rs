@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::output::CommandFailed;
-use crate::config::{environment, source};
+use crate::config::{is_set, source};
 
 const FLAG: &str = "--env-file";
 /// A larger file is none of settings.
@@ -23,9 +23,7 @@ pub(super) fn load() -> Result<(), CommandFailed> {
     let content = source::content(&file, LARGEST).map_err(|error| failed(source::plain(&error)))?;
     let text = String::from_utf8(content).map_err(|_| failed("it is not UTF-8 text".to_owned()))?;
     let variables = variables(&text).map_err(failed)?;
-    let missing = variables
-        .into_iter()
-        .filter(|(name, _)| !environment::has(name));
+    let missing = variables.into_iter().filter(|(name, _)| !is_set(name));
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let error = Command::new(program).args(rest).envs(missing).exec();
     Err(CommandFailed::refused(format!(
@@ -34,9 +32,8 @@ pub(super) fn load() -> Result<(), CommandFailed> {
 }
 
 /// The file that the flag names, and the command line without it. After `--`, nothing is a flag.
-fn split(typed: impl Iterator<Item = OsString>) -> Option<(PathBuf, Vec<OsString>)> {
+fn split(mut typed: impl Iterator<Item = OsString>) -> Option<(PathBuf, Vec<OsString>)> {
     let (mut file, mut rest) = (None, Vec::new());
-    let mut typed = typed.fuse();
     while let Some(word) = typed.next() {
         let joined = word
             .to_str()

@@ -46,12 +46,11 @@ pub(super) async fn open_for(
 pub(super) fn settings(options: &CreateOptions) -> Result<KeySettings, CommandFailed> {
     dates::check_expiry(options.expires)?;
     let models = options.models.as_deref().map(allowed).transpose()?;
-    let usual = KeySettings::default();
     Ok(KeySettings {
         label: options.label.clone().unwrap_or_default(),
         models: models.flatten(),
         expires_at: options.expires,
-        rate: options.rate.map_or(usual.rate, |rate| rate.0),
+        rate: options.rate.and_then(|rate| rate.0),
         concurrency: options.concurrency.and_then(|most| most.0),
     })
 }

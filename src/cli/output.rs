@@ -15,7 +15,7 @@ use crate::telemetry;
 pub(super) enum Exit {
     /// A rule refused it, or something failed; nothing changed.
     Refused = 1,
-    /// The command line is wrong.
+    /// The command line is wrong, or what it asks cannot be answered as it stands.
     Usage = 2,
     /// The change may or may not have been made: repeat the command with the same reference.
     Unknown = 75,

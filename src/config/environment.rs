@@ -56,6 +56,7 @@ fn set(name: &str) -> Option<String> {
 }
 
 /// Whether this variable is set, to whatever.
-pub(crate) fn has(name: &str) -> bool {
+#[must_use]
+pub fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some()
 }

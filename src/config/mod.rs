@@ -5,7 +5,7 @@
 
 pub mod abilities;
 pub mod catalog;
-pub(crate) mod environment;
+mod environment;
 mod facts;
 mod findings;
 mod library;
@@ -32,7 +32,7 @@ use arc_swap::ArcSwap;
 pub use abilities::TargetAbilities;
 pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
 pub use environment::{
-    log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
+    is_set, log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
 pub use findings::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
 pub use findings::redact::words as hide_secrets;

@@ -169,6 +169,11 @@ const fn at(method: Method, path: &'static str, serves: Serves) -> ServedPath {
     }
 }
 
+/// What only reads: every GET path also takes HEAD, and the HTTP layer leaves out the body.
+pub(super) fn reading() -> Router {
+    Router::with_filter(filters::get().or(filters::head()))
+}
+
 /// The router of all of them.
 pub(super) fn router(front: &Arc<Front>) -> Router {
     endpoints()
@@ -187,8 +192,7 @@ impl ServedPath {
             Router::with_path(path)
         };
         let router = match self.method {
-            // Every GET path also takes HEAD; the HTTP layer leaves out the body.
-            Get => Router::with_filter(filters::get().or(filters::head())),
+            Get => reading(),
             Head => Router::with_filter(filters::head()),
             Post => Router::with_filter(filters::post()),
         };

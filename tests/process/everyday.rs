@@ -1,5 +1,5 @@
-//! Small commands of every day: what shells complete, what a container asks, many keys at once, and
-//! the settings of a unit.
+//! Small commands of every day: what shells complete, what a container asks, many keys at once,
+//! the settings of a unit, and the state of a gateway.
 
 use std::fs;
 use std::io::Write;
@@ -9,6 +9,12 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::process::{Served, farebox, json as document};
+
+fn succeed(folder: &Path, arguments: &[&str]) {
+    let output = farebox(folder, arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+}
 
 #[test]
 fn shells_complete_commands_and_flags() {
@@ -22,7 +28,7 @@ fn shells_complete_commands_and_flags() {
         for word in ["top-up", "reference"] {
             assert!(script.contains(word), "{shell} does not know {word}");
         }
-        std::fs::write(folder.path().join(shell), script).unwrap();
+        fs::write(folder.path().join(shell), script).unwrap();
     }
     let asked = r#"source ./bash
         COMP_WORDS=(farebox keys top) COMP_CWORD=2
@@ -47,13 +53,7 @@ fn shells_complete_commands_and_flags() {
 fn a_container_asks_whether_the_gateway_serves() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    assert!(
-        farebox(folder, &["init"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
+    succeed(folder, &["init"]);
     let health = |admin: &str| {
         let output = farebox(folder, &["health", "--admin-listen", admin])
             .output()
@@ -198,7 +198,7 @@ fn a_command_takes_the_units_environment() {
         "--label",
         "t",
     ];
-    assert!(farebox(folder, &create).output().unwrap().status.success());
+    succeed(folder, &create);
     assert!(folder.join("books.db").exists() && !folder.join("farebox.db").exists());
     let list = ["keys", "list", "--env-file=farebox.env"];
     let other = farebox(folder, &list)
@@ -229,13 +229,7 @@ fn a_command_takes_the_units_environment() {
 fn the_state_of_a_gateway_fits_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    assert!(
-        farebox(folder, &["init"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
+    succeed(folder, &["init"]);
     let served = Served::start(folder, &[]);
     let admin = served.admin.strip_prefix("http://").unwrap().to_owned();
     let made = [
@@ -248,7 +242,7 @@ fn the_state_of_a_gateway_fits_a_terminal() {
         "--reference",
         "inv-1",
     ];
-    assert!(farebox(folder, &made).output().unwrap().status.success());
+    succeed(folder, &made);
     let asked = ["status", "--admin-listen", &admin];
     let status = farebox(folder, &asked).output().unwrap();
     let shown = String::from_utf8(status.stdout).unwrap();

@@ -21,8 +21,8 @@ use farebox_ledger::store::SharedStore;
 use salvo::catcher::Catcher;
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
-use salvo::routing::{Filter, filters};
 
+use super::routes::reading;
 use super::{Connections, Front};
 use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
@@ -67,17 +67,21 @@ impl Admin {
 /// Every path of the admin listener.
 #[must_use]
 pub fn service(admin: &Arc<Admin>) -> Service {
-    let read = || Router::with_filter(filters::get().or(filters::head()));
     let guarded = |path| Router::with_path(path).hoop(guard::TokenCheck::new(Arc::clone(admin)));
     let router = Router::new()
-        .push(Router::with_path("healthz").push(read().goal(health::healthz)))
-        .push(Router::with_path("readyz").push(read().goal(health::Ready::new(Arc::clone(admin)))))
-        .push(guarded("metrics").push(read().goal(metrics::MetricsHandler::new(Arc::clone(admin)))))
-        .push(guarded("status").push(read().goal(status::StatusHandler::new(Arc::clone(admin)))))
-        .push(guarded("live").push(read().goal(live::LiveHandler::new(Arc::clone(admin)))))
+        .push(Router::with_path("healthz").push(reading().goal(health::healthz)))
+        .push(
+            Router::with_path("readyz").push(reading().goal(health::Ready::new(Arc::clone(admin)))),
+        )
+        .push(
+            guarded("metrics")
+                .push(reading().goal(metrics::MetricsHandler::new(Arc::clone(admin)))),
+        )
+        .push(guarded("status").push(reading().goal(status::StatusHandler::new(Arc::clone(admin)))))
+        .push(guarded("live").push(reading().goal(live::LiveHandler::new(Arc::clone(admin)))))
         .push(
             guarded("requests/{id}")
-                .push(read().goal(requests::OneRequestHandler::new(Arc::clone(admin)))),
+                .push(reading().goal(requests::OneRequestHandler::new(Arc::clone(admin)))),
         );
     Service::new(router)
         .hoop(host::Arrive::new(Arc::clone(admin)))
