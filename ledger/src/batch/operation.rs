@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Act, Change, Credit, EndedHold, Extension, FilesAct, Finish, Key, KeyChange, KeyId,
-    LedgerError, NewHold, NewKey, OperationId, OwnCost, Posted, Recovered, SecretHash, Session,
-    Timestamp, Vote,
+    Act, Change, Credit, Customer, CustomerAct, CustomerChange, CustomerId, EndedHold, Extension,
+    FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey,
+    NewMove, OperationId, OwnCost, Posted, Recovered, Scope, SecretHash, Session, Timestamp, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -22,6 +22,12 @@ pub enum Operation {
     Change(Box<KeyChange>),
     /// Moves money in or back.
     Credit(Box<Credit>),
+    /// Creates a customer.
+    CreateCustomer(Box<NewCustomer>),
+    /// Changes a customer.
+    ChangeCustomer(Box<CustomerChange>),
+    /// Moves money from one customer to another.
+    Move(Box<NewMove>),
     /// Opens a hold.
     Open(NewHold),
     /// Raises a hold and stores its checkpoint.
@@ -102,8 +108,12 @@ pub(crate) type Few<T> = [Option<T>; 2];
 /// What an operation reads. A store fetches all of it before it applies the operation, along with the keys that own what is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Needs<'operation> {
-    /// A key: settings, state, account and the ends of its chains.
+    /// A key, with its customer: settings, state, account and the ends of its chains.
     pub(crate) key: Option<KeyId>,
+    /// Customers.
+    pub(crate) customers: Few<CustomerId>,
+    /// The customer with this external id.
+    pub(crate) external_id: Option<&'operation str>,
     /// Open holds.
     pub(crate) holds: Few<OperationId>,
     /// Entries, by the operations that made them. An open hold's request has none.
@@ -114,17 +124,23 @@ pub(crate) struct Needs<'operation> {
     pub(crate) reference: Option<&'operation str>,
     /// The token of a session or link.
     pub(crate) token: Option<SecretHash>,
-    /// A key whose charges by the hour and open holds are read, all of them.
-    pub(crate) spending: Option<KeyId>,
+    /// A key, or a customer with all keys, whose charges by the hour and open holds are read, all of them.
+    pub(crate) spending: Option<Scope>,
     /// Holds of dead processes: in a file, those of epochs before this one.
     pub(crate) dead: Option<i64>,
 }
 
 impl Needs<'_> {
-    /// What every administrative operation reads: its key, and whether its id was used for anything.
-    const fn administrative(key: KeyId, operations: Few<OperationId>) -> Self {
+    /// What every administrative operation reads: its key or customer, and whether its id was used for anything.
+    fn administrative(of: Scope, operations: Few<OperationId>) -> Self {
+        let (key, customer) = match of {
+            Scope::Key(key) => (Some(key), None),
+            Scope::Customer(customer) => (None, Some(customer)),
+        };
         Self {
-            key: Some(key),
+            key,
+            customers: [customer, None],
+            external_id: None,
             holds: operations,
             entries: operations,
             acts: operations,
@@ -144,6 +160,9 @@ impl Operation {
             Self::Create(_)
             | Self::Change(_)
             | Self::Credit(_)
+            | Self::CreateCustomer(_)
+            | Self::ChangeCustomer(_)
+            | Self::Move(_)
             | Self::BeginEpoch { .. }
             | Self::ForgetVotes(_)
             | Self::CreateLink { .. }
@@ -175,21 +194,50 @@ impl Operation {
             | Self::Files(_) => none,
             Self::Create(new) => Needs {
                 reference: new.first_credit.as_ref().map(|(_, name)| &**name),
-                ..Needs::administrative(new.id, one(new.act.operation))
+                customers: [Some(new.belongs_to()), None],
+                ..Needs::administrative(new.id.into(), one(new.act.operation))
             },
             Self::Change(change) => Needs {
-                spending: matches!(change.change, Change::SetCap(_)).then_some(change.key),
-                ..Needs::administrative(change.key, one(change.act.operation))
+                // A limit that is new counts what runs.
+                spending: matches!(change.change, Change::SetCap(_) | Change::Set(_))
+                    .then_some(change.key.into()),
+                ..Needs::administrative(change.key.into(), one(change.act.operation))
+            },
+            Self::CreateCustomer(new) => Needs {
+                external_id: new.settings.external_id.as_deref(),
+                ..Needs::administrative(new.id.into(), one(new.act.operation))
+            },
+            Self::ChangeCustomer(change) => {
+                let of = Scope::Customer(change.customer);
+                let (spending, external_id) = match &change.change {
+                    CustomerAct::SetCap(_) => (Some(of), None),
+                    CustomerAct::Set(settings) => (None, settings.external_id.as_deref()),
+                    _ => (None, None),
+                };
+                Needs {
+                    spending,
+                    external_id,
+                    ..Needs::administrative(of, one(change.act.operation))
+                }
+            }
+            Self::Move(moved) => Needs {
+                reference: Some(&moved.reference),
+                customers: [Some(moved.from), Some(moved.into)],
+                ..Needs::administrative(
+                    moved.from.into(),
+                    [Some(moved.act.operation), Some(moved.arrival())],
+                )
             },
             Self::Credit(credit) => {
                 let (_, _, refunded) = credit.facts();
                 Needs {
                     reference: Some(&credit.reference),
-                    ..Needs::administrative(credit.key, [Some(credit.operation), refunded])
+                    ..Needs::administrative(credit.to, [Some(credit.operation), refunded])
                 }
             }
             Self::Open(new) => Needs {
                 key: Some(new.key),
+                customers: [Some(new.customer), None],
                 holds: one(new.request),
                 entries: one(new.request),
                 ..none
@@ -211,7 +259,7 @@ impl Operation {
                 key, token, act, ..
             } => Needs {
                 token: Some(*token),
-                ..Needs::administrative(*key, one(act.operation))
+                ..Needs::administrative((*key).into(), one(act.operation))
             },
             Self::OpenSession(session) => Needs {
                 key: Some(session.key),
@@ -237,8 +285,12 @@ pub enum Outcome {
     Done,
     /// The key as it is now.
     Key(Box<Key>),
+    /// The customer as it is now.
+    Customer(Box<Customer>),
     /// A credit was posted.
     Posted(Box<Posted>),
+    /// Money was moved.
+    Moved(Box<Moved>),
     /// A hold has ended.
     Finished(EndedHold),
     /// The epoch that began.
@@ -263,6 +315,10 @@ macro_rules! outcome {
 
 impl Outcome {
     outcome!(key, Key, Key, |key: Box<Key>| *key);
+    outcome!(customer, Customer, Customer, |customer: Box<Customer>| {
+        *customer
+    });
+    outcome!(moved, Moved, Moved, |moved: Box<Moved>| *moved);
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
     outcome!(finished, Finished, EndedHold, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);

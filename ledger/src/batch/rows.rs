@@ -9,25 +9,27 @@ use std::collections::BTreeMap;
 use super::changes::{Changes, clear};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
+use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
+use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
-use crate::rule::limit::KeyTraffic;
+use crate::rule::key::KeyRecord;
+use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, Caps, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId, OwnCost,
-    Refusal, SecretHash, Session, Timestamp, UtcDay,
+    Account, Amount, Bill, Customer, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold,
+    OperationId, OwnCost, PersonalData, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
 pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
 
-/// A key with its account and the ends of its chains.
+/// A customer with its account and the ends of its chains.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyRow {
-    pub(crate) stored: StoredKey,
+pub(crate) struct CustomerRow {
+    pub(crate) stored: StoredCustomer,
     /// Its traffic at all gateways; `None` if a single gateway counts for itself.
-    pub(crate) traffic: Option<KeyTraffic>,
-    /// Account and number of the newest entry as the database has them; `None` if it does not have the key yet.
+    pub(crate) traffic: Option<Traffic>,
+    /// Account and number of the newest entry as the database has them; `None` if it does not have the customer yet.
     pub(crate) before: Option<(Account, i64)>,
     pub(crate) account_changed: bool,
     pub(crate) settings_changed: bool,
@@ -35,9 +37,9 @@ pub(crate) struct KeyRow {
     pub(crate) caps_changed: bool,
 }
 
-impl KeyRow {
+impl CustomerRow {
     /// As the database has it.
-    pub(crate) fn stored(stored: StoredKey, traffic: Option<KeyTraffic>) -> Self {
+    pub(crate) fn stored(stored: StoredCustomer, traffic: Option<Traffic>) -> Self {
         let mut row = Self::new(stored, traffic);
         row.written();
         row
@@ -45,13 +47,13 @@ impl KeyRow {
 
     /// Notes that the database has it as it is.
     fn written(&mut self) {
-        self.before = Some((self.stored.key.account, self.stored.head.seq));
+        self.before = Some((self.stored.customer.account, self.stored.head.seq));
         (self.account_changed, self.settings_changed) = (false, false);
         (self.audit_changed, self.caps_changed) = (false, false);
     }
 
     /// As it will be inserted.
-    pub(crate) const fn new(stored: StoredKey, traffic: Option<KeyTraffic>) -> Self {
+    pub(crate) const fn new(stored: StoredCustomer, traffic: Option<Traffic>) -> Self {
         Self {
             stored,
             traffic,
@@ -65,6 +67,49 @@ impl KeyRow {
 
     const fn is_touched(&self) -> bool {
         self.account_changed || self.settings_changed || self.audit_changed || self.caps_changed
+    }
+}
+
+/// A key.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyRow {
+    pub(crate) key: KeyRecord,
+    /// Its traffic at all gateways; `None` if it has no limit of its own, or a single gateway counts for itself.
+    pub(crate) traffic: Option<Traffic>,
+    /// Whether the database has it.
+    pub(crate) is_stored: bool,
+    pub(crate) settings_changed: bool,
+    /// Whether what its caps and limits count has changed.
+    pub(crate) counts_changed: bool,
+}
+
+impl KeyRow {
+    /// As the database has it.
+    pub(crate) const fn stored(key: KeyRecord, traffic: Option<Traffic>) -> Self {
+        Self {
+            key,
+            traffic,
+            is_stored: true,
+            settings_changed: false,
+            counts_changed: false,
+        }
+    }
+
+    /// As it will be inserted.
+    pub(crate) const fn new(key: KeyRecord, traffic: Option<Traffic>) -> Self {
+        Self {
+            key,
+            traffic,
+            is_stored: false,
+            settings_changed: true,
+            counts_changed: true,
+        }
+    }
+
+    /// Notes that the database has it as it is.
+    const fn written(&mut self) {
+        self.is_stored = true;
+        (self.settings_changed, self.counts_changed) = (false, false);
     }
 }
 
@@ -145,7 +190,11 @@ pub(crate) struct Rows {
     /// The ledger's own clock, in microseconds since 1970: that of its database, or of this machine if it is a file.
     pub(crate) now: i64,
     pub(crate) positions: Positions,
+    pub(crate) customers: BTreeMap<CustomerId, CustomerRow>,
+    /// Each with its customer in `customers`.
     pub(crate) keys: BTreeMap<KeyId, KeyRow>,
+    /// The external ids that were looked for and found.
+    pub(crate) external_ids: BTreeMap<String, CustomerId>,
     pub(crate) holds: BTreeMap<OperationId, CachedRow<StoredHold>>,
     /// Those of `holds` whose process is dead, for the next recovery.
     pub(crate) dead: Vec<OperationId>,
@@ -156,9 +205,9 @@ pub(crate) struct Rows {
     pub(crate) references: BTreeMap<String, OperationId>,
     pub(crate) sessions: Tokens<Session>,
     pub(crate) links: Tokens<LinkRow>,
-    /// What keys were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their open holds
-    /// are all in `holds`.
-    pub(crate) hours: BTreeMap<KeyId, Vec<SpentHour>>,
+    /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
+    /// open holds are all in `holds`, and the keys of these in `keys`.
+    pub(crate) hours: BTreeMap<Scope, Vec<SpentHour>>,
     /// What to write.
     pub(crate) changes: Changes,
 }
@@ -175,22 +224,63 @@ impl Rows {
         UtcDay::of(self.now())
     }
 
-    /// A key with the ends of its chains.
-    pub(crate) fn key(&self, key: KeyId) -> Result<&StoredKey, Refusal> {
+    pub(crate) fn key(&self, key: KeyId) -> Result<&KeyRecord, Refusal> {
         self.keys
             .get(&key)
-            .map(|row| &row.stored)
+            .map(|row| &row.key)
             .ok_or(Refusal::NoSuchKey(key))
     }
 
-    /// Refuses a request beyond the key's limits across all gateways.
+    /// A customer with the ends of its chains.
+    pub(crate) fn customer(&self, customer: CustomerId) -> Result<&StoredCustomer, Refusal> {
+        self.customers
+            .get(&customer)
+            .map(|row| &row.stored)
+            .ok_or(Refusal::NoSuchCustomer(customer))
+    }
+
+    /// A key, and its customer with the ends of its chains.
+    pub(crate) fn key_and_customer(
+        &self,
+        key: KeyId,
+    ) -> Result<(&KeyRecord, &StoredCustomer), Refusal> {
+        let key = self.key(key)?;
+        Ok((key, self.customer(key.belongs_to)?))
+    }
+
+    /// A key with its customer, as it is shown.
+    pub(crate) fn whole_key(&self, key: KeyId) -> Result<Key, Refusal> {
+        let (own, stored) = self.key_and_customer(key)?;
+        Ok(Key {
+            own: own.clone(),
+            customer: stored.customer.clone(),
+        })
+    }
+
+    /// What a request of a key may spend.
+    pub(crate) fn purse(&self, key: KeyId) -> Result<KeyPurse, Refusal> {
+        let (key, stored) = self.key_and_customer(key)?;
+        Ok(KeyPurse::of(key, &stored.customer))
+    }
+
+    /// Refuses a request beyond the limits of key or customer across all gateways.
     pub(crate) fn check_limits(&self, key: KeyId) -> Result<(), Refusal> {
-        match self.keys.get(&key) {
-            Some(KeyRow {
+        let Some(of_key) = self.keys.get(&key) else {
+            return Ok(());
+        };
+        let own = TrafficLimits::of_key(&of_key.key);
+        if let (Some(traffic), Some(limits)) = (of_key.traffic, own) {
+            traffic.check(limits, self.now)?;
+        }
+        match self.customers.get(&of_key.key.belongs_to) {
+            Some(CustomerRow {
                 stored,
                 traffic: Some(traffic),
                 ..
-            }) => traffic.check(&stored.key.settings, self.now),
+            }) => {
+                let limits = TrafficLimits::of_customer(&stored.customer, &of_key.key);
+                traffic.check(limits, self.now)
+            }
             _ => Ok(()),
         }
     }
@@ -210,11 +300,22 @@ impl Rows {
         self.entry(*self.references.get(&reference::folded(spelled))?)
     }
 
-    /// What a key was charged in each hour, with what this batch has added.
-    pub(crate) fn spent_hours(&self, key: KeyId) -> Vec<SpentHour> {
-        let stored = self.hours.get(&key).into_iter().flatten().cloned();
+    /// Whether a key is, or belongs to, whom a scope names.
+    fn is_in(&self, of: Scope, key: KeyId) -> bool {
+        match of {
+            Scope::Key(only) => only == key,
+            Scope::Customer(customer) => self
+                .keys
+                .get(&key)
+                .is_some_and(|row| row.key.belongs_to == customer),
+        }
+    }
+
+    /// What a key or customer was charged in each hour, with what this batch has added.
+    pub(crate) fn spent_hours(&self, of: Scope) -> Vec<SpentHour> {
+        let stored = self.hours.get(&of).into_iter().flatten().cloned();
         let added = self.changes.usage.iter();
-        let added = added.filter(|(place, _)| place.key == key);
+        let added = added.filter(|(place, _)| self.is_in(of, place.key));
         let added = added.map(|(place, row)| {
             (
                 Timestamp::of_hour(place.hour),
@@ -225,10 +326,10 @@ impl Rows {
         stored.chain(added).collect()
     }
 
-    /// The open holds of a key, and the days on which they were opened.
-    pub(crate) fn holds_of(&self, key: KeyId) -> Vec<(&OpenHold, UtcDay)> {
+    /// The open holds of a key or customer, and the days on which they were opened.
+    pub(crate) fn holds_of(&self, of: Scope) -> Vec<(&OpenHold, UtcDay)> {
         let open = self.holds.values().filter_map(|row| row.now.as_ref());
-        open.filter(|hold| hold.open.key == key)
+        open.filter(|hold| self.is_in(of, hold.open.key))
             .map(|hold| (&hold.open, hold.day))
             .collect()
     }
@@ -249,9 +350,18 @@ impl Rows {
 // --- writing ---
 
 impl Rows {
-    fn touch(&mut self, key: KeyId, change: impl FnOnce(&mut KeyRow)) {
-        if let Some(row) = self.keys.get_mut(&key) {
+    fn touch_customer(&mut self, customer: CustomerId, change: impl FnOnce(&mut CustomerRow)) {
+        if let Some(row) = self.customers.get_mut(&customer) {
             if !row.is_touched() {
+                self.changes.customers.push(customer);
+            }
+            change(row);
+        }
+    }
+
+    fn touch_key(&mut self, key: KeyId, change: impl FnOnce(&mut KeyRow)) {
+        if let Some(row) = self.keys.get_mut(&key) {
+            if !row.settings_changed && !row.counts_changed {
                 self.changes.keys.push(key);
             }
             change(row);
@@ -264,50 +374,136 @@ impl Rows {
         self.changes.own_costs.insert(place, own.cost);
     }
 
-    /// Stores a new key, without money or history.
-    pub(crate) fn insert_key(&mut self, stored: StoredKey) {
-        let id = stored.key.id;
-        let shared = matches!(self.positions, Positions::Shared(_));
-        let row = KeyRow::new(stored, shared.then(KeyTraffic::default));
-        self.keys.insert(id, row);
+    /// Whether several gateways count together.
+    const fn is_shared(&self) -> bool {
+        matches!(self.positions, Positions::Shared(_))
+    }
+
+    /// Stores a new customer, without money or history.
+    pub(crate) fn insert_customer(&mut self, stored: StoredCustomer) {
+        let id = stored.customer.id;
+        let traffic = self.is_shared().then(Traffic::default);
+        if let Some(external) = &stored.customer.settings.external_id {
+            self.external_ids.insert(external.clone(), id);
+        }
+        self.customers.insert(id, CustomerRow::new(stored, traffic));
+        self.changes.customers.push(id);
+    }
+
+    /// Stores a new key.
+    pub(crate) fn insert_key(&mut self, key: KeyRecord) {
+        let id = key.id;
+        let limited = TrafficLimits::of_key(&key).is_some();
+        let traffic = (self.is_shared() && limited).then(Traffic::default);
+        self.keys.insert(id, KeyRow::new(key, traffic));
         self.changes.keys.push(id);
     }
 
-    /// Stores a key's settings, state and secrets.
-    pub(crate) fn update_key(&mut self, key: Key) {
-        self.touch(key.id, |row| {
-            row.stored.key = key;
+    /// Stores a customer's settings, state and caps.
+    pub(crate) fn update_customer(&mut self, customer: Customer) {
+        if let Some(known) = self.customers.get(&customer.id) {
+            let before = known.stored.customer.settings.external_id.clone();
+            if let Some(before) = before {
+                self.external_ids.remove(&before);
+            }
+        }
+        if let Some(external) = &customer.settings.external_id {
+            self.external_ids.insert(external.clone(), customer.id);
+        }
+        self.touch_customer(customer.id, |row| {
+            row.stored.customer = customer;
             (row.settings_changed, row.caps_changed) = (true, true);
         });
     }
 
-    /// Stores what a key's caps count. Most keys have none.
-    pub(crate) fn set_caps(&mut self, key: KeyId, caps: Caps) {
-        if caps.is_empty() {
-            return;
-        }
-        self.touch(key, |row| {
-            row.stored.key.caps = caps;
-            row.caps_changed = true;
+    /// Stores a key's settings, state, secrets and caps. A limit that is new counts the holds that are open.
+    pub(crate) fn update_key(&mut self, key: KeyRecord) {
+        let limited = self.is_shared() && TrafficLimits::of_key(&key).is_some();
+        let running = i64::try_from(self.holds_of(key.id.into()).len()).unwrap_or(i64::MAX);
+        self.touch_key(key.id, |row| {
+            row.key = key;
+            let counted = row.traffic.unwrap_or(Traffic {
+                running,
+                ..Traffic::default()
+            });
+            row.traffic = limited.then_some(counted);
+            (row.settings_changed, row.counts_changed) = (true, true);
         });
     }
 
-    /// Changes what a key holds.
-    pub(crate) fn set_account(&mut self, key: KeyId, account: Account) {
-        self.touch(key, |row| {
-            row.stored.key.account = account;
+    /// Stores what a key's purse holds and its caps count. Most have no caps.
+    pub(crate) fn set_purse(&mut self, key: KeyId, purse: KeyPurse) {
+        let Some(customer) = self.keys.get(&key).map(|row| row.key.belongs_to) else {
+            return;
+        };
+        let KeyPurse {
+            account,
+            of_key,
+            of_customer,
+            ..
+        } = purse;
+        self.touch_customer(customer, |row| {
+            row.stored.customer.account = account;
+            row.account_changed = true;
+            if !of_customer.is_empty() {
+                row.stored.customer.caps = of_customer;
+                row.caps_changed = true;
+            }
+        });
+        if !of_key.is_empty() {
+            self.touch_key(key, |row| {
+                row.key.caps = of_key;
+                row.counts_changed = true;
+            });
+        }
+    }
+
+    /// Changes what a customer has, without an entry of its own.
+    pub(crate) fn set_account(&mut self, customer: CustomerId, account: Account) {
+        self.touch_customer(customer, |row| {
+            row.stored.customer.account = account;
             row.account_changed = true;
         });
+    }
+
+    /// Stores personal data, or removes what is stored.
+    pub(crate) fn set_personal(&mut self, customer: CustomerId, data: Option<PersonalData>) {
+        self.changes.personal.insert(customer, data);
+    }
+
+    /// Counts a hold that begins or ends towards the limits of its key and customer.
+    fn count_traffic(
+        &mut self,
+        key: KeyId,
+        of_key: impl FnOnce(Traffic, TrafficLimits) -> Traffic,
+        of_customer: impl FnOnce(Traffic, TrafficLimits) -> Traffic,
+    ) {
+        let Some(row) = self.keys.get(&key) else {
+            return;
+        };
+        let (customer, own) = (row.key.belongs_to, TrafficLimits::of_key(&row.key));
+        let of_both = self.customers.get(&customer);
+        let limits = of_both.map(|of| TrafficLimits::of_customer(&of.stored.customer, &row.key));
+        if let (Some(traffic), Some(own)) = (row.traffic, own) {
+            let traffic = of_key(traffic, own);
+            self.touch_key(key, |row| {
+                row.traffic = Some(traffic);
+                row.counts_changed = true;
+            });
+        }
+        if let Some(limits) = limits {
+            self.touch_customer(customer, |row| {
+                row.traffic = row.traffic.map(|traffic| of_customer(traffic, limits));
+                row.account_changed = true;
+            });
+        }
     }
 
     /// Stores a new hold of the current epoch.
     pub(crate) fn insert_hold(&mut self, new: &NewHold) {
         let now = self.now;
-        self.touch(new.key, |row| {
-            let settings = &row.stored.key.settings;
-            row.traffic = row.traffic.map(|traffic| traffic.begin(settings, now));
-            row.account_changed = true;
-        });
+        let begin = |traffic: Traffic, limits| traffic.begin(limits, now);
+        self.count_traffic(new.key, begin, begin);
         self.put_hold(StoredHold::new(new, self.epoch, self.today()));
         self.changes.opened = self.changes.opened.saturating_add(1);
     }
@@ -356,13 +552,11 @@ impl Rows {
         if !known {
             self.changes.holds.push(request);
         }
-        self.touch(hold.open.key, |row| {
-            row.traffic = row.traffic.map(KeyTraffic::end);
-            row.account_changed = true;
-        });
+        let end = |traffic: Traffic, _| traffic.end();
+        self.count_traffic(hold.open.key, end, end);
     }
 
-    /// Appends an entry of any format to its key's history and moves the account; the caller knows that its reference is free.
+    /// Appends an entry of any format to its customer's history and moves the account; the caller knows that its reference is free.
     pub(crate) fn append(
         &mut self,
         entry: JournalEntry,
@@ -371,12 +565,12 @@ impl Rows {
         account: Account,
     ) {
         let mut prev = 0;
-        self.touch(entry.key, |row| {
+        self.touch_customer(entry.customer, |row| {
             let stored = &mut row.stored;
             prev = stored.head.last;
-            stored.key.account = account;
-            stored.key.last_entry_at = Some(entry.at);
-            stored.head = KeyHead {
+            stored.customer.account = account;
+            stored.customer.last_entry_at = Some(entry.at);
+            stored.head = EntryHead {
                 seq: entry.seq,
                 last: entry.position,
                 hash,
@@ -414,11 +608,11 @@ impl Rows {
         self.references.insert(folded, operation);
     }
 
-    /// Appends an act of today's format to its key's audit.
+    /// Appends an act of any format to its customer's audit.
     pub(crate) fn append_act(&mut self, record: ActRecord, format: i64, hash: Hash) {
-        let (key, position) = (record.record.key, record.record.position);
+        let (customer, position) = (record.record.customer, record.record.position);
         let mut prev = 0;
-        self.touch(key, |row| {
+        self.touch_customer(customer, |row| {
             prev = row.stored.audit.last;
             row.stored.audit = AuditHead {
                 seq: record.seq,
@@ -468,6 +662,18 @@ impl Rows {
         }
     }
 
+    /// Ends the sessions and links of every key of a customer.
+    pub(crate) fn end_access_of(&mut self, customer: CustomerId) {
+        self.changes.ended_customers.insert(customer);
+        let of = self.keys.values().map(|row| &row.key);
+        let of = of
+            .filter(|key| key.belongs_to == customer)
+            .map(|key| key.id);
+        for key in of.collect::<Vec<_>>() {
+            self.end_access(key);
+        }
+    }
+
     /// Stores a link and removes those that have expired at `now`.
     pub(crate) fn insert_link(&mut self, token: SecretHash, link: LinkRow, now: Timestamp) {
         for row in self.links.values_mut() {
@@ -512,8 +718,13 @@ impl Rows {
         }
     }
 
-    /// Notes that all changes have been written. Keys and open holds stay, for a store that may use them again.
+    /// Notes that all changes have been written. Customers, keys and open holds stay, for a store that may use them again.
     pub(crate) fn written(&mut self) {
+        for customer in &self.changes.customers {
+            if let Some(row) = self.customers.get_mut(customer) {
+                row.written();
+            }
+        }
         for key in &self.changes.keys {
             if let Some(row) = self.keys.get_mut(key) {
                 row.written();
@@ -536,6 +747,15 @@ impl Rows {
         clear(&mut self.sessions);
         clear(&mut self.links);
         self.hours.clear();
+        self.external_ids.clear();
+    }
+
+    /// Customers that were changed.
+    pub(crate) fn changed_customers(&self) -> impl Iterator<Item = &CustomerRow> {
+        self.changes
+            .customers
+            .iter()
+            .filter_map(|customer| self.customers.get(customer))
     }
 
     /// Keys that were changed.

@@ -15,6 +15,7 @@ fn request_id(id: OperationId) -> String {
 pub fn json(entry: &JournalEntry) -> Value {
     let mut fields = json!({
         "seq": entry.seq,
+        "customer": entry.customer,
         "key": entry.key,
         "kind": entry.kind,
         "amount": entry.amount,
@@ -65,7 +66,7 @@ pub fn json(entry: &JournalEntry) -> Value {
 }
 
 /// The header of a spreadsheet of entries.
-pub const COLUMNS: [&str; 39] = [
+pub const COLUMNS: [&str; 40] = [
     "at",
     "key",
     "seq",
@@ -105,6 +106,7 @@ pub const COLUMNS: [&str; 39] = [
     "cache_write_12h",
     "calls",
     "provider_cost",
+    "customer",
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
@@ -112,7 +114,7 @@ pub const COLUMNS: [&str; 39] = [
 pub fn row(entry: &JournalEntry) -> Vec<String> {
     let mut row = vec![
         entry.at.to_string(),
-        entry.key.to_string(),
+        entry.key.map(|key| key.to_string()).unwrap_or_default(),
         entry.seq.to_string(),
         kind(entry.kind).to_owned(),
         entry.amount.to_string(),
@@ -216,6 +218,12 @@ pub const fn kind(kind: EntryKind) -> &'static str {
         EntryKind::Charge => "charge",
         EntryKind::Refund => "refund",
         EntryKind::Adjust => "adjust",
+        EntryKind::Grant => "grant",
+        EntryKind::Expired => "expired",
+        EntryKind::Void => "void",
+        EntryKind::Reversal => "reversal",
+        EntryKind::Move => "move",
+        EntryKind::WriteOff => "write_off",
     }
 }
 

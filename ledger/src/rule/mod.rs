@@ -1,7 +1,8 @@
-//! The rules: what an account, a key and its limits allow. Pure: no clock, no ids, no store.
+//! The rules: what an account, a customer, a key and its limits allow. Pure: no clock, no ids, no store.
 
 pub mod account;
 pub mod cap;
+pub mod customer;
 pub mod hold;
 pub mod key;
 pub(crate) mod limit;
