@@ -2,7 +2,8 @@
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret, csv,
+    Act, Customer, CustomerId, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret,
+    csv,
 };
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ pub(super) fn table(keys: &[Key]) -> String {
 pub(super) fn rows(keys: &[Key]) -> Vec<Vec<String>> {
     let now = clock::now();
     let row = |key: &Key| {
-        let account = key.account;
+        let account = key.customer.account;
         vec![
             key.id.to_string(),
             output::plain(&key.settings.label),
@@ -116,4 +117,13 @@ pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
 pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, CommandFailed> {
     let key = ledger.find_key(id).await?;
     key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
+}
+
+/// The customer, or an error if there is none.
+pub(super) async fn find_customer(
+    ledger: &dyn Ledger,
+    id: CustomerId,
+) -> Result<Customer, CommandFailed> {
+    let customer = ledger.find_customer(id).await?;
+    customer.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchCustomer(id)).into())
 }

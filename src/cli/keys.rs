@@ -3,7 +3,8 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, OpenMode, Secret,
+    KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, Membership, NewKey, OpenMode,
+    Secret,
 };
 use serde_json::json;
 
@@ -64,6 +65,7 @@ pub(super) fn new_key(
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let new = NewKey {
+        within: Membership::default(),
         id,
         secret: secret.hash(),
         settings,

@@ -35,6 +35,7 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
         books::find(&*ledger, key).await?;
     }
     let query = EntryQuery {
+        customer: None,
         key: options.key,
         since: options.since,
         until: options.until,
@@ -284,7 +285,7 @@ fn row(entry: &JournalEntry) -> Vec<String> {
     };
     vec![
         entry.at.to_string(),
-        entry.key.to_string(),
+        entry.key.map(|key| key.to_string()).unwrap_or_default(),
         entry.seq.to_string(),
         document::kind(entry.kind).to_owned(),
         entry.amount.to_string(),

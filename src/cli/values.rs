@@ -2,11 +2,26 @@
 
 use std::net::SocketAddr;
 
-use farebox_ledger::{Amount, KeyId, search};
+use farebox_ledger::{Amount, CustomerId, KeyId, Scope, search};
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     search::key_id(text).map_err(|error| error.to_string())
+}
+
+/// A customer's id.
+pub(super) fn customer_id(text: &str) -> Result<CustomerId, String> {
+    text.parse::<CustomerId>()
+        .map_err(|error| error.to_string())
+}
+
+/// A key's id, or a customer's.
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    if text.starts_with("c_") {
+        customer_id(text).map(Scope::Customer)
+    } else {
+        key_id(text).map(Scope::Key)
+    }
 }
 
 /// A slug that is not empty.

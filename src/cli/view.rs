@@ -1,32 +1,33 @@
 //! Keys as the commands print them. The field names are stable: scripts read them.
 
-use farebox_ledger::{Amount, CountedCap, Key, Timestamp, UtcDay};
+use farebox_ledger::{Amount, Caps, CountedCap, Key, Scope, Timestamp, UtcDay};
 use serde_json::{Map, Value, json};
 
 /// A key; its money first.
 pub(super) fn key(key: &Key, now: Timestamp) -> Value {
     json!({
         "id": key.id,
+        "customer": key.belongs_to,
         "label": key.settings.label,
         "status": key.status(now),
-        "balance": key.account.balance(),
-        "held": key.account.held,
+        "balance": key.customer.account.balance(),
+        "held": key.customer.account.held,
         "available": key.spendable(now),
         "models": key.settings.models,
         "expires_at": key.settings.expires_at,
         "rate": key.settings.rate,
         "concurrency": key.settings.concurrency,
-        "caps": caps(key, now),
+        "caps": caps(key.id.into(), &key.caps, now),
         "created_at": key.created_at,
     })
 }
 
-/// The caps of a key and what their windows have counted.
-pub(super) fn caps(key: &Key, now: Timestamp) -> Vec<Value> {
+/// Caps and what their windows have counted.
+pub(super) fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
     let today = UtcDay::of(now);
     let document = |counted: &CountedCap| {
         let CountedCap { cap, .. } = counted;
-        let state = counted.reached(today, Amount::ZERO);
+        let state = counted.reached(of, today, Amount::ZERO);
         json!({
             "interval": cap.interval,
             "model": cap.model,
@@ -37,7 +38,7 @@ pub(super) fn caps(key: &Key, now: Timestamp) -> Vec<Value> {
             "resets_at": state.resets_at,
         })
     };
-    key.caps.iter().map(document).collect()
+    caps.iter().map(document).collect()
 }
 
 /// A key with its secret, right after it was made: the only time it is shown.

@@ -184,7 +184,13 @@ async fn refunds_of_a_charge_never_exceed_it() {
     assert_eq!(refund("0.000025", "back-3").0, 0);
     assert_eq!(refund("0.000001", "back-4").0, 1);
     assert_eq!(
-        gateway.account(&key).await.account.available().to_string(),
+        gateway
+            .account(&key)
+            .await
+            .customer
+            .account
+            .available()
+            .to_string(),
         "5.00",
         "the gateway sees it at once"
     );

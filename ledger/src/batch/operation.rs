@@ -108,8 +108,8 @@ pub(crate) type Few<T> = [Option<T>; 2];
 /// What an operation reads. A store fetches all of it before it applies the operation, along with the keys that own what is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Needs<'operation> {
-    /// A key, with its customer: settings, state, account and the ends of its chains.
-    pub(crate) key: Option<KeyId>,
+    /// Keys, with their customers: settings, state, account and the ends of its chains.
+    pub(crate) keys: Few<KeyId>,
     /// Customers.
     pub(crate) customers: Few<CustomerId>,
     /// The customer with this external id.
@@ -138,7 +138,7 @@ impl Needs<'_> {
             Scope::Customer(customer) => (None, Some(customer)),
         };
         Self {
-            key,
+            keys: [key, None],
             customers: [customer, None],
             external_id: None,
             holds: operations,
@@ -194,6 +194,7 @@ impl Operation {
             | Self::Files(_) => none,
             Self::Create(new) => Needs {
                 reference: new.first_credit.as_ref().map(|(_, name)| &**name),
+                keys: [Some(new.id), new.within.made_by],
                 customers: [Some(new.belongs_to()), None],
                 ..Needs::administrative(new.id.into(), one(new.act.operation))
             },
@@ -236,7 +237,7 @@ impl Operation {
                 }
             }
             Self::Open(new) => Needs {
-                key: Some(new.key),
+                keys: [Some(new.key), None],
                 customers: [Some(new.customer), None],
                 holds: one(new.request),
                 entries: one(new.request),
@@ -262,12 +263,12 @@ impl Operation {
                 ..Needs::administrative((*key).into(), one(act.operation))
             },
             Self::OpenSession(session) => Needs {
-                key: Some(session.key),
+                keys: [Some(session.key), None],
                 token: Some(session.token),
                 ..none
             },
             Self::CloseSessions(key) => Needs {
-                key: Some(*key),
+                keys: [Some(*key), None],
                 ..none
             },
             Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs {

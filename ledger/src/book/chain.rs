@@ -91,6 +91,7 @@ pub(crate) fn entry_hash(
     let mut bytes;
     let owner = entry.customer.to_i64();
     match format {
+        1 | 2 if entry.key != Some(entry.customer.first_key()) => return None,
         1 => {
             bytes = HashInput::new(ENTRY_1, before);
             bytes.number(entry.position).number(owner);
@@ -127,6 +128,7 @@ pub(crate) fn act_hash(
     let mut bytes;
     let owner = record.customer.to_i64();
     match format {
+        1 | 2 if record.key != Some(record.customer.first_key()) => return None,
         1 => {
             bytes = HashInput::new(ACT_1, before);
             bytes.number(record.position).number(owner).number(prev);
@@ -421,7 +423,11 @@ mod tests {
             entry_hash(FORMAT, &before, 0, &of_customer),
             act_hash(FORMAT, &before, 0, &act()),
         ];
-        let frozen = ["TODO1", "TODO2", "TODO3"];
+        let frozen = [
+            "a00f2fc3b532a8530c0156d05e8a7a5433ac1b22f1e5b5cc7f6f4a8480852f48",
+            "7e4d5cf7630e80c5dfb0bc816ad336ac35443ffc8902a9c016d4865e19149984",
+            "b4b3ec8d6a386fb80c19f74427c6d80d5c1531c7e15410d7c104ea924323e99b",
+        ];
         assert_eq!(hashes.map(hex), frozen);
         assert_eq!(entry_hash(4, &before, 0, &charge()), None);
     }

@@ -140,6 +140,7 @@ pub fn row(entry: &JournalEntry) -> Vec<String> {
             row.extend(served(bill));
         }
     }
+    row.push(entry.customer.to_string());
     row
 }
 
@@ -242,7 +243,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
+    use crate::{CustomerId, KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
 
     fn charge() -> JournalEntry {
         let bill = Bill {
@@ -252,7 +253,8 @@ mod tests {
         JournalEntry {
             position: 1,
             seq: 1,
-            key: KeyId::from_random(1),
+            customer: CustomerId::from_random(1),
+            key: Some(KeyId::from_random(1)),
             operation: OperationId::from_bytes([1; 16]),
             kind: EntryKind::Charge,
             amount: Amount::ZERO,
@@ -278,7 +280,20 @@ mod tests {
         );
         assert_eq!(
             row(&entry)[28..],
-            ["", "", "", "", "standard", "global", "0", "", "0", "0", ""]
+            [
+                "",
+                "",
+                "",
+                "",
+                "standard",
+                "global",
+                "0",
+                "",
+                "0",
+                "0",
+                "",
+                "c_0000000001"
+            ]
         );
         let bill = entry.bill.as_mut().unwrap();
         (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
@@ -298,7 +313,7 @@ mod tests {
             (&"provider".into(), "provider")
         );
         entry.bill = None;
-        assert_eq!((row(&entry).len(), COLUMNS.len()), (39, 39));
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (40, 40));
     }
 
     #[test]
@@ -343,7 +358,16 @@ mod tests {
         );
         assert_eq!(
             row(&entry)[32..],
-            ["fast", "us", "1", "eu", "4", "3", "0.000009"]
+            [
+                "fast",
+                "us",
+                "1",
+                "eu",
+                "4",
+                "3",
+                "0.000009",
+                "c_0000000001"
+            ]
         );
         assert_eq!(
             row(&entry)[25],

@@ -245,13 +245,6 @@ impl Caps {
         self.0.iter().map(|counted| &counted.cap).collect()
     }
 
-    /// The cap that lets a request for a slug hold less than is available, if one does.
-    #[must_use]
-    pub fn binding(&self, slug: &str, day: UtcDay, available: Amount) -> Option<&CountedCap> {
-        self.tightest(slug, day)
-            .filter(|counted| counted.room(day) < available)
-    }
-
     fn applying(&self, slug: &str) -> impl Iterator<Item = &CountedCap> {
         self.0
             .iter()
@@ -272,7 +265,7 @@ impl Caps {
     }
 
     /// Counts `more` held for a hold that was opened on a day.
-    pub(crate) fn hold(&mut self, slug: &str, day: UtcDay, more: Amount) {
+    pub(crate) fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {
         self.count(slug, day, |window| window.held = sum(window.held, more));
     }
 

@@ -389,6 +389,22 @@ impl KeyPurse {
         }
     }
 
+    /// Rich, and bounded by a key's caps alone.
+    #[cfg(test)]
+    pub(crate) fn bounded_by(caps: Caps) -> Self {
+        let key = crate::KeyId::from_random(1);
+        let credit = Amount::MAX_LIFETIME_CREDIT;
+        Self {
+            account: Account {
+                credit,
+                ..Account::default()
+            },
+            of_key: caps,
+            of_customer: Caps::default(),
+            scopes: [Scope::Key(key), Scope::Customer(CustomerId::made_for(key))],
+        }
+    }
+
     /// Whether any cap counts.
     pub(crate) const fn has_caps(&self) -> bool {
         !self.of_key.is_empty() || !self.of_customer.is_empty()
@@ -438,8 +454,8 @@ impl KeyPurse {
     }
 
     fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {
-        self.of_key.hold(slug, day, more);
-        self.of_customer.hold(slug, day, more);
+        self.of_key.count_held(slug, day, more);
+        self.of_customer.count_held(slug, day, more);
     }
 
     fn check(&self, slug: &str, day: UtcDay, needed: Amount, begins: bool) -> Result<(), Refusal> {
@@ -473,13 +489,19 @@ impl Key {
         of_key.chain(of_customer.map(move |cap| (customer, cap)))
     }
 
-    /// The cap of the key or its customer that lets a request for a slug hold less than is available, if one does.
+    /// The cap of the key or its customer with least room for a slug on a day, if one applies.
     #[must_use]
-    pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &crate::CountedCap)> {
-        let available = self.customer.account.available();
+    pub fn tightest_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &crate::CountedCap)> {
         self.all_caps()
             .filter(|(_, counted)| counted.applies(slug))
             .min_by_key(|(_, counted)| counted.room(day))
+    }
+
+    /// That cap, if it lets a request hold less than is available.
+    #[must_use]
+    pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &crate::CountedCap)> {
+        let available = self.customer.account.available();
+        self.tightest_cap(slug, day)
             .filter(|(_, counted)| counted.room(day) < available)
     }
 }

@@ -4,7 +4,7 @@
 //! randomness, and the checksum detects a mistyped key without touching the store. Only its SHA-256 is kept.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -209,6 +209,12 @@ impl Deref for Key {
 
     fn deref(&self) -> &KeyRecord {
         &self.own
+    }
+}
+
+impl DerefMut for Key {
+    fn deref_mut(&mut self) -> &mut KeyRecord {
+        &mut self.own
     }
 }
 

@@ -69,7 +69,10 @@ pub(super) fn signed_in(
         }
         main.wide #content data-live=[live] { (content) }
     };
-    document(&format!("{title} · {} USD", key.account.available()), &body)
+    document(
+        &format!("{title} · {} USD", key.customer.account.available()),
+        &body,
+    )
 }
 
 fn status(state: KeyStatus) -> Markup {

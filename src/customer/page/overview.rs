@@ -87,7 +87,7 @@ impl Overview {
     }
 
     fn money(&self) -> Markup {
-        let account = self.key.account;
+        let account = self.key.customer.account;
         let today = self.now.hour().div_euclid(24) * 24;
         let low = self.is_low();
         let expires = self.key.settings.expires_at;
@@ -118,10 +118,10 @@ impl Overview {
     fn caps(&self) -> Markup {
         let today = UtcDay::of(self.now);
         html! {
-            @if !self.key.caps.is_empty() {
+            @if self.key.all_caps().next().is_some() {
                 ul.caps {
-                    @for counted in self.key.caps.iter() {
-                        @let state = counted.reached(today, Amount::ZERO);
+                    @for (scope, counted) in self.key.all_caps() {
+                        @let state = counted.reached(scope, today, Amount::ZERO);
                         @let used = state.cap.limit.picos().saturating_sub(state.room.picos());
                         li {
                             "At most " (state.cap) ": " (shown::money(state.room)) " USD left"
@@ -204,7 +204,10 @@ fn by_model(spending: &Spending) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{Account, KeyId, KeySettings, SecretHash};
+    use farebox_ledger::{
+        Account, Caps, Customer, CustomerId, CustomerSettings, CustomerStatus, KeyId, KeyRecord,
+        KeySettings, SecretHash,
+    };
 
     use super::*;
 
@@ -225,16 +228,30 @@ mod tests {
         };
         let id = KeyId::from_random(7);
         let key = Key {
-            caps: farebox_ledger::Caps::default(),
-            id,
-            settings: KeySettings::default(),
-            stored_status: KeyStatus::Active,
-            secret: SecretHash::of("secret"),
-            old_secret: None,
-            account,
-            created_at: now,
-            created_by: "tests".to_owned(),
-            last_entry_at: None,
+            own: KeyRecord {
+                id,
+                belongs_to: CustomerId::made_for(id),
+                is_owner: false,
+                made_by: None,
+                settings: KeySettings::default(),
+                stored_status: KeyStatus::Active,
+                secret: SecretHash::of("secret"),
+                old_secret: None,
+                caps: Caps::default(),
+                created_at: now,
+                created_by: "tests".to_owned(),
+            },
+            customer: Customer {
+                id: CustomerId::made_for(id),
+                settings: CustomerSettings::default(),
+                status: CustomerStatus::Active,
+                account,
+                caps: Caps::default(),
+                personal: None,
+                created_at: now,
+                created_by: "tests".to_owned(),
+                last_entry_at: None,
+            },
         };
         let rows = vec![
             row(now.hour() - 26, usd(spent_this_week)),

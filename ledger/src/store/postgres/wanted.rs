@@ -29,7 +29,7 @@ impl WantedRows {
     pub(super) fn add(&mut self, operation: &Operation) {
         let needs = operation.needs();
         self.flushed |= must_be_flushed(operation);
-        self.keys.extend(needs.key);
+        self.keys.extend(needs.keys.iter().flatten());
         self.customers.extend(needs.customers.iter().flatten());
         let external_id = needs.external_id.filter(|id| !id.contains('\0'));
         self.external_ids.extend(external_id.map(str::to_owned));

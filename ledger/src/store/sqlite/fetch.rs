@@ -42,7 +42,7 @@ impl Batch<'_> {
         for operation in needs.entries.into_iter().flatten() {
             self.fetch_entry(operation)?;
         }
-        if let Some(key) = needs.key {
+        for key in needs.keys.into_iter().flatten() {
             self.fetch_key(key)?;
         }
         for customer in needs.customers.into_iter().flatten() {
