@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use farebox_ledger::Amount;
 use farebox_protocol::Classes;
 
-use super::PriceUnit;
-
 /// Prices of a model: picodollars per token, size tiers that reprice the whole request, and classes that reprice all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
@@ -114,23 +112,6 @@ impl Rates {
             ("cache_write_1h", self.cache_write_1h),
             ("cache_write_12h", self.cache_write_12h),
             ("reasoning", Some(self.reasoning)),
-        ]
-    }
-
-    /// Every rate as a column of a price list: its heading, its unit, and what is charged; `None` where that is not sold.
-    #[must_use]
-    pub const fn columns(&self) -> [(&'static str, PriceUnit, Option<Amount>); 9] {
-        let (token, one) = (PriceUnit::MillionTokens, PriceUnit::One);
-        [
-            ("Input", token, Some(self.input)),
-            ("Output", token, Some(self.output)),
-            ("Cache read", token, Some(self.cache_read)),
-            ("Cache write", token, Some(self.cache_write)),
-            ("Cache write 1h", token, self.cache_write_1h),
-            ("Cache write 12h", token, self.cache_write_12h),
-            ("Reasoning", token, Some(self.reasoning)),
-            ("Per image", one, Some(self.per_image)),
-            ("Per request", one, Some(self.per_request)),
         ]
     }
 
