@@ -183,7 +183,7 @@ impl Dashboard {
         }
         self.context
             .rate_limits
-            .admit_visitor(visitor.key.id, Instant::now())?;
+            .admit_visitor(visitor.key.customer.id, Instant::now())?;
         match self.room {
             Room::View(view) => html(
                 res,
@@ -266,7 +266,7 @@ impl Dashboard {
             Ok((key, until)) => {
                 self.context
                     .rate_limits
-                    .admit_visitor(key.id, Instant::now())?;
+                    .admit_visitor(key.customer.id, Instant::now())?;
                 self.sign_in(req, res, key.id, until).await
             }
             Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {

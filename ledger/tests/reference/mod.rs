@@ -458,6 +458,22 @@ impl Ledger for MemoryLedger {
         Ok(self.state().usage(key, from, to))
     }
 
+    async fn usage_by_key(
+        &self,
+        customer: CustomerId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
+        let state = self.state();
+        let keys: BTreeSet<KeyId> = state
+            .of_customer(customer)
+            .filter_map(|entry| entry.bill.as_ref().and(entry.key))
+            .collect();
+        let used = |key| (key, state.usage(key, from, to));
+        let rows = keys.into_iter().map(used);
+        Ok(rows.filter(|(_, rows)| !rows.is_empty()).collect())
+    }
+
     async fn spent_since(
         &self,
         ids: &[KeyId],

@@ -38,6 +38,7 @@ mod wanted;
 mod writer;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -469,6 +470,17 @@ impl Ledger for PostgresLedger {
     ) -> Result<Vec<UsageRow>, LedgerError> {
         self.readers
             .with(|link| async move { reads::usage(&link, key, from, to).await })
+            .await
+    }
+
+    async fn usage_by_key(
+        &self,
+        customer: CustomerId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::usage_by_key(&link, customer, from, to).await })
             .await
     }
 
