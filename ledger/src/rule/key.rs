@@ -14,7 +14,7 @@ use crate::rule::cap::PastSpending;
 use crate::rule::customer::KeyPurse;
 use crate::value::text::{SECRET_PREFIX, check_text};
 use crate::{
-    Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
+    Act, Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
     OperationId, Refusal, Scope, Timestamp, UtcDay,
 };
 
@@ -421,17 +421,6 @@ impl NewKey {
             created_by: self.act.actor.clone(),
         }
     }
-}
-
-/// Who did an administrative act, when, and under which operation id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Act {
-    /// Repeating an id has no second effect.
-    pub operation: OperationId,
-    /// The operator's name.
-    pub actor: String,
-    /// The clock at the act, UTC.
-    pub at: Timestamp,
 }
 
 /// Where a new key belongs. The default is a customer of its own.
