@@ -19,6 +19,7 @@ mod mistakes;
 mod online;
 mod operations;
 mod outward;
+mod packages;
 mod planted;
 mod proxies;
 mod serving;
