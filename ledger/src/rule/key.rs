@@ -15,7 +15,7 @@ use crate::rule::customer::KeyPurse;
 use crate::value::text::{SECRET_PREFIX, check_text};
 use crate::{
     Act, Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
-    OperationId, Refusal, Scope, Timestamp, UtcDay,
+    Refusal, Scope, Timestamp, UtcDay,
 };
 
 const RANDOM_CHARS: usize = 43;
