@@ -150,7 +150,42 @@ impl Failure {
     #[must_use]
     pub fn told_by(mut self, shop: &Arc<Shop>) -> Self {
         if let Self::OutOfBalance(balance) = &mut self {
-            balance.seller = Some(Arc::clone(shop));
+            balance.seller.get_or_insert_with(|| Arc::clone(shop));
+        }
+        self
+    }
+
+    /// The same for a known program: with the status at which it stops, and with what to set in it, found by one of the names of what was
+    /// refused.
+    #[must_use]
+    pub fn told_to<'a>(
+        mut self,
+        shop: &Shop,
+        status: Option<u16>,
+        setting: impl FnOnce(Vec<&str>) -> Option<&'a str>,
+    ) -> Self {
+        match &mut self {
+            Self::OutOfBalance(balance) => {
+                balance.seller = status.map(|out_of_balance_status| {
+                    Arc::new(Shop {
+                        out_of_balance_status,
+                        ..shop.clone()
+                    })
+                });
+            }
+            Self::BadRequest(bad) => {
+                let field = bad
+                    .param
+                    .as_deref()
+                    .and_then(|at| at.split(['.', '[']).next());
+                let sets = bad.remedy.and_then(Remedy::sets);
+                let names = [bad.code, field, sets].into_iter().flatten().collect();
+                if let Some(setting) = setting(names) {
+                    let message = bad.message.trim_end_matches('.');
+                    bad.message = format!("{message} ({setting})");
+                }
+            }
+            _ => {}
         }
         self
     }
@@ -258,7 +293,7 @@ impl Failure {
             code,
             param: None,
             message: self.message(),
-            details: self.details(words.code.is_some()),
+            details: self.details(has_codes(family)),
             request_id,
         };
         match self {
@@ -371,7 +406,7 @@ impl Failure {
     /// What programs can act on. Only families with error codes get the amounts; the libraries of the others expect other numbers.
     fn details(&self, with_numbers: bool) -> Option<serde_json::Value> {
         match self {
-            Self::BadRequest(bad) => bad.remedy.map(Remedy::details),
+            Self::BadRequest(bad) => bad.details(with_numbers),
             Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => {
                 balance.details(with_numbers)
             }
@@ -436,6 +471,12 @@ impl From<LedgerError> for Failure {
             }
         }
     }
+}
+
+/// Whether a family's errors have codes.
+fn has_codes(family: Family) -> bool {
+    let words = family.protocol().words(Case::OutOfBalance);
+    words.code.is_some()
 }
 
 fn unknown_model(asked: &str, nearest: &[String]) -> String {
