@@ -46,6 +46,7 @@ pub use book::page::{
 pub use book::{anchor, csv, document};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
+pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::cap::{Cap, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
@@ -54,7 +55,7 @@ pub use rule::customer::{
 };
 pub use rule::hold::{EndedHold, Extension, Finish, NewHold, OpenHold, Recovered};
 pub use rule::key::{
-    Act, Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey, Secret,
+    Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey, Secret,
     SecretError, SecretHash,
 };
 pub use rule::limit::RateRule;

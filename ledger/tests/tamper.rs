@@ -111,45 +111,6 @@ async fn fill(path: &Path) {
     sound(&ledger).await;
 }
 
-/// One that keys were made for, with personal data, a charge and money from another.
-async fn a_customer_with_several_keys(ledger: &SqliteLedger) {
-    let customer = CustomerId::from_random(40);
-    let new = NewCustomer {
-        id: customer,
-        settings: CustomerSettings {
-            label: "Bob".to_owned(),
-            external_id: Some("crm-40".to_owned()),
-            ..CustomerSettings::default()
-        },
-        personal: Some(PersonalData {
-            name: Some("Bob 1".to_owned()),
-            salt: [3; 32],
-            ..PersonalData::default()
-        }),
-        act: act(40, 500),
-    };
-    ledger.create_customer(new).await.unwrap();
-    for number in [41, 42] {
-        let mut key = new_key(number, number, None);
-        key.within.customer = Some(customer);
-        ledger.create_key(key).await.unwrap();
-    }
-    let moved = NewMove {
-        from: CustomerId::made_for(key(1)),
-        into: customer,
-        amount: usd("0.5"),
-        reference: "one purse".to_owned(),
-        act: act(43, 500),
-    };
-    ledger.move_money(moved).await.unwrap();
-    let hold = NewHold {
-        customer,
-        ..new_hold(41, 44, "0.1")
-    };
-    ledger.open_hold(hold).await.unwrap();
-    ledger.finish_hold(finish(44, 10)).await.unwrap();
-}
-
 /// What `verify` does not guard; docs/PROMISES.md (P9) says why.
 const FREE: [&str; 13] = [
     "holds.day",

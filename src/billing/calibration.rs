@@ -303,7 +303,7 @@ impl Calibrations {
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
         if known.told.observe(voter, day, reasoned) {
-            let place = (target.to_owned(), Question::Obeys, day, key);
+            let place = (target.to_owned(), Question::Obeys, day, customer);
             self.unwritten().insert(place, u64::from(reasoned));
         }
     }

@@ -2,8 +2,8 @@
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Customer, CustomerId, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret,
-    csv,
+    Act, Customer, CustomerId, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenMode, Opening,
+    Refusal, Secret, csv,
 };
 use serde_json::Value;
 
@@ -53,6 +53,8 @@ pub(super) fn act(args: &Args) -> Act {
     }
 }
 
+/// Keys are read from the ledger in pages of this many.
+const PAGE: usize = 1_000;
 /// The columns of a key.
 pub(super) const HEADER: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
 
@@ -126,4 +128,27 @@ pub(super) async fn find_customer(
 ) -> Result<Customer, CommandFailed> {
     let customer = ledger.find_customer(id).await?;
     customer.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchCustomer(id)).into())
+}
+
+/// All keys of a customer, oldest first.
+pub(super) async fn keys_of(
+    ledger: &dyn Ledger,
+    customer: CustomerId,
+) -> Result<Vec<Key>, CommandFailed> {
+    let mut query = KeyQuery {
+        customer: Some(customer),
+        now: clock::now(),
+        limit: PAGE,
+        ..KeyQuery::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = ledger.list_keys(query.clone()).await?;
+        query.after = page.last().map(|key| query.order.place(key));
+        let whole = page.len() == PAGE;
+        found.extend(page);
+        if !whole {
+            return Ok(found);
+        }
+    }
 }

@@ -34,8 +34,11 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     if let Some(key) = options.key {
         books::find(&*ledger, key).await?;
     }
+    if let Some(customer) = options.customer {
+        books::find_customer(&*ledger, customer).await?;
+    }
     let query = EntryQuery {
-        customer: None,
+        customer: options.customer,
         key: options.key,
         since: options.since,
         until: options.until,
@@ -253,8 +256,8 @@ fn summary(report: &VerifyReport) -> String {
     format!("{keys}, {entries}, {holds}, {anchors}")
 }
 
-const HEADER: [&str; 8] = [
-    "at", "key", "seq", "kind", "amount", "balance", "what", "tokens",
+const HEADER: [&str; 9] = [
+    "at", "key", "seq", "kind", "amount", "balance", "what", "tokens", "customer",
 ];
 
 /// Entries for people.
@@ -292,5 +295,6 @@ fn row(entry: &JournalEntry) -> Vec<String> {
         entry.balance_after.to_string(),
         what,
         tokens,
+        entry.customer.to_string(),
     ]
 }

@@ -1,13 +1,14 @@
 //! Keys as the commands print them. The field names are stable: scripts read them.
 
-use farebox_ledger::{Amount, Caps, CountedCap, Key, Scope, Timestamp, UtcDay};
+use farebox_ledger::{Amount, Caps, CountedCap, Customer, Key, Scope, Timestamp, UtcDay};
 use serde_json::{Map, Value, json};
+
+use crate::clock;
 
 /// A key; its money first.
 pub(super) fn key(key: &Key, now: Timestamp) -> Value {
     json!({
         "id": key.id,
-        "customer": key.belongs_to,
         "label": key.settings.label,
         "status": key.status(now),
         "balance": key.customer.account.balance(),
@@ -19,7 +20,41 @@ pub(super) fn key(key: &Key, now: Timestamp) -> Value {
         "concurrency": key.settings.concurrency,
         "caps": caps(key.id.into(), &key.caps, now),
         "created_at": key.created_at,
+        "customer": key.belongs_to,
+        "owner": key.is_owner,
+        "made_by": key.made_by,
     })
+}
+
+/// A customer; its money first.
+pub(super) fn customer(customer: &Customer) -> Value {
+    let (settings, account) = (&customer.settings, customer.account);
+    json!({
+        "id": customer.id,
+        "label": settings.label,
+        "external_id": settings.external_id,
+        "status": customer.status,
+        "balance": account.balance(),
+        "held": account.held,
+        "available": account.available(),
+        "credit": account.credit,
+        "spent": account.spent,
+        "low_balance": settings.low_balance,
+        "rate": settings.rate,
+        "concurrency": settings.concurrency,
+        "caps": caps(customer.id.into(), &customer.caps, clock::now()),
+        "created_at": customer.created_at,
+    })
+}
+
+/// A key among others of its customer: what it spent and holds itself.
+pub(super) fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Timestamp) -> Value {
+    let mut shown = self::key(key, now);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.insert("key_spent".to_owned(), json!(spent));
+        fields.insert("key_held".to_owned(), json!(held));
+    }
+    shown
 }
 
 /// Caps and what their windows have counted.

@@ -434,10 +434,10 @@ async fn anchors_are_written_at_stop_and_tell_an_older_copy_from_the_ledger() {
     let restored = verify(&older);
     let faults = restored["faults"].as_array().unwrap();
     assert!(
-        faults
-            .iter()
-            .any(|fault| fault.as_str().unwrap().contains("entry 2 of key")
-                && fault.as_str().unwrap().contains("is missing")),
+        faults.iter().any(
+            |fault| fault.as_str().unwrap().contains("entry 2 of customer")
+                && fault.as_str().unwrap().contains("is missing")
+        ),
         "{restored}"
     );
     let serve = [

@@ -330,6 +330,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::Family",
             "protocol::paths",
             "proxy",
+            "setup",
             "telemetry",
             "turns",
             "upstream::Trouble",
@@ -406,6 +407,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "clap",
             "clap_complete",
+            "clap_mangen",
             "csv",
             "http_body_util",
             "hyper",
@@ -465,6 +467,8 @@ pub(crate) const ROOMS: &[Room] = &[
         ours: &["ledger"],
         crates: &[
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "crossterm",
             "futures_util",
             "getrandom",

@@ -182,16 +182,10 @@ impl Operation {
         }
     }
 
-    /// Everything that applying it may read.
-    pub(crate) fn needs(&self) -> Needs<'_> {
-        let (none, one) = (Needs::default(), |operation| [Some(operation), None]);
+    /// What an administrative act may read.
+    fn needs_of_act(&self) -> Needs<'_> {
+        let one = |operation| [Some(operation), None];
         match self {
-            Self::BeginEpoch { .. }
-            | Self::Publish { .. }
-            | Self::Vote(_)
-            | Self::ForgetVotes(_)
-            | Self::OwnCost(_)
-            | Self::Files(_) => none,
             Self::Create(new) => Needs {
                 reference: new.first_credit.as_ref().map(|(_, name)| &**name),
                 keys: [Some(new.id), new.within.made_by],
@@ -236,6 +230,26 @@ impl Operation {
                     ..Needs::administrative(credit.to, [Some(credit.operation), refunded])
                 }
             }
+            _ => Needs::default(),
+        }
+    }
+
+    /// Everything that applying it may read.
+    pub(crate) fn needs(&self) -> Needs<'_> {
+        let (none, one) = (Needs::default(), |operation| [Some(operation), None]);
+        match self {
+            Self::BeginEpoch { .. }
+            | Self::Publish { .. }
+            | Self::Vote(_)
+            | Self::ForgetVotes(_)
+            | Self::OwnCost(_)
+            | Self::Files(_) => none,
+            Self::Create(_)
+            | Self::Change(_)
+            | Self::CreateCustomer(_)
+            | Self::ChangeCustomer(_)
+            | Self::Move(_)
+            | Self::Credit(_) => self.needs_of_act(),
             Self::Open(new) => Needs {
                 keys: [Some(new.key), None],
                 customers: [Some(new.customer), None],

@@ -4,9 +4,12 @@
 //! the store writes the difference (`flush`). Operations see the writes made before them. Nothing here talks to a database, fails
 //! or decides. A new kind of row gets a field here, a name in `Needs`, and a statement in each store's `fetch` and `flush`.
 
+mod owners;
+
 use std::collections::BTreeMap;
 
 use super::changes::{Changes, clear};
+pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
@@ -16,134 +19,12 @@ use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, Customer, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold,
-    OperationId, OwnCost, PersonalData, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
+    Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId,
+    OwnCost, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
 pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
-
-/// A customer with its account and the ends of its chains.
-#[derive(Debug, Clone)]
-pub(crate) struct CustomerRow {
-    pub(crate) stored: StoredCustomer,
-    /// Its traffic at all gateways; `None` if a single gateway counts for itself.
-    pub(crate) traffic: Option<Traffic>,
-    /// Account and number of the newest entry as the database has them; `None` if it does not have the customer yet.
-    pub(crate) before: Option<(Account, i64)>,
-    pub(crate) account_changed: bool,
-    pub(crate) settings_changed: bool,
-    pub(crate) audit_changed: bool,
-    pub(crate) caps_changed: bool,
-}
-
-impl CustomerRow {
-    /// As the database has it.
-    pub(crate) fn stored(stored: StoredCustomer, traffic: Option<Traffic>) -> Self {
-        let mut row = Self::new(stored, traffic);
-        row.written();
-        row
-    }
-
-    /// Notes that the database has it as it is.
-    fn written(&mut self) {
-        self.before = Some((self.stored.customer.account, self.stored.head.seq));
-        (self.account_changed, self.settings_changed) = (false, false);
-        (self.audit_changed, self.caps_changed) = (false, false);
-    }
-
-    /// As it will be inserted.
-    pub(crate) const fn new(stored: StoredCustomer, traffic: Option<Traffic>) -> Self {
-        Self {
-            stored,
-            traffic,
-            before: None,
-            account_changed: true,
-            settings_changed: true,
-            audit_changed: true,
-            caps_changed: true,
-        }
-    }
-
-    const fn is_touched(&self) -> bool {
-        self.account_changed || self.settings_changed || self.audit_changed || self.caps_changed
-    }
-}
-
-/// A key.
-#[derive(Debug, Clone)]
-pub(crate) struct KeyRow {
-    pub(crate) key: KeyRecord,
-    /// Its traffic at all gateways; `None` if it has no limit of its own, or a single gateway counts for itself.
-    pub(crate) traffic: Option<Traffic>,
-    /// Whether the database has it.
-    pub(crate) is_stored: bool,
-    pub(crate) settings_changed: bool,
-    /// Whether what its caps and limits count has changed.
-    pub(crate) counts_changed: bool,
-}
-
-impl KeyRow {
-    /// As the database has it.
-    pub(crate) const fn stored(key: KeyRecord, traffic: Option<Traffic>) -> Self {
-        Self {
-            key,
-            traffic,
-            is_stored: true,
-            settings_changed: false,
-            counts_changed: false,
-        }
-    }
-
-    /// As it will be inserted.
-    pub(crate) const fn new(key: KeyRecord, traffic: Option<Traffic>) -> Self {
-        Self {
-            key,
-            traffic,
-            is_stored: false,
-            settings_changed: true,
-            counts_changed: true,
-        }
-    }
-
-    /// Notes that the database has it as it is.
-    const fn written(&mut self) {
-        self.is_stored = true;
-        (self.settings_changed, self.counts_changed) = (false, false);
-    }
-}
-
-/// A row that may or may not exist, in memory and in the database.
-#[derive(Debug, Clone)]
-pub(crate) struct CachedRow<T> {
-    pub(crate) now: Option<T>,
-    pub(crate) was_stored: bool,
-    pub(crate) changed: bool,
-}
-
-impl<T> CachedRow<T> {
-    pub(crate) const fn stored(value: T) -> Self {
-        Self {
-            now: Some(value),
-            was_stored: true,
-            changed: false,
-        }
-    }
-
-    pub(crate) const fn new(value: T) -> Self {
-        Self {
-            now: Some(value),
-            was_stored: false,
-            changed: true,
-        }
-    }
-
-    /// Removes what is there.
-    fn take(&mut self) -> Option<T> {
-        self.changed |= self.now.is_some();
-        self.now.take()
-    }
-}
 
 /// Rows with a token, by its hash.
 pub(crate) type Tokens<T> = BTreeMap<[u8; 32], CachedRow<T>>;
@@ -153,33 +34,6 @@ pub(crate) type LinkRow = (KeyId, Timestamp);
 
 /// What was charged in an hour for a slug.
 pub(crate) type SpentHour = (Timestamp, String, Amount);
-
-/// The last numbers handed out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Positions {
-    /// A database has one sequence for both, with gaps.
-    Shared(i64),
-    /// A file counts both without a gap.
-    Counted { entries: i64, acts: i64 },
-}
-
-impl Default for Positions {
-    fn default() -> Self {
-        Self::Shared(0)
-    }
-}
-
-impl Positions {
-    pub(crate) const fn next_entry(self) -> i64 {
-        let (Self::Shared(last) | Self::Counted { entries: last, .. }) = self;
-        last.saturating_add(1)
-    }
-
-    pub(crate) const fn next_act(self) -> i64 {
-        let (Self::Shared(last) | Self::Counted { acts: last, .. }) = self;
-        last.saturating_add(1)
-    }
-}
 
 /// Everything that operations see during one transaction.
 #[derive(Debug, Default)]
@@ -260,7 +114,7 @@ impl Rows {
     /// What a request of a key may spend.
     pub(crate) fn purse(&self, key: KeyId) -> Result<KeyPurse, Refusal> {
         let (key, stored) = self.key_and_customer(key)?;
-        Ok(KeyPurse::of(key, &stored.customer))
+        Ok(KeyPurse::of(key.id, &key.caps, &stored.customer))
     }
 
     /// Refuses a request beyond the limits of key or customer across all gateways.
@@ -350,153 +204,10 @@ impl Rows {
 // --- writing ---
 
 impl Rows {
-    fn touch_customer(&mut self, customer: CustomerId, change: impl FnOnce(&mut CustomerRow)) {
-        if let Some(row) = self.customers.get_mut(&customer) {
-            if !row.is_touched() {
-                self.changes.customers.push(customer);
-            }
-            change(row);
-        }
-    }
-
-    fn touch_key(&mut self, key: KeyId, change: impl FnOnce(&mut KeyRow)) {
-        if let Some(row) = self.keys.get_mut(&key) {
-            if !row.settings_changed && !row.counts_changed {
-                self.changes.keys.push(key);
-            }
-            change(row);
-        }
-    }
-
     /// Stores what our own requests to a target cost in an hour of the current epoch.
     pub(crate) fn own_cost(&mut self, own: &OwnCost) {
         let place = (own.hour, own.target.clone(), self.epoch);
         self.changes.own_costs.insert(place, own.cost);
-    }
-
-    /// Whether several gateways count together.
-    const fn is_shared(&self) -> bool {
-        matches!(self.positions, Positions::Shared(_))
-    }
-
-    /// Stores a new customer, without money or history.
-    pub(crate) fn insert_customer(&mut self, stored: StoredCustomer) {
-        let id = stored.customer.id;
-        let traffic = self.is_shared().then(Traffic::default);
-        if let Some(external) = &stored.customer.settings.external_id {
-            self.external_ids.insert(external.clone(), id);
-        }
-        self.customers.insert(id, CustomerRow::new(stored, traffic));
-        self.changes.customers.push(id);
-    }
-
-    /// Stores a new key.
-    pub(crate) fn insert_key(&mut self, key: KeyRecord) {
-        let id = key.id;
-        let limited = TrafficLimits::of_key(&key).is_some();
-        let traffic = (self.is_shared() && limited).then(Traffic::default);
-        self.keys.insert(id, KeyRow::new(key, traffic));
-        self.changes.keys.push(id);
-    }
-
-    /// Stores a customer's settings, state and caps.
-    pub(crate) fn update_customer(&mut self, customer: Customer) {
-        if let Some(known) = self.customers.get(&customer.id) {
-            let before = known.stored.customer.settings.external_id.clone();
-            if let Some(before) = before {
-                self.external_ids.remove(&before);
-            }
-        }
-        if let Some(external) = &customer.settings.external_id {
-            self.external_ids.insert(external.clone(), customer.id);
-        }
-        self.touch_customer(customer.id, |row| {
-            row.stored.customer = customer;
-            (row.settings_changed, row.caps_changed) = (true, true);
-        });
-    }
-
-    /// Stores a key's settings, state, secrets and caps. A limit that is new counts the holds that are open.
-    pub(crate) fn update_key(&mut self, key: KeyRecord) {
-        let limited = self.is_shared() && TrafficLimits::of_key(&key).is_some();
-        let running = i64::try_from(self.holds_of(key.id.into()).len()).unwrap_or(i64::MAX);
-        self.touch_key(key.id, |row| {
-            row.key = key;
-            let counted = row.traffic.unwrap_or(Traffic {
-                running,
-                ..Traffic::default()
-            });
-            row.traffic = limited.then_some(counted);
-            (row.settings_changed, row.counts_changed) = (true, true);
-        });
-    }
-
-    /// Stores what a key's purse holds and its caps count. Most have no caps.
-    pub(crate) fn set_purse(&mut self, key: KeyId, purse: KeyPurse) {
-        let Some(customer) = self.keys.get(&key).map(|row| row.key.belongs_to) else {
-            return;
-        };
-        let KeyPurse {
-            account,
-            of_key,
-            of_customer,
-            ..
-        } = purse;
-        self.touch_customer(customer, |row| {
-            row.stored.customer.account = account;
-            row.account_changed = true;
-            if !of_customer.is_empty() {
-                row.stored.customer.caps = of_customer;
-                row.caps_changed = true;
-            }
-        });
-        if !of_key.is_empty() {
-            self.touch_key(key, |row| {
-                row.key.caps = of_key;
-                row.counts_changed = true;
-            });
-        }
-    }
-
-    /// Changes what a customer has, without an entry of its own.
-    pub(crate) fn set_account(&mut self, customer: CustomerId, account: Account) {
-        self.touch_customer(customer, |row| {
-            row.stored.customer.account = account;
-            row.account_changed = true;
-        });
-    }
-
-    /// Stores personal data, or removes what is stored.
-    pub(crate) fn set_personal(&mut self, customer: CustomerId, data: Option<PersonalData>) {
-        self.changes.personal.insert(customer, data);
-    }
-
-    /// Counts a hold that begins or ends towards the limits of its key and customer.
-    fn count_traffic(
-        &mut self,
-        key: KeyId,
-        of_key: impl FnOnce(Traffic, TrafficLimits) -> Traffic,
-        of_customer: impl FnOnce(Traffic, TrafficLimits) -> Traffic,
-    ) {
-        let Some(row) = self.keys.get(&key) else {
-            return;
-        };
-        let (customer, own) = (row.key.belongs_to, TrafficLimits::of_key(&row.key));
-        let of_both = self.customers.get(&customer);
-        let limits = of_both.map(|of| TrafficLimits::of_customer(&of.stored.customer, &row.key));
-        if let (Some(traffic), Some(own)) = (row.traffic, own) {
-            let traffic = of_key(traffic, own);
-            self.touch_key(key, |row| {
-                row.traffic = Some(traffic);
-                row.counts_changed = true;
-            });
-        }
-        if let Some(limits) = limits {
-            self.touch_customer(customer, |row| {
-                row.traffic = row.traffic.map(|traffic| of_customer(traffic, limits));
-                row.account_changed = true;
-            });
-        }
     }
 
     /// Stores a new hold of the current epoch.

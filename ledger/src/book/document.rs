@@ -15,7 +15,6 @@ fn request_id(id: OperationId) -> String {
 pub fn json(entry: &JournalEntry) -> Value {
     let mut fields = json!({
         "seq": entry.seq,
-        "customer": entry.customer,
         "key": entry.key,
         "kind": entry.kind,
         "amount": entry.amount,
@@ -26,6 +25,7 @@ pub fn json(entry: &JournalEntry) -> Value {
         "reason": entry.reason,
         "actor": entry.actor,
         "at": entry.at,
+        "customer": entry.customer,
     });
     let (Some(bill), Some(fields)) = (&entry.bill, fields.as_object_mut()) else {
         return fields;

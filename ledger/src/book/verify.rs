@@ -4,96 +4,19 @@
 //! are walked from the newest row to the first, because entries of a file can only be reached from the ones after them. Faults are
 //! reported in words, and nothing is repaired. What only one store has (sums over all keys, tables, triggers) its reader checks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use super::anchor::{Anchor, Covered};
-use super::audit::{self, ActRecord};
 use super::chain::{self, ChainedAct, ChainedEntry};
 use super::head::{Hash, NOTHING, StoredCustomer};
+pub(crate) use super::reader::{CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
+use super::told::ToldStates;
 use crate::rule::hold::StoredHold;
-use crate::rule::key::KeyRecord;
-use crate::rule::limit::Traffic;
 use crate::value::reference;
 use crate::{
-    Amount, Bill, Caps, CustomerId, EntryKind, JournalEntry, KeyId, OperationId, PersonalData,
-    SecretHash, Served, Session, Timestamp, UsageRow, VerifyReport,
+    Amount, Bill, Caps, CustomerId, EntryKind, JournalEntry, OperationId, PersonalData, Session,
+    UsageRow, VerifyReport,
 };
-
-/// A row, or why it cannot be read.
-pub(crate) type ReadRow<T> = Result<T, String>;
-
-/// The usage of a customer by key, hour, slug, target and what it served.
-pub(crate) type HourlyUsage = BTreeMap<(KeyId, i64, String, String, Served), UsageRow>;
-
-/// What a ledger is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LedgerIdentity {
-    /// The value with which the chains of format 2 begin.
-    pub(crate) genesis: Hash,
-    /// The generation whose anchors count; `None` if all do.
-    pub(crate) generation: Option<i64>,
-}
-
-/// A customer's rows besides its history, as of one instant.
-pub(crate) struct CustomerRows {
-    pub(crate) stored: StoredCustomer,
-    /// Each with its own traffic, where the store counts it by key and the key has limits.
-    pub(crate) keys: Vec<(KeyRecord, Option<Traffic>)>,
-    pub(crate) holds: Vec<StoredHold>,
-    pub(crate) sessions: Vec<Session>,
-    pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
-    pub(crate) personal: Option<PersonalData>,
-    /// Its traffic, where the store counts it by customer.
-    pub(crate) traffic: Option<Traffic>,
-    /// Its usage, where the store keeps it by key.
-    pub(crate) usage: Option<HourlyUsage>,
-}
-
-impl CustomerRows {
-    fn key(&self, id: KeyId) -> Option<&KeyRecord> {
-        self.keys
-            .iter()
-            .map(|(key, _)| key)
-            .find(|key| key.id == id)
-    }
-
-    fn holds_of(&self, key: KeyId) -> impl Iterator<Item = &StoredHold> {
-        self.holds.iter().filter(move |hold| hold.open.key == key)
-    }
-}
-
-/// How the verifier reads a ledger. An error of the store ends the check; a row that cannot be read is a fault.
-pub(crate) trait LedgerReader {
-    type Error;
-
-    /// Whether anybody still waits for the result.
-    fn is_wanted(&self) -> bool {
-        true
-    }
-    async fn identity(&mut self) -> Result<Option<LedgerIdentity>, Self::Error>;
-    /// The numbers of some customers after this one, ascending; none at the end.
-    async fn customers(&mut self, after: i64) -> Result<Vec<i64>, Self::Error>;
-    /// One customer.
-    async fn customer(&mut self, number: i64) -> Result<ReadRow<CustomerRows>, Self::Error>;
-    /// Some of a customer's entries before this one, or its newest ones; none at the end.
-    async fn entries(
-        &mut self,
-        customer: &StoredCustomer,
-        before: Option<&ChainedEntry>,
-    ) -> Result<Vec<ReadRow<ChainedEntry>>, Self::Error>;
-    /// Some of a customer's acts before this one, or its newest ones; none at the end.
-    async fn acts(
-        &mut self,
-        customer: &StoredCustomer,
-        before: Option<&ChainedAct>,
-    ) -> Result<Vec<ReadRow<ChainedAct>>, Self::Error>;
-    /// Those of these folded references that are registered for an entry with the same reference.
-    async fn taken(&mut self, folded: &BTreeSet<String>) -> Result<BTreeSet<String>, Self::Error>;
-    /// Ends the instant in which a customer was read.
-    async fn end_customer(&mut self) -> Result<(), Self::Error>;
-    /// The faults of everything that belongs to no customer.
-    async fn rest(&mut self, anchors: &[Anchor]) -> Result<Vec<String>, Self::Error>;
-}
 
 /// Checks everything and compares it with what was recorded elsewhere.
 pub(crate) async fn verify<R: LedgerReader>(
@@ -613,76 +536,5 @@ impl LedgerCheck {
         if position >= record.position {
             self.fault(format!("{place}: is before the act that it follows"));
         }
-    }
-}
-
-/// What the acts say about a customer and its keys, each by the newest act that says it.
-struct ToldStates {
-    /// Whether an act has told what the customer is like.
-    customer: bool,
-    /// Keys of which none has.
-    keys: BTreeSet<KeyId>,
-    links: Vec<(SecretHash, KeyId, Timestamp)>,
-}
-
-impl ToldStates {
-    fn of(rows: &CustomerRows) -> Self {
-        Self {
-            customer: false,
-            keys: rows.keys.iter().map(|(key, _)| key.id).collect(),
-            links: rows.links.clone(),
-        }
-    }
-
-    /// Compares what an act says, unless a newer one has, and returns the faults.
-    fn by(&mut self, name: &str, rows: &CustomerRows, act: &ActRecord) -> Vec<String> {
-        let record = &act.record;
-        let names = audit::names_customer(&act.state);
-        let customer = (names && !self.customer).then_some(&rows.stored.customer);
-        self.customer |= names;
-        let key = record.key.filter(|key| self.keys.remove(key));
-        let key = key.and_then(|key| rows.key(key));
-        if record.act == "link" {
-            self.links.retain(|(token, key, expires)| {
-                Some(*key) != record.key || audit::link_details(token, *expires) != record.details
-            });
-        }
-        let mut faults = Vec::new();
-        let (of_customer, of_key) = audit::differs(&act.state, customer, key);
-        if of_customer {
-            faults.push(format!(
-                "{name}: settings, status or caps were changed without an audit record"
-            ));
-        }
-        if let Some(key) = key.filter(|_| of_key) {
-            faults.push(format!(
-                "{name}: key {}: settings, status or secret were changed without an audit record",
-                key.id
-            ));
-        }
-        faults
-    }
-
-    /// What no act has said.
-    fn faults(&self, name: &str, rows: &CustomerRows) -> Vec<String> {
-        let mut faults: Vec<String> = self
-            .keys
-            .iter()
-            .map(|key| format!("{name}: key {key}: no act tells of its creation"))
-            .collect();
-        let customer = &rows.stored.customer;
-        let first = rows.key(customer.id.first_key());
-        let is_upgraded = first.is_some_and(|key| audit::is_as_upgraded(customer, key));
-        if !self.customer && !is_upgraded {
-            faults.push(format!(
-                "{name}: settings, status or caps were changed without an audit record"
-            ));
-        }
-        if !self.links.is_empty() {
-            faults.push(format!(
-                "{name}: has a sign-in link without an audit record"
-            ));
-        }
-        faults
     }
 }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::rule::cap::PastSpending;
 use crate::value::text::{check_text, is_unseen};
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, Caps, CustomerId, Key, OperationId, Refusal, Scope,
+    Account, Act, Amount, Cap, CapInterval, Caps, CustomerId, KeyId, OperationId, Refusal, Scope,
     Timestamp, UtcDay,
 };
 
@@ -380,19 +380,19 @@ pub(crate) struct KeyPurse {
 }
 
 impl KeyPurse {
-    pub(crate) fn of(key: &crate::rule::key::KeyRecord, customer: &Customer) -> Self {
+    pub(crate) fn of(key: KeyId, caps: &Caps, customer: &Customer) -> Self {
         Self {
             account: customer.account,
-            of_key: key.caps.clone(),
+            of_key: caps.clone(),
             of_customer: customer.caps.clone(),
-            scopes: [Scope::Key(key.id), Scope::Customer(customer.id)],
+            scopes: [Scope::Key(key), Scope::Customer(customer.id)],
         }
     }
 
     /// Rich, and bounded by a key's caps alone.
     #[cfg(test)]
     pub(crate) fn bounded_by(caps: Caps) -> Self {
-        let key = crate::KeyId::from_random(1);
+        let key = KeyId::from_random(1);
         let credit = Amount::MAX_LIFETIME_CREDIT;
         Self {
             account: Account {
@@ -477,31 +477,5 @@ pub(crate) fn settings_for(label: &str) -> CustomerSettings {
     CustomerSettings {
         label: label.to_owned(),
         ..CustomerSettings::default()
-    }
-}
-
-impl Key {
-    /// The caps of the key and of its customer, each with whose it is.
-    pub fn all_caps(&self) -> impl Iterator<Item = (Scope, &crate::CountedCap)> {
-        let of_key = self.caps.iter().map(|cap| (Scope::Key(self.id), cap));
-        let customer = Scope::Customer(self.customer.id);
-        let of_customer = self.customer.caps.iter();
-        of_key.chain(of_customer.map(move |cap| (customer, cap)))
-    }
-
-    /// The cap of the key or its customer with least room for a slug on a day, if one applies.
-    #[must_use]
-    pub fn tightest_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &crate::CountedCap)> {
-        self.all_caps()
-            .filter(|(_, counted)| counted.applies(slug))
-            .min_by_key(|(_, counted)| counted.room(day))
-    }
-
-    /// That cap, if it lets a request hold less than is available.
-    #[must_use]
-    pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &crate::CountedCap)> {
-        let available = self.customer.account.available();
-        self.tightest_cap(slug, day)
-            .filter(|(_, counted)| counted.room(day) < available)
     }
 }

@@ -14,8 +14,8 @@ use crate::rule::cap::PastSpending;
 use crate::rule::customer::KeyPurse;
 use crate::value::text::{SECRET_PREFIX, check_text};
 use crate::{
-    Amount, Cap, CapInterval, Caps, Customer, CustomerId, CustomerSettings, KeyId, OperationId,
-    Refusal, Timestamp, UtcDay,
+    Act, Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
+    Refusal, Scope, Timestamp, UtcDay,
 };
 
 const RANDOM_CHARS: usize = 43;
@@ -249,13 +249,37 @@ impl Key {
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
     #[must_use]
     pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
-        KeyPurse::of(&self.own, &self.customer).room(slug, UtcDay::of(now))
+        KeyPurse::of(self.id, &self.caps, &self.customer).room(slug, UtcDay::of(now))
     }
 
     /// What may be spent at an instant on a model that has no cap of its own.
     #[must_use]
     pub fn spendable(&self, now: Timestamp) -> Amount {
         self.room("", now)
+    }
+
+    /// The caps of the key and of its customer, each with whose it is.
+    pub fn all_caps(&self) -> impl Iterator<Item = (Scope, &CountedCap)> {
+        let of_key = self.caps.iter().map(|cap| (Scope::Key(self.id), cap));
+        let customer = Scope::Customer(self.customer.id);
+        let of_customer = self.customer.caps.iter();
+        of_key.chain(of_customer.map(move |cap| (customer, cap)))
+    }
+
+    /// The cap of the key or its customer with least room for a slug on a day, if one applies.
+    #[must_use]
+    pub fn tightest_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
+        self.all_caps()
+            .filter(|(_, counted)| counted.applies(slug))
+            .min_by_key(|(_, counted)| counted.room(day))
+    }
+
+    /// That cap, if it lets a request hold less than is available.
+    #[must_use]
+    pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
+        let available = self.customer.account.available();
+        self.tightest_cap(slug, day)
+            .filter(|(_, counted)| counted.room(day) < available)
     }
 }
 
@@ -397,17 +421,6 @@ impl NewKey {
             created_by: self.act.actor.clone(),
         }
     }
-}
-
-/// Who did an administrative act, when, and under which operation id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Act {
-    /// Repeating an id has no second effect.
-    pub operation: OperationId,
-    /// The operator's name.
-    pub actor: String,
-    /// The clock at the act, UTC.
-    pub at: Timestamp,
 }
 
 /// Where a new key belongs. The default is a customer of its own.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farebox_ledger::{
     Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, Membership, NewKey,
-    OperationId, Secret, Timestamp,
+    OperationId, Posted, Secret, Timestamp,
 };
 
 use super::StoreShared;
@@ -83,14 +83,7 @@ impl StoreShared {
                     at,
                 };
                 let posted = self.ledger.credit(credit).await?;
-                let unnamed = || LedgerError::unknown("the ledger answered without the key");
-                let key = Box::new(posted.key.ok_or_else(unnamed)?);
-                let entry = Box::new(posted.entry);
-                return Ok(ActOutcome::Posted {
-                    entry,
-                    key,
-                    repeated: posted.repeated,
-                });
+                return told(posted);
             }
             ActPlan::Create { settings, first } => {
                 let secret = self.secret(operation, key);
@@ -286,4 +279,14 @@ impl StoreShared {
             Err(error) => OutcomeLookup::Unreadable(error.to_string()),
         }
     }
+}
+
+/// What a credit that named a key did to it.
+fn told(posted: Posted) -> Result<ActOutcome, LedgerError> {
+    let unnamed = || LedgerError::unknown("the ledger answered without the key");
+    Ok(ActOutcome::Posted {
+        key: Box::new(posted.key.ok_or_else(unnamed)?),
+        entry: Box::new(posted.entry),
+        repeated: posted.repeated,
+    })
 }

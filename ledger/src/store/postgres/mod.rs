@@ -22,6 +22,7 @@ mod lists;
 mod lock;
 mod migrations;
 mod node;
+mod owner_tables;
 mod printable;
 mod probe_leases;
 mod readers;

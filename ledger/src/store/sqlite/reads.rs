@@ -377,7 +377,7 @@ pub(super) fn usage_by_key(
 }
 
 /// An hour's row: slug, the rollup, and what of the exposure no count was read for.
-fn usage_row(hour: Timestamp, columns: &mut Columns<'_>) -> Result<UsageRow> {
+fn usage_row(hour: Timestamp, columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
     let slug = columns.text()?;
     let row = UsageRow {
         hour,
