@@ -6,7 +6,7 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
 use crate::{
     Account, Amount, AuditRecord, Customer, CustomerId, CustomerStatus, EntryKind, JournalEntry,
-    Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, SecretHash, Session, Timestamp,
+    Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, Scope, SecretHash, Session, Timestamp,
     VOTE_DAYS, Vote,
 };
 
