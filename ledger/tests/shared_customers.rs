@@ -2,6 +2,8 @@
 //! over shared customers, which never lock each other for good. Few rounds for every day, 500 races and 10,000 pairs with
 //! `FAREBOX_FULL=1`.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
@@ -13,6 +15,7 @@ use farebox_ledger::*;
 
 const GATEWAYS: usize = 3;
 const KEYS: u64 = 4;
+const CUSTOMERS: u64 = 8;
 
 fn full() -> bool {
     std::env::var_os("FAREBOX_FULL").is_some()
@@ -154,7 +157,6 @@ fn batches_and_moves_over_shared_customers_never_lock_each_other() {
     with_cluster("pairs of shared customers", async |cluster| {
         let database = cluster.database();
         let ledgers = gateways(&cluster.url(&database)).await;
-        const CUSTOMERS: u64 = 8;
         for number in 0..CUSTOMERS {
             make(&ledgers[0], number, "1000").await;
         }
