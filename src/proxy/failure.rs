@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CapReached, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CapReached, CustomerStatus, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
 use super::balance::{Balance, balance_in_use, out_of_balance};
@@ -31,6 +31,8 @@ pub enum Failure {
     Unauthenticated(&'static str),
     /// The key is blocked, expired or revoked.
     KeyState(KeyStatus),
+    /// The key's customer is suspended or closed.
+    CustomerState(CustomerStatus),
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
@@ -214,7 +216,9 @@ impl Failure {
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
-            Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
+            Self::KeyState(_) | Self::CustomerState(_) | Self::ModelNotAllowed(_) => {
+                Case::Forbidden
+            }
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::WrongMethod(_) | Self::NoWebSocket => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
@@ -237,6 +241,8 @@ impl Failure {
             Self::KeyState(KeyStatus::Expired) => "key_expired",
             Self::KeyState(KeyStatus::Revoked) => "key_revoked",
             Self::KeyState(_) => "key_blocked",
+            Self::CustomerState(CustomerStatus::Closed) => "customer_closed",
+            Self::CustomerState(_) => "customer_suspended",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
             Self::WrongMethod(_) => "method_not_allowed",
@@ -292,6 +298,7 @@ impl Failure {
         };
         match self {
             Self::KeyState(_)
+            | Self::CustomerState(_)
             | Self::ModelNotAllowed(_)
             | Self::NoRequest(_)
             | Self::ExposureLimit(_) => ErrorBody {
@@ -350,6 +357,9 @@ impl Failure {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
             Self::KeyState(status) => format!("this key is {status}; ask the seller of this key"),
+            Self::CustomerState(status) => {
+                format!("the account of this key is {status}; ask the seller of this key")
+            }
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
@@ -442,6 +452,9 @@ impl From<LedgerError> for Failure {
         match error {
             LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => {
                 Self::KeyState(status)
+            }
+            LedgerError::Refused(farebox_ledger::Refusal::CustomerStopped(status)) => {
+                Self::CustomerState(status)
             }
             LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => {
                 Self::Unauthenticated("this key is not known")

@@ -74,6 +74,7 @@ impl Generate {
         let body = decompress::read(req, room, &key, Some(funds), &mut work).await?;
         let request = ProxyRequest {
             id: arrival.id,
+            customer: key.customer.id,
             key: key.id,
             pass,
             work,

@@ -88,6 +88,10 @@ impl ActPlan {
                 ..
             } => "Adjust",
             Self::Credit {
+                kind: CreditKind::WriteOff { .. },
+                ..
+            } => "Write off",
+            Self::Credit {
                 kind: CreditKind::Refund { .. },
                 ..
             } => "Refund",
@@ -112,6 +116,10 @@ impl ActPlan {
                 kind: CreditKind::Adjust { .. },
                 ..
             } => "apply the adjustment",
+            Self::Credit {
+                kind: CreditKind::WriteOff { .. },
+                ..
+            } => "write it off",
             Self::Credit {
                 kind: CreditKind::Refund { .. },
                 ..
@@ -149,6 +157,11 @@ impl ActPlan {
                 amount,
                 ..
             } => account.refund(*amount, *request, *amount, Amount::ZERO),
+            Self::Credit {
+                kind: CreditKind::WriteOff { .. },
+                amount,
+                ..
+            } => account.write_off(*amount),
             Self::Create {
                 first: Some((amount, _)),
                 ..
@@ -236,7 +249,9 @@ fn credit_facts(kind: &CreditKind, amount: Amount, reference: &str) -> Vec<(&'st
     let mut facts = vec![("Amount", format!("{sign}{amount} USD"))];
     match kind {
         CreditKind::TopUp => {}
-        CreditKind::Adjust { reason } => facts.push(("Reason", reason.clone())),
+        CreditKind::Adjust { reason } | CreditKind::WriteOff { reason } => {
+            facts.push(("Reason", reason.clone()))
+        }
         CreditKind::Refund { request, reason } => {
             facts.extend([
                 ("Request", format!("req_{request}")),
