@@ -7,10 +7,13 @@
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
+#[path = "model/customers.rs"]
+mod customers;
 
 use std::sync::Arc;
 
 use common::*;
+use customers::{a_cap, customers};
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
@@ -30,6 +33,12 @@ enum Step {
         operation: u64,
         change: u8,
         time: i64,
+    },
+    Customer {
+        key: u64,
+        operation: u64,
+        act: u8,
+        amount: i64,
     },
     Cap {
         key: u64,
@@ -96,6 +105,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, operation, change, time)| Step::Change { key, operation, change, time }),
         2 => (key.clone(), operation.clone(), 0..12_u8, money.clone())
             .prop_map(|(key, operation, cap, limit)| Step::Cap { key, operation, cap, limit }),
+        3 => (key.clone(), operation.clone(), 0..14_u8, money.clone())
+            .prop_map(|(key, operation, act, amount)| Step::Customer { key, operation, act, amount }),
         5 => (key.clone(), operation.clone(), 0..6_u8, money.clone(), reference, request.clone()).prop_map(
             |(key, operation, kind, amount, reference, request)| Step::Credit { key, operation, kind, amount, reference, request }),
         8 => (key.clone(), request.clone(), money.clone(), time.clone())
@@ -174,28 +185,6 @@ fn a_change(number: u8, time: i64) -> Change {
     }
 }
 
-/// Caps of a month and of all time, of each slug and of both. At midnight between two months a run may differ.
-fn a_cap(number: u8, limit: i64) -> Change {
-    let interval = if number.is_multiple_of(2) {
-        CapInterval::Total
-    } else {
-        CapInterval::Month
-    };
-    let model = match number % 6 {
-        0 | 1 => Some("small".to_owned()),
-        2 | 3 => Some("odd".to_owned()),
-        _ => None,
-    };
-    if number > 9 {
-        return Change::ClearCap { interval, model };
-    }
-    Change::SetCap(Cap {
-        interval,
-        model,
-        limit: cents(limit),
-    })
-}
-
 fn a_credit(
     key: u64,
     operation: u64,
@@ -240,6 +229,12 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                 ledger
                     .create_key(NewKey {
                         first_credit,
+                        // The third key joins the first one's customer, every other time.
+                        within: Membership {
+                            customer: (key == 3 && operation % 2 == 0)
+                                .then(|| CustomerId::made_for(common::key(1))),
+                            ..Membership::default()
+                        },
                         ..new_key(key, operation, None)
                     })
                     .await
@@ -258,6 +253,12 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                     .await
             )
         }
+        Step::Customer {
+            key,
+            operation,
+            act,
+            amount,
+        } => customers(ledger, key, operation, act, amount).await,
         Step::Cap {
             key,
             operation,
@@ -288,10 +289,13 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             amount,
             time,
         } => {
+            let found = ledger.find_key(common::key(key)).await.unwrap();
+            let own = CustomerId::made_for(common::key(key));
             format!(
                 "{:?}",
                 ledger
                     .open_hold(NewHold {
+                        customer: found.map_or(own, |key| key.belongs_to),
                         amount: cents(amount),
                         at: hour(time),
                         ..new_hold(key, operation, "1")
@@ -411,6 +415,17 @@ async fn everything(ledger: &dyn Ledger) -> String {
                 .await
                 .unwrap()
         ));
+    }
+    let all = CustomerQuery {
+        limit: 9,
+        ..CustomerQuery::default()
+    };
+    let customers = ledger.list_customers(all).await.unwrap();
+    for customer in &customers {
+        let of = Some(customer.id.into());
+        let acts = ledger.audit(of, None, 1_000).await.unwrap();
+        let holds = ledger.open_holds(of, 1_000).await.unwrap();
+        seen.push(format!("{customer:?} {acts:?} {holds:?}"));
     }
     for number in 1..4 {
         seen.push(format!(
