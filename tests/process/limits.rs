@@ -20,7 +20,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "requests of a customer at once",
         "| 64 |",
-        "ledger/src/rule/key.rs",
+        "ledger/src/rule/customer.rs",
         "CONCURRENCY: u32 = 64;",
     ),
     (
@@ -283,6 +283,12 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "dashboard sessions",
+        "and 200 of all keys",
+        "ledger/src/book/page.rs",
+        "MOST_OF_CUSTOMER: u8 = 200;",
+    ),
+    (
+        "dashboard sessions",
         "| 20,",
         "ledger/src/book/page.rs",
         "MOST_OF_KEY: u8 = 20;",
@@ -331,13 +337,13 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("src/proxy/rate_limit.rs", "PAID_RATE", "the ledger's own"),
     (
         "src/proxy/rate_limit.rs",
-        "KEYS_REMEMBERED",
-        "idle keys are forgotten without a loss",
+        "CUSTOMERS_REMEMBERED",
+        "idle customers are forgotten without a loss",
     ),
     (
         "src/server/admin/alerts.rs",
-        "MOST_KEYS",
-        "how many keys the reason of an alert names to the operator",
+        "MOST_NAMED",
+        "how many customers the reason of an alert names to the operator",
     ),
     (
         "src/server/admin/requests.rs",
@@ -545,7 +551,7 @@ fn every_flag_on_the_page_of_limits_can_be_typed() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 4, "the page names four flags");
+    assert_eq!(seen, 6, "the page names six flags");
 }
 
 #[tokio::test]
