@@ -56,8 +56,8 @@ use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, EntryQuery, FilesAct, Finish, Gateway, JournalEntry, Key, KeyId,
     KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId,
-    OwnCost, ProbeLease, PublishedSlug, SecretHash, Server, SlugUse, Standby, Timestamp, Totals,
-    UsageRow, VerifyReport, Vote, WriterStats,
+    OwnCost, ProbeLease, PublishedSlug, SecretHash, Server, SlugHour, SlugUse, Standby, Timestamp,
+    Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::Confirmed;
@@ -459,6 +459,16 @@ impl Ledger for PostgresLedger {
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
         self.readers
             .with(|link| async move { lists::margins(&link, query).await })
+            .await
+    }
+
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::slug_hours(&link, from, to).await })
             .await
     }
 

@@ -59,7 +59,7 @@ use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Durability, EntryQuery, FilesAct, Finish, JournalEntry, Key, KeyId,
     KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost,
-    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    PublishedSlug, SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
     WriterStats,
 };
 use job::BatchWork;
@@ -384,6 +384,17 @@ impl Ledger for SqliteLedger {
         self.current()?
             .readers
             .scan(move |conn, wanted| lists::margins(conn, query, wanted))
+            .await
+    }
+
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| lists::slug_hours(conn, (from, to), wanted))
             .await
     }
 
