@@ -4,7 +4,8 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::app::command::{BINDINGS, CommandContext, ConsoleCommand};
+use crate::app::bindings::BINDINGS;
+use crate::app::command::{CommandContext, ConsoleCommand};
 use crate::app::modal::Modal;
 use crate::app::{Action, ConsoleApp};
 use crate::field::FieldEdit;
@@ -104,6 +105,7 @@ fn typing(app: &ConsoleApp, code: KeyCode, ctrl: bool) -> Option<Action> {
         KeyCode::Right => edit(FieldEdit::Right),
         KeyCode::Home => edit(FieldEdit::Home),
         KeyCode::End => edit(FieldEdit::End),
+        KeyCode::Tab if app.palette.is_some() => Some(Action::Complete),
         KeyCode::Tab | KeyCode::Down => Some(Action::Next),
         KeyCode::BackTab | KeyCode::Up => Some(Action::Previous),
         KeyCode::Enter => Some(Action::Enter),

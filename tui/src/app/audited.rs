@@ -3,7 +3,8 @@
 use farebox_ledger::{AuditRecord, FilesAct, KeyId, OperationId, Timestamp};
 use serde_json::Value;
 
-use super::ConsoleApp;
+use super::order::sorted;
+use super::{ConsoleApp, ranks};
 use crate::admin::ReportedChange;
 use crate::format;
 
@@ -122,7 +123,7 @@ impl ConsoleApp {
             })
         };
         all.retain(passes);
-        all
+        sorted(all, self.audit.order, ranks::audited)
     }
 }
 

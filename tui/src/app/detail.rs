@@ -9,6 +9,9 @@ use farebox_ledger::{
     Amount, AuditRecord, JournalEntry, Key, KeyId, OpenHold, Timestamp, UsageRow,
 };
 
+use super::order::{ListOrder, Rank, sorted};
+use super::ranks;
+
 /// Entries read per page.
 pub(crate) const PAGE: usize = 200;
 /// The books of a key with at most this many entries are checked automatically.
@@ -98,6 +101,8 @@ pub(crate) struct KeyDetail {
     pub(crate) holds: Vec<OpenHold>,
     pub(crate) tab: Tab,
     pub(crate) selected: usize,
+    /// Of this tab.
+    pub(crate) order: ListOrder,
     pub(crate) check: BalanceCheck,
     pub(crate) loaded: bool,
     pub(crate) loading_more: bool,
@@ -117,6 +122,10 @@ impl KeyDetail {
             holds: Vec::new(),
             tab: Tab::Entries,
             selected: 0,
+            order: ListOrder {
+                column: "",
+                descending: false,
+            },
             check: BalanceCheck::NotYet,
             loaded: false,
             loading_more: false,
@@ -132,7 +141,8 @@ impl KeyDetail {
         let at_top = self.selected == 0;
         let newest = self.entries.first().map_or(0, |entry| entry.position);
         let overlaps = data.entries.iter().any(|entry| entry.position == newest);
-        if self.loaded && overlaps && self.tab == Tab::Entries && !at_top {
+        let moves = self.tab == Tab::Entries && !self.order.sorts();
+        if self.loaded && overlaps && moves && !at_top {
             self.selected += data
                 .entries
                 .iter()
@@ -183,11 +193,78 @@ impl KeyDetail {
         }
     }
 
+    /// Shows another tab, in the order in which its rows come.
+    pub(crate) fn show(&mut self, tab: Tab) {
+        (self.tab, self.selected, self.order) = (tab, 0, ListOrder::default());
+    }
+
+    /// The places of this tab's rows in the order in which they are shown.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        let places: Vec<usize> = (0..self.rows()).collect();
+        if !self.order.sorts() {
+            return places;
+        }
+        let (payments, models): (Vec<_>, _) = (self.payments().collect(), self.by_model());
+        let rank = |place: &usize, column: &str| {
+            let rank = match self.tab {
+                Tab::Entries => self
+                    .entries
+                    .get(*place)
+                    .map(|row| ranks::entry(row, column)),
+                Tab::Payments => payments.get(*place).map(|row| ranks::act(row, column)),
+                Tab::Models => models.get(*place).map(|row| ranks::of_model(row, column)),
+                Tab::Running => self.holds.get(*place).map(|row| ranks::hold(row, column)),
+                Tab::Acts => self.acts.get(*place).map(|row| ranks::act(row, column)),
+            };
+            rank.unwrap_or_else(|| Rank::text(""))
+        };
+        sorted(places, self.order, rank)
+    }
+
+    /// The place of the selected row.
+    fn place(&self) -> usize {
+        let sorted = self.order.sorts().then(|| self.places());
+        let place = sorted.and_then(|places| places.get(self.selected).copied());
+        place.unwrap_or(self.selected)
+    }
+
     /// The selected entry.
     pub(crate) fn selected_entry(&self) -> Option<&JournalEntry> {
         (self.tab == Tab::Entries)
-            .then(|| self.entries.get(self.selected))
+            .then(|| self.entries.get(self.place()))
             .flatten()
+    }
+
+    /// The selected hold.
+    pub(crate) fn selected_hold(&self) -> Option<&OpenHold> {
+        (self.tab == Tab::Running)
+            .then(|| self.holds.get(self.place()))
+            .flatten()
+    }
+
+    /// The selected payment or act.
+    pub(crate) fn selected_act(&self) -> Option<&AuditRecord> {
+        match self.tab {
+            Tab::Payments => self.payments().nth(self.place()),
+            Tab::Acts => self.acts.get(self.place()),
+            Tab::Entries | Tab::Models | Tab::Running => None,
+        }
+    }
+
+    /// The id of the selected row, for copying.
+    pub(crate) fn selected_name(&self) -> Option<String> {
+        if let Some(entry) = self.selected_entry() {
+            return Some(match entry.request() {
+                Some(request) => format!("req_{request}"),
+                None => format!("op_{}", entry.operation),
+            });
+        }
+        let hold = self.selected_hold();
+        let request = hold.map(|hold| format!("req_{}", hold.request));
+        request.or_else(|| {
+            self.selected_act()
+                .map(|act| format!("op_{}", act.operation))
+        })
     }
 
     /// Acts that moved money.

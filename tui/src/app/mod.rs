@@ -6,6 +6,7 @@
 
 pub(crate) mod act;
 pub(crate) mod audited;
+pub(crate) mod bindings;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
@@ -17,11 +18,14 @@ pub(crate) mod live;
 pub(crate) mod margins;
 pub(crate) mod message;
 pub(crate) mod modal;
-mod palette;
+pub(crate) mod order;
+pub(crate) mod palette;
 pub(crate) mod perform;
+mod ranks;
 pub(crate) mod reading;
 pub(crate) mod receive;
 mod shown;
+mod undo;
 
 use farebox_ledger::{
     AuditRecord, FilesAct, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp,
@@ -30,13 +34,16 @@ use farebox_ledger::{
 
 use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
 use crate::field::{FieldEdit, TextField};
-use command::{BINDINGS, Binding, CommandContext, ConsoleCommand};
+use command::{CommandContext, ConsoleCommand};
 use detail::KeyDetail;
 use keys::KeysScreen;
 use live::{GatewayLink, GatewayView, Live};
 use margins::Sums;
 use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
+use order::{ListOrder, sorted};
+use palette::Palette;
+use undo::Undo;
 
 /// From this width on, a list and its detail are shown side by side.
 pub(crate) const WIDE: u16 = 140;
@@ -86,6 +93,8 @@ pub(crate) enum Action {
     Escape,
     Next,
     Previous,
+    /// Complete what is typed, in the palette.
+    Complete,
     Submit,
     /// `y` in a review or on an operation.
     Yes,
@@ -103,19 +112,13 @@ pub(crate) struct Notice {
     pub(crate) bad: bool,
 }
 
-/// The palette: the typed text and the selected line.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Palette {
-    pub(crate) field: TextField,
-    pub(crate) selected: usize,
-}
-
 /// A plain list: rows, selection, filter.
 #[derive(Debug)]
 pub(crate) struct RowList<T> {
     pub(crate) rows: Vec<T>,
     pub(crate) selected: usize,
     pub(crate) filter: String,
+    pub(crate) order: ListOrder,
     pub(crate) loaded: bool,
     pub(crate) end: bool,
     pub(crate) loading: bool,
@@ -128,6 +131,7 @@ impl<T> Default for RowList<T> {
             rows: Vec::new(),
             selected: 0,
             filter: String::new(),
+            order: ListOrder::default(),
             loaded: false,
             end: false,
             loading: false,
@@ -174,6 +178,7 @@ pub(crate) struct ConsoleApp {
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
     pub(crate) selected_node: usize,
+    pub(crate) nodes_order: ListOrder,
     pub(crate) selected_alert: usize,
     pub(crate) books: AllBooks,
     pub(crate) totals: Option<Totals>,
@@ -185,6 +190,7 @@ pub(crate) struct ConsoleApp {
     /// The filter line being typed.
     pub(crate) filtering: Option<TextField>,
     pub(crate) notice: Option<Notice>,
+    undo: Undo,
     pub(crate) dirty: bool,
     pub(crate) quit: bool,
 }
@@ -213,6 +219,7 @@ impl ConsoleApp {
             exposure: Sums::new(margins::MarginView::Exposure),
             margin: Sums::new(margins::MarginView::Margin),
             selected_node: 0,
+            nodes_order: ListOrder::default(),
             selected_alert: 0,
             books: AllBooks::NotChecked,
             totals: None,
@@ -223,6 +230,7 @@ impl ConsoleApp {
             palette: None,
             filtering: None,
             notice: None,
+            undo: Undo::default(),
             dirty: true,
             quit: false,
         };
@@ -238,6 +246,16 @@ impl ConsoleApp {
                 self.notice = None;
             }
         }
+        if matches!(action, Action::Message(_)) {
+            return self.change(action);
+        }
+        let before = self.undo.before(self.look());
+        let effects = self.change(action);
+        self.note(before);
+        effects
+    }
+
+    fn change(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Message(message) => self.receive(message),
             Action::Resize(width, height) => {
@@ -260,6 +278,11 @@ impl ConsoleApp {
         if self.detail_open {
             return CommandContext::Detail;
         }
+        self.screen_place()
+    }
+
+    /// Where letters act when no page of a key is open either.
+    pub(crate) const fn screen_place(&self) -> CommandContext {
         match self.screen {
             Screen::Keys => CommandContext::Keys,
             Screen::Live => CommandContext::Live,
@@ -305,31 +328,8 @@ impl ConsoleApp {
             CommandContext::Keys => self.keys.row().map(|row| row.key.id.to_string()),
             CommandContext::Detail => {
                 let detail = self.detail.as_ref()?;
-                let request = || {
-                    detail
-                        .holds
-                        .get(detail.selected)
-                        .map(|hold| format!("req_{}", hold.request))
-                };
-                match detail.tab {
-                    detail::Tab::Entries => {
-                        detail.selected_entry().map(|entry| match entry.request() {
-                            Some(request) => format!("req_{request}"),
-                            None => format!("op_{}", entry.operation),
-                        })
-                    }
-                    detail::Tab::Running => request(),
-                    detail::Tab::Payments => detail
-                        .payments()
-                        .nth(detail.selected)
-                        .map(|act| format!("op_{}", act.operation)),
-                    detail::Tab::Acts => detail
-                        .acts
-                        .get(detail.selected)
-                        .map(|act| format!("op_{}", act.operation)),
-                    detail::Tab::Models => None,
-                }
-                .or_else(|| Some(detail.id.to_string()))
+                let of_row = detail.selected_name();
+                of_row.or_else(|| Some(detail.id.to_string()))
             }
             CommandContext::Live => self
                 .live
@@ -391,11 +391,12 @@ impl ConsoleApp {
     }
 
     /// The gateways that share the ledger.
-    pub(crate) fn nodes(&self) -> &[ReportedNode] {
-        self.gateway
-            .status
-            .as_ref()
-            .map_or(&[], |status| &status.nodes)
+    pub(crate) fn nodes(&self) -> Vec<&ReportedNode> {
+        let status = self.gateway.status.iter();
+        let nodes = status.flat_map(|status| &status.nodes).collect();
+        sorted(nodes, self.nodes_order, |node, column| {
+            ranks::node(node, column)
+        })
     }
 
     /// The servers of the ledger's database.
@@ -415,31 +416,10 @@ impl ConsoleApp {
                     || hold.request.to_string().contains(word)
             })
         };
-        self.holds.rows.iter().filter(passes).collect()
-    }
-
-    /// What the palette offers now, with the reason if it is not available.
-    pub(crate) fn palette_lines(&self) -> Vec<(&'static Binding, Option<String>)> {
-        let typed = self
-            .palette
-            .as_ref()
-            .map(|palette| palette.field.text().to_ascii_lowercase())
-            .unwrap_or_default();
-        let place = self.place();
-        let fits = |binding: &&Binding| {
-            let text = format!("{} {}", binding.name, binding.help).to_ascii_lowercase();
-            !binding.command.moves()
-                && binding.works_at(place)
-                && typed.split_whitespace().all(|word| text.contains(word))
-        };
-        let mut lines: Vec<_> = BINDINGS
-            .iter()
-            .filter(fits)
-            .map(|binding| (binding, binding.command.reason_against(self)))
-            .collect();
-        // Names that begin with the typed text come first.
-        lines.sort_by_key(|(binding, _)| !binding.name.to_ascii_lowercase().starts_with(&typed));
-        lines
+        let shown = self.holds.rows.iter().filter(passes).collect();
+        sorted(shown, self.holds.order, |hold, column| {
+            ranks::hold(hold, column)
+        })
     }
 
     /// The base of the settings and links that are shown.

@@ -10,7 +10,8 @@ use super::keys::{From, PAGE};
 use super::margins::Sums;
 use super::message::Effect;
 use super::modal::{ActReview, Find, Hidden, Modal, RequestPage};
-use super::{AllBooks, ConsoleApp, Palette, Screen, reading};
+use super::palette::Palette;
+use super::{AllBooks, ConsoleApp, Screen, reading};
 use crate::field::TextField;
 use crate::plan::{ActPlan, Pending};
 
@@ -42,6 +43,7 @@ impl ConsoleApp {
             ConsoleCommand::Sort | ConsoleCommand::Reverse => {
                 self.sort(command == ConsoleCommand::Sort)
             }
+            ConsoleCommand::Undo => self.undo(),
             ConsoleCommand::Period => self.with_sums(super::margins::Sums::next_period),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab
                 if self.sums().is_some() && !self.detail_open =>
@@ -84,8 +86,7 @@ impl ConsoleApp {
             ConsoleCommand::Find => self.modal = Some(Modal::Find(Find::default())),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab => {
                 if let Some(detail) = self.detail.as_mut() {
-                    detail.tab = detail.tab.step(command == ConsoleCommand::NextTab);
-                    detail.selected = 0;
+                    detail.show(detail.tab.step(command == ConsoleCommand::NextTab));
                 }
             }
             _ => {}
@@ -214,7 +215,7 @@ impl ConsoleApp {
             .collect()
     }
 
-    fn show(&mut self, screen: Screen) -> Vec<Effect> {
+    pub(super) fn show(&mut self, screen: Screen) -> Vec<Effect> {
         self.screen = screen;
         self.detail_open = false;
         self.filtering = None;
@@ -256,7 +257,10 @@ impl ConsoleApp {
     }
 
     /// Changes what this screen adds up, and requests it.
-    fn with_sums(&mut self, change: impl FnOnce(&mut super::margins::Sums)) -> Vec<Effect> {
+    pub(super) fn with_sums(
+        &mut self,
+        change: impl FnOnce(&mut super::margins::Sums),
+    ) -> Vec<Effect> {
         if let Some(sums) = self.sums_mut() {
             change(sums);
         }
@@ -288,13 +292,10 @@ impl ConsoleApp {
                 };
                 let request = match detail.tab {
                     Tab::Entries => detail.selected_entry().map(|entry| entry.operation),
-                    Tab::Running => detail.holds.get(detail.selected).map(|hold| hold.request),
-                    Tab::Payments => detail
-                        .payments()
-                        .nth(detail.selected)
-                        .map(|act| act.operation),
+                    Tab::Running => detail.selected_hold().map(|hold| hold.request),
+                    Tab::Payments => detail.selected_act().map(|act| act.operation),
                     Tab::Acts => {
-                        let act = detail.acts.get(detail.selected).map(reading::of_act);
+                        let act = detail.selected_act().map(reading::of_act);
                         self.modal = act.map(Modal::Reading);
                         None
                     }
@@ -415,24 +416,6 @@ impl ConsoleApp {
                 .collect(),
             _ => self.show(self.screen),
         }
-    }
-
-    fn sort(&mut self, next: bool) -> Vec<Effect> {
-        if self.sums().is_some() {
-            return self.with_sums(|sums| sums.sort(next));
-        }
-        if next {
-            let (sort, descending) = self.keys.sort.next();
-            (self.keys.sort, self.keys.ascending) = (sort, !descending);
-        } else {
-            self.keys.ascending = !self.keys.ascending;
-        }
-        self.keys.selected = 0;
-        vec![Effect::LoadKeys(self.keys.request(
-            From::Start,
-            false,
-            false,
-        ))]
     }
 
     fn verify(&mut self) -> Vec<Effect> {

@@ -3,6 +3,7 @@
 use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
 
 use super::detail::{BalanceCheck, KeyDetail, Tab};
+use super::keys::Sort;
 use super::live::GatewayLink;
 use super::margins::MarginView;
 use super::message::{Effect, Message};
@@ -21,7 +22,13 @@ impl ConsoleApp {
                 let (generation, first) = (page.generation, page.from == super::keys::From::Start);
                 self.keys.take(page);
                 self.dirty = true;
+                let unsorted = self.keys.unsorted.take();
+                self.say_unsorted(unsorted, super::keys::WINDOW, "keys match");
                 let mut effects = self.after_move();
+                if self.keys.sort == Sort::Other("24 h") {
+                    let all = self.keys.rows.iter().map(|row| row.key.id).collect();
+                    effects.push(Effect::Visible(all));
+                }
                 // A filtered list that fits its window is counted by its length.
                 if first
                     && generation == self.keys.generation
@@ -69,6 +76,8 @@ impl ConsoleApp {
                     &mut self.margin
                 };
                 self.dirty |= sums.take(query, answer);
+                let unsorted = sums.unsorted.take();
+                self.say_unsorted(unsorted, super::margins::ROWS, "sums are listed");
             }
             Message::Status(status) => self.take_status(status),
             plain => {
@@ -77,6 +86,16 @@ impl ConsoleApp {
             }
         }
         Vec::new()
+    }
+
+    /// Says that a column is only sorted where all rows are here.
+    fn say_unsorted(&mut self, column: Option<&str>, most: usize, what: &str) {
+        if let Some(column) = column {
+            let most = crate::format::count(most as u64);
+            let text =
+                format!("not sorted by {column}: more than {most} {what}; filter them first");
+            self.say(text, true);
+        }
     }
 
     fn take_holds(&mut self, rows: Vec<OpenHold>) -> Vec<Effect> {

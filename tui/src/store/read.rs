@@ -9,7 +9,7 @@ use farebox_ledger::{
 
 use super::{StoreShared, TYPING};
 use crate::app::detail::{self, BalanceCheck, DetailData};
-use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount, PAGE};
+use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount};
 use crate::app::margins::{MarginView, SumsPage};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
@@ -67,10 +67,10 @@ impl StoreShared {
         let query = KeyQuery {
             order,
             after,
-            ..query(&request.filter, PAGE)
+            ..query(&request.filter, request.limit)
         };
         let mut rows = self.ledger.list_keys(query).await?;
-        let ended = rows.len() < PAGE;
+        let ended = rows.len() < request.limit;
         if backwards {
             rows.reverse();
         }

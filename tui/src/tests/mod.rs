@@ -4,5 +4,6 @@ mod acts;
 mod bench;
 mod fixture;
 mod laws;
+mod lists;
 mod picture;
 mod screens;

@@ -1,9 +1,8 @@
 //! The page of one key: facts, the chart of two days, and the tab's list.
 
-use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, UtcDay};
+use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, OpenHold, UtcDay};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use serde_json::Value;
 
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
@@ -290,7 +289,7 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         pen.text(area, 0, 0, text, pen.theme.faint());
         return;
     }
-    let placed = pen.heads(area, 0, columns);
+    let placed = pen.heads(area, 0, columns, detail.order);
     let list = Rect {
         y: area.y + 1,
         height: area.height.saturating_sub(1),
@@ -315,74 +314,47 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
+/// The cells of these lines of the tab.
 fn lines(
     app: &ConsoleApp,
     detail: &KeyDetail,
     pen: &Pen<'_>,
     range: std::ops::Range<usize>,
 ) -> Vec<(usize, Vec<Cell>)> {
-    let skip = range.start;
-    let take = range.len();
-    let cells: Vec<Vec<Cell>> = match detail.tab {
-        Tab::Entries => detail
-            .entries
-            .iter()
-            .skip(skip)
-            .take(take)
-            .map(|entry| entry_cells(app, pen, entry))
-            .collect(),
-        Tab::Payments => detail
-            .payments()
-            .skip(skip)
-            .take(take)
-            .map(|act| payment_cells(app, pen, act))
-            .collect(),
-        Tab::Models => model_cells(detail, pen)
-            .into_iter()
-            .skip(skip)
-            .take(take)
-            .collect(),
-        Tab::Running => {
-            let hold = |hold: &farebox_ledger::OpenHold| {
-                let age = format::age(app.now.millis() - hold.at.millis());
-                let request = hold.request.to_string();
-                let tail = request.get(14..).unwrap_or(&request);
-                plain(
-                    pen,
-                    [
-                        format!("…{tail}"),
-                        hold.slug.clone(),
-                        hold.family.clone(),
-                        format::within(hold.amount, 12),
-                        format::within(hold.used, 12),
-                        age,
-                    ],
-                )
-            };
-            detail
-                .holds
-                .iter()
-                .skip(skip)
-                .take(take)
-                .map(hold)
-                .collect()
-        }
-        Tab::Acts => {
-            let act = |act: &AuditRecord| {
-                plain(
-                    pen,
-                    [
-                        format::when(act.at, app.now),
-                        act.act.clone(),
-                        act.actor.clone(),
-                        format::act_details(act),
-                    ],
-                )
-            };
-            detail.acts.iter().skip(skip).take(take).map(act).collect()
-        }
+    let places = detail.places();
+    let shown = places.get(range.clone()).unwrap_or_default();
+    // Collected once: each of them is a pass over the key's acts or usage.
+    let (payments, models): (Vec<&AuditRecord>, _) =
+        (detail.payments().collect(), model_cells(detail, pen));
+    let cells = |place: &usize| match detail.tab {
+        Tab::Entries => (detail.entries.get(*place)).map(|entry| entry_cells(app, pen, entry)),
+        Tab::Payments => (payments.get(*place)).map(|act| payment_cells(app, pen, act)),
+        Tab::Models => models.get(*place).cloned(),
+        Tab::Running => (detail.holds.get(*place)).map(|hold| running_cells(app, pen, hold)),
+        Tab::Acts => detail.acts.get(*place).map(|act| {
+            let details = format::act_details(act);
+            let when = format::when(act.at, app.now);
+            plain(pen, [when, act.act.clone(), act.actor.clone(), details])
+        }),
     };
-    range.zip(cells).collect()
+    range.zip(shown.iter().filter_map(cells)).collect()
+}
+
+fn running_cells(app: &ConsoleApp, pen: &Pen<'_>, hold: &OpenHold) -> Vec<Cell> {
+    let age = format::age(app.now.millis() - hold.at.millis());
+    let request = hold.request.to_string();
+    let tail = request.get(14..).unwrap_or(&request);
+    plain(
+        pen,
+        [
+            format!("…{tail}"),
+            hold.slug.clone(),
+            hold.family.clone(),
+            format::within(hold.amount, 12),
+            format::within(hold.used, 12),
+            age,
+        ],
+    )
 }
 
 fn plain<const N: usize>(pen: &Pen<'_>, cells: [String; N]) -> Vec<Cell> {
@@ -424,20 +396,8 @@ fn entry_cells(app: &ConsoleApp, pen: &Pen<'_>, entry: &JournalEntry) -> Vec<Cel
 }
 
 fn payment_cells(app: &ConsoleApp, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
-    let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
-    let text = |name: &str| {
-        details
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let amount = Amount::from_usd_str(&text(if act.act == "create" {
-        "credit"
-    } else {
-        "amount"
-    }))
-    .unwrap_or_default();
+    let text = |name: &str| format::act_fact(act, name);
+    let amount = format::paid(act);
     let kind = if act.act == "top_up" || act.act == "create" {
         "top-up"
     } else {

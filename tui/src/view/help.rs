@@ -5,17 +5,23 @@ use ratatui::style::Style;
 
 use super::pen::Pen;
 use crate::app::ConsoleApp;
-use crate::app::command::{BINDINGS, CommandContext};
+use crate::app::bindings::BINDINGS;
+use crate::app::command::CommandContext;
 use crate::app::keys::window;
 use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
-use crate::sanitize::{width, wrap};
+use crate::sanitize::{mask, width, wrap};
 
 /// The available keys, in a few words.
 pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<(String, String)> {
     if app.help.is_some() {
         owned(&[("j k", "scroll"), ("any other key", "closes")])
     } else if app.palette.is_some() {
-        owned(&[("↑ ↓", "choose"), ("enter", "do it"), ("esc", "close")])
+        owned(&[
+            ("↑ ↓", "choose"),
+            ("tab", "complete"),
+            ("enter", "do it"),
+            ("esc", "close"),
+        ])
     } else {
         app.modal.as_ref().map_or_else(
             || super::bound_keys(app),
@@ -228,7 +234,10 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let used = pen.pieces(
         inner,
         0,
-        &[(": ", theme.key()), (palette.field.text(), Style::new())],
+        &[
+            (": ", theme.key()),
+            (&mask(palette.field.text()), Style::new()),
+        ],
     );
     let before: String = palette
         .field
@@ -242,7 +251,13 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         y: inner.y,
     });
     if palette.field.text().is_empty() {
-        pen.text(inner, used + 1, 0, "type a part of a name", theme.faint());
+        pen.text(
+            inner,
+            used + 1,
+            0,
+            "type a part of a name, like sort balance or filter acme",
+            theme.faint(),
+        );
     }
     let lines = app.palette_lines();
     if lines.is_empty() {
@@ -255,7 +270,7 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         ..inner
     };
     for (y, index) in window(palette.selected, lines.len(), usize::from(list.height)).enumerate() {
-        let Some((binding, reason)) = lines.get(index) else {
+        let Some(line) = lines.get(index) else {
             continue;
         };
         let row = Rect {
@@ -263,17 +278,19 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             height: 1,
             ..list
         };
-        let (text, name_style, text_style) = match reason {
-            None => (binding.help.to_owned(), theme.strong(), Style::new()),
+        let (text, name_style, text_style) = match &line.reason {
+            None => (line.help.clone(), theme.strong(), Style::new()),
             Some(reason) => (format!("not now: {reason}"), theme.faint(), theme.faint()),
         };
         let cut = |width: u16| Rect {
             width: row.width.min(width),
             ..row
         };
-        pen.text(cut(15), 2, 0, binding.name, name_style);
-        pen.text(cut(22), 16, 0, binding.key, theme.key());
-        pen.text(row, 23, 0, &text, text_style);
+        // Only what has no key may be longer than the names of keys.
+        let name = if line.key.is_empty() { 28 } else { 15 };
+        let used = pen.text(cut(name), 2, 0, &line.text, name_style);
+        pen.text(cut(22), 16, 0, line.key, theme.key());
+        pen.text(row, 23.max(used + 4), 0, &text, text_style);
         if index == palette.selected {
             pen.text(row, 0, 0, ">", theme.strong());
             pen.buf.set_style(row, theme.selected());

@@ -26,7 +26,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     if keys.rows.is_empty() {
         return empty(app, pen, inner);
     }
-    let placed = pen.heads(inner, 0, COLUMNS);
+    let placed = pen.heads(inner, 0, COLUMNS, keys.list_order());
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(2),
@@ -92,7 +92,7 @@ fn title(app: &ConsoleApp) -> String {
     };
     format!(
         "Keys{filter}{how_many} · {} {arrow}{sorting}",
-        keys.sort.name()
+        keys.sort.column()
     )
 }
 

@@ -44,8 +44,9 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(
         area,
         &format!(
-            "Live{filter} · last {}{paused}",
-            format::many(shown.len(), "request")
+            "Live{filter} · last {}{}{paused}",
+            format::many(shown.len(), "request"),
+            live.order.in_title()
         ),
     );
     if shown.is_empty() && live.events.is_empty() && app.gateway.link != GatewayLink::Live {
@@ -66,7 +67,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(2),
         ..inner
     };
-    let placed = pen.heads(table, 0, COLUMNS);
+    let placed = pen.heads(table, 0, COLUMNS, live.order);
     let list = Rect {
         y: table.y + 1,
         height: table.height.saturating_sub(1),

@@ -1,6 +1,6 @@
 //! The Exposure and Margin screens: one line per key, target, class or UTC day, and the total at the end.
 
-use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginRow};
+use farebox_ledger::{Amount, MarginBy, MarginRow};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -47,7 +47,7 @@ pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect)
     } else {
         MARGIN
     };
-    let placed = pen.heads(body, 0, columns);
+    let placed = pen.heads(body, 0, columns, sums.list_order());
     let list = Rect {
         y: body.y + 1,
         height: body.height.saturating_sub(3),
@@ -105,26 +105,18 @@ fn title(sums: &Sums) -> String {
         },
         by_name(sums.by),
     );
-    let order = match sums.order {
-        MarginOrder::Name => by.to_uppercase(),
-        MarginOrder::Charge => "CHARGED".to_owned(),
-        MarginOrder::Cost => "COST".to_owned(),
-        MarginOrder::Exposure => "EXPOSURE".to_owned(),
-        MarginOrder::Loss => "LOSS".to_owned(),
-        MarginOrder::Margin => "MARGIN".to_owned(),
+    let order = sums.list_order();
+    let column = match order.column {
+        "NAME" => by.to_uppercase(),
+        column => column.to_owned(),
     };
-    // Names are sorted in ascending order unless reversed, amounts in descending order.
-    let arrow = if sums.reverse == (sums.order == MarginOrder::Name) {
-        '▼'
-    } else {
-        '▲'
-    };
+    let arrow = order.arrow();
     let from = sums
         .asked
         .map(|query| format!(" from {}", format::date(query.from)))
         .unwrap_or_default();
     format!(
-        "{what} by {by} · {}{from} UTC · {order} {arrow}",
+        "{what} by {by} · {}{from} UTC · {column} {arrow}",
         sums.period.name()
     )
 }

@@ -26,7 +26,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use crate::app::command::BINDINGS;
+use crate::app::bindings::{BINDINGS, Binding};
 use crate::app::live::GatewayLink;
 use crate::app::{ConsoleApp, SMALLEST, Screen};
 use crate::format;
@@ -332,9 +332,7 @@ fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
 /// The keys of a place, as the footer names them.
 fn bound_keys(app: &ConsoleApp) -> Vec<(String, String)> {
     let place = app.place();
-    let named = |binding: &&crate::app::command::Binding| {
-        binding.works_at(place) && !binding.places.is_empty()
-    };
+    let named = |binding: &&Binding| binding.works_at(place) && !binding.places.is_empty();
     let back = app
         .detail_open
         .then(|| ("esc".to_owned(), "back".to_owned()));

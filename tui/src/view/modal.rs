@@ -10,6 +10,7 @@ use crate::app::ConsoleApp;
 use crate::app::form::{Form, FormPurpose};
 use crate::app::keys::window;
 use crate::app::modal::{ActReview, Find, Modal, OutcomeLookup, ReadingModal, Receipt, Unknown};
+use crate::app::order::ListOrder;
 use crate::format;
 use crate::plan::ActPlan;
 use crate::sanitize::{cut, mask, width};
@@ -317,7 +318,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
 fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) {
     let inner = pen.frame(area, "Operations whose outcome is unknown");
     let theme = pen.theme;
-    let placed = pen.heads(inner, 0, OPERATIONS);
+    let placed = pen.heads(inner, 0, OPERATIONS, ListOrder::default());
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(4),

@@ -7,6 +7,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Widget};
 
 use super::theme::Theme;
+use crate::app::order::ListOrder;
 use crate::sanitize::{clean, cut, width, wrap};
 
 /// One column of a list.
@@ -117,13 +118,21 @@ impl Pen<'_> {
         inner_of(inner)
     }
 
-    /// The column headings; returns index and width of those that fit.
-    pub(crate) fn heads(&mut self, area: Rect, y: u16, columns: &[Column]) -> Vec<(usize, u16)> {
+    /// The column headings, with an arrow at the one that the rows are sorted by; returns index and width of those that fit.
+    pub(crate) fn heads(
+        &mut self,
+        area: Rect,
+        y: u16,
+        columns: &[Column],
+        order: ListOrder,
+    ) -> Vec<(usize, u16)> {
         let placed = place(columns, area.width);
-        let faint = self.theme.faint();
-        let titles: Vec<Cell> = (columns.iter())
-            .map(|column| (column.title.to_owned(), faint))
-            .collect();
+        let theme = self.theme;
+        let title = |column: &Column| match column.title == order.column {
+            true => (format!("{}{}", column.title, order.arrow()), theme.strong()),
+            false => (column.title.to_owned(), theme.faint()),
+        };
+        let titles: Vec<Cell> = columns.iter().map(title).collect();
         self.row(area, y, columns, &placed, &titles);
         placed
     }
