@@ -48,6 +48,9 @@ pub(crate) enum ConsoleCommand {
     Sort,
     Reverse,
     Undo,
+    Mark,
+    MarkRange,
+    MarkAll,
     Pause,
     Period,
     Refresh,
@@ -115,7 +118,16 @@ impl ConsoleCommand {
             Self::Open | Self::OpenKey | Self::CopyId => app
                 .selected_is_empty()
                 .then(|| "nothing is selected".to_owned()),
+            Self::Mark | Self::MarkRange | Self::MarkAll => app
+                .keys
+                .rows
+                .is_empty()
+                .then(|| "no key is listed".to_owned()),
             Self::Refund => app.refund_problem(),
+            Self::TopUp | Self::Adjust | Self::Block | Self::Revoke if app.acts_on_marks() => None,
+            Self::Edit | Self::Rotate | Self::Link if app.acts_on_marks() => {
+                Some("it is done one key at a time: esc clears the marks".to_owned())
+            }
             writes if writes.writes() => match app.selected_key() {
                 None => Some("no key is selected".to_owned()),
                 // The remaining balance of a revoked key can still be corrected or refunded.

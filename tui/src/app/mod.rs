@@ -7,6 +7,7 @@
 pub(crate) mod act;
 pub(crate) mod audited;
 pub(crate) mod bindings;
+pub(crate) mod bulk;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
@@ -16,6 +17,7 @@ pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod live;
 pub(crate) mod margins;
+pub(crate) mod marks;
 pub(crate) mod message;
 pub(crate) mod modal;
 pub(crate) mod order;
@@ -39,6 +41,7 @@ use detail::KeyDetail;
 use keys::KeysScreen;
 use live::{GatewayLink, GatewayView, Live};
 use margins::Sums;
+use marks::Marks;
 use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
 use order::{ListOrder, sorted};
@@ -165,6 +168,7 @@ pub(crate) struct ConsoleApp {
     pub(crate) detail_open: bool,
     pub(crate) detail: Option<KeyDetail>,
     pub(crate) keys: KeysScreen,
+    pub(crate) marks: Marks,
     pub(crate) live: Live,
     pub(crate) gateway: GatewayView,
     pub(crate) models: RowList<()>,
@@ -206,6 +210,7 @@ impl ConsoleApp {
             detail_open: false,
             detail: None,
             keys: KeysScreen::default(),
+            marks: Marks::default(),
             live: Live::default(),
             gateway: GatewayView::default(),
             models: RowList::default(),
@@ -315,6 +320,11 @@ impl ConsoleApp {
             CommandContext::Keys => self.keys.row().map(|row| &row.key),
             _ => None,
         }
+    }
+
+    /// Whether acts apply to the marked keys, and not to the selected one.
+    pub(crate) fn acts_on_marks(&self) -> bool {
+        self.place() == CommandContext::Keys && !self.marks.is_empty()
     }
 
     /// Whether nothing is selected.

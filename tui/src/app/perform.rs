@@ -8,6 +8,7 @@ use super::detail::{BalanceCheck, KeyDetail, Tab};
 use super::form::{ConsoleExport, Form, FormPurpose};
 use super::keys::{From, PAGE};
 use super::margins::Sums;
+use super::marks::Marks;
 use super::message::Effect;
 use super::modal::{ActReview, Find, Hidden, Modal, RequestPage};
 use super::palette::Palette;
@@ -44,6 +45,7 @@ impl ConsoleApp {
                 self.sort(command == ConsoleCommand::Sort)
             }
             ConsoleCommand::Undo => self.undo(),
+            ConsoleCommand::Mark => self.mark(),
             ConsoleCommand::Period => self.with_sums(super::margins::Sums::next_period),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab
                 if self.sums().is_some() && !self.detail_open =>
@@ -83,6 +85,8 @@ impl ConsoleApp {
                 self.say("every operation has a known outcome", false)
             }
             ConsoleCommand::Operations => self.modal = Some(Modal::Operations(0)),
+            ConsoleCommand::MarkRange => self.mark_range(),
+            ConsoleCommand::MarkAll => self.mark_all(),
             ConsoleCommand::Find => self.modal = Some(Modal::Find(Find::default())),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab => {
                 if let Some(detail) = self.detail.as_mut() {
@@ -93,7 +97,7 @@ impl ConsoleApp {
         }
     }
 
-    fn move_by(&mut self, lines: isize) -> Vec<Effect> {
+    pub(super) fn move_by(&mut self, lines: isize) -> Vec<Effect> {
         let step = |selected: usize, rows: usize| {
             selected
                 .saturating_add_signed(lines)
@@ -272,6 +276,10 @@ impl ConsoleApp {
             self.detail_open = false;
             return self.after_move();
         }
+        if self.acts_on_marks() {
+            self.marks = Marks::default();
+            return Vec::new();
+        }
         if self.filter_text().is_empty() {
             return Vec::new();
         }
@@ -434,6 +442,15 @@ impl ConsoleApp {
 
     /// Opens the form of an act, or its review if it needs no form.
     fn begin(&mut self, command: ConsoleCommand) -> Vec<Effect> {
+        let in_bulk = [
+            ConsoleCommand::TopUp,
+            ConsoleCommand::Adjust,
+            ConsoleCommand::Block,
+            ConsoleCommand::Revoke,
+        ];
+        if self.acts_on_marks() && in_bulk.contains(&command) {
+            return self.begin_bulk(command);
+        }
         let key = self.selected_key().cloned();
         let entry = self
             .detail

@@ -345,6 +345,10 @@ impl ConsoleApp {
 
     /// Updates a key wherever it is shown.
     fn freshen(&mut self, key: &Key) {
+        self.marks.freshen(key);
+        if let Some(Modal::Bulk(act)) = self.modal.as_mut() {
+            self.dirty |= act.freshen(key);
+        }
         if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == key.id) {
             self.dirty |= detail.key.as_ref() != Some(key);
             detail.key = Some(key.clone());

@@ -1,5 +1,6 @@
 //! Undo of what only changes the view: filters, sorting and marks. Acts on the ledger are undone by other acts.
 
+use super::marks::Marks;
 use super::message::Effect;
 use super::order::ListOrder;
 use super::{ConsoleApp, Screen};
@@ -13,6 +14,7 @@ pub(super) struct Look {
     screen: Screen,
     filter: String,
     order: ListOrder,
+    marks: Marks,
 }
 
 impl Look {
@@ -20,6 +22,8 @@ impl Look {
     fn differs(&self, other: &Self) -> &'static str {
         if self.filter != other.filter {
             "filter"
+        } else if self.marks != other.marks {
+            "marks"
         } else {
             "order"
         }
@@ -51,6 +55,7 @@ impl ConsoleApp {
             screen: self.screen,
             filter: self.filter_text(),
             order: self.order_at(self.screen_place()),
+            marks: self.marks.clone(),
         }
     }
 
@@ -84,6 +89,7 @@ impl ConsoleApp {
         };
         let now = self.look();
         self.say(format!("undone: {}", now.differs(&look)), false);
+        self.marks = look.marks;
         if now.order != look.order {
             effects.extend(self.set_order(look.order));
         }

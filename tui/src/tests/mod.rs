@@ -2,6 +2,7 @@
 
 mod acts;
 mod bench;
+mod bulk;
 mod fixture;
 mod laws;
 mod lists;

@@ -35,6 +35,16 @@ fn keys() {
 }
 
 #[test]
+fn bulk_acts() {
+    at_all_sizes("bulk_review", |bench| {
+        bench.press("jjj<space>jjj<space>m<space>t5<tab>inv-7<enter>");
+    });
+    at_all_sizes("bulk_done", |bench| {
+        bench.press("jj<space>jj<space>m<space>by");
+    });
+}
+
+#[test]
 fn key_detail() {
     at_all_sizes("detail", |bench| {
         bench.press("jjj<enter>j");

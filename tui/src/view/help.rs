@@ -79,6 +79,13 @@ fn page_keys(app: &ConsoleApp, modal: &Modal) -> &'static [(&'static str, &'stat
             }
         }
         Modal::Reading(_) => &[("esc", "close"), ("j k", "scroll")],
+        Modal::Bulk(act) if !act.sent => &[
+            ("y", "apply to all of these"),
+            ("enter, esc", "back, nothing is applied"),
+            ("j k", "scroll"),
+        ],
+        Modal::Bulk(act) if act.is_over() => &[("esc", "close"), ("j k", "scroll")],
+        Modal::Bulk(_) => &[("…", "waiting for the ledger"), ("j k", "scroll")],
         Modal::Secret(page) if page.file.is_some() => &[("enter", "write"), ("esc", "back")],
         Modal::Secret(page) if page.leaving.is_some() => &[("enter", "leave"), ("esc", "back")],
         Modal::Secret(page) if matches!(page.shown, ShownOnce::Link(..)) => &[
@@ -187,6 +194,9 @@ fn about(modal: &Modal) -> &'static str {
         }
         Modal::Review(_) | Modal::Sending(_) => {
             "The operation is applied at most once, however often it is sent. It is kept on file until its outcome is known."
+        }
+        Modal::Bulk(_) => {
+            "Each key has an operation of its own, applied at most once. The reference of a payment gets the key's id: the same act with the same reference pays nobody twice."
         }
         Modal::Unknown(_) => {
             "The ledger did not confirm the operation. The console looks it up by its id; sending it again uses the same id and has no second effect."

@@ -46,6 +46,9 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             &cells(app, pen, row),
             index == keys.selected,
         );
+        if app.marks.has(row.key.id) {
+            pen.text(list, 1, y, "•", pen.theme.warn());
+        }
     }
     let bottom = Rect {
         y: inner.bottom().saturating_sub(1),
@@ -90,8 +93,12 @@ fn title(app: &ConsoleApp) -> String {
     } else {
         ""
     };
+    let marked = match app.marks.len() {
+        0 => String::new(),
+        marks => format!(" · {marks} MARKED"),
+    };
     format!(
-        "Keys{filter}{how_many} · {} {arrow}{sorting}",
+        "Keys{filter}{how_many}{marked} · {} {arrow}{sorting}",
         keys.sort.column()
     )
 }

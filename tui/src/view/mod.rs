@@ -4,6 +4,7 @@
 //! its detail. Below 40x10 a single line asks for more room.
 
 mod alerts;
+mod bulk;
 mod config;
 mod detail;
 mod entry;

@@ -36,6 +36,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         Some(Modal::Operations(selected)) => operations(app, pen, area, *selected),
         Some(Modal::Reading(page)) => reading(pen, area, page),
         Some(Modal::Find(page)) => find(pen, area, page),
+        Some(Modal::Bulk(act)) => super::bulk::draw(app, pen, area, act),
         None => {}
     }
 }
@@ -77,7 +78,12 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         {
             format!(" {} · {}", key.id, key.settings.label)
         }
-        _ => String::new(),
+        _ => match form.purpose {
+            FormPurpose::BulkTopUp(keys)
+            | FormPurpose::BulkAdjust(keys)
+            | FormPurpose::BulkRevoke(keys) => format!(" {}", format::many(keys, "marked key")),
+            _ => String::new(),
+        },
     };
     let inner = pen.frame(area, &format!("{}{about}", form.title()));
     let theme = pen.theme;
@@ -117,7 +123,9 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         FormPurpose::Export(_) => {
             "written at once; the file must be new and is readable only by you"
         }
-        FormPurpose::Revoke => "revoking cannot be undone; blocking (b) can",
+        FormPurpose::Revoke | FormPurpose::BulkRevoke(_) => {
+            "revoking cannot be undone; blocking (b) can"
+        }
         _ => "you review the change before it is applied",
     };
     pen.text(inner, 0, y + roomy, hint, theme.faint());
