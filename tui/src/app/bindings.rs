@@ -38,6 +38,7 @@ const TABLES: &[CommandContext] = &[
     CommandContext::Exposure,
     CommandContext::Margin,
     CommandContext::Nodes,
+    CommandContext::Spend,
 ];
 const KEYED: &[CommandContext] = &[CommandContext::Keys, CommandContext::Detail];
 /// Sums by key, target, class or day.
@@ -89,6 +90,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
             CommandContext::Keys,
             CommandContext::Detail,
             CommandContext::Live,
+            CommandContext::Models,
             CommandContext::Holds,
             CommandContext::Audit,
             CommandContext::Routes,
@@ -262,6 +264,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "today, 7 days, this month or the last one (UTC days)",
         SUMS,
     ),
+    bind(
+        ConsoleCommand::Charts,
+        'C',
+        "C",
+        "charts",
+        "charts of all keys above the sums, or none",
+        SUMS,
+    ),
     special(
         ConsoleCommand::NextTab,
         "]",
@@ -334,6 +344,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "r",
         "refresh",
         "refresh now",
+        &[],
+    ),
+    bind(
+        ConsoleCommand::Mouse,
+        'M',
+        "M",
+        "mouse",
+        "off, so that the terminal selects text, or on again",
         &[],
     ),
     bind(
@@ -467,6 +485,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "A",
         "Alerts",
         "what is wrong now, what customers see of it, and what to do",
+        &[],
+    ),
+    bind(
+        ConsoleCommand::Show(Screen::Spend),
+        '$',
+        "$",
+        "Spend",
+        "charts of charges and requests, of all keys or of one slug",
         &[],
     ),
 ];

@@ -22,6 +22,7 @@ pub(crate) enum CommandContext {
     Margin,
     Nodes,
     Alerts,
+    Spend,
 }
 
 /// The commands.
@@ -51,8 +52,10 @@ pub(crate) enum ConsoleCommand {
     Mark,
     MarkRange,
     MarkAll,
+    Mouse,
     Pause,
     Period,
+    Charts,
     Refresh,
     TopUp,
     NewKey,

@@ -27,16 +27,18 @@ pub(crate) enum Tab {
     Models,
     Running,
     Acts,
+    Charts,
 }
 
 impl Tab {
     /// All, in order, with their names.
-    pub(crate) const ALL: [(Self, &'static str); 5] = [
+    pub(crate) const ALL: [(Self, &'static str); 6] = [
         (Self::Entries, "all"),
         (Self::Payments, "money in"),
         (Self::Models, "models"),
         (Self::Running, "running"),
         (Self::Acts, "acts"),
+        (Self::Charts, "charts"),
     ];
 
     /// The next or previous one, in a ring.
@@ -79,11 +81,13 @@ pub(crate) enum BalanceCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetailData {
     pub(crate) id: KeyId,
+    /// When it was read.
+    pub(crate) at: Timestamp,
     pub(crate) key: Option<Key>,
     /// Newest first.
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
-    /// The last seven days.
+    /// The last 30 days.
     pub(crate) usage: Vec<UsageRow>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
@@ -93,6 +97,7 @@ pub(crate) struct DetailData {
 #[derive(Debug)]
 pub(crate) struct KeyDetail {
     pub(crate) id: KeyId,
+    at: Timestamp,
     pub(crate) key: Option<Key>,
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
@@ -114,6 +119,7 @@ impl KeyDetail {
     pub(crate) const fn new(id: KeyId, key: Option<Key>) -> Self {
         Self {
             id,
+            at: Timestamp::from_millis(0),
             key,
             entries: Vec::new(),
             entries_end: false,
@@ -161,7 +167,7 @@ impl KeyDetail {
         }
         (self.key, self.usage, self.acts, self.holds) =
             (data.key, data.usage, data.acts, data.holds);
-        (self.loaded, self.error) = (true, None);
+        (self.loaded, self.error, self.at) = (true, None, data.at);
         self.selected = self.selected.min(self.rows().saturating_sub(1));
         let count = self.entries.first().map_or(0, |entry| entry.seq);
         match &self.check {
@@ -190,6 +196,7 @@ impl KeyDetail {
             Tab::Models => self.by_model().len(),
             Tab::Running => self.holds.len(),
             Tab::Acts => self.acts.len(),
+            Tab::Charts => 0,
         }
     }
 
@@ -215,6 +222,7 @@ impl KeyDetail {
                 Tab::Models => models.get(*place).map(|row| ranks::of_model(row, column)),
                 Tab::Running => self.holds.get(*place).map(|row| ranks::hold(row, column)),
                 Tab::Acts => self.acts.get(*place).map(|row| ranks::act(row, column)),
+                Tab::Charts => None,
             };
             rank.unwrap_or_else(|| Rank::text(""))
         };
@@ -247,7 +255,7 @@ impl KeyDetail {
         match self.tab {
             Tab::Payments => self.payments().nth(self.place()),
             Tab::Acts => self.acts.get(self.place()),
-            Tab::Entries | Tab::Models | Tab::Running => None,
+            Tab::Entries | Tab::Models | Tab::Running | Tab::Charts => None,
         }
     }
 
@@ -307,7 +315,8 @@ impl KeyDetail {
     /// The last seven days by model, highest charge first.
     pub(crate) fn by_model(&self) -> Vec<UsageRow> {
         let mut models: BTreeMap<&str, UsageRow> = BTreeMap::new();
-        for row in &self.usage {
+        let week = self.at.hour() - 167;
+        for row in self.usage.iter().filter(|row| row.hour.hour() >= week) {
             let Some(sum) = models.get_mut(row.slug.as_str()) else {
                 models.insert(&row.slug, row.clone());
                 continue;

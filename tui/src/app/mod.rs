@@ -20,6 +20,7 @@ pub(crate) mod margins;
 pub(crate) mod marks;
 pub(crate) mod message;
 pub(crate) mod modal;
+pub(crate) mod mouse;
 pub(crate) mod order;
 pub(crate) mod palette;
 pub(crate) mod perform;
@@ -27,6 +28,7 @@ mod ranks;
 pub(crate) mod reading;
 pub(crate) mod receive;
 mod shown;
+pub(crate) mod spend;
 mod undo;
 
 use farebox_ledger::{
@@ -35,6 +37,7 @@ use farebox_ledger::{
 };
 
 use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
+use crate::background::{Background, ThemeChoice};
 use crate::field::{FieldEdit, TextField};
 use command::{CommandContext, ConsoleCommand};
 use detail::KeyDetail;
@@ -44,8 +47,10 @@ use margins::Sums;
 use marks::Marks;
 use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
+use mouse::Spot;
 use order::{ListOrder, sorted};
 use palette::Palette;
+use spend::Spend;
 use undo::Undo;
 
 /// From this width on, a list and its detail are shown side by side.
@@ -68,6 +73,7 @@ pub(crate) enum Screen {
     Margin,
     Nodes,
     Alerts,
+    Spend,
 }
 
 /// The program's settings.
@@ -81,6 +87,7 @@ pub(crate) struct Options {
     /// The base of settings and links, if it was given.
     pub(crate) public_url: Option<String>,
     pub(crate) operator: String,
+    pub(crate) theme: ThemeChoice,
     /// The source of random bits for ids.
     pub(crate) random: fn() -> u128,
 }
@@ -105,6 +112,14 @@ pub(crate) enum Action {
     Letter(char),
     /// Up or down on a page over the screen.
     Scroll(i16),
+    /// A click on a place, and how many lines below its top.
+    Click(Spot, usize),
+    /// The mouse's wheel, down or up.
+    Wheel {
+        down: bool,
+    },
+    /// What the terminal says of its background.
+    Background(Background),
     Quit,
 }
 
@@ -181,6 +196,9 @@ pub(crate) struct ConsoleApp {
     pub(crate) config: RowList<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
+    pub(crate) spend: Spend,
+    /// Whether Margin and Exposure have charts above their sums.
+    pub(crate) charts: bool,
     pub(crate) selected_node: usize,
     pub(crate) nodes_order: ListOrder,
     pub(crate) selected_alert: usize,
@@ -194,6 +212,11 @@ pub(crate) struct ConsoleApp {
     /// The filter line being typed.
     pub(crate) filtering: Option<TextField>,
     pub(crate) notice: Option<Notice>,
+    pub(crate) theme: ThemeChoice,
+    /// The terminal's, once it has told.
+    pub(crate) background: Option<Background>,
+    /// Whether the terminal reports the mouse.
+    pub(crate) mouse: bool,
     undo: Undo,
     pub(crate) dirty: bool,
     pub(crate) quit: bool,
@@ -202,6 +225,7 @@ pub(crate) struct ConsoleApp {
 impl ConsoleApp {
     /// The initial state, and the effects it needs first.
     pub(crate) fn new(options: Options, size: (u16, u16), now: Timestamp) -> (Self, Vec<Effect>) {
+        let theme = options.theme;
         let mut app = Self {
             options,
             size,
@@ -223,6 +247,8 @@ impl ConsoleApp {
             config: RowList::default(),
             exposure: Sums::new(margins::MarginView::Exposure),
             margin: Sums::new(margins::MarginView::Margin),
+            spend: Spend::default(),
+            charts: false,
             selected_node: 0,
             nodes_order: ListOrder::default(),
             selected_alert: 0,
@@ -235,6 +261,9 @@ impl ConsoleApp {
             palette: None,
             filtering: None,
             notice: None,
+            theme,
+            background: None,
+            mouse: true,
             undo: Undo::default(),
             dirty: true,
             quit: false,
@@ -272,6 +301,12 @@ impl ConsoleApp {
                 Vec::new()
             }
             Action::Command(command) => self.perform(command),
+            Action::Background(background) => {
+                self.background = Some(background);
+                Vec::new()
+            }
+            Action::Click(spot, line) => self.click(spot, line),
+            Action::Wheel { down } => self.wheel(down),
             typed if self.palette.is_some() => self.in_palette(typed),
             typed if self.filtering.is_some() => self.in_filter(typed),
             typed => self.in_modal(typed),
@@ -300,6 +335,7 @@ impl ConsoleApp {
             Screen::Margin => CommandContext::Margin,
             Screen::Nodes => CommandContext::Nodes,
             Screen::Alerts => CommandContext::Alerts,
+            Screen::Spend => CommandContext::Spend,
         }
     }
 
@@ -363,7 +399,19 @@ impl ConsoleApp {
                 target.map(|(_, target)| target.target.clone())
             }
             CommandContext::Alerts => self.alert().map(|alert| alert.kind.clone()),
-            CommandContext::Models | CommandContext::Config | CommandContext::Nodes => None,
+            CommandContext::Models if self.gateway.status.is_some() => {
+                let models = self.shown_models();
+                models
+                    .get(self.models.selected)
+                    .map(|model| model.slug.clone())
+            }
+            CommandContext::Models => {
+                let slugs = self.shown_published();
+                slugs
+                    .get(self.models.selected)
+                    .map(|slug| slug.slug.clone())
+            }
+            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => None,
         }
     }
 

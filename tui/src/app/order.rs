@@ -125,7 +125,7 @@ impl ConsoleApp {
                 ],
                 Some(Tab::Running) => &["", "HELD", "USED", "AGE", "MODEL", "PATH", "REQUEST"],
                 Some(Tab::Acts) => &["", "ACT", "BY", "DETAILS", "UTC"],
-                None => &[],
+                Some(Tab::Charts) | None => &[],
             },
             CommandContext::Live => &[
                 "", "CHARGE", "TOKENS", "TTFB", "WHOLE", "ST", "KEY", "LABEL", "MODEL", "PATH",
@@ -174,6 +174,7 @@ impl ConsoleApp {
                 "FILES",
                 "EPOCH",
             ],
+            CommandContext::Spend => &["", "24 h", "REQS 24 h", "7 d", "30 d", "COST 30 d", "SLUG"],
             // Alerts are listed by how much they matter, and Config is a text.
             CommandContext::Config | CommandContext::Alerts => &[],
         }
@@ -200,6 +201,7 @@ impl ConsoleApp {
             CommandContext::Exposure => self.exposure.list_order(),
             CommandContext::Margin => self.margin.list_order(),
             CommandContext::Nodes => self.nodes_order,
+            CommandContext::Spend => self.spend.order,
             CommandContext::Config | CommandContext::Alerts => ListOrder::default(),
         }
     }
@@ -227,6 +229,7 @@ impl ConsoleApp {
             CommandContext::Holds => (&mut self.holds.order, &mut self.holds.selected),
             CommandContext::Audit => (&mut self.audit.order, &mut self.audit.selected),
             CommandContext::Nodes => (&mut self.nodes_order, &mut self.selected_node),
+            CommandContext::Spend => (&mut self.spend.order, &mut self.spend.selected),
             CommandContext::Config | CommandContext::Alerts => return Vec::new(),
         };
         (*place, *selected) = (order, 0);

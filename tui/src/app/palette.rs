@@ -8,6 +8,7 @@ use super::margins::Period;
 use super::message::Effect;
 use super::modal::{Find, Hidden, Modal};
 use super::{Action, ConsoleApp};
+use crate::background::ThemeChoice;
 use crate::field::TextField;
 
 /// The palette: the typed text and the selected line.
@@ -37,6 +38,7 @@ enum PaletteAct {
     Sort(&'static str),
     Tab(Tab),
     Period(Period),
+    Theme(ThemeChoice),
     Filter(String),
     Find(String),
 }
@@ -101,6 +103,15 @@ impl ConsoleApp {
             )
         });
         let mut lines: Vec<PaletteLine> = sorts.collect();
+        let theme = |(choice, name)| {
+            line(
+                "theme",
+                name,
+                "colours for such a terminal",
+                PaletteAct::Theme(choice),
+            )
+        };
+        lines.extend(ThemeChoice::ALL.map(theme));
         if self.detail_open {
             let tab = |(tab, name)| line("tab", name, "show this tab", PaletteAct::Tab(tab));
             lines.extend(Tab::ALL.map(tab));
@@ -192,6 +203,10 @@ impl ConsoleApp {
             PaletteAct::Sort(column) => self.sort_by(column),
             PaletteAct::Filter(text) => self.set_filter(text, false),
             PaletteAct::Period(period) => self.with_sums(|sums| sums.show(period)),
+            PaletteAct::Theme(theme) => {
+                self.theme = theme;
+                Vec::new()
+            }
             PaletteAct::Tab(tab) => {
                 if let Some(detail) = self.detail.as_mut() {
                     detail.show(tab);

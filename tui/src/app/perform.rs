@@ -46,6 +46,16 @@ impl ConsoleApp {
             }
             ConsoleCommand::Undo => self.undo(),
             ConsoleCommand::Mark => self.mark(),
+            ConsoleCommand::Mouse => {
+                self.mouse = !self.mouse;
+                let text = match self.mouse {
+                    true => "the mouse is on: M turns it off",
+                    false => "the mouse is off: the terminal selects text; M turns it on",
+                };
+                self.say(text, false);
+                vec![Effect::Mouse(self.mouse)]
+            }
+            ConsoleCommand::Charts => self.toggle_charts(),
             ConsoleCommand::Period => self.with_sums(super::margins::Sums::next_period),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab
                 if self.sums().is_some() && !self.detail_open =>
@@ -130,6 +140,10 @@ impl ConsoleApp {
             CommandContext::Margin => self.margin.move_by(lines),
             CommandContext::Nodes => {
                 self.selected_node = step(self.selected_node, self.nodes().len())
+            }
+            CommandContext::Spend => {
+                let lines = self.spend.lines(self.now).len();
+                self.spend.selected = step(self.spend.selected, lines)
             }
             CommandContext::Alerts => {
                 self.selected_alert = step(self.selected_alert, self.alerts().len())
@@ -240,7 +254,7 @@ impl ConsoleApp {
             Screen::Routes | Screen::Config | Screen::Nodes | Screen::Alerts => {
                 vec![Effect::ReadStatus]
             }
-            Screen::Exposure | Screen::Margin => self.load_sums(),
+            Screen::Exposure | Screen::Margin | Screen::Spend => self.load_sums(),
         }
     }
 
@@ -250,14 +264,19 @@ impl ConsoleApp {
         (!unknown.is_empty()).then_some(Effect::LoadLabels(unknown))
     }
 
-    /// Requests the sums of this screen.
+    /// Requests the sums of this screen, and those of its charts.
     pub(crate) fn load_sums(&mut self) -> Vec<Effect> {
         let now = self.now;
         let asked = self.sums_mut().map(|sums| (sums.view, sums.ask(now)));
-        asked
+        let charted = self.screen == Screen::Spend || (self.charts && asked.is_some());
+        let mut effects: Vec<Effect> = asked
             .map(|(view, query)| Effect::LoadMargins { view, query })
             .into_iter()
-            .collect()
+            .collect();
+        if charted {
+            effects.extend(self.load_spend());
+        }
+        effects
     }
 
     /// Changes what this screen adds up, and requests it.
@@ -307,7 +326,7 @@ impl ConsoleApp {
                         self.modal = act.map(Modal::Reading);
                         None
                     }
-                    Tab::Models => None,
+                    Tab::Models | Tab::Charts => None,
                 };
                 let key = detail.id;
                 request
@@ -347,7 +366,11 @@ impl ConsoleApp {
                 .selected_key_id()
                 .map(|id| self.open_key(id))
                 .unwrap_or_default(),
-            CommandContext::Models | CommandContext::Config | CommandContext::Nodes => Vec::new(),
+            CommandContext::Models => {
+                let slug = self.selected_id();
+                slug.map(|slug| self.show_slug(slug)).unwrap_or_default()
+            }
+            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => Vec::new(),
         }
     }
 

@@ -79,6 +79,7 @@ impl ConsoleApp {
                 let unsorted = sums.unsorted.take();
                 self.say_unsorted(unsorted, super::margins::ROWS, "sums are listed");
             }
+            Message::Spend(answer) => self.dirty |= self.spend.take(self.now, answer),
             Message::Status(status) => self.take_status(status),
             plain => {
                 self.dirty = true;
@@ -245,8 +246,8 @@ impl ConsoleApp {
                 return Vec::new();
             }
         };
-        let sums_due =
-            second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && self.sums().is_some();
+        let adds_up = self.sums().is_some() || self.screen == Screen::Spend;
+        let sums_due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && adds_up;
         let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
         if unchanged {
             // Blocking a key or changing its settings moves no total.

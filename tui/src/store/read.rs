@@ -13,6 +13,7 @@ use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount};
 use crate::app::margins::{MarginView, SumsPage};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
+use crate::app::spend;
 use crate::clock;
 
 /// Counting stops here.
@@ -154,12 +155,13 @@ impl StoreShared {
         entries.reverse();
         let usage = self
             .ledger
-            .usage(id, detail::week_before(now), after(now))
+            .usage(id, spend::month_before(now), after(now))
             .await?;
         let acts = self.ledger.audit(Some(id), None, detail::PAGE).await?;
         let holds = self.ledger.open_holds(Some(id), LIST).await?;
         Ok(DetailData {
             id,
+            at: now,
             key,
             entries_end: entries.len() < detail::PAGE,
             entries,
@@ -274,6 +276,11 @@ impl StoreShared {
             query,
             answer,
         });
+    }
+
+    pub(super) async fn spend(&self, from: Timestamp, to: Timestamp) {
+        let hours = self.ledger.slug_hours(from, to).await;
+        self.tell(Message::Spend(hours.map_err(|error| error.to_string())));
     }
 
     pub(super) async fn sums(

@@ -16,6 +16,7 @@ const LISTS: &[&str] = &[
     "8",
     "9",
     "0",
+    "$",
     "jjj<enter>",
     "jjj<enter>]",
     "jjj<enter>]]",
@@ -155,4 +156,25 @@ fn the_palette_completes_and_takes_values() {
     assert!(bench.asked.iter().any(found));
     let screen = bench.press("<esc>A:filter x").screen();
     assert!(screen.contains("this screen has no filter"), "{screen}");
+}
+
+/// The column of `docs/console.md` that compares keystrokes.
+#[test]
+fn the_keystrokes_of_the_manual_do_what_it_says() {
+    let bench = |keys: &str| {
+        let mut bench = Bench::new(80, 24).live();
+        bench.press(keys);
+        bench
+    };
+    assert_eq!(bench("?").app.help, Some(0));
+    assert_eq!(bench("5").app.screen, crate::app::Screen::Holds);
+    assert_eq!(bench("/acme<enter>").app.keys.filter_text, "acme");
+    assert_eq!(bench("/acme<enter><esc>").app.keys.filter_text, "");
+    assert_eq!(bench("s").app.order().column, "BALANCE");
+    assert_eq!(bench(":sort k<enter>").app.order().column, "KEY");
+    assert!(bench("S").app.keys.ascending);
+    assert_eq!(bench("<space><space><space>by").sent.len(), 3);
+    assert_eq!(bench("su").app.order().column, "CREATED");
+    let copied = |effect: &Effect| matches!(effect, Effect::Copy(id) if id.0.starts_with("k_"));
+    assert!(bench("c").asked.iter().any(copied));
 }

@@ -6,5 +6,6 @@ mod bulk;
 mod fixture;
 mod laws;
 mod lists;
+mod mouse;
 mod picture;
 mod screens;

@@ -74,6 +74,9 @@ fn other_screens() {
         ("alert", "A<enter>"),
         ("target", "4j<enter>"),
         ("find", "Finv-88"),
+        ("spend", "$j"),
+        ("margin_charts", "9C"),
+        ("detail_charts", "jjj<enter>["),
     ] {
         at_all_sizes(name, |bench| {
             bench.press(key);
@@ -436,7 +439,7 @@ fn without_colours_there_are_words() {
         "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "A", "1<enter>", "t",
     ] {
         bench.press(keys);
-        let plain = bench.terminal(Theme { color: false });
+        let plain = bench.terminal(Theme::Plain);
         let cells = &plain.backend().buffer().content;
         assert!(
             cells
@@ -452,10 +455,7 @@ fn without_colours_there_are_words() {
     }
     insta::assert_snapshot!(
         "no_color",
-        Bench::new(80, 24)
-            .live()
-            .terminal(Theme { color: false })
-            .backend()
+        Bench::new(80, 24).live().terminal(Theme::Plain).backend()
     );
     assert_eq!(acts().len(), 5);
 }
@@ -512,7 +512,7 @@ fn every_text_is_readable_on_light_terminals() {
         "?",
     ] {
         bench.press(keys);
-        let terminal = bench.terminal(Theme { color: true });
+        let terminal = bench.terminal(Theme::Dark);
         for cell in &terminal.backend().buffer().content {
             assert!(
                 !matches!(
@@ -552,7 +552,7 @@ fn nothing_unsafe_reaches_a_cell() {
         "t",
     ] {
         bench.press(keys);
-        let terminal = bench.terminal(Theme { color: true });
+        let terminal = bench.terminal(Theme::Dark);
         for cell in &terminal.backend().buffer().content {
             assert!(
                 !cell

@@ -4,10 +4,13 @@ use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, OpenHol
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::chart;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
 use crate::app::detail::{BalanceCheck, KeyDetail, Tab};
 use crate::app::keys::{state_word, window};
+use crate::app::mouse::Spot;
+use crate::app::spend::Flow;
 use crate::format;
 use crate::plan::limits;
 use crate::sanitize::width;
@@ -265,7 +268,15 @@ fn tabs(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         } else {
             format!(" {name} ")
         };
-        x += pen.text(area, x, 0, &text, style) + 1;
+        let used = pen.text(area, x, 0, &text, style);
+        let place = Rect {
+            x: area.x + x,
+            width: used,
+            height: 1,
+            ..area
+        };
+        pen.spots.push((place, Spot::Tab(tab)));
+        x += used + 1;
     }
 }
 
@@ -276,6 +287,10 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         Tab::Models => MODELS,
         Tab::Running => RUNNING,
         Tab::Acts => ACTS,
+        Tab::Charts => {
+            let flow = Flow::of_key(app.now, &detail.usage);
+            return chart::grid(pen, area, app.now, &flow);
+        }
     };
     if detail.rows() == 0 {
         let text = match detail.tab {
@@ -285,6 +300,7 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
             Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
             Tab::Acts => "no acts",
+            Tab::Charts => "",
         };
         pen.text(area, 0, 0, text, pen.theme.faint());
         return;
@@ -295,12 +311,9 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         height: area.height.saturating_sub(1),
         ..area
     };
-    let cells = lines(
-        app,
-        detail,
-        pen,
-        window(detail.selected, detail.rows(), usize::from(list.height)),
-    );
+    let range = window(detail.selected, detail.rows(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    let cells = lines(app, detail, pen, range);
     let focused = app.detail_open;
     for (y, (index, cells)) in cells.into_iter().enumerate() {
         pen.line(
@@ -331,6 +344,7 @@ fn lines(
         Tab::Payments => (payments.get(*place)).map(|act| payment_cells(app, pen, act)),
         Tab::Models => models.get(*place).cloned(),
         Tab::Running => (detail.holds.get(*place)).map(|hold| running_cells(app, pen, hold)),
+        Tab::Charts => None,
         Tab::Acts => detail.acts.get(*place).map(|act| {
             let details = format::act_details(act);
             let when = format::when(act.at, app.now);

@@ -3,16 +3,18 @@
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
+use super::FooterKey;
 use super::pen::Pen;
 use crate::app::ConsoleApp;
 use crate::app::bindings::BINDINGS;
 use crate::app::command::CommandContext;
 use crate::app::keys::window;
 use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
+use crate::app::mouse::Spot;
 use crate::sanitize::{mask, width, wrap};
 
 /// The available keys, in a few words.
-pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<(String, String)> {
+pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<FooterKey> {
     if app.help.is_some() {
         owned(&[("j k", "scroll"), ("any other key", "closes")])
     } else if app.palette.is_some() {
@@ -30,10 +32,14 @@ pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<(String, String)> {
     }
 }
 
-fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
-    keys.iter()
-        .map(|(key, name)| ((*key).to_owned(), (*name).to_owned()))
-        .collect()
+/// Keys of a page. Only what closes it can be clicked.
+fn owned(keys: &[(&str, &str)]) -> Vec<FooterKey> {
+    let of = |(key, name): &(&str, &str)| FooterKey {
+        key: (*key).to_owned(),
+        name: (*name).to_owned(),
+        spot: key.contains("esc").then_some(Spot::Escape),
+    };
+    keys.iter().map(of).collect()
 }
 
 /// The keys of a page over the screen.
@@ -232,6 +238,7 @@ fn name_of(app: &ConsoleApp) -> &'static str {
             CommandContext::Margin => "Margin",
             CommandContext::Nodes => "Nodes",
             CommandContext::Alerts => "Alerts",
+            CommandContext::Spend => "Spend",
         },
     }
 }
@@ -279,7 +286,9 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(2),
         ..inner
     };
-    for (y, index) in window(palette.selected, lines.len(), usize::from(list.height)).enumerate() {
+    let range = window(palette.selected, lines.len(), usize::from(list.height));
+    pen.spots.push((list, Spot::Palette(range.start)));
+    for (y, index) in range.enumerate() {
         let Some(line) = lines.get(index) else {
             continue;
         };

@@ -33,6 +33,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         ..inner
     };
     let range = keys.visible(usize::from(list.height));
+    pen.rows_from(list, &range);
     for (y, index) in range.clone().enumerate() {
         let Some(row) = keys.rows.get(index) else {
             continue;

@@ -67,8 +67,9 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .map(|hold| hold.epoch)
         .max()
         .unwrap_or(0);
-    for (y, index) in window(app.holds.selected, shown.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.holds.selected, shown.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(hold) = shown.get(index) else {
             continue;
         };
@@ -148,8 +149,9 @@ pub(super) fn audit(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(1),
         ..inner
     };
-    for (y, index) in window(app.audit.selected, shown.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.audit.selected, shown.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(act) = shown.get(index) else {
             continue;
         };

@@ -73,7 +73,9 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: table.height.saturating_sub(1),
         ..table
     };
-    for (y, index) in window(live.selected, shown.len(), usize::from(list.height)).enumerate() {
+    let range = window(live.selected, shown.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(event) = shown.get(index) else {
             continue;
         };

@@ -82,9 +82,9 @@ pub(super) fn models(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(4),
         ..inner
     };
-    for (y, index) in
-        window(app.models.selected, models.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.models.selected, models.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(model) = models.get(index) else {
             continue;
         };
@@ -210,8 +210,9 @@ fn published(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         ..rest
     };
     let slugs = app.shown_published();
-    for (y, index) in window(app.models.selected, slugs.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.models.selected, slugs.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(slug) = slugs.get(index) else {
             continue;
         };
@@ -281,8 +282,9 @@ pub(super) fn routes(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(2 + needs),
         ..inner
     };
-    for (y, index) in window(app.routes.selected, lines.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.routes.selected, lines.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some((route, target)) = lines.get(index) else {
             continue;
         };

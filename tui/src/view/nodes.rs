@@ -79,7 +79,9 @@ fn gateways(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: area.height.saturating_sub(1),
         ..area
     };
-    for (y, index) in window(app.selected_node, nodes.len(), usize::from(list.height)).enumerate() {
+    let range = window(app.selected_node, nodes.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(node) = nodes.get(index) else {
             continue;
         };

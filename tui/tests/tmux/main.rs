@@ -224,6 +224,20 @@ fn balances_move_by_themselves_beside_a_writer() {
 }
 
 #[test]
+fn the_mouse_selects_and_opens() {
+    if !has_tmux() {
+        return;
+    }
+    let console = Console::new(3);
+    console.wait_for("> k_");
+    // The third row, in the terminal's own words: button 0, column 10, row 6.
+    console.click(10, 6);
+    console.wait_for("> k_0000000001");
+    console.click(10, 6);
+    console.wait_for("Key k_0000000001");
+}
+
+#[test]
 fn every_key_is_reached_by_pages() {
     if !has_tmux() {
         return;
