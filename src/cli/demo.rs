@@ -14,10 +14,9 @@ use super::{books, http, init, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, Model, ProcessSecrets, Source};
-use crate::telemetry::RequestLog;
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), CommandFailed> {
-    let _log = serve::start_logging("warn");
+    let log = serve::start_logging("warn");
     let config = shipped()?;
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| {
@@ -27,7 +26,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
         durability: args.durability.into(),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
-    let app = App::start(&settings, config, Arc::new(RequestLog::default())).await?;
+    let app = App::start(&settings, config, Arc::new(log.requests())).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
     let (address, base) = (app.address(), app.front.public_url.clone());
     let ledger = Arc::clone(&app.ledger);

@@ -12,10 +12,10 @@ use super::output::{self, CommandFailed};
 use crate::app::{App, Files, Settings, StartError, process};
 use crate::config::{self, ProcessSecrets};
 use crate::server::TlsFiles;
-use crate::telemetry::{self, LogFormat, LogGuard, RequestLog};
+use crate::telemetry::{self, LogFormat, LogGuard};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), CommandFailed> {
-    let _log = start_logging("info,salvo_core=warn");
+    let log = start_logging("info,salvo_core=warn");
     process::no_core_dumps();
     let files = Files::Watched {
         catalog: args.catalog.clone(),
@@ -26,7 +26,7 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Comma
         wait_lock: Duration::from_secs(options.wait_lock),
         ..settings(args)
     };
-    let app = App::start(&settings, files, Arc::new(RequestLog::default())).await?;
+    let app = App::start(&settings, files, Arc::new(log.requests())).await?;
     announce(args, &app);
     app.serve(stop_signal())
         .await
@@ -94,11 +94,11 @@ fn announce(args: &Args, app: &App) {
     tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
     if !address.ip().is_loopback() {
         tracing::warn!(
-            "the admin listener {address} is not on a loopback address: /metrics is open to anyone who can reach it, and {}",
+            "the admin listener {address} is not on a loopback address: {}",
             if args.admin_token_file.is_some() {
-                "the token for /status and /live travels unencrypted"
+                "the token for /metrics, /status and /live travels unencrypted"
             } else {
-                "/status and /live are closed until --admin-token-file is set"
+                "/metrics, /status and /live are closed until --admin-token-file is set"
             }
         );
     }

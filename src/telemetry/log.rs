@@ -3,22 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use farebox_ledger::KeyId;
+use farebox_ledger::{KeyId, clock};
 use tracing_subscriber::EnvFilter;
 
 use super::log_writer::{LogGuard, LogWriter};
-use crate::proxy::{Observer, Record, record};
-
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// For people with a colour terminal.
-    Coloured,
-    /// One JSON object a line.
-    Json,
-}
+use super::request_line::{LogFormat, RequestLine};
+use crate::proxy::{Observer, Record};
 
 /// Starts logging to standard error. `filter` is written as in `farebox=debug`; an invalid one is replaced by `default`. The
 /// guard writes the last lines when it is dropped.
@@ -28,7 +18,7 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
         Some(Err(error)) => (EnvFilter::new(default), Some(error)),
         None => (EnvFilter::new(default), None),
     };
-    let writer = LogWriter::start(std::io::stderr());
+    let writer = LogWriter::start(std::io::stderr(), format);
     let guard = writer.guard();
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -62,12 +52,28 @@ pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) -> 
 /// Lines for the refused requests of one key, or of all strangers, in each window of a second.
 const REFUSED_LINES: u64 = 10;
 
-/// Writes one line for each request for which money was held. Refused requests cost nothing, so of each key's, and of those without
-/// a key, at most 10 a second get a line; the rest is counted. Otherwise a stranger or a key without money could fill the disk.
-#[derive(Debug, Default)]
+/// Writes one line for each request for which money was held, and some for refused ones.
+#[derive(Debug)]
 pub struct RequestLog {
-    refused: Mutex<Window>,
+    refused: RefusedLines,
+    writer: LogWriter,
 }
+
+impl LogGuard {
+    /// The log of requests, in this log.
+    #[must_use]
+    pub fn requests(&self) -> RequestLog {
+        RequestLog {
+            refused: RefusedLines::default(),
+            writer: self.0.clone(),
+        }
+    }
+}
+
+/// Refused requests cost nothing, so of each key's, and of those without a key, at most 10 a second get a line; the rest is counted.
+/// Otherwise a stranger or a key without money could fill the disk.
+#[derive(Debug, Default)]
+struct RefusedLines(Mutex<Window>);
 
 /// Requests refused within one second.
 #[derive(Debug, Default)]
@@ -76,14 +82,14 @@ struct Window {
     asked: HashMap<Option<KeyId>, u64>,
 }
 
-impl RequestLog {
+impl RefusedLines {
     /// Whether a request gets a line.
     fn admits(&self, record: &Record) -> bool {
         let was_refused = !record.message.is_empty();
         if !was_refused {
             return true;
         }
-        let mut window = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if record.at.millis().saturating_sub(window.since) >= 1_000 {
             let left_out: u64 = window
                 .asked
@@ -106,46 +112,10 @@ impl RequestLog {
 
 impl Observer for RequestLog {
     fn ended(&self, record: Arc<Record>) {
-        if !tracing::enabled!(tracing::Level::INFO) || !self.admits(&record) {
-            return;
+        if tracing::enabled!(tracing::Level::INFO) && self.refused.admits(&record) {
+            let at_micros = clock::micros();
+            self.writer.request(RequestLine { at_micros, record });
         }
-        let key = record.key.map(|key| key.to_string()).unwrap_or_default();
-        let client = record
-            .origin
-            .client
-            .map(|client| client.to_string())
-            .unwrap_or_default();
-        let usage = record.usage;
-        tracing::info!(
-            request = %record::request_id(record.request_id),
-            key = %key,
-            client = %client,
-            tls = record.origin.secure,
-            slug = %record.slug,
-            asked = %record.asked,
-            family = record.family,
-            target = %record.target,
-            status = record.status,
-            end = %record.end_reason,
-            input = usage.input,
-            cache_read = usage.cache_read,
-            cache_write = usage.cache_written(),
-            output = usage.output + usage.reasoning,
-            class = record.class.as_deref(),
-            charge = %record.charge,
-            loss = %record.loss,
-            exposure = record.exposure.is_positive().then(|| record.exposure.to_string()),
-            cost = record.cost.map(|cost| cost.to_string()),
-            first_byte_ms = record.first_byte_ms,
-            total_ms = record.total_ms,
-            own_us = record.own_us,
-            code = record.told.as_ref().map(|told| told.code.as_str()),
-            field = record.told.as_ref().map(|told| told.field.as_str()).filter(|field| !field.is_empty()),
-            removed = (!record.removed.is_empty()).then_some(record.removed.as_str()),
-            lost = (!record.lost.is_empty()).then_some(record.lost.as_str()),
-            attempts = %record.attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            "request"
-        );
     }
 }
 
@@ -160,7 +130,7 @@ mod tests {
 
     #[test]
     fn refused_requests_of_a_key_or_of_nobody_are_written_ten_times_a_second() {
-        let log = RequestLog::default();
+        let log = RefusedLines::default();
         let record = |at: i64, key: Option<KeyId>| {
             let id = OperationId::new(Timestamp::from_millis(at), 1);
             let failure = Failure::Unauthenticated("no key was sent");

@@ -12,6 +12,7 @@ mod metrics;
 mod miscounts;
 mod oddities;
 mod recent;
+mod request_line;
 mod strange;
 
 use std::sync::Arc;
@@ -19,12 +20,13 @@ use std::sync::Arc;
 pub use drift::{Drift, DriftingField};
 pub use exposition::{Exposition, MetricKind, seconds};
 pub use live::{LiveFollower, LiveRing};
-pub use log::{LogFormat, RequestLog, start_logging};
+pub use log::{RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};
 pub use metrics::Metrics;
 pub use miscounts::{Breaking, Miscounting, Miscounts};
 pub use oddities::Oddities;
 pub use recent::{REMEMBERED, Recent};
+pub use request_line::LogFormat;
 pub use strange::StrangeMembers;
 
 use crate::proxy::{Observer, Record};

@@ -271,6 +271,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "ledger::Timestamp",
             "ledger::Usage",
             "ledger::amount",
+            "ledger::clock",
             "metering::Miscount",
             "proxy::record",
         ],

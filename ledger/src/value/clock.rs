@@ -18,6 +18,15 @@ pub fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Now, in microseconds since 1970, for logs.
+#[must_use]
+pub fn micros() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
 /// A fresh id for an operation or request.
 #[must_use]
 pub fn operation_id() -> OperationId {

@@ -11,8 +11,12 @@ use farebox_ledger::{Evidence, Usage};
 use super::{Counted, Ending, Local, Meter, output_total};
 
 /// A provider notices a closed stream this much later than we do.
+// With less, a key that cuts its streams on purpose would owe less than is billed; with more, one whose streams end with its
+// balance would be slowed down for output that was never made.
 const STOP_LAG: Duration = Duration::from_millis(250);
 /// A claim above this many times the highest possible charge is not expected to be billed.
+// A provider that counts otherwise (reasoning beyond the limit, dearer pictures) is a few times above it. One whose counter is broken
+// is above it by any factor, and its claim would stop a key over a bill that never comes.
 const CREDIBLE: u64 = 10;
 
 /// Why the provider's own count was not charged as reported. Each reason has its own remedy.
@@ -67,11 +71,13 @@ impl Meter {
             (_, Some(Evidence::Provider)) => charged.usage,
             (Ending::Complete, _) => match &self.claimed {
                 Some((claimed, _)) => self.credible(claimed, &charged.usage),
+                // It ended well and did not count: what was shown, and what it has probably hidden.
                 None => self.running(near, self.hidden_likely()),
             },
             (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_likely()),
             (Ending::Cut, _) => {
                 let mut usage = self.left(near, self.hidden_likely());
+                // Until it notices, it goes on; beyond the limit that it was sent it cannot.
                 let room = self.output_limit.saturating_sub(output_total(&usage));
                 usage.output = usage.output.saturating_add(
                     self.by_time(STOP_LAG)
@@ -127,6 +133,7 @@ impl Meter {
         let sane = claimed.prompt() <= inputs.saturating_mul(CREDIBLE)
             && output_total(claimed) <= outputs.saturating_mul(CREDIBLE);
         if !sane {
+            // Nobody bills this, so the charge is the better estimate.
             return *charged;
         }
         Usage {

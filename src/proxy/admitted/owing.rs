@@ -24,6 +24,7 @@ impl Admitted {
             bill.exposure = owed.exposure.checked_add(dearer).unwrap_or(owed.exposure);
             bill.cost = owed.cost;
         }
+        // Each failed try stands at its own target: another one's answer must not hide where the money goes.
         for attempt in &self.outcome.attempts {
             let Some(worked) = attempt.worked else {
                 continue;
@@ -83,6 +84,7 @@ impl Admitted {
         });
         let mut all: Vec<_> = failed.chain(class).collect();
         let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
+        // The bill's exposure is of all targets together. What the failed ones may bill is in the list already.
         let own = bill.exposure.picos().saturating_sub(elsewhere.sum());
         let own = own.saturating_sub(dearer.picos());
         let kind = match (end.ending, miscount) {
