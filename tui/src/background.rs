@@ -58,7 +58,7 @@ pub(crate) struct AnswerFilter {
 }
 
 /// What an event is to an answer.
-enum Part {
+enum AnswerPart {
     Char(char),
     End,
     Escape,
@@ -87,13 +87,13 @@ impl AnswerFilter {
         let part = part(&event);
         self.held.push(event);
         match part {
-            Part::Char('\\') if self.text.ends_with('\x1b') => self.end(),
-            Part::End if self.has_begun() => self.end(),
-            Part::Escape if self.has_begun() => {
+            AnswerPart::Char('\\') if self.text.ends_with('\x1b') => self.end(),
+            AnswerPart::End if self.has_begun() => self.end(),
+            AnswerPart::Escape if self.has_begun() => {
                 self.text.push('\x1b');
                 (Vec::new(), None)
             }
-            Part::Char(letter) if self.goes_on_with(letter) => {
+            AnswerPart::Char(letter) if self.goes_on_with(letter) => {
                 self.text.push(letter);
                 (Vec::new(), None)
             }
@@ -140,24 +140,24 @@ impl AnswerFilter {
     }
 }
 
-fn part(event: &Event) -> Part {
+fn part(event: &Event) -> AnswerPart {
     let Event::Key(key) = event else {
-        return Part::Other;
+        return AnswerPart::Other;
     };
     let (alt, ctrl) = (
         key.modifiers.contains(KeyModifiers::ALT),
         key.modifiers.contains(KeyModifiers::CONTROL),
     );
     match key.code {
-        _ if key.kind == KeyEventKind::Release => Part::Other,
+        _ if key.kind == KeyEventKind::Release => AnswerPart::Other,
         // An escape and the next byte arrive as one key with alt.
-        KeyCode::Char(']') if !ctrl => Part::Char(']'),
-        KeyCode::Char('\\') if alt => Part::End,
+        KeyCode::Char(']') if !ctrl => AnswerPart::Char(']'),
+        KeyCode::Char('\\') if alt => AnswerPart::End,
         // BEL, the other end of an answer.
-        KeyCode::Char('g') if ctrl => Part::End,
-        KeyCode::Char(letter) if !alt && !ctrl => Part::Char(letter),
-        KeyCode::Esc => Part::Escape,
-        _ => Part::Other,
+        KeyCode::Char('g') if ctrl => AnswerPart::End,
+        KeyCode::Char(letter) if !alt && !ctrl => AnswerPart::Char(letter),
+        KeyCode::Esc => AnswerPart::Escape,
+        _ => AnswerPart::Other,
     }
 }
 

@@ -24,7 +24,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
@@ -33,6 +33,7 @@ use crossterm::event::{Event, EventStream};
 use farebox_ledger::{LedgerAddress, OpenMode, Opening, parse_public_url};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use app::message::{Effect, Message};
 use app::modal::Modal;

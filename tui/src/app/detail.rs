@@ -9,7 +9,7 @@ use farebox_ledger::{
     Amount, AuditRecord, JournalEntry, Key, KeyId, OpenHold, Timestamp, UsageRow,
 };
 
-use super::order::{ListOrder, Rank, sorted};
+use super::order::{ListOrder, SortRank, sorted};
 use super::ranks;
 
 /// Entries read per page.
@@ -224,7 +224,7 @@ impl KeyDetail {
                 Tab::Acts => self.acts.get(*place).map(|row| ranks::act(row, column)),
                 Tab::Charts => None,
             };
-            rank.unwrap_or_else(|| Rank::text(""))
+            rank.unwrap_or_else(|| SortRank::text(""))
         };
         sorted(places, self.order, rank)
     }

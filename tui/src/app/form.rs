@@ -6,11 +6,10 @@
 use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, MarginQuery, OperationId};
 
-use super::bulk::BulkPlan;
 use super::margins::{self, MarginView};
 use crate::clock;
 use crate::field::{FieldEdit, TextField};
-use crate::plan::{ActPlan, PlannedOverlap};
+use crate::plan::{ActPlan, BulkPlan, PlannedOverlap};
 
 /// Top-ups above this amount are typed twice.
 pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);
@@ -116,6 +115,9 @@ impl Input {
     }
 }
 
+/// A field's meaning, name and hint.
+type InputRow = (Input, &'static str, &'static str);
+
 const fn field(
     input: Input,
     name: &'static str,
@@ -125,7 +127,7 @@ const fn field(
 }
 
 /// What a form asks for, in order.
-fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
+fn inputs(purpose: &FormPurpose) -> Vec<InputRow> {
     let settings = [
         field(Input::Label, "Label", "a name: a customer, a project"),
         field(Input::Models, "Models", "slugs with commas; empty is all"),
@@ -139,11 +141,6 @@ fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
     ];
     let amount = field(Input::Amount, "Amount $", "like 12.50; at most 6 decimals");
     let reference = field(Input::Reference, "Reference", "invoice or payment id, new");
-    let each = field(
-        Input::Reference,
-        "Reference",
-        "of all; each gets its key's id",
-    );
     let reason = field(Input::Reason, "Reason", "the reason, for the journal");
     match purpose {
         FormPurpose::TopUp => vec![amount, reference],
@@ -173,17 +170,9 @@ fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
             reference,
         ],
         FormPurpose::Refund { .. } => vec![amount, reason, reference],
-        FormPurpose::BulkTopUp(_) => vec![amount, each],
-        FormPurpose::BulkAdjust(_) => vec![
-            field(Input::Amount, "Amount $", "like -2.50 or 2.50, for each"),
-            reason,
-            each,
-        ],
-        FormPurpose::BulkRevoke(_) => vec![field(
-            Input::HowMany,
-            "How many",
-            "keys are revoked: the number above",
-        )],
+        FormPurpose::BulkTopUp(_) | FormPurpose::BulkAdjust(_) | FormPurpose::BulkRevoke(_) => {
+            bulk_inputs(purpose, amount, reason)
+        }
         FormPurpose::Export(_) => {
             vec![
                 field(Input::Format, "Format", "csv or json: ← →"),
@@ -194,6 +183,28 @@ fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
             Input::Path,
             "File",
             "a new file, readable only by you",
+        )],
+    }
+}
+
+/// What the form of an act on all marked keys asks for.
+fn bulk_inputs(purpose: &FormPurpose, amount: InputRow, reason: InputRow) -> Vec<InputRow> {
+    let each = field(
+        Input::Reference,
+        "Reference",
+        "of all; each gets its key's id",
+    );
+    match purpose {
+        FormPurpose::BulkTopUp(_) => vec![amount, each],
+        FormPurpose::BulkAdjust(_) => vec![
+            field(Input::Amount, "Amount $", "like -2.50 or 2.50, for each"),
+            reason,
+            each,
+        ],
+        _ => vec![field(
+            Input::HowMany,
+            "How many",
+            "keys are revoked: the number above",
         )],
     }
 }

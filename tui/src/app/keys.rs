@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
 
-use super::order::{ListOrder, sorted};
-use super::ranks;
+use super::order::{ListOrder, SortRank, sorted};
 
 /// Rows requested at once.
 pub(crate) const PAGE: usize = 200;
@@ -305,7 +304,7 @@ impl KeysScreen {
         let order = self.list_order();
         let now = self.ordered_at.unwrap_or_default();
         let rows = Vec::from(std::mem::take(&mut self.rows));
-        self.rows = sorted(rows, order, |row, column| ranks::key(row, column, now)).into();
+        self.rows = sorted(rows, order, |row, column| rank(row, column, now)).into();
         let kept = self
             .rows
             .iter()
@@ -429,6 +428,16 @@ impl KeysScreen {
             self.sort_here();
         }
         changed
+    }
+}
+
+/// What a column that the ledger has no order for sorts by.
+fn rank(row: &ListedKey, column: &str, now: Timestamp) -> SortRank {
+    match column {
+        "LABEL" => SortRank::text(&row.key.settings.label),
+        "24 h" => SortRank::number(row.day.map_or(-1, Amount::picos)),
+        "STATE" => SortRank::text(state_word(&row.key, now)),
+        _ => SortRank::text(row.key.id.to_string()),
     }
 }
 

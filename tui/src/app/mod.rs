@@ -8,6 +8,7 @@ pub(crate) mod act;
 pub(crate) mod audited;
 pub(crate) mod bindings;
 pub(crate) mod bulk;
+mod bulk_flow;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
@@ -28,7 +29,9 @@ mod ranks;
 pub(crate) mod reading;
 pub(crate) mod receive;
 mod shown;
+mod sorting;
 pub(crate) mod spend;
+mod sums;
 mod undo;
 
 use farebox_ledger::{
@@ -49,7 +52,6 @@ use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
 use mouse::Spot;
 use order::{ListOrder, sorted};
-use palette::Palette;
 use spend::Spend;
 use undo::Undo;
 
@@ -128,6 +130,13 @@ pub(crate) enum Action {
 pub(crate) struct Notice {
     pub(crate) text: String,
     pub(crate) bad: bool,
+}
+
+/// The palette: the typed text and the selected line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Palette {
+    pub(crate) field: TextField,
+    pub(crate) selected: usize,
 }
 
 /// A plain list: rows, selection, filter.
@@ -361,6 +370,12 @@ impl ConsoleApp {
     /// Whether acts apply to the marked keys, and not to the selected one.
     pub(crate) fn acts_on_marks(&self) -> bool {
         self.place() == CommandContext::Keys && !self.marks.is_empty()
+    }
+
+    /// Why nothing can be undone.
+    pub(crate) fn undo_problem(&self) -> Option<String> {
+        let nothing = self.undo.is_empty();
+        nothing.then(|| "no filter, order or mark was changed".to_owned())
     }
 
     /// Whether nothing is selected.

@@ -11,13 +11,6 @@ use super::{Action, ConsoleApp};
 use crate::background::ThemeChoice;
 use crate::field::TextField;
 
-/// The palette: the typed text and the selected line.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Palette {
-    pub(crate) field: TextField,
-    pub(crate) selected: usize,
-}
-
 /// A line of it.
 #[derive(Debug, Clone)]
 pub(crate) struct PaletteLine {

@@ -11,8 +11,7 @@ use super::margins::Sums;
 use super::marks::Marks;
 use super::message::Effect;
 use super::modal::{ActReview, Find, Hidden, Modal, RequestPage};
-use super::palette::Palette;
-use super::{AllBooks, ConsoleApp, Screen, reading};
+use super::{AllBooks, ConsoleApp, Palette, Screen, reading};
 use crate::field::TextField;
 use crate::plan::{ActPlan, Pending};
 
@@ -42,7 +41,7 @@ impl ConsoleApp {
                 .unwrap_or_default(),
             ConsoleCommand::Refresh => self.refresh(),
             ConsoleCommand::Sort | ConsoleCommand::Reverse => {
-                self.sort(command == ConsoleCommand::Sort)
+                self.sort_next(command == ConsoleCommand::Sort)
             }
             ConsoleCommand::Undo => self.undo(),
             ConsoleCommand::Mark => self.mark(),
@@ -264,32 +263,6 @@ impl ConsoleApp {
         (!unknown.is_empty()).then_some(Effect::LoadLabels(unknown))
     }
 
-    /// Requests the sums of this screen, and those of its charts.
-    pub(crate) fn load_sums(&mut self) -> Vec<Effect> {
-        let now = self.now;
-        let asked = self.sums_mut().map(|sums| (sums.view, sums.ask(now)));
-        let charted = self.screen == Screen::Spend || (self.charts && asked.is_some());
-        let mut effects: Vec<Effect> = asked
-            .map(|(view, query)| Effect::LoadMargins { view, query })
-            .into_iter()
-            .collect();
-        if charted {
-            effects.extend(self.load_spend());
-        }
-        effects
-    }
-
-    /// Changes what this screen adds up, and requests it.
-    pub(super) fn with_sums(
-        &mut self,
-        change: impl FnOnce(&mut super::margins::Sums),
-    ) -> Vec<Effect> {
-        if let Some(sums) = self.sums_mut() {
-            change(sums);
-        }
-        self.load_sums()
-    }
-
     fn back(&mut self) -> Vec<Effect> {
         if self.detail_open {
             self.detail_open = false;
@@ -449,6 +422,16 @@ impl ConsoleApp {
         }
     }
 
+    /// Shows the charts of a slug.
+    pub(super) fn show_slug(&mut self, slug: String) -> Vec<Effect> {
+        let lines = self.spend.lines(self.now);
+        match lines.iter().position(|line| line.slug == slug) {
+            Some(line) => self.spend.selected = line,
+            None => self.spend.wanted = Some(slug),
+        }
+        self.show(Screen::Spend)
+    }
+
     fn verify(&mut self) -> Vec<Effect> {
         match (self.place(), self.detail.as_mut()) {
             (CommandContext::Detail, Some(detail)) => {
@@ -504,21 +487,7 @@ impl ConsoleApp {
                     slug: bill.slug.clone(),
                 }
             }
-            ConsoleCommand::Export => {
-                FormPurpose::Export(match (self.place(), &key, self.sums()) {
-                    (CommandContext::Audit, ..) => ConsoleExport::Audit,
-                    (CommandContext::Detail, Some(key), _) => ConsoleExport::Entries(key.id),
-                    (
-                        ..,
-                        Some(Sums {
-                            view,
-                            asked: Some(query),
-                            ..
-                        }),
-                    ) => ConsoleExport::Sums(*view, *query),
-                    _ => ConsoleExport::Keys,
-                })
-            }
+            ConsoleCommand::Export => FormPurpose::Export(self.exported(key.as_ref())),
             ConsoleCommand::Block | ConsoleCommand::Link => {
                 let plan = match key.as_ref().map(|key| key.stored_status) {
                     _ if command == ConsoleCommand::Link => ActPlan::Link,
@@ -537,6 +506,23 @@ impl ConsoleApp {
         let form = Form::new(purpose, id, about, self.new_operation());
         self.modal = Some(Modal::Form(form));
         Vec::new()
+    }
+
+    /// What an export from here writes.
+    fn exported(&self, key: Option<&farebox_ledger::Key>) -> ConsoleExport {
+        match (self.place(), key, self.sums()) {
+            (CommandContext::Audit, ..) => ConsoleExport::Audit,
+            (CommandContext::Detail, Some(key), _) => ConsoleExport::Entries(key.id),
+            (
+                ..,
+                Some(Sums {
+                    view,
+                    asked: Some(query),
+                    ..
+                }),
+            ) => ConsoleExport::Sums(*view, *query),
+            _ => ConsoleExport::Keys,
+        }
     }
 
     fn review_of(&self, plan: ActPlan, key: farebox_ledger::Key) -> ActReview {

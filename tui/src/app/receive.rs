@@ -3,7 +3,7 @@
 use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
 
 use super::detail::{BalanceCheck, KeyDetail, Tab};
-use super::keys::Sort;
+use super::keys::{KeysPage, Sort};
 use super::live::GatewayLink;
 use super::margins::MarginView;
 use super::message::{Effect, Message};
@@ -18,30 +18,7 @@ impl ConsoleApp {
     pub(crate) fn receive(&mut self, message: Message) -> Vec<Effect> {
         match message {
             Message::Pulse { now, totals } => return self.pulse(now, totals),
-            Message::Keys(page) => {
-                let (generation, first) = (page.generation, page.from == super::keys::From::Start);
-                self.keys.take(page);
-                self.dirty = true;
-                let unsorted = self.keys.unsorted.take();
-                self.say_unsorted(unsorted, super::keys::WINDOW, "keys match");
-                let mut effects = self.after_move();
-                if self.keys.sort == Sort::Other("24 h") {
-                    let all = self.keys.rows.iter().map(|row| row.key.id).collect();
-                    effects.push(Effect::Visible(all));
-                }
-                // A filtered list that fits its window is counted by its length.
-                if first
-                    && generation == self.keys.generation
-                    && !self.keys.filter.is_empty()
-                    && !self.keys.is_whole()
-                {
-                    effects.push(Effect::CountKeys {
-                        generation,
-                        filter: self.keys.filter.clone(),
-                    });
-                }
-                return effects;
-            }
+            Message::Keys(page) => return self.take_keys(page),
             Message::Visible(rows) => {
                 for (key, _) in &rows {
                     self.freshen(key);
@@ -87,6 +64,31 @@ impl ConsoleApp {
             }
         }
         Vec::new()
+    }
+
+    fn take_keys(&mut self, page: KeysPage) -> Vec<Effect> {
+        let (generation, first) = (page.generation, page.from == super::keys::From::Start);
+        self.keys.take(page);
+        self.dirty = true;
+        let unsorted = self.keys.unsorted.take();
+        self.say_unsorted(unsorted, super::keys::WINDOW, "keys match");
+        let mut effects = self.after_move();
+        if self.keys.sort == Sort::Other("24 h") {
+            let all = self.keys.rows.iter().map(|row| row.key.id).collect();
+            effects.push(Effect::Visible(all));
+        }
+        // A filtered list that fits its window is counted by its length.
+        if first
+            && generation == self.keys.generation
+            && !self.keys.filter.is_empty()
+            && !self.keys.is_whole()
+        {
+            effects.push(Effect::CountKeys {
+                generation,
+                filter: self.keys.filter.clone(),
+            });
+        }
+        effects
     }
 
     /// Says that a column is only sorted where all rows are here.

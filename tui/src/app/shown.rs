@@ -2,7 +2,7 @@
 
 use farebox_ledger::{PublishedSlug, SlugUse};
 
-use super::order::{Rank, sorted};
+use super::order::{SortRank, sorted};
 use super::{ConsoleApp, ranks};
 use crate::admin::{ReportedModel, ReportedTarget};
 
@@ -92,7 +92,7 @@ impl ConsoleApp {
         }
         sorted(lines, self.routes.order, |(_, target), column| {
             target.map_or_else(
-                || Rank::text(""),
+                || SortRank::text(""),
                 |(_, target)| ranks::target(target, column),
             )
         })

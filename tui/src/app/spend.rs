@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::{Amount, SlugHour, Timestamp, UsageRow};
 
-use super::ConsoleApp;
-use super::message::Effect;
-use super::order::{ListOrder, Rank, sorted};
+use super::order::{ListOrder, SortRank, sorted};
 
 /// Hours and UTC days of a chart, the current ones included.
 pub(crate) const HOURS: usize = 48;
 pub(crate) const DAYS: usize = 30;
-const HOUR: i64 = 3_600_000;
+/// Milliseconds of an hour.
+pub(super) const HOUR: i64 = 3_600_000;
 
 /// The sums of an hour or a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,7 +23,7 @@ pub(crate) struct FlowSum {
 
 /// The last hours and days, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub(crate) struct SpendFlow {
     pub(crate) hours: Vec<FlowSum>,
     pub(crate) days: Vec<FlowSum>,
 }
@@ -40,7 +39,7 @@ impl FlowSum {
     }
 }
 
-impl Flow {
+impl SpendFlow {
     /// Adds up sums of hours.
     pub(crate) fn of(now: Timestamp, sums: impl Iterator<Item = (Timestamp, FlowSum)>) -> Self {
         let mut flow = Self {
@@ -116,14 +115,14 @@ impl SpendLine {
     }
 }
 
-fn rank(line: &SpendLine, column: &str) -> Rank {
+fn rank(line: &SpendLine, column: &str) -> SortRank {
     match column {
-        "REQS 24 h" => Rank::number(line.requests),
-        "24 h" => Rank::number(line.day.picos()),
-        "7 d" => Rank::number(line.week.picos()),
-        "COST 30 d" => Rank::number(line.cost.picos()),
-        "SLUG" => Rank::text(&line.slug),
-        _ => Rank::number(line.month.picos()),
+        "REQS 24 h" => SortRank::number(line.requests),
+        "24 h" => SortRank::number(line.day.picos()),
+        "7 d" => SortRank::number(line.week.picos()),
+        "COST 30 d" => SortRank::number(line.cost.picos()),
+        "SLUG" => SortRank::text(&line.slug),
+        _ => SortRank::number(line.month.picos()),
     }
 }
 
@@ -136,9 +135,9 @@ pub(crate) struct Spend {
     pub(crate) order: ListOrder,
     pub(crate) loaded: bool,
     pub(crate) error: Option<String>,
-    loading: bool,
+    pub(super) loading: bool,
     /// The slug to select when it is listed.
-    wanted: Option<String>,
+    pub(super) wanted: Option<String>,
 }
 
 impl Spend {
@@ -165,10 +164,10 @@ impl Spend {
     }
 
     /// The charts of one slug, or of all together.
-    pub(crate) fn flow(&self, now: Timestamp, slug: &str) -> Flow {
+    pub(crate) fn flow(&self, now: Timestamp, slug: &str) -> SpendFlow {
         let of = |row: &&SlugHour| slug.is_empty() || row.sums.name == slug;
         let rows = self.rows.iter().filter(of);
-        Flow::of(now, rows.map(|row| (row.hour, sum_of(row))))
+        SpendFlow::of(now, rows.map(|row| (row.hour, sum_of(row))))
     }
 
     /// Takes an answer; false if nothing changed.
@@ -205,38 +204,6 @@ fn sum_of(row: &SlugHour) -> FlowSum {
     }
 }
 
-impl ConsoleApp {
-    /// Requests the sums of all slugs, unless they are on their way: on a large ledger they take a while.
-    pub(super) fn load_spend(&mut self) -> Vec<Effect> {
-        if std::mem::replace(&mut self.spend.loading, true) {
-            return Vec::new();
-        }
-        let to = Timestamp::from_millis(self.now.millis().saturating_add(HOUR));
-        let from = month_before(self.now);
-        vec![Effect::LoadSpend { from, to }]
-    }
-
-    /// Shows the charts of a slug.
-    pub(super) fn show_slug(&mut self, slug: String) -> Vec<Effect> {
-        let lines = self.spend.lines(self.now);
-        match lines.iter().position(|line| line.slug == slug) {
-            Some(line) => self.spend.selected = line,
-            None => self.spend.wanted = Some(slug),
-        }
-        self.show(super::Screen::Spend)
-    }
-
-    /// Shows or hides the charts above the sums of Margin and Exposure.
-    pub(super) fn toggle_charts(&mut self) -> Vec<Effect> {
-        self.charts = !self.charts;
-        if self.charts {
-            self.load_spend()
-        } else {
-            Vec::new()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +219,7 @@ mod tests {
             cost: Amount::from_picos(2),
         };
         let sums = [0, 0, 23, 24, 47, 48, 719, 720].map(|hours| (at(hours), sum));
-        let flow = Flow::of(now, sums.into_iter());
+        let flow = SpendFlow::of(now, sums.into_iter());
         let requests = |list: &[FlowSum]| {
             let some = list.iter().enumerate().filter(|(_, sum)| sum.requests > 0);
             some.map(|(place, sum)| (place, sum.requests))

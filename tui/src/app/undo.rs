@@ -41,6 +41,11 @@ pub(super) struct Undo {
 }
 
 impl Undo {
+    /// Whether nothing can be undone.
+    pub(super) fn is_empty(&self) -> bool {
+        self.before.is_empty()
+    }
+
     /// The look to compare with after an action: before the first letter of a filter, else now.
     pub(super) fn before(&mut self, now: Look) -> Look {
         self.undone = false;
@@ -68,12 +73,6 @@ impl ConsoleApp {
             let surplus = self.undo.before.len().saturating_sub(STEPS);
             self.undo.before.drain(..surplus);
         }
-    }
-
-    /// Why nothing can be undone.
-    pub(super) fn undo_problem(&self) -> Option<String> {
-        let nothing = self.undo.before.is_empty();
-        nothing.then(|| "no filter, order or mark was changed".to_owned())
     }
 
     /// Goes back to the look before the last change, on its screen.

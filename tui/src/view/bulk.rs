@@ -6,10 +6,11 @@ use ratatui::style::Style;
 use super::fields::NAME;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
-use crate::app::bulk::{BulkAct, BulkItem, BulkItemState, BulkPlan};
+use crate::app::bulk::{BulkAct, BulkItem, BulkItemState};
 use crate::app::keys::state_word;
 use crate::app::order::ListOrder;
 use crate::format;
+use crate::plan::{ActPlan, BulkPlan};
 use crate::sanitize::width;
 
 const COLUMNS: &[Column] = &[
@@ -115,8 +116,8 @@ fn cells(app: &ConsoleApp, pen: &Pen<'_>, item: &BulkItem) -> [Cell; 5] {
         None => (
             state_word(&item.key, app.now).to_owned(),
             match item.pending.plan {
-                crate::plan::ActPlan::Block => "BLOCKED",
-                crate::plan::ActPlan::Revoke => "REVOKED",
+                ActPlan::Block => "BLOCKED",
+                ActPlan::Revoke => "REVOKED",
                 _ => "served",
             }
             .to_owned(),

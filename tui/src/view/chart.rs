@@ -8,7 +8,7 @@ use ratatui::text::Span;
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
 
 use super::pen::Pen;
-use crate::app::spend::{Flow, FlowSum};
+use crate::app::spend::{FlowSum, SpendFlow};
 use crate::format;
 
 /// Charts stand beside each other from this width on, and below each other from this height on.
@@ -35,7 +35,7 @@ struct ChartPlace<'a> {
 }
 
 /// Money by hour, requests by hour, money by day, requests by day: as many of them as the place holds.
-pub(super) fn grid(pen: &mut Pen<'_>, area: Rect, now: Timestamp, flow: &Flow) {
+pub(super) fn grid(pen: &mut Pen<'_>, area: Rect, now: Timestamp, flow: &SpendFlow) {
     let (wide, high) = (area.width >= TWO_WIDE, area.height >= TWO_HIGH);
     let charts = match (wide, high) {
         (true, true) => vec![
@@ -63,7 +63,7 @@ pub(super) fn grid(pen: &mut Pen<'_>, area: Rect, now: Timestamp, flow: &Flow) {
     }
 }
 
-fn money<'a>(pen: &Pen<'_>, now: Timestamp, flow: &Flow, by_hour: bool) -> ChartPlace<'a> {
+fn money<'a>(pen: &Pen<'_>, now: Timestamp, flow: &SpendFlow, by_hour: bool) -> ChartPlace<'a> {
     let sums = of(flow, by_hour);
     let values = |value: fn(&FlowSum) -> Amount| -> Vec<u64> {
         let value = |sum| value(sum).picos().max(0).unsigned_abs();
@@ -99,7 +99,7 @@ fn money<'a>(pen: &Pen<'_>, now: Timestamp, flow: &Flow, by_hour: bool) -> Chart
     }
 }
 
-fn requests<'a>(pen: &Pen<'_>, now: Timestamp, flow: &Flow, by_hour: bool) -> ChartPlace<'a> {
+fn requests<'a>(pen: &Pen<'_>, now: Timestamp, flow: &SpendFlow, by_hour: bool) -> ChartPlace<'a> {
     let values: Vec<u64> = of(flow, by_hour).iter().map(|sum| sum.requests).collect();
     ChartPlace {
         title: if by_hour {
@@ -117,7 +117,7 @@ fn requests<'a>(pen: &Pen<'_>, now: Timestamp, flow: &Flow, by_hour: bool) -> Ch
     }
 }
 
-fn of(flow: &Flow, by_hour: bool) -> &[FlowSum] {
+fn of(flow: &SpendFlow, by_hour: bool) -> &[FlowSum] {
     if by_hour { &flow.hours } else { &flow.days }
 }
 

@@ -10,7 +10,7 @@ use crate::app::ConsoleApp;
 use crate::app::detail::{BalanceCheck, KeyDetail, Tab};
 use crate::app::keys::{state_word, window};
 use crate::app::mouse::Spot;
-use crate::app::spend::Flow;
+use crate::app::spend::SpendFlow;
 use crate::format;
 use crate::plan::limits;
 use crate::sanitize::width;
@@ -288,7 +288,7 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         Tab::Running => RUNNING,
         Tab::Acts => ACTS,
         Tab::Charts => {
-            let flow = Flow::of_key(app.now, &detail.usage);
+            let flow = SpendFlow::of_key(app.now, &detail.usage);
             return chart::grid(pen, area, app.now, &flow);
         }
     };

@@ -11,6 +11,7 @@ use crate::app::command::CommandContext;
 use crate::app::keys::window;
 use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
 use crate::app::mouse::Spot;
+use crate::app::palette::PaletteLine;
 use crate::sanitize::{mask, width, wrap};
 
 /// The available keys, in a few words.
@@ -297,22 +298,28 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             height: 1,
             ..list
         };
-        let (text, name_style, text_style) = match &line.reason {
-            None => (line.help.clone(), theme.strong(), Style::new()),
-            Some(reason) => (format!("not now: {reason}"), theme.faint(), theme.faint()),
-        };
-        let cut = |width: u16| Rect {
-            width: row.width.min(width),
-            ..row
-        };
-        // Only what has no key may be longer than the names of keys.
-        let name = if line.key.is_empty() { 28 } else { 15 };
-        let used = pen.text(cut(name), 2, 0, &line.text, name_style);
-        pen.text(cut(22), 16, 0, line.key, theme.key());
-        pen.text(row, 23.max(used + 4), 0, &text, text_style);
+        palette_line(pen, row, line);
         if index == palette.selected {
             pen.text(row, 0, 0, ">", theme.strong());
             pen.buf.set_style(row, theme.selected());
         }
     }
+}
+
+/// One line of the palette: its text, its key, and what it does or why it cannot.
+fn palette_line(pen: &mut Pen<'_>, row: Rect, line: &PaletteLine) {
+    let theme = pen.theme;
+    let (text, name_style, text_style) = match &line.reason {
+        None => (line.help.clone(), theme.strong(), Style::new()),
+        Some(reason) => (format!("not now: {reason}"), theme.faint(), theme.faint()),
+    };
+    let cut = |width: u16| Rect {
+        width: row.width.min(width),
+        ..row
+    };
+    // Only what has no key may be longer than the names of keys.
+    let name = if line.key.is_empty() { 28 } else { 15 };
+    let used = pen.text(cut(name), 2, 0, &line.text, name_style);
+    pen.text(cut(22), 16, 0, line.key, theme.key());
+    pen.text(row, 23.max(used + 4), 0, &text, text_style);
 }

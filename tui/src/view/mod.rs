@@ -35,6 +35,7 @@ use crate::app::command::ConsoleCommand;
 use crate::app::live::GatewayLink;
 use crate::app::mouse::{Pane, Spot};
 use crate::app::{ConsoleApp, SMALLEST, Screen};
+use crate::field::TextField;
 use crate::format;
 use crate::sanitize::{mask, width};
 use pen::Pen;
@@ -281,6 +282,32 @@ fn traffic(app: &ConsoleApp, theme: Theme) -> (Vec<HeaderPart>, Option<HeaderPar
     (parts, refused)
 }
 
+/// The filter while it is typed.
+fn filter_line(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, field: &TextField) {
+    let theme = pen.theme;
+    let shown = mask(field.text());
+    let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
+    let before: String = shown.chars().take(field.cursor()).collect();
+    pen.cursor = Some(Position {
+        x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0))
+            .min(area.right().saturating_sub(1)),
+        y: area.y,
+    });
+    let hint = match (&app.keys.filter_error, app.screen) {
+        (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
+        (None, Screen::Keys) => (
+            "label  balance<5  state:blocked  k_id   enter keep  esc clear",
+            theme.faint(),
+        ),
+        (_, Screen::Live) => (
+            "text  status>=400  key:k_  model:   enter keep  esc clear",
+            theme.faint(),
+        ),
+        _ => ("any text   enter keep  esc clear", theme.faint()),
+    };
+    pen.text(area, used + 3, 0, hint.0, hint.1);
+}
+
 fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     if let Some(field) = app
@@ -288,27 +315,7 @@ fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .as_ref()
         .filter(|_| app.modal.is_none() && app.palette.is_none())
     {
-        let shown = mask(field.text());
-        let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
-        let before: String = shown.chars().take(field.cursor()).collect();
-        pen.cursor = Some(Position {
-            x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0))
-                .min(area.right().saturating_sub(1)),
-            y: area.y,
-        });
-        let hint = match (&app.keys.filter_error, app.screen) {
-            (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
-            (None, Screen::Keys) => (
-                "label  balance<5  state:blocked  k_id   enter keep  esc clear",
-                theme.faint(),
-            ),
-            (_, Screen::Live) => (
-                "text  status>=400  key:k_  model:   enter keep  esc clear",
-                theme.faint(),
-            ),
-            _ => ("any text   enter keep  esc clear", theme.faint()),
-        };
-        pen.text(area, used + 3, 0, hint.0, hint.1);
+        filter_line(app, pen, area, field);
         return;
     }
     if let Some(notice) = &app.notice {
