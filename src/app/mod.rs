@@ -402,20 +402,22 @@ impl Aside {
     }
 }
 
-/// At each SIGHUP: reads the certificate again and checks the files.
+/// At each SIGHUP: checks the files and reads the certificate again. A disk that does not answer keeps neither requests nor the files
+/// waiting.
 async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
         return;
     };
     while hangup.recv().await.is_some() {
-        match tls.as_ref().map(|tls| tls.reload()) {
-            Some(Ok(())) => tracing::info!("reloaded the certificate"),
-            Some(Err(error)) => {
-                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
-            }
-            None => {}
-        }
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
+        let Some(tls) = tls.clone() else { continue };
+        match tokio::task::spawn_blocking(move || tls.reload()).await {
+            Ok(Ok(())) => tracing::info!("reloaded the certificate"),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
+            }
+            Err(error) => tracing::error!(%error, "reading the certificate failed"),
+        }
     }
 }

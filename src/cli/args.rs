@@ -22,7 +22,7 @@ pub(super) const GLOBAL: &str = "Process settings (for every command)";
 #[derive(Debug, Parser)]
 #[command(
     name = "farebox",
-    version,
+    version = env!("FAREBOX_VERSION"),
     about,
     propagate_version = true,
     arg_required_else_help = true
@@ -193,6 +193,12 @@ pub enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages and the completions of bash, zsh and fish, for packages
+    #[command(hide = true)]
+    Manual {
+        /// A new or empty folder
+        folder: PathBuf,
     },
 }
 

@@ -17,7 +17,8 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Init(_)
         | Command::Add(_)
         | Command::Health
-        | Command::Completions { .. } => TEXT,
+        | Command::Completions { .. }
+        | Command::Manual { .. } => TEXT,
         Command::Check(_)
         | Command::Status
         | Command::Library(_)

@@ -23,6 +23,7 @@ mod ledger;
 mod library;
 mod library_args;
 mod manage;
+mod manual;
 mod models;
 mod online;
 mod output;
@@ -126,5 +127,6 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
             completions::run(*shell);
             Ok(())
         }
+        Command::Manual { folder } => manual::run(folder),
     }
 }

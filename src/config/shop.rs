@@ -32,6 +32,12 @@ impl Shop {
     /// What `out_of_balance_status` may be; the first is the default.
     pub const STATUSES: [u16; 2] = [429, 402];
 
+    /// The name above customers' pages: the seller's, or the program's own where the seller gives none.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or("Farebox")
+    }
+
     /// How to pay, as a sentence; empty if the seller says nothing.
     #[must_use]
     pub fn ways_to_pay(&self) -> String {

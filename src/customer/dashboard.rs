@@ -1,4 +1,4 @@
-//! The dashboard over HTTP: which views need a session, which forms can be posted, and the headers of every page.
+//! The dashboard and the price page over HTTP: which views need a session, which forms can be posted, and the headers of every page.
 //!
 //! A secret or a token received here is never sent back. Every POST must come from our own pages.
 
@@ -43,6 +43,8 @@ pub enum Room {
     View(DashboardView),
     /// One request; needs a session.
     Receipt,
+    /// What is on sale, for everybody.
+    Prices,
     /// Where one-time links land.
     Enter,
     /// The updates of an open page.
@@ -100,7 +102,11 @@ impl Dashboard {
             html(
                 res,
                 status,
-                page::notice("Something went wrong", &failure.message()),
+                page::notice(
+                    &self.context.shop(),
+                    "Something went wrong",
+                    &failure.message(),
+                ),
             );
             for (name, value) in failure.headers() {
                 header(res, HeaderName::from_static(name), &value);
@@ -116,7 +122,8 @@ impl Dashboard {
     ) -> Result<(), Failure> {
         match self.room {
             Room::Asset(asset) => file(res, asset),
-            Room::Enter => html(res, 200, page::enter(None)),
+            Room::Prices => html(res, 200, views::prices(&self.context)),
+            Room::Enter => html(res, 200, page::enter(&self.context.shop(), None)),
             Room::Act(act)
                 if !session::is_own_origin(
                     req.headers(),
@@ -129,7 +136,11 @@ impl Dashboard {
                     "This form did not come from the dashboard at {}/dashboard. Open it there.",
                     self.context.public_url
                 );
-                html(res, 403, page::notice("Refused", &text));
+                html(
+                    res,
+                    403,
+                    page::notice(&self.context.shop(), "Refused", &text),
+                );
             }
             Room::Act(PostedForm::Login) => self.login(req, res).await?,
             Room::Act(PostedForm::Enter) => self.enter(req, res).await?,
@@ -224,7 +235,10 @@ impl Dashboard {
                 html(
                     res,
                     200,
-                    page::sign_in(had_cookie.then_some("Your session has ended. Sign in again.")),
+                    page::sign_in(
+                        &self.context.shop(),
+                        had_cookie.then_some("Your session has ended. Sign in again."),
+                    ),
                 );
                 if had_cookie {
                     header(
@@ -238,7 +252,10 @@ impl Dashboard {
             _ => html(
                 res,
                 401,
-                page::sign_in(Some("Your session has ended. Sign in again.")),
+                page::sign_in(
+                    &self.context.shop(),
+                    Some("Your session has ended. Sign in again."),
+                ),
             ),
         }
     }
@@ -256,7 +273,7 @@ impl Dashboard {
                 html(
                     res,
                     failure.status(Family::Chat),
-                    page::sign_in(Some(&problem(&failure))),
+                    page::sign_in(&self.context.shop(), Some(&problem(&failure))),
                 );
                 Ok(())
             }
@@ -276,7 +293,7 @@ impl Dashboard {
             Some(key) => self.sign_in(req, res, key, None).await,
             None => {
                 let text = "This link was used, has expired or is incomplete. Ask for a new one, or sign in with your key.";
-                html(res, 401, page::enter(Some(text)));
+                html(res, 401, page::enter(&self.context.shop(), Some(text)));
                 Ok(())
             }
         }

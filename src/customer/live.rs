@@ -148,7 +148,11 @@ impl PageStream {
 
     async fn parts(&self, key: Key) -> Result<Bytes, Failure> {
         let ledger = self.context.ledger.as_ref();
-        let title = format!("{} USD · Farebox", key.spendable(clock::now()));
+        let title = format!(
+            "{} USD · {}",
+            key.spendable(clock::now()),
+            self.context.shop().title()
+        );
         let parts: Map<String, Value> = match self.wanted {
             PageParts::Overview(range) => {
                 let overview = views::overview(&self.context, key, range).await?;

@@ -48,10 +48,17 @@ pub(super) async fn view(
             let range = Range::asked(query("range").as_deref());
             let overview = overview(context, key.clone(), range).await?;
             let live = format!("/dashboard/live?range={}", range.name());
-            Ok(page::signed_in(view, key, Some(&live), &overview.page()))
+            Ok(page::signed_in(
+                &context.shop(),
+                view,
+                key,
+                Some(&live),
+                &overview.page(),
+            ))
         }
         DashboardView::Requests => requests(context, key, query).await,
         DashboardView::Payments => Ok(page::signed_in(
+            &context.shop(),
             view,
             key,
             None,
@@ -59,12 +66,21 @@ pub(super) async fn view(
         )),
         DashboardView::Setup => Ok(setup(context, key, None, query("model").as_deref())),
         DashboardView::Models => Ok(page::signed_in(
+            &context.shop(),
             view,
             key,
             None,
             &page::models::page(&models(context, key)),
         )),
     }
+}
+
+/// What is on sale, for everybody.
+pub(super) fn prices(context: &Context) -> Markup {
+    let config = context.config.current();
+    let (shop, models) = (&config.catalog.shop, &config.catalog.models);
+    let content = page::prices::page(shop, &context.public_url, models);
+    page::public(shop, "Prices", &content)
 }
 
 /// The content of the first view.
@@ -106,7 +122,9 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
         Some(before) => Some(place(ledger, key, before).await?),
     };
     let filter = filter(query)?;
-    let (entries, older) = if filter.is_empty() {
+    let (entries, older) = if !filter.id.is_empty() {
+        (named(ledger, key, &filter.id).await?, None)
+    } else if filter.is_empty() {
         newest(ledger, key, position, PAGE).await?
     } else {
         filtered(ledger, key, position, &filter).await?
@@ -119,7 +137,11 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
         models.push(filter.model.clone());
     }
     let first = position.is_none();
-    let refusals = context.activity.refusals(key.id);
+    let mut refusals = context.activity.refusals(key.id);
+    if !filter.id.is_empty() {
+        let wanted = record::operation(&filter.id);
+        refusals.retain(|refused| Some(refused.request) == wanted);
+    }
     let shown = RequestsPage {
         entries: &entries,
         older: older.as_deref(),
@@ -130,6 +152,7 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
     };
     let live = (first && filter.is_empty()).then_some("/dashboard/live?view=requests");
     Ok(page::signed_in(
+        &context.shop(),
         DashboardView::Requests,
         key,
         live,
@@ -144,6 +167,7 @@ fn filter(query: Query<'_>) -> Result<RequestFilter, Failure> {
         model: asked("model"),
         day: asked("day"),
         status: asked("status"),
+        id: asked("id").trim().to_owned(),
     };
     let slug = |text: &str| {
         text.len() <= 100
@@ -173,6 +197,15 @@ fn filter(query: Query<'_>) -> Result<RequestFilter, Failure> {
         ));
     }
     Ok(filter)
+}
+
+/// The one request that an id names.
+async fn named(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Vec<JournalEntry>, Failure> {
+    match receipt::find(ledger, key, id).await {
+        Ok(entry) => Ok(vec![entry]),
+        Err(Failure::NoRequest(_)) => Ok(Vec::new()),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The next charges that pass a filter, in short reads; a walk that finds few stops after a while and can be continued.
@@ -231,6 +264,7 @@ async fn filtered(
 pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Markup, Failure> {
     let entry = receipt::find(context.ledger.as_ref(), key, id).await?;
     Ok(page::signed_in(
+        &context.shop(),
         DashboardView::Requests,
         key,
         None,
@@ -338,7 +372,7 @@ pub(super) fn setup(
         chosen.map(AsRef::as_ref),
         checked,
     );
-    page::signed_in(DashboardView::Setup, key, None, &content)
+    page::signed_in(&context.shop(), DashboardView::Setup, key, None, &content)
 }
 
 /// The result shown for a valid secret: whether its key can pay for requests, and if not, why.

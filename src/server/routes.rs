@@ -105,9 +105,10 @@ pub fn endpoints() -> Vec<ServedPath> {
     all
 }
 
-/// The customer's page.
+/// The pages for people.
 fn dashboard() -> impl Iterator<Item = ServedPath> {
     let pages = [
+        (Get, "/prices", Room::Prices),
         (Get, "/dashboard", Room::View(DashboardView::Overview)),
         (
             Get,

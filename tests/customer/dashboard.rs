@@ -3,20 +3,21 @@
 use farebox_ledger::{KeySettings, SecretHash, Timestamp};
 use serde_json::json;
 
+use super::seller::{SHOP, with_every_price};
 use crate::support::browser::{Browser, DESKTOP, PHONE, Window};
 use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, TestKey, act, chat, talking};
+use crate::support::{Answer, Gateway, TestKey, act, chat, routes, talking};
 
 /// A label that would run a script or break the page wherever it is not escaped.
 const HOSTILE: &str =
     r#""><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>"#;
 
-fn has_browser() -> bool {
+pub(super) fn has_browser() -> bool {
     installed("chromedriver", "the dashboard in a browser")
 }
 
-async fn signed_in(gateway: &Gateway, key: &TestKey, window: Window) -> Browser {
+pub(super) async fn signed_in(gateway: &Gateway, key: &TestKey, window: Window) -> Browser {
     let browser = Browser::open(&gateway.client, window).await;
     browser.go(&format!("{}/dashboard", gateway.base)).await;
     browser.type_into("#key", &key.secret).await;
@@ -78,11 +79,8 @@ async fn the_open_page_moves_after_a_request_without_a_reload() {
             gateway.account(&key).await.account.available()
         );
         browser.until("a top-up shows", &topped).await;
-        let width = browser
-            .ask("return document.documentElement.scrollWidth - window.innerWidth")
-            .await;
         assert!(
-            width.as_i64().unwrap() <= 0,
+            browser.overhang().await <= 0,
             "nothing sticks out at the side"
         );
         browser.picture(&format!("overview-{name}")).await;
@@ -95,7 +93,8 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
         return;
     }
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
-    let gateway = Gateway::before(&upstream).await;
+    let catalog = format!("{SHOP}{}", with_every_price());
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
     let key = gateway.key("5.00").await;
     gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
@@ -127,6 +126,10 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
         browser.go(&format!("{}/dashboard", gateway.base)).await;
         browser.assert_accessible("the sign-in page").await;
         browser.picture(&format!("sign-in-{name}")).await;
+        browser.go(&format!("{}/prices", gateway.base)).await;
+        browser.assert_accessible(&format!("{name} /prices")).await;
+        assert!(browser.overhang().await <= 0, "{name} /prices");
+        browser.picture(&format!("prices-{name}")).await;
         drop(browser);
         let browser = signed_in(&gateway, &key, window).await;
         let receipt = browser
@@ -159,11 +162,8 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
                     "every program of the list has its settings"
                 );
             }
-            let width = browser
-                .ask("return document.documentElement.scrollWidth - window.innerWidth")
-                .await;
             assert!(
-                width.as_i64().unwrap() <= 0,
+                browser.overhang().await <= 0,
                 "{name} {view}: nothing sticks out at the side"
             );
             let picture = if view == receipt {
@@ -202,9 +202,20 @@ async fn filters_and_receipts_work_without_scripts() {
     browser.go(&format!("{}/", gateway.base)).await;
     browser.type_into("#key", &key.secret).await;
     browser.press("form .primary").await;
-    browser.shows(".runway", "at this week's pace").await;
+    browser
+        .shows(".runway", "at the pace since your first request")
+        .await;
     browser.press("nav a[href='/dashboard/requests']").await;
     browser.press("#model option[value='test-blind']").await;
+    browser
+        .press("form[action='/dashboard/requests'] button")
+        .await;
+    browser
+        .shows("#newest tbody tr:only-child .name", "test-blind")
+        .await;
+    browser
+        .type_into("#id", blind.header("x-request-id").unwrap())
+        .await;
     browser
         .press("form[action='/dashboard/requests'] button")
         .await;

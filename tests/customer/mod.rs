@@ -3,5 +3,6 @@
 mod dashboard;
 mod dialects;
 mod open_pages;
+mod seller;
 pub(crate) mod sessions;
 mod setup;

@@ -186,6 +186,17 @@ async fn https_with_a_certificate_that_is_read_again() {
     ask(&trusting("second"), &served.base, "sim-chat", &secret)
         .await
         .unwrap();
+
+    // A pipe that nobody writes to would be waited for without end.
+    let key = folder.path().join("tls.key");
+    fs::remove_file(&key).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&key).status();
+    assert!(made.unwrap().success());
+    served.signal("HUP");
+    served.wait_for_log("it is a pipe or a device");
+    ask(&trusting("second"), &served.base, "sim-chat", &secret)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -220,6 +220,18 @@ impl Browser {
         panic!("{selector} never shows {part:?}");
     }
 
+    /// How many pixels the page is wider than its window.
+    pub(crate) async fn overhang(&self) -> i64 {
+        let script = "return document.documentElement.scrollWidth - window.innerWidth";
+        self.ask(script).await.as_i64().unwrap()
+    }
+
+    /// Shows the page as it is printed.
+    pub(crate) async fn on_paper(&self) {
+        self.chromium("Emulation.setEmulatedMedia", json!({ "media": "print" }))
+            .await;
+    }
+
     /// Stores a picture of the whole page below target/screenshots.
     pub(crate) async fn picture(&self, name: &str) {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");

@@ -406,6 +406,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "clap",
             "clap_complete",
+            "clap_mangen",
             "csv",
             "http_body_util",
             "hyper",
@@ -465,6 +466,8 @@ pub(crate) const ROOMS: &[Room] = &[
         ours: &["ledger"],
         crates: &[
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "crossterm",
             "futures_util",
             "getrandom",

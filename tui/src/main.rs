@@ -11,6 +11,7 @@ mod clock;
 mod field;
 mod format;
 mod input;
+mod manual;
 mod plan;
 mod sanitize;
 mod state_file;
@@ -46,7 +47,7 @@ use view::{Spots, Theme};
 
 /// Balances, top-ups and everything about keys, in a terminal. Works with and without a running gateway.
 #[derive(Debug, Parser)]
-#[command(name = "farebox-console", version)]
+#[command(name = "farebox-console", version = env!("FAREBOX_VERSION"))]
 struct ConsoleArgs {
     /// The ledger, which must exist: one SQLite file, or a postgres:// address.
     #[arg(
@@ -83,6 +84,9 @@ struct ConsoleArgs {
     /// Look, but change nothing.
     #[arg(long)]
     read_only: bool,
+    /// Write the manual page and the completions of bash, zsh and fish into this folder, for packages.
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    manual: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -114,6 +118,9 @@ fn command_line() -> ConsoleArgs {
 }
 
 fn run(args: ConsoleArgs) -> Result<(), String> {
+    if let Some(folder) = &args.manual {
+        return manual::write(folder).map_err(|error| format!("{}: {error}", folder.display()));
+    }
     let token = match &args.admin_token_file {
         Some(path) => Some(
             std::fs::read_to_string(path)

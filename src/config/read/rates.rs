@@ -107,6 +107,23 @@ pub fn show_price(amount: Amount, unit: PriceUnit) -> String {
 }
 
 impl Rates {
+    /// Every rate as a column of a price list: its heading, its unit, and what is charged; `None` where that is not sold.
+    #[must_use]
+    pub const fn columns(&self) -> [(&'static str, PriceUnit, Option<Amount>); 9] {
+        let (token, one) = (PriceUnit::MillionTokens, PriceUnit::One);
+        [
+            ("Input", token, Some(self.input)),
+            ("Output", token, Some(self.output)),
+            ("Cache read", token, Some(self.cache_read)),
+            ("Cache write", token, Some(self.cache_write)),
+            ("Cache write 1h", token, self.cache_write_1h),
+            ("Cache write 12h", token, self.cache_write_12h),
+            ("Reasoning", token, Some(self.reasoning)),
+            ("Per image", one, Some(self.per_image)),
+            ("Per request", one, Some(self.per_request)),
+        ]
+    }
+
     /// The token rates, with cache and reasoning only if they differ: `in $3.00 · out $15.00 per 1M tokens`.
     #[must_use]
     pub fn shown(&self) -> String {

@@ -10,6 +10,8 @@ use super::shown;
 const HOUR_MS: i64 = 3_600_000;
 /// The number of models with their own colour; the others share one.
 const SERIES: usize = 6;
+/// The fewest bars of a long range.
+const FEWEST: i64 = 8;
 /// The drawing's units.
 const WIDTH: i64 = 720;
 const HEIGHT: i64 = 200;
@@ -66,7 +68,7 @@ impl Range {
         }
     }
 
-    /// The first hour shown. Long ranges end with today, so that a bar is a UTC day or a quarter of one.
+    /// The first hour shown of a key that is old enough. Long ranges end with today, so that a bar is a UTC day or a quarter of one.
     pub(in crate::customer) fn first_hour(self, now: Timestamp) -> i64 {
         let (hours, bars) = self.bars();
         let end = if self == Self::Day {
@@ -75,6 +77,18 @@ impl Range {
             (now.hour().div_euclid(24) + 1) * 24
         };
         end - hours * bars
+    }
+
+    /// The first hour shown, and how many bars: a long range of a young key begins with the day of its first use. Days to come fill a
+    /// chart that would have too few bars to be read.
+    fn span(self, now: Timestamp, first_use: Option<i64>) -> (i64, i64) {
+        let ((hours, bars), first) = (self.bars(), self.first_hour(now));
+        let day = first_use.map_or(first, |hour| hour.div_euclid(24) * 24);
+        if self == Self::Day || day <= first {
+            return (first, bars);
+        }
+        let gone = bars - (day - first) / hours;
+        (day, gone.max(FEWEST))
     }
 }
 
@@ -106,9 +120,14 @@ struct Bar {
 }
 
 impl Spending {
-    /// Sums the rows that lie in a range.
-    pub(super) fn of(rows: &[UsageRow], range: Range, now: Timestamp) -> Self {
-        let first = range.first_hour(now);
+    /// Sums the rows that lie in a range; `first_use` is the hour of the key's first use, if that was lately.
+    pub(super) fn of(
+        rows: &[UsageRow],
+        range: Range,
+        now: Timestamp,
+        first_use: Option<i64>,
+    ) -> Self {
+        let (first, count) = range.span(now, first_use);
         let rows = || rows.iter().filter(move |row| row.hour.hour() >= first);
         let mut shares: BTreeMap<&str, ModelShare> = BTreeMap::new();
         for row in rows() {
@@ -125,7 +144,7 @@ impl Spending {
             })
             .collect();
         shares.sort_by_key(|share| std::cmp::Reverse(share.charge));
-        let (hours, count) = range.bars();
+        let (hours, _) = range.bars();
         let start = |bar: i64| Timestamp::from_millis((first + bar * hours) * HOUR_MS);
         let empty = |bar| Bar {
             label: shown::format(start(bar), range.label()),
@@ -293,7 +312,7 @@ mod tests {
             row(hour, "a", "0.20"),
             row(hour, "<b>", "0.50"),
         ];
-        let day = Spending::of(&rows, Range::Day, now);
+        let day = Spending::of(&rows, Range::Day, now, None);
         assert_eq!(
             (day.bars.len(), day.total.to_string().as_str()),
             (24, "0.80")
@@ -309,7 +328,7 @@ mod tests {
             ),
             ("0.10".to_owned(), "0.70".to_owned())
         );
-        let month = Spending::of(&rows, Range::Month, now);
+        let month = Spending::of(&rows, Range::Month, now, None);
         assert_eq!(
             (
                 month.bars[29].total.to_string().as_str(),
@@ -321,6 +340,36 @@ mod tests {
         assert!(
             drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"),
             "{drawn}"
+        );
+    }
+
+    #[test]
+    fn a_young_key_s_chart_begins_with_its_first_day() {
+        let midnight = 1_000 * 24;
+        let now = Timestamp::from_millis((midnight + 5) * HOUR_MS);
+        let bars = |range: Range, first_use: i64| {
+            let rows = [row(first_use, "a", "0.10"), row(now.hour(), "a", "0.20")];
+            let spending = Spending::of(&rows, range, now, Some(first_use));
+            let filled = spending.bars.iter();
+            let filled = filled
+                .map(|bar| bar.total.is_positive())
+                .collect::<Vec<_>>();
+            assert_eq!(spending.total.to_string(), "0.30");
+            (
+                filled.len(),
+                filled.iter().position(|filled| *filled),
+                filled.iter().rposition(|filled| *filled),
+            )
+        };
+        // Ten days ago, at three o'clock.
+        assert_eq!(bars(Range::Month, midnight - 237), (11, Some(0), Some(10)));
+        // Yesterday: a week and a day is drawn, most of it to come.
+        assert_eq!(bars(Range::Month, midnight - 20), (8, Some(0), Some(1)));
+        assert_eq!(bars(Range::Week, midnight - 20), (8, Some(0), Some(4)));
+        assert_eq!(bars(Range::Day, midnight + 2), (24, Some(20), Some(23)));
+        assert_eq!(
+            bars(Range::Month, midnight - 29 * 24),
+            (30, Some(0), Some(29))
         );
     }
 
@@ -345,7 +394,9 @@ mod tests {
         let rows: Vec<UsageRow> = (0..20)
             .map(|at| row(now.hour(), &format!("m{at:02}"), "0.01"))
             .collect();
-        let drawn = Spending::of(&rows, Range::Week, now).draw().into_string();
+        let drawn = Spending::of(&rows, Range::Week, now, None)
+            .draw()
+            .into_string();
         assert!(drawn.contains("other models") && !drawn.contains("s7"));
     }
 }

@@ -5,6 +5,7 @@ pub(super) mod chart;
 pub(super) mod models;
 pub(super) mod overview;
 pub(super) mod payments;
+pub(super) mod prices;
 pub(super) mod receipt;
 pub(super) mod requests;
 pub(super) mod setup;
@@ -15,6 +16,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
 use crate::clock;
+use crate::config::Shop;
 
 /// The views for a signed-in customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,7 @@ impl DashboardView {
 
 /// A page for a signed-in customer. `live` is the source of its updates.
 pub(super) fn signed_in(
+    shop: &Shop,
     view: DashboardView,
     key: &Key,
     live: Option<&str>,
@@ -56,7 +59,7 @@ pub(super) fn signed_in(
     let body = html! {
         header.top {
             div.wide {
-                a.brand href="/dashboard" { "Farebox" }
+                a.brand href="/dashboard" { (shop.title()) }
                 p.who { span.label { (key.settings.label) } " " code { (key.id) } " " (status(state)) }
                 form method="post" action="/dashboard/logout" { button.quiet { "Sign out" } }
                 form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
@@ -69,7 +72,8 @@ pub(super) fn signed_in(
         }
         main.wide #content data-live=[live] { (content) }
     };
-    document(&format!("{title} · {} USD", key.account.available()), &body)
+    let title = format!("{title} · {} USD", key.spendable(clock::now()));
+    document(shop, &title, Listed::No, &body)
 }
 
 fn status(state: KeyStatus) -> Markup {
@@ -82,12 +86,14 @@ fn status(state: KeyStatus) -> Markup {
 }
 
 /// The sign-in page, with the last error.
-pub(super) fn sign_in(problem: Option<&str>) -> Markup {
+pub(super) fn sign_in(shop: &Shop, problem: Option<&str>) -> Markup {
     document(
+        shop,
         "Sign in",
+        Listed::No,
         &html! {
             main.narrow #content {
-                h1 { "Farebox" }
+                h1 { (shop.title()) }
                 p.lead { "See your balance, every request and its cost, and settings that are ready to paste." }
                 @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
                 form.card method="post" action="/dashboard/login" {
@@ -98,18 +104,25 @@ pub(super) fn sign_in(problem: Option<&str>) -> Markup {
                     button.primary { "Sign in" }
                 }
                 p.hint { "With a sign-in link, open the link instead; it works once." }
+                p.hint {
+                    "No key yet? See the " a href="/prices" { "prices" }
+                    @if let Some(url) = &shop.pay_url { ", or " a href=(url) rel="noreferrer" { "buy one" } }
+                    "."
+                }
             }
         },
     )
 }
 
 /// The landing page of a one-time link. The token is in the fragment, which is not sent: the script copies it into the form.
-pub(super) fn enter(problem: Option<&str>) -> Markup {
+pub(super) fn enter(shop: &Shop, problem: Option<&str>) -> Markup {
     document(
+        shop,
         "One-time sign-in",
+        Listed::No,
         &html! {
             main.narrow #content {
-                h1 { "Farebox" }
+                h1 { (shop.title()) }
                 @if let Some(problem) = problem { p.problem role="alert" { (problem) } }
                 form.card #enter method="post" action="/dashboard/enter" {
                     p { "This link signs you in once. It is used up when you press the button." }
@@ -128,9 +141,11 @@ pub(super) fn enter(problem: Option<&str>) -> Markup {
 }
 
 /// A page with only a message.
-pub(super) fn notice(title: &str, text: &str) -> Markup {
+pub(super) fn notice(shop: &Shop, title: &str, text: &str) -> Markup {
     document(
+        shop,
         title,
+        Listed::No,
         &html! {
             main.narrow #content {
                 h1 { (title) }
@@ -141,7 +156,28 @@ pub(super) fn notice(title: &str, text: &str) -> Markup {
     )
 }
 
-fn document(title: &str, body: &Markup) -> Markup {
+/// A page that needs no key.
+pub(super) fn public(shop: &Shop, title: &str, content: &Markup) -> Markup {
+    let body = html! {
+        header.top {
+            div.wide {
+                a.brand href="/prices" { (shop.title()) }
+                p.who { a href="/dashboard" { "Sign in with a key" } }
+            }
+        }
+        main.wide #content { (content) }
+    };
+    document(shop, title, Listed::Yes, &body)
+}
+
+/// Whether search engines may list a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Yes,
+    No,
+}
+
+fn document(shop: &Shop, title: &str, listed: Listed, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -149,8 +185,8 @@ fn document(title: &str, body: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="robots" content="noindex";
-                title { (title) " · Farebox" }
+                @if listed == Listed::No { meta name="robots" content="noindex"; }
+                title { (title) " · " (shop.title()) }
                 link rel="icon" href=(assets::ICON);
                 link rel="stylesheet" href=(assets::STYLE.url());
                 script src=(assets::SCRIPT.url()) defer {}
@@ -159,7 +195,13 @@ fn document(title: &str, body: &Markup) -> Markup {
                 a.skip href="#content" { "Skip to content" }
                 (body)
                 footer.wide {
-                    p { "Prompts and answers are never stored, only counts, times and prices. Times are UTC, money is US dollars." }
+                    p.seller {
+                        (shop.title())
+                        @if let Some(contact) = &shop.contact { " · " (contact) }
+                        span.screen { " · " a href="/prices" { "Prices" } }
+                        span.paper { " · as of " (shown::format(clock::now(), "%b %d, %Y %H:%M UTC")) }
+                    }
+                    p.screen { "Prompts and answers are never stored, only counts, times and prices. Times are UTC, money is US dollars." }
                 }
             }
         }

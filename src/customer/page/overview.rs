@@ -31,7 +31,7 @@ pub(in crate::customer) struct Overview {
 impl Overview {
     /// The parts by their element id on the page.
     pub(in crate::customer) fn parts(&self) -> [(&'static str, Markup); 5] {
-        let spending = Spending::of(&self.rows, self.range, self.now);
+        let spending = self.spending(self.range);
         [
             ("money", self.money()),
             ("ranges", self.ranges()),
@@ -44,7 +44,7 @@ impl Overview {
     /// The view.
     pub(in crate::customer) fn page(&self) -> Markup {
         let [money, ranges, chart, models, newest] = self.parts().map(|(_, part)| part);
-        let spending = Spending::of(&self.rows, self.range, self.now);
+        let spending = self.spending(self.range);
         html! {
             h1.hidden { "Overview" }
             section #money aria-label="Balance" aria-live="polite" { (money) }
@@ -67,23 +67,44 @@ impl Overview {
         }
     }
 
+    fn spending(&self, range: Range) -> Spending {
+        Spending::of(&self.rows, range, self.now, self.first_use())
+    }
+
+    /// The hour of the key's first use; `None` when that was before the rows that were read.
+    fn first_use(&self) -> Option<i64> {
+        let first = self.rows.iter().map(|row| row.hour.hour()).min()?;
+        // A refund lowers what was spent, and no row.
+        (self.key.account.spent <= self.spent_since(first)).then_some(first)
+    }
+
     /// Spending since an hour.
     fn spent_since(&self, hour: i64) -> Amount {
         spent_since(&self.rows, hour)
     }
 
-    /// Whole days that the available money lasts at the pace of the last seven days; `None` without spending.
-    fn runway(&self) -> Option<i64> {
-        let week = self.spent_since(Range::Week.first_hour(self.now)).picos();
+    /// How long the available money lasts at the pace of the last seven days, or since the first use if that was later; `None` without
+    /// spending.
+    fn runway(&self) -> Option<Runway> {
+        let end = self.now.hour() + 1;
+        let week = end - 7 * 24;
+        let young = self.first_use().filter(|first| *first > week);
+        let since = young.unwrap_or(week);
+        let spent = i128::from(self.spent_since(since).picos());
+        // A first hour of trying things out is no pace: a day is the least.
+        let hours = i128::from((end - since).max(24));
         let available = i128::from(self.key.spendable(self.now).picos());
-        (week > 0).then(|| i64::try_from(available * 7 / i128::from(week)).unwrap_or(i64::MAX))
+        (spent > 0).then(|| Runway {
+            days: i64::try_from(available * hours / spent / 24).unwrap_or(i64::MAX),
+            is_young: young.is_some(),
+        })
     }
 
     /// Whether something is left, but not much or not for long.
     fn is_low(&self) -> bool {
         let available = self.key.spendable(self.now);
         available.is_positive()
-            && (available < LOW || self.runway().is_some_and(|days| days < SHORT))
+            && (available < LOW || self.runway().is_some_and(|runway| runway.days < SHORT))
     }
 
     fn money(&self) -> Markup {
@@ -96,7 +117,7 @@ impl Overview {
                 div.card.main.low[low] {
                     dt { "Available" @if low { " " span.pill.warn { "low" } } }
                     dd #available { (shown::money(self.key.spendable(self.now))) " " span.unit { "USD" } }
-                    @if let Some(days) = self.runway() { dd.runway { (lasts(days)) } }
+                    @if let Some(runway) = self.runway() { dd.runway { (runway.shown()) } }
                 }
                 div.card { dt { "Balance" } dd { (shown::money(account.balance())) } }
                 div.card { dt { "Held by running requests" } dd { (shown::money(account.held)) } }
@@ -146,10 +167,10 @@ impl Overview {
         } = &*self.shop;
         html! {
             @if pay_url.is_some() || contact.is_some() || note.is_some() {
-                p.hint {
-                    @if let Some(url) = pay_url { a href=(url) rel="noreferrer" { "Top up" } " " }
+                p.hint.pay {
+                    @if let Some(url) = pay_url { a.button href=(url) rel="noreferrer" { "Top up" } " " }
                     @if let Some(contact) = contact {
-                        "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) " "
+                        "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) ". "
                     }
                     @if let Some(note) = note { (note) }
                 }
@@ -161,18 +182,35 @@ impl Overview {
         html! { ul.ranges { @for range in Range::ALL {
             li { a href=(format!("/dashboard?range={}", range.name())) aria-current=[(range == self.range).then_some("true")] {
                 span { (range.title()) } " "
-                strong { (shown::money(Spending::of(&self.rows, range, self.now).total)) }
+                strong { (shown::money(self.spending(range).total)) }
             } }
         } } }
     }
 }
 
-fn lasts(days: i64) -> String {
-    match days {
-        0 => "less than a day at this week's pace".to_owned(),
-        1 => "about a day at this week's pace".to_owned(),
-        2..=730 => format!("about {days} days at this week's pace"),
-        _ => "over two years at this week's pace".to_owned(),
+/// How long money lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Runway {
+    /// Whole days.
+    days: i64,
+    /// Whether the pace is that since the first use.
+    is_young: bool,
+}
+
+impl Runway {
+    fn shown(self) -> String {
+        let lasts = match self.days {
+            0 => "less than a day".to_owned(),
+            1 => "about a day".to_owned(),
+            days @ 2..=730 => format!("about {days} days"),
+            _ => "over two years".to_owned(),
+        };
+        let pace = if self.is_young {
+            "the pace since your first request"
+        } else {
+            "this week's pace"
+        };
+        format!("{lasts} at {pace}")
     }
 }
 
@@ -208,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    fn overview(credit: &str, spent_this_week: &str) -> Overview {
+    fn overview(left: &str, spent_this_week: &str) -> Overview {
         let usd = |text| Amount::from_usd_str(text).unwrap();
         // 2026-11-22, 02:00.
         let now = Timestamp::from_millis(1_795_312_800_000);
@@ -219,8 +257,14 @@ mod tests {
             charge,
             ..UsageRow::default()
         };
+        let rows = vec![
+            row(now.hour() - 26, usd(spent_this_week)),
+            row(now.hour() - 24 * 20, usd("1.00")),
+        ];
+        let spent = spent_since(&rows, 0).checked_add(usd("0.50")).unwrap();
         let account = Account {
-            credit: usd(credit),
+            credit: usd(left).checked_add(spent).unwrap(),
+            spent,
             ..Account::default()
         };
         let id = KeyId::from_random(7);
@@ -236,10 +280,6 @@ mod tests {
             created_by: "tests".to_owned(),
             last_entry_at: None,
         };
-        let rows = vec![
-            row(now.hour() - 26, usd(spent_this_week)),
-            row(now.hour() - 24 * 20, usd("1.00")),
-        ];
         Overview {
             key,
             range: Range::Month,
@@ -252,8 +292,9 @@ mod tests {
 
     #[test]
     fn the_runway_is_the_week_s_pace() {
-        assert_eq!(overview("40.00", "7.00").runway(), Some(40));
-        assert_eq!(overview("40.00", "0").runway(), None);
+        let days = |overview: &Overview| overview.runway().map(|runway| runway.days);
+        assert_eq!(days(&overview("40.00", "7.00")), Some(40));
+        assert_eq!(days(&overview("40.00", "0")), None);
         assert!(
             !overview("40.00", "7.00").is_low()
                 && overview("2.00", "7.00").is_low()
@@ -265,8 +306,39 @@ mod tests {
         );
         let shown = overview("2.00", "7.00").money().into_string();
         assert!(
-            shown.contains("card main low") && shown.contains("about 2 days"),
+            shown.contains("card main low") && shown.contains("about 2 days at this week's pace"),
             "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_young_key_s_runway_is_the_pace_since_its_first_use() {
+        let young = |hours_ago: i64, spent: &str| {
+            let mut overview = overview("40.00", spent);
+            overview.rows.truncate(1);
+            overview.rows[0].hour =
+                Timestamp::from_millis((overview.now.hour() - hours_ago) * 3_600_000);
+            overview.key.account.spent = overview.rows[0].charge;
+            overview.key.account.credit = (overview.key.account.spent)
+                .checked_add(Amount::from_usd_str("40.00").unwrap())
+                .unwrap();
+            overview
+        };
+        let shown = |overview: Overview| overview.runway().unwrap().shown();
+        // Two days, seven dollars; a week's pace would be a dollar a day.
+        assert_eq!(
+            shown(young(47, "7.00")),
+            "about 11 days at the pace since your first request"
+        );
+        assert_eq!(
+            shown(young(0, "20.00")),
+            "about 2 days at the pace since your first request",
+            "of the first hour, which counts as a day"
+        );
+        assert_eq!(
+            young(200, "7.00").runway(),
+            None,
+            "a quiet week has no pace"
         );
     }
 

@@ -55,7 +55,7 @@ pub(in crate::customer) fn page(entry: &JournalEntry) -> Markup {
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
                 dt { "Balance after" } dd { (entry.balance_after) " USD" }
             }
-            p.hint.screen { a href="/dashboard/requests" { "All requests" } }
+            p.hint.screen { a href="/dashboard/requests" { "All requests" } " · printed, this page is a receipt." }
         }
     }
 }

@@ -59,9 +59,16 @@ fn row(entry: &JournalEntry, places: usize) -> Markup {
                 Some(ms) => (shown::duration(ms)),
                 None => "–",
             } }
-            td.id role="cell" data-label="Receipt" { a href=(format!("/dashboard/requests/{id}")) { code { (id) } } }
+            td.id role="cell" data-label="Receipt" {
+                a href=(format!("/dashboard/requests/{id}")) title=(id) { code { "…" (ending(&id)) } }
+            }
         }
     }
+}
+
+/// The end of a request id, which differs in any two of a page; the link has all of it.
+fn ending(id: &str) -> &str {
+    id.get(id.len().saturating_sub(8)..).unwrap_or(id)
 }
 
 /// The filter of the view.
@@ -72,6 +79,8 @@ pub(in crate::customer) struct RequestFilter {
     pub(in crate::customer) day: String,
     /// `ok` or `cut`; empty for both.
     pub(in crate::customer) status: String,
+    /// Our id of a request, or the id in its answer. It finds one request, whatever else is chosen.
+    pub(in crate::customer) id: String,
 }
 
 impl RequestFilter {
@@ -141,7 +150,9 @@ pub(in crate::customer) fn page(page: &RequestsPage<'_>) -> Markup {
         section.card aria-label="Requests" {
             (choose(filter, models))
             @if entries.is_empty() && !filter.is_empty() {
-                p.empty { @if older.is_some() { "No matches in the newest requests searched." } @else { "None." } }
+                p.empty { @if older.is_some() { "No matches in the newest requests searched." }
+                    @else if !filter.id.is_empty() { "No charged request of this key has this id." }
+                    @else { "None." } }
             } @else {
                 div #newest { (rows(entries)) }
             }
@@ -150,7 +161,7 @@ pub(in crate::customer) fn page(page: &RequestsPage<'_>) -> Markup {
                 @if let Some(before) = older { a href=(filter.before(before)) { "Older" } }
             }
         }
-        section.card aria-labelledby="export" {
+        section.card.screen aria-labelledby="export" {
             h2 #export { "Export" }
             form.inline method="get" action="/dashboard/requests.csv" {
                 div { label for="from" { "First day" } input #from type="date" name="from"; }
@@ -160,7 +171,7 @@ pub(in crate::customer) fn page(page: &RequestsPage<'_>) -> Markup {
             }
             p.hint { "Without days: the last 30. At most 366 days at once." }
         }
-        section.card aria-labelledby="refused" {
+        section.card.screen aria-labelledby="refused" {
             h2 #refused { "Refused requests" }
             p.hint { "The newest 50 since the gateway's start. A refused request costs nothing." }
             div #refusals { (self::refusals(refusals)) }
@@ -185,6 +196,8 @@ fn choose(filter: &RequestFilter, models: &[String]) -> Markup {
             div { label for="status" { "Status" } select #status name="status" {
                 @for (value, name) in states { option value=(value) selected[value == filter.status] { (name) } }
             } }
+            div { label for="id" { "Id" } input #id type="search" name="id" value=(filter.id) autocomplete="off" spellcheck="false"
+                placeholder="req_… or an answer's id"; }
             button { "Show" }
         }
     }

@@ -1,0 +1,172 @@
+//! What is on sale and what it costs: the page that needs no key, and the tables that it shares with the view of models.
+
+use std::sync::Arc;
+
+use farebox_ledger::{Amount, grouped};
+use maud::{Markup, html};
+
+use crate::config::{Model, Price, PriceUnit, Rates, Shop, show_price};
+
+/// The first columns of [`Rates::columns`], which the first table shows of every model.
+const USUAL: usize = 4;
+
+/// The page for everybody: the seller, the tables, and where a new customer goes from here.
+pub(in crate::customer) fn page(shop: &Shop, public_url: &str, models: &[Arc<Model>]) -> Markup {
+    let base = public_url.trim_end_matches('/');
+    html! {
+        h1 { "Prices" }
+        @if shop.pay_url.is_some() || shop.contact.is_some() || shop.note.is_some() {
+            section.card aria-label="How to buy" {
+                @if let Some(note) = &shop.note { p { (note) } }
+                @if let Some(url) = &shop.pay_url {
+                    p { a.button href=(url) rel="noreferrer" { "Buy a key or top up" } }
+                }
+                @if let Some(contact) = &shop.contact { p { "Questions: " (shop.title()) ", " (contact) } }
+            }
+        }
+        section.card aria-label="Models" {
+            @if models.is_empty() { p.empty { "Nothing is on sale at the moment." } } @else { (table(models)) }
+            (how_prices_work())
+        }
+        (in_full(models))
+        section.card aria-labelledby="bases" {
+            h2 #bases { "Where to send requests" }
+            dl.prices {
+                dt { "Chat and responses clients" } dd { code { (base) "/v1" } }
+                dt { "Native clients" } dd { code { (base) "/native" } }
+            }
+            p.hint { "With a key, the " a href="/dashboard/setup" { "set-up page" } " has settings ready to paste." }
+        }
+    }
+}
+
+/// The canonical table, with the service price in columns.
+pub(super) fn table(models: &[Arc<Model>]) -> Markup {
+    html! {
+        table.stacked role="table" {
+            caption.hidden { "Models and prices" }
+            thead role="rowgroup" { tr role="row" {
+                @for title in ["Model", "Customer slug", "Provider", "Best path", "Best environments", "Can do"] {
+                    th scope="col" role="columnheader" { (title) }
+                }
+                @for title in ["Input", "Output", "Cache read", "Cache write"] { th.number scope="col" role="columnheader" { (title) } }
+            } }
+            tbody role="rowgroup" { @for model in models { (row(model)) } }
+        }
+    }
+}
+
+/// What the figures of the tables are, below the first of them.
+pub(super) fn how_prices_work() -> Markup {
+    html! {
+        p.hint {
+            "Prices are US dollars per 1,000,000 tokens. Exactly what a request used is charged, nothing is rounded up. "
+            "Copy slugs exactly."
+        }
+    }
+}
+
+/// The tiers, classes and further rates of the models that have any.
+pub(super) fn in_full(models: &[Arc<Model>]) -> Markup {
+    let more: Vec<&Arc<Model>> = models
+        .iter()
+        .filter(|model| has_more(&model.price))
+        .collect();
+    html! { @if !more.is_empty() {
+        section.card aria-labelledby="in-full" {
+            h2 #in-full { "Long prompts, service classes and other prices" }
+            p.hint.above {
+                "Above a bound of input tokens the whole request costs that line's prices. A class is what a request asks for, as "
+                code { "service_tier" } " or " code { "speed" } "; what served it is charged, at most the dearer of that class and the "
+                "standard."
+            }
+            @for model in more {
+                h3 { (model.name) " " code { (model.slug) } }
+                (price_table(&model.name, &model.price))
+            }
+        }
+    } }
+}
+
+fn has_more(price: &Price) -> bool {
+    !price.tiers.is_empty() || !price.classes.is_empty() || columns(&[price.base]).len() > USUAL
+}
+
+/// The columns that say something about one of these rates: a price that is not sold, is zero, or is the output's is none.
+fn columns(lines: &[Rates]) -> Vec<usize> {
+    let says = |rates: &Rates, at: usize| match rates.columns()[at] {
+        _ if at < USUAL => true,
+        ("Reasoning", _, rate) => rate != Some(rates.output),
+        (_, _, rate) => rate.is_some_and(Amount::is_positive),
+    };
+    let all = 0..lines.first().map_or(0, |rates| rates.columns().len());
+    all.filter(|at| lines.iter().any(|rates| says(rates, *at)))
+        .collect()
+}
+
+/// Every line of a price: what it applies to, and its rates.
+fn lines(price: &Price) -> Vec<(String, Rates)> {
+    let mut lines = tiers("standard", price);
+    for class in &price.classes {
+        let mut name = class.classes.name().replace(',', ", ");
+        if let Some(most) = class.context {
+            name.push_str(&format!(" (to {} input tokens)", grouped(most)));
+        }
+        lines.extend(tiers(&name, &class.price));
+    }
+    lines
+}
+
+fn tiers(name: &str, price: &Price) -> Vec<(String, Rates)> {
+    let above = price.tiers.iter().map(|(above, rates)| {
+        let name = format!("{name}, above {} input tokens", grouped(*above));
+        (name, *rates)
+    });
+    std::iter::once((name.to_owned(), price.base))
+        .chain(above)
+        .collect()
+}
+
+fn price_table(model: &str, price: &Price) -> Markup {
+    let (names, lines): (Vec<String>, Vec<Rates>) = lines(price).into_iter().unzip();
+    let shown = columns(&lines);
+    html! {
+        table.stacked role="table" {
+            caption.hidden { "All prices of " (model) }
+            thead role="rowgroup" { tr role="row" {
+                th scope="col" role="columnheader" { "Applies to" }
+                @for at in &shown { th.number scope="col" role="columnheader" { (price.base.columns()[*at].0) } }
+            } }
+            tbody role="rowgroup" { @for (name, rates) in names.iter().zip(&lines) { tr role="row" {
+                th.name scope="row" role="rowheader" { (name) }
+                @for at in &shown { (cell(rates.columns()[*at])) }
+            } } }
+        }
+    }
+}
+
+fn cell((name, unit, rate): (&str, PriceUnit, Option<Amount>)) -> Markup {
+    html! { td.number role="cell" data-label=(name) {
+        @match rate { Some(rate) => (show_price(rate, unit)), None => "–" }
+    } }
+}
+
+fn row(model: &Model) -> Markup {
+    let columns = model.row();
+    let can: Vec<&str> = model
+        .capabilities
+        .iter()
+        .map(|capability| capability.name())
+        .collect();
+    html! {
+        tr role="row" {
+            th.name scope="row" role="rowheader" { (columns.model) }
+            td.slug role="cell" data-label="Customer slug" { code { (columns.customer_slug) } }
+            td role="cell" data-label="Provider" { (columns.provider) }
+            td role="cell" data-label="Best path" { (columns.best_path) }
+            td role="cell" data-label="Best environments" { (columns.best_environments.join(", ")) }
+            td role="cell" data-label="Can do" { (if can.is_empty() { "text".to_owned() } else { can.join(", ") }) }
+            @for column in model.price.base.columns().into_iter().take(USUAL) { (cell(column)) }
+        }
+    }
+}
