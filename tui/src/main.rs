@@ -263,7 +263,7 @@ async fn console(
 }
 
 /// A terminal that has not answered by then does not.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long the end of the console waits for it.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 

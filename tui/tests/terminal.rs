@@ -76,24 +76,6 @@ fn without_an_answer_it_works_as_before_and_an_idle_screen_sends_nothing() {
 }
 
 #[test]
-fn a_late_answer_does_not_reach_the_shell() {
-    if !has_script() {
-        return;
-    }
-    let home = tempfile::tempdir().unwrap();
-    let line = format!(
-        "{}; IFS= read -rt 1 rest; echo \"got [$rest]\"; sleep 9",
-        console(&ledger(home.path()))
-    );
-    let mut terminal = Running::of(&format!("exec bash -c '{line}'"), home.path());
-    terminal.until(QUESTION);
-    terminal.send("q");
-    std::thread::sleep(Duration::from_millis(50));
-    terminal.send(&format!("{WHITE}\n"));
-    terminal.until("got []");
-}
-
-#[test]
 fn a_chosen_theme_asks_nothing() {
     if !has_script() {
         return;

@@ -66,7 +66,7 @@ impl ConsoleApp {
                     self.say(format!("this list is not sorted by {column}"), false);
                     return Vec::new();
                 }
-                self.sort_by(column)
+                self.sort_column(column)
             }
             Spot::Rows(pane, first) => self.click_row(pane, first.saturating_add(line)),
             Spot::Palette(first) => {

@@ -193,7 +193,7 @@ impl ConsoleApp {
         }
         match line.does {
             PaletteAct::Command(command) => self.perform(command),
-            PaletteAct::Sort(column) => self.sort_by(column),
+            PaletteAct::Sort(column) => self.sort_column(column),
             PaletteAct::Filter(text) => self.set_filter(text, false),
             PaletteAct::Period(period) => self.with_sums(|sums| sums.show(period)),
             PaletteAct::Theme(theme) => {

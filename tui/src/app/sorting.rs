@@ -151,7 +151,7 @@ impl ConsoleApp {
     }
 
     /// Sorts by a column, or in the other direction if it is sorted by it: what a click on a heading does.
-    pub(crate) fn sort_by(&mut self, column: &'static str) -> Vec<Effect> {
+    pub(crate) fn sort_column(&mut self, column: &'static str) -> Vec<Effect> {
         let now = self.order();
         let order = match now.column == column {
             true => ListOrder {
