@@ -34,8 +34,8 @@ use farebox::turns::{Turns, Work};
 use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Act, Amount, Durability, Hold, Key, KeySettings, NewHold, NewKey, OpenMode, SecretHash,
-    SharedLedger,
+    Act, Amount, CustomerId, Durability, Hold, Key, KeySettings, Membership, NewHold, NewKey,
+    OpenMode, SecretHash, SharedLedger,
 };
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
@@ -383,6 +383,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             ..KeySettings::default()
         };
         let new = NewKey {
+            within: Membership::default(),
             id: clock::key_id(),
             secret: SecretHash([1; 32]),
             settings,
@@ -427,6 +428,7 @@ impl Gateway {
                 );
                 let new = NewHold {
                     request,
+                    customer: CustomerId::made_for(key),
                     key,
                     amount,
                     slug,
@@ -455,6 +457,7 @@ impl Gateway {
             let request = Request {
                 id: clock::operation_id(),
                 pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
+                customer: key.customer.id,
                 key: key.id,
                 work: Work::of(&self.proxy.turns, holder(key.id)),
                 room: None,

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Act, Amount, Durability, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId, Secret,
-    Timestamp,
+    Act, Amount, Durability, KeyId, KeySettings, Ledger, Membership, NewKey, OpenMode, OperationId,
+    Secret, Timestamp,
 };
 use tokio::runtime::Runtime;
 
@@ -131,6 +131,7 @@ fn new_key(number: u64, now: Timestamp, funds: i64) -> NewKey {
         u128::from(number) | 0xbe << 72,
     );
     NewKey {
+        within: Membership::default(),
         id,
         secret: secret.hash(),
         settings: KeySettings {
@@ -179,10 +180,10 @@ impl BenchBooks {
             .collect();
         for (found, answers) in ledger.find_keys(&ids).await?.iter().zip(&self.answers) {
             let cost = i64::try_from(*answers)? * COST;
-            if found.account.spent.picos() != cost {
+            if found.customer.account.spent.picos() != cost {
                 return Err(format!(
                     "{} got {answers} answers for {cost} picodollars: {:?}",
-                    found.id, found.account
+                    found.id, found.customer.account
                 )
                 .into());
             }

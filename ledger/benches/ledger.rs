@@ -108,6 +108,7 @@ async fn contract(ledger: &Arc<SqliteLedger>, round: Round) -> (f64, Vec<Duratio
                     let asked = Instant::now();
                     let new = NewHold {
                         request,
+                        customer: CustomerId::made_for(key),
                         key,
                         amount,
                         slug,

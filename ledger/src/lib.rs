@@ -1,11 +1,11 @@
-//! Money and keys: the one crate that can change a balance.
+//! Money, customers and keys: the one crate that can change a balance.
 //!
-//! A key's account has three numbers: `credit` (everything ever paid in), `spent` and `held`. A request's money is first reserved
+//! A customer owns money, and any number of keys spend it. Its account has three numbers: `credit` (everything ever paid in), `spent` and `held`. A request's money is first reserved
 //! as a [`Hold`], a row with an id, and every hold ends exactly once: settled, released or recovered.
 //!
 //! - [`account`] holds the rules, pure and checked; [`batch`] applies them to rows in memory, which every store fetches and flushes.
 //! - [`Ledger`] is the contract. [`sqlite`] and [`postgres`] implement it; `tests/reference` is the oracle of their tests.
-//! - [`book`] is the journal: append-only, one hash chain per key; [`bill`] is the cost of a request.
+//! - [`book`] is the journal: append-only, one hash chain per customer; [`bill`] is the cost of a request.
 //!
 //! Invariants: `0 ≤ spent + held ≤ credit` at every instant, repeated by the database; every operation carries an id chosen by its
 //! caller, so sending it twice has one effect; clock and ids are passed in. This crate knows nothing of HTTP or of any model
@@ -39,17 +39,23 @@ pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
 pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, SlugHour};
 pub use book::page::{
-    EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse, Totals, UsageRow,
-    VerifyReport,
+    CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse,
+    Totals, UsageRow, VerifyReport,
 };
 pub use book::{anchor, csv, document};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
+pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::cap::{Cap, CapReached, CapWindow, Caps, CountedCap};
+pub use rule::customer::{
+    Customer, CustomerAct, CustomerChange, CustomerSettings, CustomerStatus, Moved, NewCustomer,
+    NewMove, PersonalData, PersonalHash,
+};
 pub use rule::hold::{EndedHold, Extension, Finish, NewHold, OpenHold, Recovered};
 pub use rule::key::{
-    Act, Change, Key, KeyChange, KeySettings, KeyStatus, NewKey, Secret, SecretError, SecretHash,
+    Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey, Secret,
+    SecretError, SecretHash,
 };
 pub use rule::limit::RateRule;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
@@ -63,7 +69,7 @@ pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
 pub use value::files_act::FilesAct;
-pub use value::id::{IdError, KeyId, OperationId, Timestamp};
+pub use value::id::{CustomerId, IdError, KeyId, OperationId, Scope, Timestamp};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::public_url::{gateway_root, parse_public_url};
@@ -85,7 +91,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     // --- keys ---
 
-    /// Creates a key together with its first credit, in one step. Repeating the operation id returns the key created first.
+    /// Creates a key together with its first credit, and its customer if it names none, in one step. Repeating the operation id returns the key created first.
     async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
         self.apply(Operation::Create(Box::new(new))).await?.key()
     }
@@ -105,9 +111,45 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         self.apply(Operation::Change(Box::new(change))).await?.key()
     }
 
+    // --- customers ---
+
+    /// Creates a customer without keys or money. Repeating the operation id returns the one created first. An external id that another
+    /// customer has is refused.
+    async fn create_customer(&self, new: NewCustomer) -> Result<Customer, LedgerError> {
+        self.apply(Operation::CreateCustomer(Box::new(new)))
+            .await?
+            .customer()
+    }
+
+    /// One customer. `None` when there is no such customer.
+    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError>;
+
+    /// The customer with this external id, compared exactly.
+    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError>;
+
+    /// A page of customers; never uses OFFSET.
+    async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError>;
+
+    /// A customer's personal data; `None` when there is none, or it was erased.
+    async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError>;
+
+    /// Applies one administrative change to a customer and writes it to the audit. Suspending and closing end the sessions and links of
+    /// its keys.
+    async fn change_customer(&self, change: CustomerChange) -> Result<Customer, LedgerError> {
+        self.apply(Operation::ChangeCustomer(Box::new(change)))
+            .await?
+            .customer()
+    }
+
+    /// Moves money that was paid and is not held from one customer to another: two entries with one reference, in one step. Repeating
+    /// the reference with the same facts returns both as they are.
+    async fn move_money(&self, moved: NewMove) -> Result<Moved, LedgerError> {
+        self.apply(Operation::Move(Box::new(moved))).await?.moved()
+    }
+
     // --- money in ---
 
-    /// Top-up, adjustment or refund. A revoked key accepts no more top-ups. Repeating a reference with the same facts returns the
+    /// Top-up, adjustment, refund or write-off, of a customer. A revoked key and a closed customer accept no more top-ups. Repeating a reference with the same facts returns the
     /// first answer; with other facts it is a [`Refusal::ReferenceUsed`].
     async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
         self.apply(Operation::Credit(Box::new(credit)))
@@ -117,7 +159,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     // --- holds: use [`Hold`], which ends by itself, rather than these three ---
 
-    /// Reserves money. Refused when the key is not active, has less available, or the hold's id was used. Repeating it with the
+    /// Reserves money of a key's customer. Refused when key or customer is not active, there is less room, or the hold's id was used. Repeating it with the
     /// same facts while the hold is open has no second effect.
     async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError> {
         self.apply(Operation::Open(hold)).await.map(drop)
@@ -161,10 +203,10 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Holds that are open now, oldest first; of one key or of all, at most `limit`.
+    /// Holds that are open now, oldest first; of one key or customer, or of all, at most `limit`.
     async fn open_holds(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         limit: usize,
     ) -> Result<Vec<OpenHold>, LedgerError>;
 
@@ -194,7 +236,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// The entry that an operation made: a charge by its request id, a credit by its operation id.
     async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError>;
 
-    /// The newest charge of this key whose upstream answer carried this id, among its last 100,000 entries.
+    /// The newest charge of this key whose upstream answer carried this id, among its customer's last 100,000 entries.
     async fn entry_by_answer(
         &self,
         key: KeyId,
@@ -232,10 +274,10 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Running totals over all keys, kept in the same transactions as the entries.
     async fn totals(&self) -> Result<Totals, LedgerError>;
 
-    /// Administrative acts, newest first, of one key or of all, older than `before` when given.
+    /// Administrative acts, newest first, of one key, of one customer and its keys, or of all, older than `before` when given.
     async fn audit(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError>;
@@ -243,7 +285,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// The administrative act of an operation.
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError>;
 
-    /// Recomputes balances, charges, holds and chains of every key.
+    /// Recomputes balances, charges, holds and chains of every customer.
     async fn verify(&self) -> Result<VerifyReport, LedgerError>;
 
     // --- published slugs ---
@@ -378,12 +420,26 @@ pub enum Refusal {
     /// No key with this id.
     #[error("there is no key {0}")]
     NoSuchKey(KeyId),
+    /// No customer with this id.
+    #[error("there is no customer {0}")]
+    NoSuchCustomer(CustomerId),
     /// The key is blocked, expired or revoked.
     #[error("the key is {0}")]
     NotActive(KeyStatus),
+    /// The key's customer is suspended or closed.
+    #[error("the customer is {0}")]
+    CustomerStopped(CustomerStatus),
+    /// Another customer has this external id.
+    #[error("external id {external_id:?} belongs to customer {customer}; nothing was changed")]
+    ExternalIdUsed {
+        /// The id in question.
+        external_id: String,
+        /// Whose it is.
+        customer: CustomerId,
+    },
     /// Less money is available than requested.
     #[error(
-        "this takes {needed} USD; the key has {available} USD available and {held} USD held by running requests"
+        "this takes {needed} USD; the customer has {available} USD available and {held} USD held by running requests"
     )]
     Insufficient {
         /// The requested amount.
@@ -393,13 +449,13 @@ pub enum Refusal {
         /// Held by running requests, now.
         held: Amount,
     },
-    /// A cap of the key has less room than requested.
+    /// A cap of the key or its customer has less room than requested.
     #[error("{0}")]
     CapReached(Box<CapReached>),
-    /// The key already has its maximum of concurrent requests, counted over all gateways.
+    /// The key or its customer already has its maximum of concurrent requests, counted over all gateways.
     #[error("at most {0} may run at the same time")]
     TooManyAtOnce(u32),
-    /// The key has used up its rate, counted over all gateways.
+    /// The key or its customer has used up its rate, counted over all gateways.
     #[error("at most {rate} per second")]
     TooFast {
         /// Requests per second.
@@ -409,13 +465,13 @@ pub enum Refusal {
     },
     /// The reference was used by an operation with other facts.
     #[error(
-        "reference {reference:?} was already used for another entry of key {key}; nothing was changed"
+        "reference {reference:?} was already used for another entry of customer {customer}; nothing was changed"
     )]
     ReferenceUsed {
         /// The reference in question.
         reference: String,
-        /// The key whose entry carries it.
-        key: KeyId,
+        /// The customer whose entry carries it.
+        customer: CustomerId,
     },
     /// The operation id was used for something else.
     #[error("operation {0} was already used for something else")]

@@ -64,7 +64,13 @@ fn a_commit_that_is_cut_has_one_effect() {
             );
             assert!(proxy.has_hit(), "{fault:?}");
         }
-        let account = other.find_key(key(1)).await.unwrap().unwrap().account;
+        let account = other
+            .find_key(key(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert_eq!(
             account,
             Account {
@@ -109,7 +115,13 @@ fn a_gateway_that_stands_still_before_its_commit_confirms_only_what_is_stored() 
                 1,
                 "one dollar, one hold: {second:?}, {late:?}"
             );
-            let account = other.find_key(key(1)).await.unwrap().unwrap().account;
+            let account = other
+                .find_key(key(1))
+                .await
+                .unwrap()
+                .unwrap()
+                .customer
+                .account;
             assert_eq!(account.held, usd("1"));
             sound(&*other).await;
         },
@@ -168,7 +180,13 @@ fn a_locked_key_keeps_nobody_else_waiting() {
         }
         ledger.finish_hold(finish(20, 1)).await.unwrap();
         let begun = Instant::now();
-        while ledger.open_holds(Some(key(1)), 10).await.unwrap().len() != waited {
+        while ledger
+            .open_holds(Some(key(1).into()), 10)
+            .await
+            .unwrap()
+            .len()
+            != waited
+        {
             assert!(
                 begun.elapsed() < PATIENCE,
                 "the hold of the request that left has ended"
@@ -232,6 +250,7 @@ fn a_hold_that_could_not_be_ended_is_ended_without_another_operation() {
                     .await
                     .unwrap()
                     .unwrap()
+                    .customer
                     .account
                     .spent,
                 usd("0.25")
@@ -276,7 +295,13 @@ fn a_hold_whose_end_the_server_rejects_is_ended_when_it_no_longer_does() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(ledger.stats().unresolved, 0);
-        let account = ledger.find_key(key(1)).await.unwrap().unwrap().account;
+        let account = ledger
+            .find_key(key(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert_eq!(account.spent, usd("1.5"), "each is charged what it cost");
         sound(&*ledger).await;
     });

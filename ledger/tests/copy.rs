@@ -90,12 +90,12 @@ async fn grown(folder: &Path) -> PathBuf {
     path
 }
 
-const HASHES: &str = "FROM entries UNION ALL SELECT 'act', key, seq, hash FROM audit";
+const HASHES: &str = "FROM entries UNION ALL SELECT 'act', customer, seq, hash FROM audit";
 
 fn hashes_of_file(path: &Path) -> Vec<String> {
     let conn = rusqlite::Connection::open(path).unwrap();
     let sql = format!(
-        "SELECT t || ' ' || key || ' ' || seq || ' ' || lower(hex(hash)) FROM (SELECT 'entry' AS t, key, seq, hash {HASHES})"
+        "SELECT t || ' ' || customer || ' ' || seq || ' ' || lower(hex(hash)) FROM (SELECT 'entry' AS t, customer, seq, hash {HASHES})"
     );
     let mut lines: Vec<String> = conn
         .prepare(&sql)
@@ -110,7 +110,7 @@ fn hashes_of_file(path: &Path) -> Vec<String> {
 
 fn hashes_of_database(cluster: &Cluster, database: &str) -> Vec<String> {
     let sql = format!(
-        "SELECT t || ' ' || key || ' ' || seq || ' ' || encode(hash, 'hex') FROM (SELECT 'entry' AS t, key, seq, hash {HASHES}) a"
+        "SELECT t || ' ' || customer || ' ' || seq || ' ' || encode(hash, 'hex') FROM (SELECT 'entry' AS t, customer, seq, hash {HASHES}) a"
     );
     let mut lines: Vec<String> = cluster
         .psql(database, &sql)

@@ -147,7 +147,7 @@ async fn cuts(network: &Network, url: &str, lengths: &[u64], full: bool) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let keys = ledger.find_keys(&[key(1), key(2), key(3)]).await.unwrap();
-    let spent = Amount::checked_sum(keys.iter().map(|key| key.account.spent));
+    let spent = Amount::checked_sum(keys.iter().map(|key| key.customer.account.spent));
     let each = |requests: u64| usd("0.001").picos() * i64::try_from(requests).unwrap();
     let spent = spent.unwrap().picos();
     assert_eq!(

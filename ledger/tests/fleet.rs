@@ -75,8 +75,11 @@ fn three_gateways_never_pass_a_cap() {
         }
         let key = fleet[1].find_key(key(1)).await.unwrap().unwrap();
         let counts = key.caps.iter().next().unwrap().current;
-        assert_eq!((counts.held, counts.charged), (usd("0"), key.account.spent));
-        assert!(key.account.spent.is_positive());
+        assert_eq!(
+            (counts.held, counts.charged),
+            (usd("0"), key.customer.account.spent)
+        );
+        assert!(key.customer.account.spent.is_positive());
         sound(&*fleet[2]).await;
     });
 }
@@ -117,7 +120,7 @@ fn one_payment_sent_to_every_gateway_is_one_credit() {
         }
         let keys = fleet[1].find_keys(&[key(1), key(2)]).await.unwrap();
         assert_eq!(
-            Amount::checked_sum(keys.iter().map(|key| key.account.credit)),
+            Amount::checked_sum(keys.iter().map(|key| key.customer.account.credit)),
             Some(usd("20"))
         );
         sound(&*fleet[2]).await;
@@ -171,7 +174,13 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
             kept, "1000000000000|3",
             "what it cost is the operator's exposure"
         );
-        let account = fleet[1].find_key(key(1)).await.unwrap().unwrap().account;
+        let account = fleet[1]
+            .find_key(key(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert_eq!(
             (account.spent, account.held),
             (usd("0.25"), usd("1")),
@@ -266,7 +275,7 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
             .await
             .unwrap()
             .iter()
-            .map(|key| key.account.spent.picos())
+            .map(|key| key.customer.account.spent.picos())
             .sum();
         assert_eq!(spent, charged, "each request once");
         sound(&*fleet[2]).await;

@@ -61,7 +61,7 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
         let anchors = anchor::read(&path).unwrap();
         let keys = |anchor: &anchor::Anchor| {
             if let anchor::Anchor::Heads(heads) = anchor {
-                heads.keys.len()
+                heads.customers.len()
             } else {
                 0
             }

@@ -378,7 +378,9 @@ async fn glance(ledger: &dyn Ledger) -> String {
     for number in 1..4 {
         let found = ledger.find_key(key(number)).await.unwrap();
         assert!(
-            found.as_ref().is_none_or(|key| key.account.is_sound()),
+            found
+                .as_ref()
+                .is_none_or(|key| key.customer.account.is_sound()),
             "{found:?}"
         );
         keys.push(found);
@@ -397,11 +399,17 @@ async fn everything(ledger: &dyn Ledger) -> String {
         seen.push(format!("{:?}", ledger.entries(query).await.unwrap()));
         seen.push(format!(
             "{:?}",
-            ledger.audit(owner, None, 1_000).await.unwrap()
+            ledger
+                .audit(owner.map(Into::into), None, 1_000)
+                .await
+                .unwrap()
         ));
         seen.push(format!(
             "{:?}",
-            ledger.open_holds(owner, 1_000).await.unwrap()
+            ledger
+                .open_holds(owner.map(Into::into), 1_000)
+                .await
+                .unwrap()
         ));
     }
     for number in 1..4 {

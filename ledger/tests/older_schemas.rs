@@ -180,3 +180,41 @@ fn a_database_of_the_fifth_schema_learns_what_was_served() {
         sound(&*ledger).await;
     });
 }
+
+/// Keys of the last version become the only keys of customers with their ten symbols; their limits go on counting what runs.
+#[test]
+fn a_database_of_the_seventh_schema_gets_customers() {
+    with_cluster("the seventh schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            let mut limited = new_key(1, 10, Some("5"));
+            limited.settings.concurrency = Some(2);
+            ledger.create_key(limited).await.unwrap();
+            ledger.create_key(new_key(2, 11, Some("3"))).await.unwrap();
+            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.open_hold(new_hold(2, 21, "1")).await.unwrap();
+            ledger.finish_hold(finish(21, 10)).await.unwrap();
+        }
+        cluster.psql(&database, BACK_TO_7).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 7")
+        );
+        let ledger = gateway(&url).await;
+        sound(&*ledger).await;
+        let customer = CustomerId::made_for(key(2));
+        let found = ledger.find_customer(customer).await.unwrap().unwrap();
+        assert_eq!(found.settings.label, "Key 2");
+        let entries = EntryQuery {
+            customer: Some(customer),
+            ..EntryQuery::default()
+        };
+        let entries = ledger.entries(entries).await.unwrap();
+        assert!(entries.len() == 2 && entries.iter().all(|entry| entry.key == Some(key(2))));
+        let running = "SELECT count(*) FROM keys WHERE running IS NOT NULL";
+        assert_eq!(cluster.psql(&database, running).unwrap(), "1");
+    });
+}

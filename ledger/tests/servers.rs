@@ -119,7 +119,13 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         in_time("a command, a frozen primary", begun.elapsed());
         let read = open(&url, OpenMode::ReadOnly, None).await.unwrap();
         assert_eq!(
-            read.find_key(key(1)).await.unwrap().unwrap().account.credit,
+            read.find_key(key(1))
+                .await
+                .unwrap()
+                .unwrap()
+                .customer
+                .account
+                .credit,
             usd("51"),
             "reads go to the primary"
         );

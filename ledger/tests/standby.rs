@@ -188,7 +188,13 @@ fn a_cancelled_commit_is_not_confirmed_before_the_standby_has_it() {
             asked.await.unwrap().unwrap().repeated,
             "the first attempt has done it"
         );
-        let account = ledger.find_key(key(1)).await.unwrap().unwrap().account;
+        let account = ledger
+            .find_key(key(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert_eq!(account.credit, usd("6"));
         sound(&*ledger).await;
     });

@@ -107,6 +107,7 @@ async fn fill(path: &Path) {
         .extend_hold(extension(30, "2", 500_000))
         .await
         .unwrap();
+    a_customer_with_several_keys(&ledger).await;
     sound(&ledger).await;
 }
 
@@ -235,6 +236,13 @@ fn every_column_of_every_book_is_guarded() {
             ("epochs", "1"),
             ("sessions", "1"),
             ("links", "1"),
+            ("keys", "customer <> id"),
+            ("accounts", "personal IS NOT NULL"),
+            ("entries", "kind = 9"),
+            ("entries", "key > 0"),
+            ("audit", "act = 'move'"),
+            ("audit", "key > 0"),
+            ("personal_data", "1"),
         ] {
             for column in columns(table) {
                 let name = format!("{table}.{column}");
@@ -430,17 +438,17 @@ fn missing_added_and_moved_rows_are_found() {
             "UPDATE accounts SET last = 0, seq = 0, credit = 0, spent = 0, held = 0, hash = zeroblob(32) WHERE id = 1",
             "UPDATE accounts SET (last, seq, hash, spent) = (SELECT e.prev, e.seq - 1, p.hash, 1000000000 FROM entries e
                  JOIN entries p ON p.position = e.prev WHERE e.position = accounts.last) WHERE id = 1",
-            "INSERT INTO entries SELECT 99, key, seq + 1, position, randomblob(16), 1, 5, balance_after + 5, at, actor, 'fake', NULL,
+            "INSERT INTO entries SELECT 99, customer, seq + 1, position, randomblob(16), 1, 5, balance_after + 5, at, actor, 'fake', NULL,
                  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                 NULL, hash, 2, NULL FROM entries WHERE position = 2",
+                 NULL, hash, 3, NULL, NULL FROM entries WHERE position = 2",
             "INSERT INTO holds SELECT randomblob(16), key, 1, 1, 0, slug, family, at, epoch, NULL, day FROM holds",
-            "UPDATE keys SET audit_last = 0, audit_hash = zeroblob(32) WHERE id = 1",
+            "UPDATE accounts SET audit_last = 0, audit_hash = zeroblob(32) WHERE id = 1",
             "UPDATE entries SET prev = position WHERE position = 5",
             "UPDATE entries SET format = 1",
             "UPDATE entries SET facts = '{\"node\":\"a1\"}' WHERE position = 3",
             "UPDATE entries SET facts = replace(facts, '11', '011') WHERE position = 3",
             "DELETE FROM holds; UPDATE accounts SET held = 0; UPDATE totals SET held = '0', holds = 0",
-            "INSERT INTO holds SELECT operation, key, 0, 0, 0, 'small', 'chat', 1, 1, NULL, 0 FROM entries WHERE position = 3",
+            "INSERT INTO holds SELECT operation, customer, 0, 0, 0, 'small', 'chat', 1, 1, NULL, 0 FROM entries WHERE position = 3",
             "UPDATE holds SET epoch = 2",
             "UPDATE holds SET checkpoint = replace(checkpoint, '500000', '400000')",
             "INSERT INTO links VALUES (randomblob(32), 2, 99000000)",
@@ -452,7 +460,7 @@ fn missing_added_and_moved_rows_are_found() {
             "DELETE FROM identity",
             "DELETE FROM refs WHERE folded = 'gift-1'",
             "INSERT INTO refs VALUES ('new', randomblob(16))",
-            "DELETE FROM accounts WHERE id = 2; INSERT INTO accounts SELECT 99, 0, 0, 0, 0, 0, NULL, zeroblob(32)",
+            "DELETE FROM accounts WHERE id = 2; INSERT INTO accounts (id, credit, spent, held, seq, last, hash) SELECT 99, 0, 0, 0, 0, 0, zeroblob(32)",
         ] {
             assert_ne!(faults_after(&file, sql).await, Vec::<String>::new(), "{sql}");
         }
@@ -520,13 +528,13 @@ fn an_anchor_finds_what_was_made_to_fit() {
         assert!(
             faults
                 .iter()
-                .any(|fault| fault.contains("administrative act 4 of key")),
+                .any(|fault| fault.contains("administrative act 4 of customer")),
             "{faults:?}"
         );
         assert!(
             faults
                 .iter()
-                .any(|fault| fault.contains("entry 4 of key") && fault.contains("missing")),
+                .any(|fault| fault.contains("entry 4 of customer") && fault.contains("missing")),
             "{faults:?}"
         );
     });

@@ -76,7 +76,13 @@ fn a_ledger_of_the_first_schema_goes_on() {
             (2, 1),
             "the open hold ends at its checkpoint"
         );
-        let account = ledger.find_key(key(1)).await.unwrap().unwrap().account;
+        let account = ledger
+            .find_key(key(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert_eq!(
             (account.credit, account.spent, account.held),
             (usd("75"), usd("1.75"), Amount::ZERO)
@@ -160,7 +166,7 @@ fn a_program_from_before_cannot_write_a_credit_any_more() {
         INSERT INTO audit (position, key, prev, operation, act, actor, at, details, state, hash)
             SELECT 99, key, 0, operation, 'top_up', 'old', 1, '', '', zeroblob(32) FROM entries WHERE position = 16;";
     let error = old.execute_batch(credit).unwrap_err().to_string();
-    assert!(error.contains("older than the ledger"), "{error}");
+    assert!(error.contains("entries.customer"), "{error}");
 }
 
 /// Exposure and cost of all time are added up once, and grow with each entry from then on.
@@ -237,7 +243,7 @@ fn a_ledger_of_the_fourth_schema_compares_references_in_any_form() {
         let own = own.first().unwrap().id;
         let pay = async |operation, amount: &str, reference: &str| {
             let credit = Credit {
-                key: own,
+                to: (own).into(),
                 ..top_up(1, operation, amount, reference)
             };
             ledger.credit(credit).await
@@ -430,7 +436,7 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 8, "what makes older programs refuse it in words");
+    assert_eq!(version, 9, "what makes older programs refuse it in words");
 }
 
 /// Its open hold began on a day, and a cap that is set now counts it and what was charged before.
@@ -451,7 +457,9 @@ fn a_ledger_of_the_seventh_schema_learns_caps() {
             ..KeyQuery::default()
         };
         let keys = ledger.list_keys(query).await.unwrap();
-        let rich = keys.iter().find(|key| key.account.held.is_positive());
+        let rich = keys
+            .iter()
+            .find(|key| key.customer.account.held.is_positive());
         let change = KeyChange {
             key: rich.unwrap().id,
             change: Change::SetCap(Cap {
@@ -471,5 +479,41 @@ fn a_ledger_of_the_seventh_schema_learns_caps() {
         let after = ledger.find_key(capped.id).await.unwrap().unwrap();
         assert_eq!(after.caps.iter().next().unwrap().current.held, usd("0"));
         sound(&ledger).await;
+    });
+}
+
+/// Each key has become the only key of a customer with its ten symbols, and with nothing that only customers have.
+#[test]
+fn a_ledger_of_the_eighth_schema_gets_customers() {
+    let (_dir, path) = copy("schema-8.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        let all = CustomerQuery {
+            limit: 9,
+            ..CustomerQuery::default()
+        };
+        let customers = ledger.list_customers(all).await.unwrap();
+        let shown: Vec<_> = customers
+            .iter()
+            .map(|of| (of.settings.label.as_str(), of.account.balance().to_string()))
+            .collect();
+        let expected = [("class of 9b", "6.00"), ("solo", "2.00"), ("none", "0.00")];
+        assert_eq!(shown, expected.map(|(label, usd)| (label, usd.to_owned())));
+        for customer in &customers {
+            let key = ledger.find_key(customer.id.first_key()).await.unwrap();
+            let key = key.unwrap();
+            assert_eq!((key.belongs_to, &key.customer), (customer.id, customer));
+            assert_eq!((key.is_owner, key.made_by), (false, None));
+        }
+        let first = ledger.find_key(customers[0].id.first_key()).await.unwrap();
+        assert_eq!(first.unwrap().caps.iter().count(), 2, "caps stay the key's");
+        // A second key of the same customer, and entries of the new format behind the old ones.
+        let mut second = new_key(77, 400, Some("1"));
+        second.within.customer = Some(customers[0].id);
+        let second = ledger.create_key(second).await.unwrap();
+        assert_eq!(second.customer.account.balance(), usd("7"));
+        sound(&ledger).await;
+        ledger.close();
     });
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::json::JsonError;
 
@@ -24,12 +24,20 @@ pub struct BadRequest {
 pub enum Remedy {
     /// Send the whole conversation without `thread`.
     Unthreaded,
-    /// Send the items themselves, with `store: false`.
-    StoreNothing,
+    /// Send `false` in this field; of `store`: and the items themselves.
+    Off(&'static str),
     /// Send the whole conversation instead of this field, with `store: false`.
     Whole(&'static str),
-    /// Leave this field out; `null` means the same.
-    Without(&'static str),
+    /// Leave out what `param` names, which is the whole of a tool or a part.
+    Without,
+    /// Leave this out, wherever it stands.
+    WithoutEach(&'static str),
+    /// Send what `param` names inline, instead of its address or its id.
+    Inline,
+    /// Send at most so much of this.
+    AtMost(&'static str, u64),
+    /// Ask a model that has this capability: lists of models name them.
+    Capable(&'static str),
     /// Send this word in this field.
     Word(&'static str, &'static str),
     /// Send a list of this word in this field.
@@ -37,23 +45,56 @@ pub enum Remedy {
 }
 
 impl Remedy {
-    /// The words that clients look for. The Anthropic libraries continue without a thread when they read theirs.
-    #[must_use]
-    pub fn details(self) -> serde_json::Value {
+    /// The words that clients look for, for the thing at a path. The Anthropic libraries continue without a thread when they read theirs.
+    fn details(self, param: &str) -> Value {
         match self {
             Self::Unthreaded => {
                 json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]})
             }
-            Self::StoreNothing => json!({"remedies": [{"store": false}]}),
+            Self::Off(field) => json!({"remedies": [{field: false}]}),
             Self::Whole(field) => json!({"remedies": [{field: null, "store": false}]}),
-            Self::Without(field) => json!({"remedies": [{field: null}]}),
+            Self::Without if param.contains(['.', '[']) => {
+                json!({"remove": param.strip_suffix(".type").unwrap_or(param)})
+            }
+            Self::Without => json!({"remedies": [{param: null}]}),
+            Self::WithoutEach(name) => json!({"remove": name}),
+            Self::Inline => json!({"inline": param}),
+            Self::AtMost(what, most) => json!({"at_most": {what: most}}),
+            Self::Capable(what) => json!({"needs": what}),
             Self::Word(field, word) => json!({"remedies": [{field: word}]}),
             Self::List(field, word) => json!({"remedies": [{field: [word]}]}),
+        }
+    }
+
+    /// The field that the remedy sets, where that is not the one at fault.
+    #[must_use]
+    pub const fn sets(self) -> Option<&'static str> {
+        match self {
+            Self::Off(field) => Some(field),
+            Self::Whole(_) => Some("store"),
+            _ => None,
         }
     }
 }
 
 impl BadRequest {
+    /// The same refusal with what a program can do by itself.
+    #[must_use]
+    pub fn with(self, remedy: Remedy) -> Self {
+        Self {
+            remedy: Some(remedy),
+            ..self
+        }
+    }
+
+    /// What programs can act on. Only families whose errors have codes get numbers: libraries of the others expect other ones.
+    #[must_use]
+    pub fn details(&self, with_numbers: bool) -> Option<Value> {
+        let remedy =
+            (self.remedy).filter(|remedy| with_numbers || !matches!(remedy, Remedy::AtMost(..)))?;
+        Some(remedy.details(self.param.as_deref().unwrap_or_default()))
+    }
+
     /// A refusal that concerns the request as a whole.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {

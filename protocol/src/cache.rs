@@ -2,7 +2,7 @@
 
 use crate::json::{Cursor, Kind};
 use crate::walk::{flag, options};
-use crate::{BadRequest, Inspection};
+use crate::{BadRequest, Inspection, Remedy};
 
 /// Reads `cache_control`, whose name stands at `from`, for its duration.
 pub(crate) fn control(
@@ -56,5 +56,6 @@ fn lifetime(known: &str) -> BadRequest {
     BadRequest {
         code: Some("unsupported_parameter"),
         ..BadRequest::at("ttl", format!("`ttl` must be {known}, or be left out."))
+            .with(Remedy::Without)
     }
 }

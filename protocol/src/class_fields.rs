@@ -5,7 +5,7 @@ use crate::inspect::Inspection;
 use crate::json::{Cursor, Edit, Kind, quoted};
 use crate::patch::member;
 use crate::walk::Verdict;
-use crate::{BadRequest, Edits};
+use crate::{BadRequest, Edits, Remedy};
 
 /// Why a word is refused.
 const UNKNOWN: &str = "no class is called that here";
@@ -55,7 +55,7 @@ impl ClassField {
         );
         BadRequest {
             code: Some("unsupported_parameter"),
-            ..BadRequest::at(name, message)
+            ..BadRequest::at(name, message).with(Remedy::Without)
         }
     }
 

@@ -353,7 +353,8 @@ fn named<'a>(
             return Err(BadRequest::at(
                 name,
                 format!("`file_id` is refused: {STATE}, with files inside it."),
-            ));
+            )
+            .with(Remedy::Inline));
         }
         _ if is_unpriced(name) => return Err(unpriced(name)),
         _ if is_address(name) => return Err(by_url(name)),
@@ -373,10 +374,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     }
     out.seen.hidden_reasoning |= hides_output(&part.kind);
     if part.kind == "item_reference" {
-        return Err(BadRequest {
-            remedy: Some(Remedy::StoreNothing),
-            ..BadRequest::at("type", ITEM_REFERENCE)
-        });
+        return Err(BadRequest::at("type", ITEM_REFERENCE).with(Remedy::Off("store")));
     }
     for value in &part.sealed {
         // A text part has no seals: readers would take such a member for text.
@@ -454,7 +452,8 @@ fn address(
                     format!(
                         "the address of a picture is refused: {why}. Send a public address, or the picture inline as `data:image/…;base64,…`."
                     ),
-                ));
+                )
+                .with(Remedy::Inline));
             }
             if url.len() > LONGEST_ADDRESS {
                 count(&mut out.seen.content, cursor, value);
@@ -469,7 +468,8 @@ fn address(
         _ => Err(BadRequest::at(
             "image_url",
             "a picture is given by an http or https URL, or inline as `data:image/…;base64,…`; other addresses are refused.",
-        )),
+        )
+        .with(Remedy::Inline)),
     }
 }
 
@@ -586,9 +586,9 @@ fn unpriced(name: &str) -> BadRequest {
         let message = format!(
             "`{name}` is refused: send a picture or a document in the words of this API, inline."
         );
-        return BadRequest::at(name, message);
+        return BadRequest::at(name, message).with(Remedy::Inline);
     }
-    BadRequest::at(name, format!("`{name}` is refused: {MEDIA}."))
+    BadRequest::at(name, format!("`{name}` is refused: {MEDIA}.")).with(Remedy::Without)
 }
 
 fn by_url(name: &str) -> BadRequest {
@@ -596,4 +596,5 @@ fn by_url(name: &str) -> BadRequest {
         name,
         "documents by URL are refused: send the document itself as base64.",
     )
+    .with(Remedy::Inline)
 }

@@ -73,7 +73,7 @@ pub(crate) fn check(
         _ if *field == STORED => Remedy::Whole(field),
         Free::Words([word, ..]) => Remedy::Word(field, word),
         Free::Lists([word, ..]) => Remedy::List(field, word),
-        _ => Remedy::Without(field),
+        _ => Remedy::Without,
     };
     Err(BadRequest {
         code: Some("unsupported_parameter"),

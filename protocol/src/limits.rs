@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use crate::BadRequest;
 use crate::inspect::Inspection;
 use crate::json::{Cursor, Kind, Value};
 use crate::usage::count;
+use crate::{BadRequest, Remedy};
 
 /// Reads a limit field: an integer in 1…2^31−1; `null` means no limit.
 pub(crate) fn limit(
@@ -48,7 +48,7 @@ fn note(
     match (seen.limit, &seen.places.limit) {
         (Some(first), Some((other, _))) if first != tokens => {
             let message = format!("`{other}` and `{name}` differ. Send one of them.");
-            return Err(BadRequest::at(name, message));
+            return Err(BadRequest::at(name, message).with(Remedy::Without));
         }
         (Some(_), _) => seen.places.limit_twin = Some((name, span)),
         (None, _) => {
@@ -72,5 +72,6 @@ pub(crate) fn positive(name: &str, cursor: &Cursor<'_>, value: &Value) -> Result
                     i32::MAX
                 ),
             )
+            .with(Remedy::Without)
         })
 }

@@ -10,7 +10,7 @@ use crate::cache;
 use crate::fields::SERVER_TOOL;
 use crate::json::{Cursor, Cuts, Kind};
 use crate::walk::{RequestWalk, word};
-use crate::{BadRequest, Inspection};
+use crate::{BadRequest, Inspection, Remedy};
 
 /// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
 pub(crate) type ToolRow = (&'static str, ToolFate);
@@ -244,18 +244,18 @@ impl<'a> ToolOffer<'a> {
     /// Refuses what runs on a server, and what cannot be a tool.
     fn judge(&self, row: Option<ToolFate>) -> Result<(), BadRequest> {
         let place = self.environment.as_deref().unwrap_or_default();
-        let (at, message) = match row {
+        let (remedy, message) = match row {
             Some(ToolFate::Passes) => return Ok(()),
             Some(ToolFate::Local) if matches!(place, "" | "local") => return Ok(()),
             Some(own @ (ToolFate::Named | ToolFate::Nested | ToolFate::Described)) => {
                 return self.own(own);
             }
             _ if self.kind.is_empty() => (
-                "type",
+                None,
                 "a tool needs a `type`: send \"function\" for a function of your own.".to_owned(),
             ),
             _ => (
-                "type",
+                Some(Remedy::Without),
                 format!(
                     "a tool of type `{}` is refused: it is not known here, and {SERVER_TOOL}. Leave it out.",
                     self.kind
@@ -264,7 +264,8 @@ impl<'a> ToolOffer<'a> {
         };
         Err(BadRequest {
             code: Some("unsupported_tool"),
-            ..BadRequest::at(at, message)
+            remedy,
+            ..BadRequest::at("type", message)
         })
     }
 

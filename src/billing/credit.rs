@@ -360,7 +360,9 @@ fn refused(error: LedgerError) -> ExtensionRefused {
         }
         LedgerError::Refused(Refusal::CapReached(_)) => ExtensionRefused::Later(EndReason::Cap),
         // Whoever revoked or paused the key wants it to stop now.
-        LedgerError::Refused(Refusal::NotActive(_)) => ExtensionRefused::Now(EndReason::KeyState),
+        LedgerError::Refused(Refusal::NotActive(_) | Refusal::CustomerStopped(_)) => {
+            ExtensionRefused::Now(EndReason::KeyState)
+        }
         LedgerError::Refused(_) => ExtensionRefused::Now(EndReason::Internal),
         LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
             ExtensionRefused::Later(EndReason::LedgerUnavailable)

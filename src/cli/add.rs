@@ -1,19 +1,21 @@
 //! `farebox add`: a model from the library into both files, with its provider and route.
 //!
-//! What is written is shown first, and stands behind what is there, so comments and order stay as they are. The files with it must
-//! pass the checks, or nothing is written. A price that nobody has verified is never written.
+//! What is written is shown first, and stands behind what is there, so comments and order stay as they are. Only the examples of
+//! `farebox init`, as long as nobody has touched them, go with the first real model: a simulated answer is nothing to sell. The files
+//! with it must pass the checks, or nothing is written. A price that nobody has verified is never written.
 
+use std::fs;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
 use super::args::Args;
-use super::check;
 use super::library_args::AddOptions;
 use super::output::{self, CommandFailed};
+use super::{check, init};
 use crate::config::{
-    self, Config, Library, NamesIn, Offer, Preset, PriceUnit, ProcessSecrets, Source, parse_price,
-    preset, show_price,
+    self, CATALOG_HEAD, Config, Library, NamesIn, Offer, Preset, PriceUnit, ProcessSecrets,
+    ROUTES_HEAD, Source, parse_price, preset, show_price,
 };
 use crate::setup::clients;
 
@@ -37,6 +39,12 @@ pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), CommandFailed
             "`{slug}` is already published; choose another slug with --slug"
         )));
     }
+    let examples = catalog.text == init::CATALOG && routes.text == init::ROUTES;
+    let kept = |source: Source, head: &str| match examples {
+        true => Source::new(&source.name, head),
+        false => source,
+    };
+    let (catalog, routes) = (kept(catalog, CATALOG_HEAD), kept(routes, ROUTES_HEAD));
     let added_routes = routes_block(&routes.text, &config, preset, offer, slug)?;
     let added_catalog = catalog_block(&config, offer, slug, options.markup)?;
     let checked = |source: &Source, added: &str| Source::new(&source.name, appended(source, added));
@@ -48,18 +56,25 @@ pub(super) fn run(args: &Args, options: &AddOptions) -> Result<(), CommandFailed
     let Some(config) = config else {
         return Err(check::failed(&findings));
     };
-    for (path, added) in [
-        (&args.routes, &added_routes),
-        (&args.catalog, &added_catalog),
-    ] {
-        show(path, added);
+    if examples {
+        output::print(
+            "- the simulated models that `farebox init` wrote (`farebox demo` keeps them)",
+        );
     }
     // Routes first: a route without a model is only a warning.
-    for (path, source, added) in [
+    let files = [
         (&args.routes, &routes, &added_routes),
         (&args.catalog, &catalog, &added_catalog),
-    ] {
-        append(path, source, added).map_err(|error| {
+    ];
+    for (path, _, added) in files {
+        show(path, added);
+    }
+    for (path, source, added) in files {
+        let written = match examples {
+            true => fs::write(path, appended(source, added)),
+            false => append(path, source, added),
+        };
+        written.map_err(|error| {
             CommandFailed::refused(format!("cannot write {}: {error}", path.display()))
         })?;
     }

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, KeyId, LedgerAddress, OperationId, parse_public_url};
+use farebox_ledger::{Amount, CustomerId, KeyId, LedgerAddress, OperationId, parse_public_url};
 
 use super::caps_args::CapsCommand;
+use super::customers_args::CustomersCommand;
 use super::dates::{expiry, instant};
 use super::library_args::{AddOptions, LibraryOptions};
 use super::values::{
-    address, correction, key_id, label, network, one_line, origin, payment, slug, target,
-    whole_number,
+    Setting, address, correction, customer_id, key_id, label, network, number_or_none, one_line,
+    origin, payment, slug, target, whole_number,
 };
 
 /// The help heading of the settings that may stand before or after any command.
@@ -176,7 +177,10 @@ pub enum Command {
     /// Sell, fund and manage keys
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Bound what a key may spend by day, week, month or in all
+    /// Manage who owns the money that keys spend
+    #[command(subcommand)]
+    Customers(CustomersCommand),
+    /// Bound what a key or customer may spend by day, week, month or in all
     #[command(subcommand)]
     Caps(CapsCommand),
     /// Read and check the books
@@ -304,7 +308,7 @@ pub enum KeysCommand {
     /// Serve a blocked key again
     Unblock(OneKey),
     /// Refuse requests permanently; balance and history stay
-    Revoke(OneKey),
+    Revoke(RevokeOptions),
     /// Make a sign-in link to the dashboard; it works once, for 24 hours
     Link(OneKey),
 }
@@ -323,7 +327,13 @@ pub struct CreateOptions {
     /// A name that tells you who has this key
     #[arg(long, value_parser = label, required_unless_present = "from")]
     pub label: Option<String>,
-    /// The key's starting balance
+    /// The customer that it belongs to, as in c_7f3q9d2xw1 [default: a new one with the same label]
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
+    /// It manages the customer's other keys on the dashboard
+    #[arg(long)]
+    pub owner: bool,
+    /// The customer's first money, or more of it
     #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, requires = "reference")]
     pub balance: Option<Amount>,
     /// The invoice or payment id of the starting balance; unique
@@ -355,6 +365,9 @@ pub struct ListOptions {
     /// Only labels that contain this text
     #[arg(long)]
     pub label: Option<String>,
+    /// Only keys of this customer
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
 }
 
 /// Options of `keys top-up`.
@@ -430,9 +443,16 @@ pub struct SetOptions {
     pub concurrency: Option<Setting<u32>>,
 }
 
-/// A value, or an explicit `none`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting<T>(pub Option<T>);
+/// Options of `keys revoke`.
+#[derive(Debug, ClapArgs)]
+pub struct RevokeOptions {
+    /// The key's id, as in k_7f3q9d2xw1
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+    /// Revoke the keys that this owner made, too
+    #[arg(long)]
+    pub with_made: bool,
+}
 
 /// Options of `keys rotate`.
 #[derive(Debug, ClapArgs)]
@@ -508,6 +528,9 @@ pub struct EntriesOptions {
     /// Only entries of this key
     #[arg(long, value_parser = key_id)]
     pub key: Option<KeyId>,
+    /// Only entries of this customer
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
     /// From this instant on
     #[arg(long, value_name = "DATE", value_parser = instant)]
     pub since: Option<farebox_ledger::Timestamp>,
@@ -517,16 +540,6 @@ pub struct EntriesOptions {
     /// Only the newest N entries [default: all]
     #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
     pub limit: Option<usize>,
-}
-
-fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
-    if text == "none" {
-        return Ok(Setting(None));
-    }
-    match text.parse() {
-        Ok(number) if number > 0 => Ok(Setting(Some(number))),
-        _ => Err("write a whole number above 0, or none; to stop a key, block it".to_owned()),
-    }
 }
 
 fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {

@@ -2,7 +2,8 @@
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Act, Key, KeyId, Ledger, LedgerError, OpenMode, Opening, Refusal, Secret, csv,
+    Act, Customer, CustomerId, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenMode, Opening,
+    Refusal, Secret, csv,
 };
 use serde_json::Value;
 
@@ -52,6 +53,8 @@ pub(super) fn act(args: &Args) -> Act {
     }
 }
 
+/// Keys are read from the ledger in pages of this many.
+const PAGE: usize = 1_000;
 /// The columns of a key.
 pub(super) const HEADER: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
 
@@ -64,7 +67,7 @@ pub(super) fn table(keys: &[Key]) -> String {
 pub(super) fn rows(keys: &[Key]) -> Vec<Vec<String>> {
     let now = clock::now();
     let row = |key: &Key| {
-        let account = key.account;
+        let account = key.customer.account;
         vec![
             key.id.to_string(),
             output::plain(&key.settings.label),
@@ -116,4 +119,36 @@ pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
 pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, CommandFailed> {
     let key = ledger.find_key(id).await?;
     key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
+}
+
+/// The customer, or an error if there is none.
+pub(super) async fn find_customer(
+    ledger: &dyn Ledger,
+    id: CustomerId,
+) -> Result<Customer, CommandFailed> {
+    let customer = ledger.find_customer(id).await?;
+    customer.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchCustomer(id)).into())
+}
+
+/// All keys of a customer, oldest first.
+pub(super) async fn keys_of(
+    ledger: &dyn Ledger,
+    customer: CustomerId,
+) -> Result<Vec<Key>, CommandFailed> {
+    let mut query = KeyQuery {
+        customer: Some(customer),
+        now: clock::now(),
+        limit: PAGE,
+        ..KeyQuery::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = ledger.list_keys(query.clone()).await?;
+        query.after = page.last().map(|key| query.order.place(key));
+        let whole = page.len() == PAGE;
+        found.extend(page);
+        if !whole {
+            return Ok(found);
+        }
+    }
 }

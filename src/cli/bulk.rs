@@ -171,7 +171,7 @@ fn print(args: &Args, outcomes: &[RowOutcome]) {
         let (key, balance, secret, result) = match &outcome.made {
             Ok((key, secret)) => (
                 key.id.to_string(),
-                key.account.balance().to_string(),
+                key.customer.account.balance().to_string(),
                 secret.reveal().to_owned(),
                 "created".to_owned(),
             ),

@@ -1,11 +1,15 @@
-//! `farebox caps …`: bounds what a key may spend by day, week, month or in all. Works while a gateway runs.
+//! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
+//! gateway runs.
 
 use farebox_ledger::key::Change;
-use farebox_ledger::{Cap, CountedCap, Key, KeyChange, OpenMode, Timestamp, UtcDay, csv};
+use farebox_ledger::{
+    Amount, Cap, Caps, CountedCap, CustomerAct, CustomerChange, KeyChange, Ledger, OpenMode, Scope,
+    Timestamp, UtcDay, csv,
+};
 use serde_json::json;
 
 use super::args::{Args, OutputFormat};
-use super::books::{act, find, open};
+use super::books::{act, find, find_customer, open};
 use super::caps_args::{CapOptions, CapScope, SetCapOptions};
 use super::keys::warn_of_unknown;
 use super::output::{self, CommandFailed};
@@ -29,54 +33,99 @@ pub(super) async fn set(args: &Args, options: &SetCapOptions) -> Result<(), Comm
         model: model.clone(),
         limit: options.limit,
     };
-    change(args, *scope, Change::SetCap(cap)).await
+    let ledger = open(args, OpenMode::Write).await?;
+    let act = act(args);
+    let caps = match *scope {
+        Scope::Key(key) => {
+            let change = Change::SetCap(cap);
+            ledger
+                .change_key(KeyChange { key, change, act })
+                .await?
+                .own
+                .caps
+        }
+        Scope::Customer(customer) => {
+            let change = CustomerChange {
+                customer,
+                change: CustomerAct::SetCap(cap),
+                act,
+            };
+            ledger.change_customer(change).await?.caps
+        }
+    };
+    print(args, *scope, &caps);
+    Ok(())
 }
 
 pub(super) async fn clear(args: &Args, options: &CapOptions) -> Result<(), CommandFailed> {
-    let change_of = Change::ClearCap {
-        interval: options.interval,
-        model: options.model.clone(),
+    let CapOptions {
+        scope,
+        interval,
+        model,
+    } = options.clone();
+    let ledger = open(args, OpenMode::Write).await?;
+    let act = act(args);
+    let caps = match scope {
+        Scope::Key(key) => {
+            let change = Change::ClearCap { interval, model };
+            ledger
+                .change_key(KeyChange { key, change, act })
+                .await?
+                .own
+                .caps
+        }
+        Scope::Customer(customer) => {
+            let change = CustomerChange {
+                customer,
+                change: CustomerAct::ClearCap { interval, model },
+                act,
+            };
+            ledger.change_customer(change).await?.caps
+        }
     };
-    change(args, options.scope, change_of).await
+    print(args, scope, &caps);
+    Ok(())
 }
 
 pub(super) async fn list(args: &Args, of: &CapScope) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    print(args, &find(ledger.as_ref(), of.scope).await?);
+    let caps = caps_of(ledger.as_ref(), of.scope).await?;
+    print(args, of.scope, &caps);
     Ok(())
 }
 
-async fn change(
-    args: &Args,
-    key: farebox_ledger::KeyId,
-    change: Change,
-) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    let act = act(args);
-    let key = ledger.change_key(KeyChange { key, change, act }).await?;
-    print(args, &key);
-    Ok(())
+async fn caps_of(ledger: &dyn Ledger, of: Scope) -> Result<Caps, CommandFailed> {
+    Ok(match of {
+        Scope::Key(key) => find(ledger, key).await?.own.caps,
+        Scope::Customer(customer) => find_customer(ledger, customer).await?.caps,
+    })
 }
 
-fn print(args: &Args, key: &Key) {
+fn print(args: &Args, of: Scope, caps: &Caps) {
     let now = clock::now();
+    let kind = match of {
+        Scope::Key(_) => "key",
+        Scope::Customer(_) => "customer",
+    };
     match args.format() {
         OutputFormat::Json => {
-            output::print_json(&json!({ "key": key.id, "caps": view::caps(key, now) }));
+            output::print_json(&json!({ kind: of, "caps": view::caps(of, caps, now) }));
         }
-        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(key, now))),
-        _ if key.caps.is_empty() => output::note(&format!(
-            "Key {0} has no caps. Set one: farebox caps set {0} day 5",
-            key.id
-        )),
-        _ => output::print(&output::table(&HEADER, &rows(key, now))),
+        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(of, caps, now))),
+        _ if caps.is_empty() => {
+            let kind = if kind == "key" { "Key" } else { "Customer" };
+            output::note(&format!(
+                "{kind} {of} has no caps. Set one: farebox caps set {of} day 5"
+            ));
+        }
+        _ => output::print(&output::table(&HEADER, &rows(of, caps, now))),
     }
 }
 
-fn rows(key: &Key, now: Timestamp) -> Vec<Vec<String>> {
+fn rows(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Vec<String>> {
     let today = UtcDay::of(now);
     let row = |counted: &CountedCap| {
-        let state = counted.reached(today, farebox_ledger::Amount::ZERO);
+        let state = counted.reached(of, today, Amount::ZERO);
         let model = counted.cap.model.as_deref().unwrap_or("all");
         vec![
             counted.cap.interval.to_string(),
@@ -90,5 +139,5 @@ fn rows(key: &Key, now: Timestamp) -> Vec<Vec<String>> {
                 .map_or_else(|| "never".to_owned(), |at| at.to_string()),
         ]
     };
-    key.caps.iter().map(row).collect()
+    caps.iter().map(row).collect()
 }

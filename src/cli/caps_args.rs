@@ -1,16 +1,16 @@
 //! The arguments of `farebox caps …`.
 
 use clap::{Args as ClapArgs, Subcommand};
-use farebox_ledger::{Amount, CapInterval, KeyId};
+use farebox_ledger::{Amount, CapInterval, Scope};
 
-use super::values::{key_id, payment, slug};
+use super::values::{payment, scope, slug};
 
 /// Commands on caps.
 #[derive(Debug, Subcommand)]
 pub enum CapsCommand {
     /// Set a cap, or change its limit; it is exact, and holds from the next request on
     Set(SetCapOptions),
-    /// Show a key's caps, what they counted, and when they start again
+    /// Show the caps of a key or customer, what they counted, and when they start again
     List(CapScope),
     /// Remove a cap
     Clear(CapOptions),
@@ -19,17 +19,17 @@ pub enum CapsCommand {
 /// Whose caps.
 #[derive(Debug, ClapArgs)]
 pub struct CapScope {
-    /// The key's id, as in k_7f3q9d2xw1
-    #[arg(value_parser = key_id)]
-    pub scope: KeyId,
+    /// A key's id, as in k_7f3q9d2xw1, or a customer's, as in c_7f3q9d2xw1: the bound of all its keys together
+    #[arg(value_parser = scope)]
+    pub scope: Scope,
 }
 
 /// Which cap.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub struct CapOptions {
-    /// The key's id, as in k_7f3q9d2xw1
-    #[arg(value_parser = key_id)]
-    pub scope: KeyId,
+    /// A key's id, as in k_7f3q9d2xw1, or a customer's, as in c_7f3q9d2xw1: the bound of all its keys together
+    #[arg(value_parser = scope)]
+    pub scope: Scope,
     /// day, week (from Monday), month or total; days are UTC
     #[arg(value_name = "INTERVAL", value_parser = interval)]
     pub interval: CapInterval,

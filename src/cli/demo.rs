@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Key, KeySettings, Ledger, NewKey, Secret};
+use farebox_ledger::{Amount, Key, KeySettings, Ledger, Membership, NewKey, Secret};
 use farebox_protocol::{Classes, Family, RequestRegion, ServiceTier};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
         "Farebox demo at {base}\nAnswers are simulated; nothing leaves this machine.\n\nKey {} with {} USD.\n",
         key.id, options.balance
     ));
-    let mut balance = key.account.balance();
+    let mut balance = key.customer.account.balance();
     let slugs: Vec<String> = samples.iter().map(|sample| sample.slug.clone()).collect();
     for Sample {
         family,
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
         let after = ledger
             .find_key(key.id)
             .await?
-            .map_or(balance, |key| key.account.balance());
+            .map_or(balance, |key| key.customer.account.balance());
         let path = family.protocol().public_path();
         let class = class.map_or_else(String::new, |class| format!("  service_tier {class}"));
         output::print(&format!(
@@ -127,6 +127,7 @@ async fn funded_key(
     let first_credit = Some((balance, "demo".to_owned()));
     let key = ledger
         .create_key(NewKey {
+            within: Membership::default(),
             id,
             secret: secret.hash(),
             settings,

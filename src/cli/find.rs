@@ -42,7 +42,10 @@ pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Comman
                 "request_id": entry.request().map(record::request_id),
                 "record": null, "running": null, "entry": document::json(&entry),
             });
-            let owner = book.find_key(entry.key).await?;
+            let owner = match entry.key {
+                Some(key) => book.find_key(key).await?,
+                None => None,
+            };
             print(args, &document, owner.as_ref());
             Ok(())
         }

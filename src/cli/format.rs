@@ -4,6 +4,7 @@
 use clap::ValueEnum;
 
 use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
+use super::customers_args::CustomersCommand;
 
 const TEXT: &[OutputFormat] = &[OutputFormat::Table];
 const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];
@@ -23,11 +24,13 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Status
         | Command::Library(_)
         | Command::Show(_)
+        | Command::Customers(CustomersCommand::Link(_))
         | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
         Command::Diff
         | Command::Setup(_)
         | Command::Keys(_)
+        | Command::Customers(_)
         | Command::Caps(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) => DOCUMENT,

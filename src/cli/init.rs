@@ -73,6 +73,9 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), CommandFaile
         output::print(note);
     }
     output::print(&format!("next: {secret}farebox check, then farebox serve"));
+    if preset.is_none() {
+        output::print("for a real model: farebox library, then farebox add SERVICE/MODEL");
+    }
     Ok(())
 }
 

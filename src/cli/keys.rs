@@ -3,12 +3,13 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    KeyChange, KeyQuery, KeySettings, LINK_LIFETIME, LinkToken, NewKey, OpenMode, Secret,
+    KeyChange, KeyQuery, KeySettings, KeyStatus, LINK_LIFETIME, LinkToken, Membership, NewKey,
+    OpenMode, Secret,
 };
 use serde_json::json;
 
-use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat};
-use super::books::{HEADER, act, open, print_key, print_secret, rows, table};
+use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat, RevokeOptions};
+use super::books::{HEADER, act, find, keys_of, open, print_key, print_secret, rows, table};
 use super::output::{self, CommandFailed};
 use super::{dates, gateway, view};
 use crate::clock;
@@ -64,6 +65,11 @@ pub(super) fn new_key(
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let new = NewKey {
+        within: Membership {
+            customer: options.customer,
+            is_owner: options.owner,
+            made_by: None,
+        },
         id,
         secret: secret.hash(),
         settings,
@@ -77,6 +83,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Comma
     let ledger = open(args, OpenMode::ReadOnly).await?;
     let mut query = KeyQuery {
         label: options.label.clone(),
+        customer: options.customer,
         now: clock::now(),
         limit: PAGE,
         ..KeyQuery::default()
@@ -120,6 +127,41 @@ pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<
         })
         .await?;
     print_key(args, &key);
+    Ok(())
+}
+
+/// Revokes a key. Of an owner's, the keys that it made are told, or revoked first.
+pub(super) async fn revoke(args: &Args, options: &RevokeOptions) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let key = find(&*ledger, options.id).await?;
+    let mut made = keys_of(&*ledger, key.belongs_to).await?;
+    made.retain(|other| other.made_by == Some(key.id) && other.stored_status != KeyStatus::Revoked);
+    let ids = made
+        .iter()
+        .map(|other| other.id)
+        .filter(|_| options.with_made);
+    let mut revoked = Vec::new();
+    for key in ids.chain([key.id]) {
+        let change = KeyChange {
+            key,
+            change: Change::Revoke,
+            act: act(args),
+        };
+        revoked.push(ledger.change_key(change).await?);
+    }
+    if let Some(key) = revoked.last() {
+        print_key(args, key);
+    }
+    let names: Vec<String> = made.iter().map(|other| other.id.to_string()).collect();
+    if options.with_made && !made.is_empty() {
+        output::note(&format!("Revoked with it: {}.", names.join(", ")));
+    } else if !made.is_empty() {
+        output::note(&format!(
+            "It made {}, which still work; to revoke them, too: farebox keys revoke {} --with-made",
+            names.join(", "),
+            key.id
+        ));
+    }
     Ok(())
 }
 

@@ -34,7 +34,11 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     if let Some(key) = options.key {
         books::find(&*ledger, key).await?;
     }
+    if let Some(customer) = options.customer {
+        books::find_customer(&*ledger, customer).await?;
+    }
     let query = EntryQuery {
+        customer: options.customer,
         key: options.key,
         since: options.since,
         until: options.until,
@@ -252,8 +256,8 @@ fn summary(report: &VerifyReport) -> String {
     format!("{keys}, {entries}, {holds}, {anchors}")
 }
 
-const HEADER: [&str; 8] = [
-    "at", "key", "seq", "kind", "amount", "balance", "what", "tokens",
+const HEADER: [&str; 9] = [
+    "at", "key", "seq", "kind", "amount", "balance", "what", "tokens", "customer",
 ];
 
 /// Entries for people.
@@ -284,12 +288,13 @@ fn row(entry: &JournalEntry) -> Vec<String> {
     };
     vec![
         entry.at.to_string(),
-        entry.key.to_string(),
+        entry.key.map(|key| key.to_string()).unwrap_or_default(),
         entry.seq.to_string(),
         document::kind(entry.kind).to_owned(),
         entry.amount.to_string(),
         entry.balance_after.to_string(),
         what,
         tokens,
+        entry.customer.to_string(),
     ]
 }

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use farebox_ledger::key::Change;
-use farebox_ledger::{Credit, CreditKind, KeyChange, KeyId, Ledger, OpenMode, Secret, Timestamp};
+use farebox_ledger::{
+    Credit, CreditKind, JournalEntry, KeyChange, Ledger, OpenMode, Scope, Secret, Timestamp,
+};
 use serde_json::json;
 
 use super::args::{
@@ -68,7 +70,7 @@ pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), C
         &*ledger,
         Credit {
             amount: options.amount,
-            ..blank(args, charge.key, kind, &options.reference)
+            ..blank(args, of_charge(&charge), kind, &options.reference)
         },
     )
     .await
@@ -78,7 +80,7 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Command
     let expires = options.expires.and_then(|expires| expires.0);
     dates::check_expiry(expires)?;
     let ledger = open(args, OpenMode::Write).await?;
-    let mut settings = find(&*ledger, options.id).await?.settings;
+    let mut settings = find(&*ledger, options.id).await?.own.settings;
     if let Some(label) = &options.label {
         settings.label.clone_from(label);
     }
@@ -133,19 +135,30 @@ async fn post(args: &Args, ledger: &dyn Ledger, credit: Credit) -> Result<(), Co
     match args.format() {
         OutputFormat::Json => {
             output::print_json(
-                &json!({ "entry": farebox_ledger::document::json(&posted.entry), "key": view::key(&posted.key, clock::now()) }),
+                &json!({ "entry": farebox_ledger::document::json(&posted.entry), "key": posted.key.map(|key| view::key(&key, clock::now())) }),
             );
         }
-        _ => print_key(args, &posted.key),
+        _ => {
+            if let Some(key) = &posted.key {
+                print_key(args, key);
+            }
+        }
     }
     Ok(())
 }
 
+/// The key that was charged, or its customer where the entry names none.
+fn of_charge(charge: &JournalEntry) -> Scope {
+    charge
+        .key
+        .map_or(Scope::Customer(charge.customer), Scope::Key)
+}
+
 /// A credit whose amount, kind and reference the caller fills in.
-fn blank(args: &Args, key: KeyId, kind: CreditKind, reference: &str) -> Credit {
+fn blank(args: &Args, to: impl Into<Scope>, kind: CreditKind, reference: &str) -> Credit {
     Credit {
         operation: clock::operation_id(),
-        key,
+        to: to.into(),
         kind,
         amount: farebox_ledger::Amount::ZERO,
         reference: reference.to_owned(),

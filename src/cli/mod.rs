@@ -8,6 +8,8 @@ mod caps;
 mod caps_args;
 mod check;
 mod completions;
+mod customers;
+mod customers_args;
 mod dates;
 mod demo;
 mod diff;
@@ -108,10 +110,9 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Keys(KeysCommand::Unblock(one)) => {
             keys::change(args, one, farebox_ledger::key::Change::Unblock).await
         }
-        Command::Keys(KeysCommand::Revoke(one)) => {
-            keys::change(args, one, farebox_ledger::key::Change::Revoke).await
-        }
+        Command::Keys(KeysCommand::Revoke(options)) => keys::revoke(args, options).await,
         Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
+        Command::Customers(command) => customers::run(args, command).await,
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
         Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,

@@ -18,6 +18,7 @@ pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), CommandFailed> 
         return Ok(());
     }
     let query = EntryQuery {
+        customer: None,
         key: Some(key.id),
         since: None,
         until: None,
@@ -29,7 +30,7 @@ pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), CommandFailed> 
 }
 
 fn page(key: &Key, newest: &[JournalEntry]) -> String {
-    let account = key.account;
+    let account = key.customer.account;
     let settings = &key.settings;
     let last_use = newest.iter().rev().find_map(|entry| {
         entry

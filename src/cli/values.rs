@@ -2,11 +2,46 @@
 
 use std::net::SocketAddr;
 
-use farebox_ledger::{Amount, KeyId, search};
+use farebox_ledger::{Amount, CustomerId, KeyId, Scope, search};
+
+/// A value, or an explicit `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting<T>(pub Option<T>);
+
+/// A whole number above 0, or `none`.
+pub(super) fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
+    if text == "none" {
+        return Ok(Setting(None));
+    }
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(Setting(Some(number))),
+        _ => Err("write a whole number above 0, or none; to stop a key, block it".to_owned()),
+    }
+}
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     search::key_id(text).map_err(|error| error.to_string())
+}
+
+/// A customer's id.
+pub(super) fn customer_id(text: &str) -> Result<CustomerId, String> {
+    text.parse::<CustomerId>()
+        .map_err(|error| error.to_string())
+}
+
+/// A key's id, or a customer's.
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    if text.starts_with("c_") {
+        customer_id(text).map(Scope::Customer)
+    } else {
+        key_id(text).map(Scope::Key)
+    }
+}
+
+/// A text, or `none`.
+pub(super) fn setting_text(text: &str) -> Result<Setting<String>, String> {
+    Ok(Setting((text != "none").then(|| text.to_owned())))
 }
 
 /// A slug that is not empty.

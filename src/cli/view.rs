@@ -1,7 +1,9 @@
 //! Keys as the commands print them. The field names are stable: scripts read them.
 
-use farebox_ledger::{Amount, CountedCap, Key, Timestamp, UtcDay};
+use farebox_ledger::{Amount, Caps, CountedCap, Customer, Key, Scope, Timestamp, UtcDay};
 use serde_json::{Map, Value, json};
+
+use crate::clock;
 
 /// A key; its money first.
 pub(super) fn key(key: &Key, now: Timestamp) -> Value {
@@ -9,24 +11,58 @@ pub(super) fn key(key: &Key, now: Timestamp) -> Value {
         "id": key.id,
         "label": key.settings.label,
         "status": key.status(now),
-        "balance": key.account.balance(),
-        "held": key.account.held,
+        "balance": key.customer.account.balance(),
+        "held": key.customer.account.held,
         "available": key.spendable(now),
         "models": key.settings.models,
         "expires_at": key.settings.expires_at,
         "rate": key.settings.rate,
         "concurrency": key.settings.concurrency,
-        "caps": caps(key, now),
+        "caps": caps(key.id.into(), &key.caps, now),
         "created_at": key.created_at,
+        "customer": key.belongs_to,
+        "owner": key.is_owner,
+        "made_by": key.made_by,
     })
 }
 
-/// The caps of a key and what their windows have counted.
-pub(super) fn caps(key: &Key, now: Timestamp) -> Vec<Value> {
+/// A customer; its money first.
+pub(super) fn customer(customer: &Customer) -> Value {
+    let (settings, account) = (&customer.settings, customer.account);
+    json!({
+        "id": customer.id,
+        "label": settings.label,
+        "external_id": settings.external_id,
+        "status": customer.status,
+        "balance": account.balance(),
+        "held": account.held,
+        "available": account.available(),
+        "credit": account.credit,
+        "spent": account.spent,
+        "low_balance": settings.low_balance,
+        "rate": settings.rate,
+        "concurrency": settings.concurrency,
+        "caps": caps(customer.id.into(), &customer.caps, clock::now()),
+        "created_at": customer.created_at,
+    })
+}
+
+/// A key among others of its customer: what it spent and holds itself.
+pub(super) fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Timestamp) -> Value {
+    let mut shown = self::key(key, now);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.insert("key_spent".to_owned(), json!(spent));
+        fields.insert("key_held".to_owned(), json!(held));
+    }
+    shown
+}
+
+/// Caps and what their windows have counted.
+pub(super) fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
     let today = UtcDay::of(now);
     let document = |counted: &CountedCap| {
         let CountedCap { cap, .. } = counted;
-        let state = counted.reached(today, Amount::ZERO);
+        let state = counted.reached(of, today, Amount::ZERO);
         json!({
             "interval": cap.interval,
             "model": cap.model,
@@ -37,7 +73,7 @@ pub(super) fn caps(key: &Key, now: Timestamp) -> Vec<Value> {
             "resets_at": state.resets_at,
         })
     };
-    key.caps.iter().map(document).collect()
+    caps.iter().map(document).collect()
 }
 
 /// A key with its secret, right after it was made: the only time it is shown.

@@ -40,7 +40,7 @@ pub use findings::render::Paint;
 pub(crate) use findings::suggest::nearest_models;
 pub use library::{Library, Offer};
 pub use names_in::NamesIn;
-pub use presets::{Preset, preset, presets};
+pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
 pub use read::listed::list_price;
 pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};

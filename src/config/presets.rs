@@ -245,7 +245,8 @@ impl Preset {
     }
 }
 
-const CATALOG_HEAD: &str = "\
+/// What stands above the models of a catalog.
+pub const CATALOG_HEAD: &str = "\
 # catalog.toml: what customers see and pay. Where requests go is in routes.toml.
 #
 # Each [[model]] is one row of the canonical table (`farebox models`). Prices are USD per 1,000,000 tokens, written as strings
@@ -254,7 +255,8 @@ const CATALOG_HEAD: &str = "\
 #
 ";
 
-const ROUTES_HEAD: &str = "\
+/// What stands above the providers and routes.
+pub const ROUTES_HEAD: &str = "\
 # routes.toml: where requests go. Customers never see it, and it never holds a secret.
 #
 # Check it with `farebox check` (`--no-secrets` where the secrets are not). When you publish a model, save this file first and

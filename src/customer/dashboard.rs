@@ -269,7 +269,11 @@ impl Dashboard {
                     .admit_visitor(key.id, Instant::now())?;
                 self.sign_in(req, res, key.id, until).await
             }
-            Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
+            Err(
+                failure @ (Failure::Unauthenticated(_)
+                | Failure::KeyState(_)
+                | Failure::CustomerState(_)),
+            ) => {
                 html(
                     res,
                     failure.status(Family::Chat),
@@ -344,7 +348,11 @@ impl Dashboard {
         } else {
             match session::key_of(self.ledger(), pasted).await {
                 Ok((key, _)) => key,
-                Err(failure @ (Failure::Unauthenticated(_) | Failure::KeyState(_))) => {
+                Err(
+                    failure @ (Failure::Unauthenticated(_)
+                    | Failure::KeyState(_)
+                    | Failure::CustomerState(_)),
+                ) => {
                     return Ok(Checked {
                         good: false,
                         text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)),

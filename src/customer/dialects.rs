@@ -37,9 +37,9 @@ impl Statement {
             label: key.settings.label.clone(),
             status: key.status(now),
             expires_at: key.settings.expires_at,
-            account: key.account,
+            account: key.customer.account,
             spendable: key.spendable(now),
-            cap: (key.caps.tightest("", UtcDay::of(now))).map(|counted| counted.cap.clone()),
+            cap: (key.tightest_cap("", UtcDay::of(now))).map(|(_, counted)| counted.cap.clone()),
             shop: Arc::clone(shop),
             spent: RecentSpending::default(),
         }

@@ -139,9 +139,9 @@ impl PageStream {
 
     fn trace(&self, key: &Key) -> Trace {
         Trace {
-            account: key.account,
+            account: key.customer.account,
             status: key.status(clock::now()),
-            last_entry: key.last_entry_at,
+            last_entry: key.customer.last_entry_at,
             last_refusal: self.context.activity.last_refusal(key.id),
         }
     }

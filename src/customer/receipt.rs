@@ -25,7 +25,7 @@ pub(super) async fn find(
         None => ledger.entry_by_answer(key.id, id).await?,
     };
     found
-        .filter(|entry| entry.key == key.id && entry.kind == EntryKind::Charge)
+        .filter(|entry| entry.key == Some(key.id) && entry.kind == EntryKind::Charge)
         .ok_or_else(|| Failure::NoRequest(id.to_owned()))
 }
 
@@ -230,7 +230,8 @@ mod tests {
         JournalEntry {
             position: 1,
             seq: 1,
-            key: KeyId::from_random(1),
+            customer: farebox_ledger::CustomerId::from_random(1),
+            key: Some(KeyId::from_random(1)),
             operation: OperationId::from_bytes([1; 16]),
             kind: EntryKind::Charge,
             amount: Amount::from_picos(-15_000_000),

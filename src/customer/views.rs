@@ -278,7 +278,7 @@ async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure>
         .entry(record::operation(id).ok_or_else(missing)?)
         .await?;
     entry
-        .filter(|entry| entry.key == key.id)
+        .filter(|entry| entry.key == Some(key.id))
         .map(|entry| entry.position)
         .ok_or_else(missing)
 }
@@ -321,7 +321,7 @@ pub(super) async fn newest_part(ledger: &dyn Ledger, key: &Key) -> Result<Markup
 /// Credits, newest first. They are found through the acts that made them, because among a million charges there are few.
 async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, LedgerError> {
     let mut found = Vec::new();
-    for act in ledger.audit(Some(key.id), None, ACTS).await? {
+    for act in ledger.audit(Some(key.id.into()), None, ACTS).await? {
         if found.len() >= PAYMENTS {
             break;
         }

@@ -62,18 +62,18 @@ struct HoldableMoney {
 
 impl HoldableMoney {
     fn of(key: &Key, slug: &str) -> Self {
-        let (account, today) = (key.account, UtcDay::of(clock::now()));
+        let (account, today) = (key.customer.account, UtcDay::of(clock::now()));
         let available = account.available();
-        match key.caps.binding(slug, today, available) {
+        match key.binding_cap(slug, today) {
             None => Self {
                 available,
                 held: account.held,
                 cap: None,
                 account: None,
             },
-            Some(counted) => Self {
+            Some((scope, counted)) => Self {
                 account: Some(account),
-                ..Self::capped(counted.reached(today, Amount::ZERO))
+                ..Self::capped(counted.reached(scope, today, Amount::ZERO))
             },
         }
     }
@@ -164,6 +164,7 @@ fn new_hold(prepared: &PreparedRequest, terms: &Terms) -> NewHold {
     let request = &prepared.request;
     NewHold {
         request: request.id,
+        customer: request.customer,
         key: request.key,
         amount: terms.hold,
         slug: prepared.model.slug.clone(),

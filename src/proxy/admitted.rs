@@ -472,7 +472,7 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<En
             continue;
         };
         let (key, bill) = (
-            ledger.find_key(entry.key).await.ok().flatten()?,
+            ledger.find_key(entry.key?).await.ok().flatten()?,
             entry.bill?,
         );
         return Some(EndedHold {
@@ -532,6 +532,7 @@ mod tests {
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
         let new = NewHold {
             request: clock::operation_id(),
+            customer: farebox_ledger::CustomerId::made_for(id),
             key: id,
             amount: Amount::from_picos(9),
             slug,

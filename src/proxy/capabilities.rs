@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::Amount;
-use farebox_protocol::{BadRequest, Content, Family, Inspection, translate};
+use farebox_protocol::{BadRequest, Content, Family, Inspection, Remedy, translate};
 
 use super::{Failure, asked};
 use crate::billing::Calibrations;
@@ -54,13 +54,14 @@ fn check_fields(model: &Model, family: Family, seen: &Inspection) -> Result<(), 
         "`{name}` is not supported with {}; leave it out",
         model.slug
     );
-    refuse(&name, "unknown_parameter", message)
+    refuse(Remedy::Without, &name, "unknown_parameter", message)
 }
 
 fn check_abilities(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     let (slug, able) = (&model.slug, |capability| model.can(capability));
     if seen.stream && !able(Capability::Streaming) {
         return refuse(
+            Remedy::Off("stream"),
             "stream",
             "streaming_unsupported",
             format!("{slug} does not stream; send \"stream\": false"),
@@ -68,6 +69,7 @@ fn check_abilities(model: &Model, family: Family, seen: &Inspection) -> Result<(
     }
     if !seen.content.pictures.is_empty() && !able(Capability::Vision) {
         return refuse(
+            Remedy::Capable(Capability::Vision.name()),
             family.protocol().conversation_field(),
             "vision_unsupported",
             format!("{slug} does not read pictures; use a model with vision, or send text only"),
@@ -75,6 +77,7 @@ fn check_abilities(model: &Model, family: Family, seen: &Inspection) -> Result<(
     }
     if seen.content.tools > 0 && !able(Capability::Tools) {
         return refuse(
+            Remedy::Capable(Capability::Tools.name()),
             "tools",
             "tools_unsupported",
             format!("{slug} does not call tools; send no tools, or use another model"),
@@ -88,7 +91,8 @@ fn check_sizes(model: &Model, family: Family, seen: &Inspection) -> Result<(), F
     if let Some(most) = model.limits.tools.filter(|most| tools > *most) {
         let message =
             format!("{slug} takes at most {most} tools, the request has {tools}; send fewer");
-        return refuse("tools", "too_many_tools", message);
+        let most = Remedy::AtMost("tools", u64::from(most));
+        return refuse(most, "tools", "too_many_tools", message);
     }
     let pictures = seen.content.pictures.iter();
     let largest = pictures.filter_map(|picture| picture.bytes).max();
@@ -98,7 +102,8 @@ fn check_sizes(model: &Model, family: Family, seen: &Inspection) -> Result<(), F
             "a picture has {largest} bytes, {slug} takes at most {most} each; send a smaller picture"
         );
         let field = family.protocol().conversation_field();
-        return refuse(field, "image_too_large", message);
+        let most = Remedy::AtMost("image_bytes", most);
+        return refuse(most, field, "image_too_large", message);
     }
     Ok(())
 }
@@ -111,19 +116,21 @@ fn check_prices(model: &Model, seen: &Inspection) -> Result<(), Failure> {
         let message = format!(
             "{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control"
         );
-        return refuse("cache_control", "unpriced", message);
+        let each = Remedy::WithoutEach("cache_control.ttl");
+        return refuse(each, "cache_control", "unpriced", message);
     }
     if seen.half_day_cache && rates.cache_write_12h.is_none() {
         let message =
             format!("{slug} has no price for twelve-hour cache writes; leave out \"ttl\": \"12h\"");
-        return refuse("ttl", "unpriced", message);
+        return refuse(Remedy::WithoutEach("ttl"), "ttl", "unpriced", message);
     }
     let budget = seen.thinking_budget.unwrap_or(0);
     if budget >= most {
         let message = format!(
             "a thinking budget of {budget} tokens leaves no room in the {most} that {slug} can answer with; send a smaller budget_tokens"
         );
-        return refuse("thinking.budget_tokens", "budget_too_large", message);
+        let most = Remedy::AtMost("budget_tokens", u64::from(most.saturating_sub(1)));
+        return refuse(most, "thinking.budget_tokens", "budget_too_large", message);
     }
     Ok(())
 }
@@ -154,6 +161,7 @@ pub(super) fn check_addresses(
         model.slug
     );
     refuse(
+        Remedy::Inline,
         family.protocol().conversation_field(),
         "url_unsupported",
         message,
@@ -197,7 +205,12 @@ pub(super) fn check_flags(
         "Unexpected value(s) `{named}` for the `{FLAGS}` header: not sold with {}; leave it out",
         model.slug
     );
-    refuse(FLAGS, "unsupported_beta", message)
+    refuse(
+        Remedy::WithoutEach(FLAGS),
+        FLAGS,
+        "unsupported_beta",
+        message,
+    )
 }
 
 /// Whether a flag matches a listed one, which may be a prefix ending in `*`.
@@ -263,13 +276,18 @@ pub(super) async fn fits(
     );
     Err(Failure::BadRequest(BadRequest {
         code: Some("context_length_exceeded"),
-        ..BadRequest::new(message)
+        ..BadRequest::new(message).with(Remedy::AtMost("input_tokens", most))
     }))
 }
 
-pub(super) fn refuse(param: &str, code: &'static str, message: String) -> Result<(), Failure> {
+pub(super) fn refuse(
+    remedy: Remedy,
+    param: &str,
+    code: &'static str,
+    message: String,
+) -> Result<(), Failure> {
     Err(Failure::BadRequest(BadRequest {
         code: Some(code),
-        ..BadRequest::at(param, message)
+        ..BadRequest::at(param, message).with(remedy)
     }))
 }

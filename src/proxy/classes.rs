@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_protocol::{BadRequest, Classes, Family, Inspection, RequestRegion, ServiceTier};
+use farebox_protocol::{
+    BadRequest, Classes, Family, Inspection, Remedy, RequestRegion, ServiceTier,
+};
 
 use super::capabilities::refuse;
 use super::{Failure, asked};
@@ -38,7 +40,7 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
         model.slug,
         unsold.name()
     );
-    refuse(field, "unsupported_parameter", message)
+    refuse(Remedy::Without, field, "unsupported_parameter", message)
 }
 
 /// The part of a combination that is not sold by itself, else all of it.
@@ -88,7 +90,8 @@ pub(super) async fn check_size(
         "{} is sold in the class `{name}` for at most {most} input tokens, and the prompt has {tokens}; send less, or leave the field out",
         model.slug
     );
-    refuse(field(family, seen.classes), "class_too_long", message)
+    let field = field(family, seen.classes);
+    refuse(Remedy::Without, field, "class_too_long", message)
 }
 
 /// Whether a target of the customer's own family can be asked for these classes.
@@ -111,7 +114,7 @@ pub(super) fn no_target(model: &Model, family: Family, classes: Classes) -> BadR
     );
     BadRequest {
         code: Some("unsupported_by_model"),
-        ..BadRequest::at(field, message)
+        ..BadRequest::at(field, message).with(Remedy::Without)
     }
 }
 

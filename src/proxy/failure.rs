@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CapReached, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CapReached, CustomerStatus, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
 use super::balance::{Balance, balance_in_use, out_of_balance};
@@ -31,6 +31,8 @@ pub enum Failure {
     Unauthenticated(&'static str),
     /// The key is blocked, expired or revoked.
     KeyState(KeyStatus),
+    /// The key's customer is suspended or closed.
+    CustomerState(CustomerStatus),
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
@@ -148,7 +150,42 @@ impl Failure {
     #[must_use]
     pub fn told_by(mut self, shop: &Arc<Shop>) -> Self {
         if let Self::OutOfBalance(balance) = &mut self {
-            balance.seller = Some(Arc::clone(shop));
+            balance.seller.get_or_insert_with(|| Arc::clone(shop));
+        }
+        self
+    }
+
+    /// The same for a known program: with the status at which it stops, and with what to set in it, found by one of the names of what was
+    /// refused.
+    #[must_use]
+    pub fn told_to<'a>(
+        mut self,
+        shop: &Shop,
+        status: Option<u16>,
+        setting: impl FnOnce(Vec<&str>) -> Option<&'a str>,
+    ) -> Self {
+        match &mut self {
+            Self::OutOfBalance(balance) => {
+                balance.seller = status.map(|out_of_balance_status| {
+                    Arc::new(Shop {
+                        out_of_balance_status,
+                        ..shop.clone()
+                    })
+                });
+            }
+            Self::BadRequest(bad) => {
+                let field = bad
+                    .param
+                    .as_deref()
+                    .and_then(|at| at.split(['.', '[']).next());
+                let sets = bad.remedy.and_then(Remedy::sets);
+                let names = [bad.code, field, sets].into_iter().flatten().collect();
+                if let Some(setting) = setting(names) {
+                    let message = bad.message.trim_end_matches('.');
+                    bad.message = format!("{message} ({setting})");
+                }
+            }
+            _ => {}
         }
         self
     }
@@ -179,7 +216,9 @@ impl Failure {
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
-            Self::KeyState(_) | Self::ModelNotAllowed(_) => Case::Forbidden,
+            Self::KeyState(_) | Self::CustomerState(_) | Self::ModelNotAllowed(_) => {
+                Case::Forbidden
+            }
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::WrongMethod(_) | Self::NoWebSocket => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
@@ -202,6 +241,8 @@ impl Failure {
             Self::KeyState(KeyStatus::Expired) => "key_expired",
             Self::KeyState(KeyStatus::Revoked) => "key_revoked",
             Self::KeyState(_) => "key_blocked",
+            Self::CustomerState(CustomerStatus::Closed) => "customer_closed",
+            Self::CustomerState(_) => "customer_suspended",
             Self::ModelNotAllowed(_) => "model_not_allowed",
             Self::NoPath(_) => "not_found",
             Self::WrongMethod(_) => "method_not_allowed",
@@ -252,11 +293,12 @@ impl Failure {
             code,
             param: None,
             message: self.message(),
-            details: self.details(words.code.is_some()),
+            details: self.details(has_codes(family)),
             request_id,
         };
         match self {
             Self::KeyState(_)
+            | Self::CustomerState(_)
             | Self::ModelNotAllowed(_)
             | Self::NoRequest(_)
             | Self::ExposureLimit(_) => ErrorBody {
@@ -315,6 +357,9 @@ impl Failure {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),
             Self::KeyState(status) => format!("this key is {status}; ask the seller of this key"),
+            Self::CustomerState(status) => {
+                format!("the account of this key is {status}; ask the seller of this key")
+            }
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
@@ -361,7 +406,7 @@ impl Failure {
     /// What programs can act on. Only families with error codes get the amounts; the libraries of the others expect other numbers.
     fn details(&self, with_numbers: bool) -> Option<serde_json::Value> {
         match self {
-            Self::BadRequest(bad) => bad.remedy.map(Remedy::details),
+            Self::BadRequest(bad) => bad.details(with_numbers),
             Self::OutOfBalance(balance) | Self::BalanceInUse(balance) => {
                 balance.details(with_numbers)
             }
@@ -408,6 +453,9 @@ impl From<LedgerError> for Failure {
             LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => {
                 Self::KeyState(status)
             }
+            LedgerError::Refused(farebox_ledger::Refusal::CustomerStopped(status)) => {
+                Self::CustomerState(status)
+            }
             LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => {
                 Self::Unauthenticated("this key is not known")
             }
@@ -423,6 +471,12 @@ impl From<LedgerError> for Failure {
             }
         }
     }
+}
+
+/// Whether a family's errors have codes.
+fn has_codes(family: Family) -> bool {
+    let words = family.protocol().words(Case::OutOfBalance);
+    words.code.is_some()
 }
 
 fn unknown_model(asked: &str, nearest: &[String]) -> String {

@@ -37,7 +37,7 @@ mod whole;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_ledger::{Key, KeyId, OperationId, SharedLedger, Timestamp};
+use farebox_ledger::{CustomerId, Key, KeyId, OperationId, SharedLedger, Timestamp};
 use farebox_protocol::Family;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -85,7 +85,9 @@ pub struct Proxy {
 pub struct Request {
     /// Ours; also the id of its hold and charge.
     pub id: OperationId,
-    /// The paying key.
+    /// The paying customer.
+    pub customer: CustomerId,
+    /// Its key that asks.
     pub key: KeyId,
     /// Counts the request among the key's running ones.
     pub pass: Pass,

@@ -72,7 +72,7 @@ impl RateLimits {
             burst: per_second,
         });
         self.begin(key, now, |traffic| {
-            traffic.exposure.credit = key.account.credit;
+            traffic.exposure.credit = key.customer.account.credit;
             if let Some(minutes) = traffic.exposure.minutes_left(clock::now()) {
                 return Err(Failure::ExposureLimit(minutes));
             }

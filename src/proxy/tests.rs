@@ -8,7 +8,7 @@ use std::time::Duration;
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::{
     Act, Amount, Change, EntryKind, EntryQuery, Evidence, JournalEntry, KeyChange, KeySettings,
-    Ledger, NewKey, SecretHash, UsageRow,
+    Ledger, Membership, NewKey, SecretHash, UsageRow,
 };
 use tokio::time::{sleep, timeout};
 
@@ -113,6 +113,7 @@ impl House {
     ) -> Result<Reply, Failure> {
         let request = Request {
             id: clock::operation_id(),
+            customer: key.customer.id,
             key: key.id,
             pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
             work: Work::of(&self.proxy.turns, holder(key.id)),
@@ -136,6 +137,7 @@ impl House {
             .await
             .unwrap()
             .unwrap()
+            .customer
             .account
     }
 
@@ -176,6 +178,7 @@ pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
         clock::operation_id().to_string(),
     ));
     let new = NewKey {
+        within: Membership::default(),
         id: clock::key_id(),
         secret: SecretHash([1; 32]),
         settings,

@@ -2,7 +2,7 @@
 //!
 //! A wrong secret and an unknown key get the same answer, and a key's state is revealed only to callers with its secret.
 
-use farebox_ledger::{Key, KeyStatus, Ledger, Secret};
+use farebox_ledger::{CustomerStatus, Key, KeyStatus, Ledger, Secret};
 use farebox_protocol::{AuthStyle, Family};
 use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
@@ -48,9 +48,10 @@ async fn find(
         match ledger.find_key(id).await? {
             Some(key) if key.opens_with(secret.hash(), now) => {
                 known.key = Some(key.id);
-                return match key.status(now) {
-                    KeyStatus::Active => Ok(key),
-                    other => Err(Failure::KeyState(other)),
+                return match (key.customer.status, key.status(now)) {
+                    (CustomerStatus::Active, KeyStatus::Active) => Ok(key),
+                    (CustomerStatus::Active, other) => Err(Failure::KeyState(other)),
+                    (stopped, _) => Err(Failure::CustomerState(stopped)),
                 };
             }
             _ => problem = "this key is not known",

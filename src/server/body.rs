@@ -58,7 +58,7 @@ pub(super) async fn read(
 ) -> Result<RequestBody, Failure> {
     let begun = Instant::now();
     let announced = req.header::<usize>("content-length");
-    let most = if key.account.available() > Amount::ZERO {
+    let most = if key.customer.account.available() > Amount::ZERO {
         usize::MAX
     } else {
         MOST_WITHOUT_MONEY

@@ -99,7 +99,7 @@ impl CountTokens {
         let room = &self.front.body_room;
         let body = decompress::read(req, room, &key, None, &mut work).await?;
         let headers = generate::forwarded(req.headers(), self.family);
-        let ask_upstream = key.account.available() > Amount::ZERO;
+        let ask_upstream = key.customer.account.available() > Amount::ZERO;
         count::tokens(
             &self.front.proxy,
             &key,

@@ -24,9 +24,9 @@ pub(super) struct Funds {
 
 impl Funds {
     pub(super) fn of(key: &Key, catalog: &Catalog) -> Self {
-        let (account, today) = (key.account, UtcDay::of(clock::now()));
-        let cap = key.caps.binding("", today, account.available());
-        let cap = cap.map(|counted| Box::new(counted.reached(today, Amount::ZERO)));
+        let (account, today) = (key.customer.account, UtcDay::of(clock::now()));
+        let cap = key.binding_cap("", today);
+        let cap = cap.map(|(scope, cap)| Box::new(cap.reached(scope, today, Amount::ZERO)));
         Self {
             available: cap.as_ref().map_or(account.available(), |cap| cap.room),
             held: cap.as_ref().map_or(account.held, |cap| cap.held),

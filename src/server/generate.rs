@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_protocol::Family;
 use futures_util::stream;
-use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use salvo::http::{HeaderMap, HeaderValue, ResBody};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use super::{Front, auth, body, decompress, failure};
 use crate::proxy::{
     Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, holder, pipe,
 };
+use crate::setup;
 use crate::turns::Work;
 
 /// The handler of one family.
@@ -38,10 +39,21 @@ impl Generate {
             Ok(reply) => answer(res, reply),
             Err(failure) => {
                 body::discard(req, depot, &self.front.proxy.tasks);
+                let failure = self.told_to(req.headers(), failure);
                 let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
             }
         }
+    }
+
+    /// The failure as the program that sent the request reads it best: with its own name for what helps, or with another status.
+    fn told_to(&self, headers: &HeaderMap, failure: Failure) -> Failure {
+        let sent = headers.get(USER_AGENT);
+        let Some(agent) = sent.and_then(|sent| setup::agent(sent.to_str().ok()?)) else {
+            return failure;
+        };
+        let shop = &self.front.proxy.config.current().catalog.shop;
+        failure.told_to(shop, agent.out_of_balance, |names| agent.setting(names))
     }
 
     async fn serve(
@@ -62,6 +74,7 @@ impl Generate {
         let body = decompress::read(req, room, &key, Some(funds), &mut work).await?;
         let request = ProxyRequest {
             id: arrival.id,
+            customer: key.customer.id,
             key: key.id,
             pass,
             work,

@@ -3,11 +3,15 @@
 //! Templates contain `<BASE_URL>`, `<API_KEY>` and `<MODEL>`; the values filled in have no character that a shell or a string in
 //! any of these languages could misread.
 
+mod agents;
+
 use std::sync::LazyLock;
 
 use farebox_ledger::gateway_root;
 use farebox_protocol::Family;
 use serde::Deserialize;
+
+pub use agents::{Agent, agent};
 
 use crate::config::{Endpoint, Model};
 

@@ -202,7 +202,7 @@ as_printed() {
 # at_trouble FAMILY [PROGRAM COMMAND…]: how often and how long the client, as printed, tries when the balance is empty (answered with
 # 429, and with 402 where the shop says so), the provider is overloaded and a stream breaks. FAMILY is gpt or claude. These are the
 # figures of src/setup/clients.toml. With TROUBLE set to some of "429 402 503 broken", the client meets only these, and nothing else of
-# its script runs; `run` then prints their table. With ANSWERS set, to names from refusing.py, it meets these refusals instead; with
+# its script runs; `run` then prints their table. `cap` is one more: a key with money whose cap has no room. With ANSWERS set, to names from refusing.py, it meets these refusals instead; with
 # QUICK set, none of this.
 at_trouble() {
   local family=$1 answer; shift
@@ -213,6 +213,7 @@ at_trouble() {
   for case in ${TROUBLE-429 402 503 broken}; do
     case $case in
       429) trouble empty 0 "$family-sim" "$@" ;;
+      cap) trouble cap 5 "$family-sim" "$@" ;;
       402) out_of_balance_status 402; trouble empty_402 0 "$family-sim" "$@"; out_of_balance_status 429 ;;
       503) trouble busy 5 "$family-busy" "$@" ;;
       broken) trouble broken 5 "$family-cut" "$@" ;;
@@ -242,6 +243,7 @@ out_of_balance_status() {
 trouble() { # trouble NAME USD SLUG [PROGRAM COMMAND…]
   local name=$1 usd=$2; shift 2
   new_key "$name" "$usd"
+  [ "$name" != cap ] || "$farebox" caps set "$key_id" day 0.000001 > /dev/null
   local ended=0
   as_printed "$@" > "$work/$name.out" 2>&1 || ended=$?
   figure "$name" "$(requests)" "$(plain_log | grep -m 1 "key=$key_id.*family=" | cut -d ' ' -f 1)"
@@ -267,7 +269,8 @@ refused() { # refused ANSWER SLUG [PROGRAM COMMAND…]
   : > "$work/$answer.times"
   base=http://127.0.0.1:$(cat "$work/$answer.port") secret=sk-fb-refused as_printed "$@" > "$work/$answer.out" 2>&1 || true
   kill "$server"
-  figure "$answer" "$(wc -l < "$work/$answer.times")" "$(head -1 "$work/$answer.times")"
+  figure "$answer" "$(wc -l < "$work/$answer.times")" "$(head -1 "$work/$answer.times" | cut -d ' ' -f 1)"
+  cut -d ' ' -f 2- "$work/$answer.times" | sort | uniq -c | sed 's/^ */   User-Agent: /'
 }
 
 # ends_well FAMILY MOST COMMAND…: on a translated path, at most MOST requests for a stream that breaks, and an empty key is refused.

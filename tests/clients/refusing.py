@@ -1,6 +1,7 @@
 """A server on loopback that refuses every model request with one answer, to see how long a client insists.
 
-Usage: refusing.py ANSWER FILE. Prints its port; writes one line with the time of each refused request. The answers are in ANSWERS.
+Usage: refusing.py ANSWER FILE. Prints its port; writes one line for each refused request: its time, and its `User-Agent`. The answers
+are in ANSWERS.
 """
 
 import http.server
@@ -58,7 +59,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("content-length", 0)))
         if "count_tokens" not in self.path:
             with open(sys.argv[2], "a") as out:
-                print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), file=out, flush=True)
+                print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), self.headers.get("user-agent", ""), file=out, flush=True)
         self.answer(*ANSWERS[sys.argv[1]])
 
     def do_GET(self):

@@ -52,7 +52,7 @@ async fn the_open_page_moves_after_a_request_without_a_reload() {
         browser.ask("window.opened = true").await;
         let before = browser.text("#available").await;
         assert_eq!(native(&gateway, &key).await.status, 200);
-        let account = gateway.account(&key).await.account;
+        let account = gateway.account(&key).await.customer.account;
         let moved = format!(
             "return document.getElementById('available').textContent.startsWith('{}')",
             account.available()
@@ -76,7 +76,7 @@ async fn the_open_page_moves_after_a_request_without_a_reload() {
         gateway.top_up(&key, "1.00").await;
         let topped = format!(
             "return document.getElementById('available').textContent.startsWith('{}')",
-            gateway.account(&key).await.account.available()
+            gateway.account(&key).await.customer.account.available()
         );
         browser.until("a top-up shows", &topped).await;
         assert!(

@@ -162,7 +162,7 @@ async fn what_remains_is_what_no_running_request_holds() {
     let request = gateway.post("/v1/chat/completions", &key, &body);
     let look = async {
         upstream.request(0).await;
-        let account = gateway.account(&key).await.account;
+        let account = gateway.account(&key).await.customer.account;
         let (held, available) = (account.held.to_string(), account.available().to_string());
         assert!(account.held.is_positive());
         let expected = [

@@ -114,7 +114,13 @@ async fn the_live_parts_come_and_end_with_the_session() {
     gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
         .await;
-    let available = gateway.account(&key).await.account.available().to_string();
+    let available = gateway
+        .account(&key)
+        .await
+        .customer
+        .account
+        .available()
+        .to_string();
     let moved = async {
         while !next()
             .await

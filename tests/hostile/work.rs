@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox::clock;
-use farebox_ledger::{Amount, Hold, NewHold};
+use farebox_ledger::{Amount, CustomerId, Hold, NewHold};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -76,6 +76,7 @@ async fn a_key_whose_money_is_held_is_told_to_come_back() {
     let key = gateway.key("1").await;
     let everything = NewHold {
         request: clock::operation_id(),
+        customer: CustomerId::made_for(key.id),
         key: key.id,
         amount: Amount::from_usd_str("1").unwrap(),
         slug: "test-model".to_owned(),

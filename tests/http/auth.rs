@@ -127,6 +127,7 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
     let one_is_left = gateway
         .account(&key)
         .await
+        .customer
         .account
         .available()
         .checked_sub(Amount::from_picos(1))

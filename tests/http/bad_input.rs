@@ -54,6 +54,7 @@ impl Table {
             self.gateway
                 .account(&self.key)
                 .await
+                .customer
                 .account
                 .available()
                 .to_string(),

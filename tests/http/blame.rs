@@ -36,7 +36,13 @@ async fn answers(family: Family, reply: Reply) -> (Answer, Gateway, TestKey) {
         assert_eq!(charge.amount.picos(), 0);
     }
     assert_eq!(
-        gateway.account(&key).await.account.available().to_string(),
+        gateway
+            .account(&key)
+            .await
+            .customer
+            .account
+            .available()
+            .to_string(),
         "5.00"
     );
     (answer, gateway, key)

@@ -46,7 +46,7 @@ async fn a_whole_answer_is_paid_to_the_picodollar() {
         (bill.usage.input, bill.usage.cache_read, bill.usage.output),
         (90, 10, 5)
     );
-    assert_eq!(gateway.account(&key).await.account.held.picos(), 0);
+    assert_eq!(gateway.account(&key).await.customer.account.held.picos(), 0);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn a_stream_shows_its_end_only_after_the_charge_is_in_the_ledger() {
         .post("/v1/chat/completions", &key, &chat("test-model", true))
         .await;
     // Read immediately after the last byte.
-    let account = gateway.account(&key).await.account;
+    let account = gateway.account(&key).await.customer.account;
     assert!(
         account.spent.picos() > 0 && account.held.picos() == 0,
         "{account:?}"

@@ -350,6 +350,7 @@ async fn a_clients_own_mistake_moves_no_breaker_and_no_target() {
         pair.gateway
             .account(&pair.key)
             .await
+            .customer
             .account
             .available()
             .to_string(),

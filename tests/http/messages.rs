@@ -150,7 +150,7 @@ async fn a_stream_keeps_its_events_and_shows_its_end_after_the_charge() {
     let answer = gateway
         .post(PATH, &key, &ask(Family::Messages, "test-model", true))
         .await;
-    let account = gateway.account(&key).await.account;
+    let account = gateway.account(&key).await.customer.account;
     assert_eq!(
         (account.spent.to_string().as_str(), account.held.picos()),
         (COST, 0),

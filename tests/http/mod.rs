@@ -18,6 +18,7 @@ mod open_responses;
 mod presets;
 mod real_server;
 mod refusals;
+mod remedies;
 mod replay;
 mod responses;
 mod routes;

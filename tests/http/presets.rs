@@ -317,7 +317,11 @@ async fn charged(gateway: &Gateway, key: &TestKey, word: &str) -> String {
     gateway.settled().await;
     let charges = gateway.charges(key).await;
     assert_eq!(charges.len(), 1, "{word}");
-    assert_eq!(gateway.account(key).await.account.held.picos(), 0, "{word}");
+    assert_eq!(
+        gateway.account(key).await.customer.account.held.picos(),
+        0,
+        "{word}"
+    );
     word.to_owned()
 }
 

@@ -431,7 +431,13 @@ async fn an_error_before_the_first_byte_of_a_stream_is_an_ordinary_error() {
             (status, Some("application/json"), Some("5"))
         );
         assert_eq!(
-            gateway.account(&key).await.account.available().to_string(),
+            gateway
+                .account(&key)
+                .await
+                .customer
+                .account
+                .available()
+                .to_string(),
             "5.00"
         );
     }

@@ -125,7 +125,7 @@ async fn a_stream_names_the_slug_in_every_event_and_ends_after_the_charge() {
     let mut body = ask(Family::Responses, "test-model", true);
     body["usage"] = json!({ "include": true });
     let answer = gateway.post(PATH, &key, &body).await;
-    let account = gateway.account(&key).await.account;
+    let account = gateway.account(&key).await.customer.account;
     assert_eq!(
         (account.spent.to_string().as_str(), account.held.picos()),
         (COST, 0),
@@ -310,7 +310,13 @@ async fn an_answer_that_never_begins_is_free() {
             answer.text
         );
         assert_eq!(
-            gateway.account(&key).await.account.available().to_string(),
+            gateway
+                .account(&key)
+                .await
+                .customer
+                .account
+                .available()
+                .to_string(),
             "5.00"
         );
         assert_eq!(

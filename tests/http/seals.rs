@@ -155,7 +155,7 @@ async fn what_is_rejected_without_a_seal_or_for_the_second_time_is_told() {
             answer.text
         );
         assert_eq!(
-            gateway.account(&key).await.account.spent.picos(),
+            gateway.account(&key).await.customer.account.spent.picos(),
             0,
             "nothing was produced"
         );

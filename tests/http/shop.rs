@@ -1,5 +1,6 @@
 //! The seller's words, wherever money is out.
 
+use farebox_ledger::{Amount, Cap, CapInterval, Change};
 use farebox_protocol::{ChatLimit, Family, ReportedUsage};
 use serde_json::{Value, json};
 
@@ -173,6 +174,44 @@ async fn a_seller_may_answer_402() {
     assert_eq!((answer.status, code), (402, &json!("insufficient_quota")));
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     assert_eq!(answer.header("retry-after"), None);
+}
+
+/// Programs on the AI SDK ask again and again at a 429, and stop at a 402. Everybody else gets what the shop says.
+#[tokio::test]
+async fn a_program_that_stops_only_at_402_gets_that() {
+    let (_upstream, gateway) = selling("").await;
+    let empty = gateway.key("0").await;
+    let capped = gateway.key("5").await;
+    let cap = Cap {
+        interval: CapInterval::Day,
+        model: None,
+        limit: Amount::from_usd_str("0.000001").unwrap(),
+    };
+    gateway.change(&capped, Change::SetCap(cap)).await;
+    for (sent, status) in [
+        ("opencode/1.18.33 ai-sdk/provider-utils/4.0.23", 402),
+        ("ai/7.0.173 ai-sdk-provider-utils/5.0.81", 402),
+        ("OpenAI/Python 3.54.0", 429),
+        ("claude-cli/2.1.330 (external, sdk-cli)", 429),
+    ] {
+        for family in Family::ALL {
+            for (key, why) in [(&empty, "out of balance"), (&capped, "cap reached")] {
+                let body = ask(family, "test-model", false).to_string();
+                let headers = [("user-agent", sent)];
+                let answer = gateway.send(path(family), key, body, &headers).await;
+                let error = answer.json()["error"].clone();
+                assert_eq!(answer.status, status, "{sent} on {family}: {error}");
+                assert!(
+                    error["message"].as_str().unwrap().starts_with(why),
+                    "{error}"
+                );
+                assert_eq!(answer.header("x-should-retry"), Some("false"));
+                if family != Family::Messages {
+                    assert_eq!(error["code"], "insufficient_quota");
+                }
+            }
+        }
+    }
 }
 
 /// Money that is only held comes back by itself, so nobody is told to pay, and the status stays.

@@ -103,7 +103,13 @@ async fn an_answer_that_never_begins_is_free_and_a_503() {
             "{name}: a release is a charge of zero"
         );
         assert_eq!(
-            gateway.account(&key).await.account.available().to_string(),
+            gateway
+                .account(&key)
+                .await
+                .customer
+                .account
+                .available()
+                .to_string(),
             "5.00",
             "{name}"
         );

@@ -474,7 +474,7 @@ async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_li
             "balance".into(),
             "{caller} on {target}"
         );
-        let account = gateway.account(&key).await.account;
+        let account = gateway.account(&key).await.customer.account;
         assert!(account.spent <= account.credit, "{account:?}");
         gateway.stop().await;
     }

@@ -165,7 +165,7 @@ async fn parallel_requests_on_a_key_that_can_pay_for_three_reach_the_upstream_th
         while upstream.requests().len() + refused.get() < 10 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let account = gateway.account(&key).await.account;
+        let account = gateway.account(&key).await.customer.account;
         assert!(account.available().picos() >= 0);
         gate.open();
     };
@@ -184,7 +184,7 @@ async fn parallel_requests_on_a_key_that_can_pay_for_three_reach_the_upstream_th
         );
     }
     gateway.settled().await;
-    assert_eq!(gateway.account(&key).await.account.held.picos(), 0);
+    assert_eq!(gateway.account(&key).await.customer.account.held.picos(), 0);
 }
 
 #[tokio::test]

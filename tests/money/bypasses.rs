@@ -58,7 +58,7 @@ async fn counting_tokens_is_limited_and_makes_no_answer() {
             .all(|seen| seen.path.ends_with("/messages/count_tokens")),
         "nobody is asked for an answer"
     );
-    let account = gateway.account(&key).await.account;
+    let account = gateway.account(&key).await.customer.account;
     assert_eq!(
         (
             account.spent,

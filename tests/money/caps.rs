@@ -165,9 +165,9 @@ async fn parallel_requests_on_a_cap_for_three_reach_the_upstream_three_times() {
         );
     }
     gateway.settled().await;
-    let counted = gateway.account(&key).await.caps;
+    let counted = gateway.account(&key).await.own.caps;
     let counts = counted.iter().next().unwrap().current;
-    let spent = gateway.account(&key).await.account.spent;
+    let spent = gateway.account(&key).await.customer.account.spent;
     assert_eq!((counts.charged, counts.held), (spent, Amount::ZERO));
 }
 

@@ -87,7 +87,7 @@ pub(super) async fn charge_of(gateway: &Gateway, key: &TestKey) -> farebox_ledge
     gateway.settled().await;
     let charges = gateway.charges(key).await;
     assert_eq!(charges.len(), 1, "{charges:?}");
-    let account = gateway.account(key).await.account;
+    let account = gateway.account(key).await.customer.account;
     assert!(account.is_sound() && account.held == Amount::ZERO);
     let bill = charges[0].bill.clone().unwrap();
     let charged = -charges[0].amount.picos();
@@ -202,7 +202,7 @@ async fn money_is_held_at_the_dearest_of_the_standard_and_what_is_asked() {
             answer = asking => panic!("answered: {}", answer.text),
             _ = upstream.request(before) => {}
         }
-        held.push(gateway.account(&key).await.account.held.picos());
+        held.push(gateway.account(&key).await.customer.account.held.picos());
     }
     gate.open();
     assert_eq!(held[1], held[0], "flex is held as the standard");
@@ -233,7 +233,7 @@ async fn a_key_never_spends_more_than_was_paid_onto_it() {
                         .await;
                     gateway.settled().await;
                 }
-                let account = gateway.account(&key).await.account;
+                let account = gateway.account(&key).await.customer.account;
                 assert!(
                     account.is_sound() && account.available() >= Amount::ZERO,
                     "{account:?}"

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Bill, BillLine, Cap, CapInterval, Change, EntryKind, EntryQuery, Evidence, Extension,
-    KeyChange, KeyId, Ledger, NewHold, Usage,
+    Amount, Bill, BillLine, Cap, CapInterval, Change, CustomerId, EntryKind, EntryQuery, Evidence,
+    Extension, KeyChange, KeyId, Ledger, NewHold, Usage,
 };
 use farebox_protocol::Family;
 use futures_util::future::join_all;
@@ -155,7 +155,7 @@ impl Era {
         let counts = key.caps.iter().next().unwrap().current;
         assert_eq!(
             (counts.charged, counts.held),
-            (key.account.spent, Amount::ZERO)
+            (key.customer.account.spent, Amount::ZERO)
         );
         assert!(counts.charged <= usd(CAP), "{counts:?}");
     }
@@ -337,6 +337,7 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
     ledger
         .open_hold(NewHold {
             request,
+            customer: CustomerId::made_for(key),
             key,
             amount: usd("0.03"),
             slug,

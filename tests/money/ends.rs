@@ -40,7 +40,13 @@ async fn ended(
     let answer = gateway.post(path(family), &key, &body).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     gateway.settled().await;
-    let left = gateway.account(&key).await.account.available().picos();
+    let left = gateway
+        .account(&key)
+        .await
+        .customer
+        .account
+        .available()
+        .picos();
     let billed: i64 = bills.ended(&upstream).iter().map(|one| one.cost()).sum();
     let paid = farebox_ledger::Amount::from_usd_str(usd).unwrap().picos();
     (left, billed - paid)

@@ -68,7 +68,7 @@ async fn leaving_before_the_first_frame_pays_for_the_prompt() {
         // The place in the key's concurrency and the hold stay taken until the first frame.
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(
-            gateway.account(&key).await.account.held.picos() > 0,
+            gateway.account(&key).await.customer.account.held.picos() > 0,
             "{family}"
         );
         assert!(gateway.charges(&key).await.is_empty(), "{family}");

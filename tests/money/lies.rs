@@ -40,7 +40,7 @@ async fn charged(
     assert_eq!(answer.status, 200, "{}", answer.text);
     gateway.settled().await;
     let charges = gateway.charges(&key).await;
-    let account = gateway.account(&key).await.account;
+    let account = gateway.account(&key).await.customer.account;
     assert!(
         charges.len() == 1 && account.is_sound() && account.held == Amount::ZERO,
         "{charges:?} {account:?}"
@@ -386,7 +386,10 @@ async fn what_a_key_cannot_pay_is_the_operators_loss_and_never_debt() {
                 "{} {stream}: {bill:?}",
                 family.name()
             );
-            assert_eq!(gateway.account(&key).await.account.balance(), Amount::ZERO);
+            assert_eq!(
+                gateway.account(&key).await.customer.account.balance(),
+                Amount::ZERO
+            );
             let record = gateway.records.all().pop().unwrap();
             assert_eq!(
                 (record.charge.picos(), record.loss),

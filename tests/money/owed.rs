@@ -248,7 +248,7 @@ async fn customer(gateway: &Gateway, number: u64, requests: u64) -> Vec<Booked> 
         }
         while !gateway
             .ledger
-            .open_holds(Some(key.id), 1)
+            .open_holds(Some((key.id).into()), 1)
             .await
             .unwrap()
             .is_empty()

@@ -115,7 +115,7 @@ async fn a_race_for_the_last_dollar_over_all_families_never_overdraws() {
             })
             .sum();
         let charged: i64 = charges.iter().map(|entry| -entry.amount.picos()).sum();
-        let account = gateway.account(&key).await.account;
+        let account = gateway.account(&key).await.customer.account;
         assert_eq!(
             (charged, account.held),
             (made, Amount::ZERO),
@@ -172,7 +172,13 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
 async fn watch(beside: &SqliteLedger, key: &TestKey, over: &AtomicBool) -> usize {
     let mut samples = 0;
     while !over.load(Ordering::SeqCst) {
-        let account = beside.find_key(key.id).await.unwrap().unwrap().account;
+        let account = beside
+            .find_key(key.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert!(
             account.is_sound() && !account.available().is_negative(),
             "{account:?}"
@@ -207,7 +213,7 @@ async fn only_charge(gateway: &Gateway, key: &TestKey, what: &str) -> JournalEnt
     gateway.settled().await;
     let mut charges = gateway.charges(key).await;
     assert_eq!(charges.len(), 1, "{what}: exactly one charge");
-    let account = gateway.account(key).await.account;
+    let account = gateway.account(key).await.customer.account;
     assert!(
         account.is_sound() && account.held == Amount::ZERO,
         "{what}: {account:?}"
@@ -272,7 +278,7 @@ async fn a_balance_that_runs_out_at_any_frame_ends_the_stream_properly_and_charg
 /// Takes all that is available, again and again while the stream extends its hold.
 async fn take_everything(gateway: &Gateway, key: &TestKey) {
     for _ in 0..50 {
-        let amount = gateway.account(key).await.account.available();
+        let amount = gateway.account(key).await.customer.account.available();
         if amount == Amount::ZERO {
             return;
         }

@@ -154,6 +154,7 @@ fn a_key_is_created_funded_and_shown_with_stable_names() {
         "reason",
         "actor",
         "at",
+        "customer",
     ];
     assert_eq!(members(first), stable);
     assert_eq!(
@@ -188,8 +189,8 @@ fn the_same_reference_is_applied_once_and_a_different_fact_is_a_conflict() {
     let conflict = cli.run(&["keys", "top-up", id, "11", "--reference", "inv-1"]);
     assert_eq!(conflict.status.code(), Some(1));
     assert!(
-        String::from_utf8_lossy(&conflict.stderr).contains(id),
-        "the conflict names the key"
+        String::from_utf8_lossy(&conflict.stderr).contains(&id.replace("k_", "c_")),
+        "the conflict names the customer"
     );
     let create = cli.run(&[
         "keys",

@@ -8,6 +8,7 @@ mod bad_fleets;
 mod bad_machines;
 mod caps;
 pub(crate) mod cli;
+mod customers;
 mod drill;
 mod everyday;
 mod first_hour;

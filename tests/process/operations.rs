@@ -184,7 +184,13 @@ async fn refunds_of_a_charge_never_exceed_it() {
     assert_eq!(refund("0.000025", "back-3").0, 0);
     assert_eq!(refund("0.000001", "back-4").0, 1);
     assert_eq!(
-        gateway.account(&key).await.account.available().to_string(),
+        gateway
+            .account(&key)
+            .await
+            .customer
+            .account
+            .available()
+            .to_string(),
         "5.00",
         "the gateway sees it at once"
     );
@@ -428,10 +434,10 @@ async fn anchors_are_written_at_stop_and_tell_an_older_copy_from_the_ledger() {
     let restored = verify(&older);
     let faults = restored["faults"].as_array().unwrap();
     assert!(
-        faults
-            .iter()
-            .any(|fault| fault.as_str().unwrap().contains("entry 2 of key")
-                && fault.as_str().unwrap().contains("is missing")),
+        faults.iter().any(
+            |fault| fault.as_str().unwrap().contains("entry 2 of customer")
+                && fault.as_str().unwrap().contains("is missing")
+        ),
         "{restored}"
     );
     let serve = [

@@ -16,10 +16,14 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     )
 }
 
-/// Five real models from three services.
+/// Five real models from three services, behind the first, which `init` writes.
 fn window(folder: &Path) {
     let (code, said) = run(folder, &["init", "--provider", "openai"]);
     assert_eq!(code, 0, "{said}");
+    four_more(folder);
+}
+
+fn four_more(folder: &Path) {
     for model in [
         "anthropic",
         "anthropic/claude-opus-5.5",
@@ -59,6 +63,43 @@ fn five_models_of_three_services_need_no_editor() {
     );
     let (_, said) = run(folder, &["library", "--diff"]);
     assert_eq!(said, "no differences\n", "each target costs what is listed");
+}
+
+/// What nobody has touched is an example, and nothing to sell; what somebody has touched stays.
+#[test]
+fn the_first_real_model_takes_the_place_of_the_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    run(folder, &["init"]);
+    let (code, said) = run(folder, &["add", "openai"]);
+    assert!(
+        code == 0 && said.starts_with("- the simulated models"),
+        "{said}"
+    );
+    four_more(folder);
+    let (code, said) = run(folder, &["check", "--no-secrets"]);
+    assert!(
+        code == 0 && said.contains("ok: 5 models, 3 providers\n") && !said.contains("warning"),
+        "{said}"
+    );
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    for text in [read("catalog.toml"), read("routes.toml")] {
+        assert!(
+            text.starts_with("# ") && !text.contains("sim-chat"),
+            "{text}"
+        );
+    }
+
+    let touched = tempfile::tempdir().unwrap();
+    let touched = touched.path();
+    run(touched, &["init"]);
+    let catalog = fs::read_to_string(touched.join("catalog.toml")).unwrap();
+    let mine = catalog.replacen("\"1.25\"", "\"1.50\"", 1);
+    fs::write(touched.join("catalog.toml"), &mine).unwrap();
+    let (code, said) = run(touched, &["add", "openai"]);
+    assert_eq!(code, 0, "{said}");
+    let after = fs::read_to_string(touched.join("catalog.toml")).unwrap();
+    assert!(after.starts_with(&mine), "{after}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farebox_ledger::{
-    Act, Amount, Bill, BillLine, EndReason, Finish, KeyId, KeySettings, Ledger, NewHold, NewKey,
-    OperationId, Secret, SharedLedger, Timestamp, Usage,
+    Act, Amount, Bill, BillLine, CustomerId, EndReason, Finish, KeyId, KeySettings, Ledger,
+    Membership, NewHold, NewKey, OperationId, Secret, SharedLedger, Timestamp, Usage,
 };
 use tokio::task::JoinSet;
 
@@ -111,6 +111,7 @@ async fn create(ledger: &dyn Ledger, number: u64, requests: u64, at: Timestamp) 
         at,
     };
     let new = NewKey {
+        within: Membership::default(),
         id: key_id(number),
         secret: secret(number).hash(),
         settings,
@@ -135,6 +136,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
     ledger
         .open_hold(NewHold {
             request,
+            customer: CustomerId::made_for(key),
             key,
             amount: HOLD,
             slug: slug.clone(),

@@ -88,7 +88,7 @@ async fn sums(ledger: &dyn Ledger, entries: &[JournalEntry]) {
             operations.insert(entry.operation),
             "one entry for one operation: {entry:?}"
         );
-        let balance = balances.entry(entry.key).or_default();
+        let balance = balances.entry(entry.customer.first_key()).or_default();
         *balance += i128::from(entry.amount.picos());
         assert_eq!(
             *balance,
@@ -110,7 +110,13 @@ async fn sums(ledger: &dyn Ledger, entries: &[JournalEntry]) {
         }
     }
     for (key, balance) in balances {
-        let account = ledger.find_key(key).await.unwrap().unwrap().account;
+        let account = ledger
+            .find_key(key)
+            .await
+            .unwrap()
+            .unwrap()
+            .customer
+            .account;
         assert!(account.is_sound(), "{account:?}");
         assert_eq!(
             (i128::from(account.balance().picos()), account.held),
@@ -135,7 +141,7 @@ fn payments(entries: &[JournalEntry], payments: &[Payment]) {
         match found.first() {
             Some(entry) => assert_eq!(
                 (entry.key, entry.amount),
-                (payment.key, payment.amount),
+                (Some(payment.key), payment.amount),
                 "{payment:?}"
             ),
             None => assert!(
@@ -215,7 +221,11 @@ fn never_above_the_truth(
                 "charged {charge} for {}: {told:?} {entry:?}",
                 cost(told)
             ),
-            None => unknown.entry(entry.key).or_default().0.push(charge),
+            None => unknown
+                .entry(entry.customer.first_key())
+                .or_default()
+                .0
+                .push(charge),
         }
     }
     for told in told.iter().filter(|told| told.request.is_none()) {
@@ -255,7 +265,7 @@ fn billed_is_accounted_for(
     }
     for entry in charges.values() {
         let bill = entry.bill.as_ref().unwrap();
-        keys.entry(entry.key).or_default().1 +=
+        keys.entry(entry.customer.first_key()).or_default().1 +=
             bill.loss.picos() + bill.exposure.picos() - entry.amount.picos();
     }
     for (key, (billed, accounted)) in keys {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use farebox::clock;
-use farebox_ledger::{Amount, Bill, BillLine, Evidence, Finish, Ledger, NewHold, OperationId};
+use farebox_ledger::{
+    Amount, Bill, BillLine, CustomerId, Evidence, Finish, Ledger, NewHold, OperationId,
+};
 use farebox_protocol::Family;
 
 use super::{Outside, Payment, judge};
@@ -69,6 +71,7 @@ async fn hold(ledger: &dyn Ledger, key: &TestKey, request: OperationId) {
     ledger
         .open_hold(NewHold {
             request,
+            customer: CustomerId::made_for(key.id),
             key: key.id,
             amount: usd("0.5"),
             slug,

@@ -37,7 +37,7 @@ use farebox::server::Front;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Act, Amount, Change, Credit, CreditKind, EntryKind, EntryQuery, JournalEntry, Key, KeyChange,
-    KeyId, KeySettings, Ledger, NewKey, Secret,
+    KeyId, KeySettings, Ledger, Membership, NewKey, Secret,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
@@ -53,6 +53,7 @@ pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySetting
     let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
     ledger
         .create_key(NewKey {
+            within: Membership::default(),
             id,
             secret: secret.hash(),
             settings,
@@ -76,7 +77,7 @@ pub(crate) fn payment(key: KeyId, amount: Amount, reference: String) -> Credit {
     } = act();
     Credit {
         operation,
-        key,
+        to: key.into(),
         kind: CreditKind::TopUp,
         amount,
         reference,

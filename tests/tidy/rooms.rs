@@ -330,6 +330,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol::Family",
             "protocol::paths",
             "proxy",
+            "setup",
             "telemetry",
             "turns",
             "upstream::Trouble",

@@ -179,6 +179,12 @@ pub(crate) const fn kind(kind: EntryKind) -> &'static str {
         EntryKind::Charge => "charge",
         EntryKind::Refund => "refund",
         EntryKind::Adjust => "adjust",
+        EntryKind::Grant => "grant",
+        EntryKind::Expired => "expired",
+        EntryKind::Void => "void",
+        EntryKind::Reversal => "reversal",
+        EntryKind::Move => "move",
+        EntryKind::WriteOff => "write-off",
     }
 }
 

@@ -89,6 +89,10 @@ impl ActPlan {
                 ..
             } => "Adjust",
             Self::Credit {
+                kind: CreditKind::WriteOff { .. },
+                ..
+            } => "Write off",
+            Self::Credit {
                 kind: CreditKind::Refund { .. },
                 ..
             } => "Refund",
@@ -113,6 +117,10 @@ impl ActPlan {
                 kind: CreditKind::Adjust { .. },
                 ..
             } => "apply the adjustment",
+            Self::Credit {
+                kind: CreditKind::WriteOff { .. },
+                ..
+            } => "write it off",
             Self::Credit {
                 kind: CreditKind::Refund { .. },
                 ..
@@ -150,6 +158,11 @@ impl ActPlan {
                 amount,
                 ..
             } => account.refund(*amount, *request, *amount, Amount::ZERO),
+            Self::Credit {
+                kind: CreditKind::WriteOff { .. },
+                amount,
+                ..
+            } => account.write_off(*amount),
             Self::Create {
                 first: Some((amount, _)),
                 ..
@@ -237,7 +250,9 @@ fn credit_facts(kind: &CreditKind, amount: Amount, reference: &str) -> Vec<(&'st
     let mut facts = vec![("Amount", format!("{sign}{amount} USD"))];
     match kind {
         CreditKind::TopUp => {}
-        CreditKind::Adjust { reason } => facts.push(("Reason", reason.clone())),
+        CreditKind::Adjust { reason } | CreditKind::WriteOff { reason } => {
+            facts.push(("Reason", reason.clone()))
+        }
         CreditKind::Refund { request, reason } => {
             facts.extend([
                 ("Request", format!("req_{request}")),
@@ -320,7 +335,7 @@ impl BulkPlan {
             (Self::Unblock, status) if status != KeyStatus::Blocked => {
                 Some("served already".to_owned())
             }
-            (Self::Credit { .. }, _) => self.of(key).after(key.account)?.err(),
+            (Self::Credit { .. }, _) => self.of(key).after(key.customer.account)?.err(),
             _ => None,
         }
     }

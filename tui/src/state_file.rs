@@ -133,7 +133,9 @@ impl StateFile {
                 (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
                 match kind {
                     CreditKind::TopUp => {}
-                    CreditKind::Adjust { reason } => open.reason = Some(reason.clone()),
+                    CreditKind::Adjust { reason } | CreditKind::WriteOff { reason } => {
+                        open.reason = Some(reason.clone())
+                    }
                     CreditKind::Refund { request, reason } => {
                         (open.request, open.reason) =
                             (Some(request.to_string()), Some(reason.clone()));

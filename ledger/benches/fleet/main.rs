@@ -125,6 +125,7 @@ async fn load(
                     let asked = Instant::now();
                     let new = NewHold {
                         request: fresh(),
+                        customer: CustomerId::made_for(keys.of(pair)),
                         key: keys.of(pair),
                         amount,
                         slug,

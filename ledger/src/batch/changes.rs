@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Amount, FilesAct, JournalEntry, KeyId, OperationId, Served, Timestamp, UsageRow, Vote,
+    Amount, CustomerId, FilesAct, JournalEntry, KeyId, OperationId, PersonalData, Served,
+    Timestamp, UsageRow, Vote,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -19,7 +20,10 @@ pub(crate) struct UsagePlace {
 /// Everything to write. Rows that are also read stand in [`Rows`](super::rows::Rows), and here only their names.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
+    pub(crate) customers: Vec<CustomerId>,
     pub(crate) keys: Vec<KeyId>,
+    /// Personal data to store, or to remove.
+    pub(crate) personal: BTreeMap<CustomerId, Option<PersonalData>>,
     pub(crate) holds: Vec<OperationId>,
     /// Holds opened, whether or not they have ended since.
     pub(crate) opened: i64,
@@ -41,6 +45,8 @@ pub(crate) struct Changes {
     /// Keys whose stored sessions all end, and those whose links all end.
     pub(crate) ended_sessions: BTreeSet<KeyId>,
     pub(crate) ended_links: BTreeSet<KeyId>,
+    /// Customers all of whose keys' stored sessions and links end.
+    pub(crate) ended_customers: BTreeSet<CustomerId>,
     /// Keys with a new session.
     pub(crate) crowded: BTreeSet<KeyId>,
     /// Expired rows go that had expired at this instant.
@@ -86,7 +92,9 @@ impl Changes {
 
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
+            customers,
             keys,
+            personal,
             holds,
             opened: _,
             entries,
@@ -101,11 +109,14 @@ impl Changes {
             tokens,
             ended_sessions,
             ended_links,
+            ended_customers,
             crowded,
             forget_links,
             forget_sessions,
         } = self;
-        keys.is_empty()
+        customers.is_empty()
+            && keys.is_empty()
+            && personal.is_empty()
             && holds.is_empty()
             && entries.is_empty()
             && acts.is_empty()
@@ -120,6 +131,7 @@ impl Changes {
             && !tokens
             && ended_sessions.is_empty()
             && ended_links.is_empty()
+            && ended_customers.is_empty()
             && crowded.is_empty()
             && forget_links.is_none()
             && forget_sessions.is_none()
@@ -128,6 +140,7 @@ impl Changes {
     /// Forgets what has been written.
     pub(crate) fn clear(&mut self) {
         // What every request changes keeps its room.
+        self.customers.clear();
         self.keys.clear();
         self.holds.clear();
         self.entries.clear();
@@ -140,10 +153,12 @@ impl Changes {
 
     /// Adds an ended request to its hour.
     pub(crate) fn roll_up(&mut self, entry: &JournalEntry) {
-        let Some(bill) = &entry.bill else { return };
+        let (Some(bill), Some(key)) = (&entry.bill, entry.key) else {
+            return;
+        };
         for (target, served, row) in UsageRow::of(entry, bill) {
             let place = UsagePlace {
-                key: entry.key,
+                key,
                 hour: entry.at.hour(),
                 slug: bill.slug.clone(),
                 target: target.to_owned(),

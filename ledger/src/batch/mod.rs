@@ -4,4 +4,5 @@ pub(crate) mod apply;
 pub(crate) mod batching;
 pub(crate) mod changes;
 pub mod operation;
+mod row;
 pub(crate) mod rows;

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Act, Change, Credit, EndedHold, Extension, FilesAct, Finish, Key, KeyChange, KeyId,
-    LedgerError, NewHold, NewKey, OperationId, OwnCost, Posted, Recovered, SecretHash, Session,
-    Timestamp, Vote,
+    Act, Change, Credit, Customer, CustomerAct, CustomerChange, CustomerId, EndedHold, Extension,
+    FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey,
+    NewMove, OperationId, OwnCost, Posted, Recovered, Scope, SecretHash, Session, Timestamp, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -22,6 +22,12 @@ pub enum Operation {
     Change(Box<KeyChange>),
     /// Moves money in or back.
     Credit(Box<Credit>),
+    /// Creates a customer.
+    CreateCustomer(Box<NewCustomer>),
+    /// Changes a customer.
+    ChangeCustomer(Box<CustomerChange>),
+    /// Moves money from one customer to another.
+    Move(Box<NewMove>),
     /// Opens a hold.
     Open(NewHold),
     /// Raises a hold and stores its checkpoint.
@@ -102,8 +108,12 @@ pub(crate) type Few<T> = [Option<T>; 2];
 /// What an operation reads. A store fetches all of it before it applies the operation, along with the keys that own what is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Needs<'operation> {
-    /// A key: settings, state, account and the ends of its chains.
-    pub(crate) key: Option<KeyId>,
+    /// Keys, with their customers: settings, state, account and the ends of its chains.
+    pub(crate) keys: Few<KeyId>,
+    /// Customers.
+    pub(crate) customers: Few<CustomerId>,
+    /// The customer with this external id.
+    pub(crate) external_id: Option<&'operation str>,
     /// Open holds.
     pub(crate) holds: Few<OperationId>,
     /// Entries, by the operations that made them. An open hold's request has none.
@@ -114,17 +124,23 @@ pub(crate) struct Needs<'operation> {
     pub(crate) reference: Option<&'operation str>,
     /// The token of a session or link.
     pub(crate) token: Option<SecretHash>,
-    /// A key whose charges by the hour and open holds are read, all of them.
-    pub(crate) spending: Option<KeyId>,
+    /// A key, or a customer with all keys, whose charges by the hour and open holds are read, all of them.
+    pub(crate) spending: Option<Scope>,
     /// Holds of dead processes: in a file, those of epochs before this one.
     pub(crate) dead: Option<i64>,
 }
 
 impl Needs<'_> {
-    /// What every administrative operation reads: its key, and whether its id was used for anything.
-    const fn administrative(key: KeyId, operations: Few<OperationId>) -> Self {
+    /// What every administrative operation reads: its key or customer, and whether its id was used for anything.
+    fn administrative(of: Scope, operations: Few<OperationId>) -> Self {
+        let (key, customer) = match of {
+            Scope::Key(key) => (Some(key), None),
+            Scope::Customer(customer) => (None, Some(customer)),
+        };
         Self {
-            key: Some(key),
+            keys: [key, None],
+            customers: [customer, None],
+            external_id: None,
             holds: operations,
             entries: operations,
             acts: operations,
@@ -144,6 +160,9 @@ impl Operation {
             Self::Create(_)
             | Self::Change(_)
             | Self::Credit(_)
+            | Self::CreateCustomer(_)
+            | Self::ChangeCustomer(_)
+            | Self::Move(_)
             | Self::BeginEpoch { .. }
             | Self::ForgetVotes(_)
             | Self::CreateLink { .. }
@@ -163,6 +182,58 @@ impl Operation {
         }
     }
 
+    /// What an administrative act may read.
+    fn needs_of_act(&self) -> Needs<'_> {
+        let one = |operation| [Some(operation), None];
+        match self {
+            Self::Create(new) => Needs {
+                reference: new.first_credit.as_ref().map(|(_, name)| &**name),
+                keys: [Some(new.id), new.within.made_by],
+                customers: [Some(new.belongs_to()), None],
+                ..Needs::administrative(new.id.into(), one(new.act.operation))
+            },
+            Self::Change(change) => Needs {
+                // A limit that is new counts what runs.
+                spending: matches!(change.change, Change::SetCap(_) | Change::Set(_))
+                    .then_some(change.key.into()),
+                ..Needs::administrative(change.key.into(), one(change.act.operation))
+            },
+            Self::CreateCustomer(new) => Needs {
+                external_id: new.settings.external_id.as_deref(),
+                ..Needs::administrative(new.id.into(), one(new.act.operation))
+            },
+            Self::ChangeCustomer(change) => {
+                let of = Scope::Customer(change.customer);
+                let (spending, external_id) = match &change.change {
+                    CustomerAct::SetCap(_) => (Some(of), None),
+                    CustomerAct::Set(settings) => (None, settings.external_id.as_deref()),
+                    _ => (None, None),
+                };
+                Needs {
+                    spending,
+                    external_id,
+                    ..Needs::administrative(of, one(change.act.operation))
+                }
+            }
+            Self::Move(moved) => Needs {
+                reference: Some(&moved.reference),
+                customers: [Some(moved.from), Some(moved.into)],
+                ..Needs::administrative(
+                    moved.from.into(),
+                    [Some(moved.act.operation), Some(moved.arrival())],
+                )
+            },
+            Self::Credit(credit) => {
+                let (_, _, refunded) = credit.facts();
+                Needs {
+                    reference: Some(&credit.reference),
+                    ..Needs::administrative(credit.to, [Some(credit.operation), refunded])
+                }
+            }
+            _ => Needs::default(),
+        }
+    }
+
     /// Everything that applying it may read.
     pub(crate) fn needs(&self) -> Needs<'_> {
         let (none, one) = (Needs::default(), |operation| [Some(operation), None]);
@@ -173,23 +244,15 @@ impl Operation {
             | Self::ForgetVotes(_)
             | Self::OwnCost(_)
             | Self::Files(_) => none,
-            Self::Create(new) => Needs {
-                reference: new.first_credit.as_ref().map(|(_, name)| &**name),
-                ..Needs::administrative(new.id, one(new.act.operation))
-            },
-            Self::Change(change) => Needs {
-                spending: matches!(change.change, Change::SetCap(_)).then_some(change.key),
-                ..Needs::administrative(change.key, one(change.act.operation))
-            },
-            Self::Credit(credit) => {
-                let (_, _, refunded) = credit.facts();
-                Needs {
-                    reference: Some(&credit.reference),
-                    ..Needs::administrative(credit.key, [Some(credit.operation), refunded])
-                }
-            }
+            Self::Create(_)
+            | Self::Change(_)
+            | Self::CreateCustomer(_)
+            | Self::ChangeCustomer(_)
+            | Self::Move(_)
+            | Self::Credit(_) => self.needs_of_act(),
             Self::Open(new) => Needs {
-                key: Some(new.key),
+                keys: [Some(new.key), None],
+                customers: [Some(new.customer), None],
                 holds: one(new.request),
                 entries: one(new.request),
                 ..none
@@ -211,15 +274,15 @@ impl Operation {
                 key, token, act, ..
             } => Needs {
                 token: Some(*token),
-                ..Needs::administrative(*key, one(act.operation))
+                ..Needs::administrative((*key).into(), one(act.operation))
             },
             Self::OpenSession(session) => Needs {
-                key: Some(session.key),
+                keys: [Some(session.key), None],
                 token: Some(session.token),
                 ..none
             },
             Self::CloseSessions(key) => Needs {
-                key: Some(*key),
+                keys: [Some(*key), None],
                 ..none
             },
             Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs {
@@ -237,8 +300,12 @@ pub enum Outcome {
     Done,
     /// The key as it is now.
     Key(Box<Key>),
+    /// The customer as it is now.
+    Customer(Box<Customer>),
     /// A credit was posted.
     Posted(Box<Posted>),
+    /// Money was moved.
+    Moved(Box<Moved>),
     /// A hold has ended.
     Finished(EndedHold),
     /// The epoch that began.
@@ -263,6 +330,10 @@ macro_rules! outcome {
 
 impl Outcome {
     outcome!(key, Key, Key, |key: Box<Key>| *key);
+    outcome!(customer, Customer, Customer, |customer: Box<Customer>| {
+        *customer
+    });
+    outcome!(moved, Moved, Moved, |moved: Box<Moved>| *moved);
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
     outcome!(finished, Finished, EndedHold, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);

@@ -4,101 +4,27 @@
 //! the store writes the difference (`flush`). Operations see the writes made before them. Nothing here talks to a database, fails
 //! or decides. A new kind of row gets a field here, a name in `Needs`, and a statement in each store's `fetch` and `flush`.
 
+mod owners;
+
 use std::collections::BTreeMap;
 
 use super::changes::{Changes, clear};
+pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
+use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
+use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
-use crate::rule::limit::KeyTraffic;
+use crate::rule::key::KeyRecord;
+use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, Caps, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId, OwnCost,
-    Refusal, SecretHash, Session, Timestamp, UtcDay,
+    Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId,
+    OwnCost, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
 pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
-
-/// A key with its account and the ends of its chains.
-#[derive(Debug, Clone)]
-pub(crate) struct KeyRow {
-    pub(crate) stored: StoredKey,
-    /// Its traffic at all gateways; `None` if a single gateway counts for itself.
-    pub(crate) traffic: Option<KeyTraffic>,
-    /// Account and number of the newest entry as the database has them; `None` if it does not have the key yet.
-    pub(crate) before: Option<(Account, i64)>,
-    pub(crate) account_changed: bool,
-    pub(crate) settings_changed: bool,
-    pub(crate) audit_changed: bool,
-    pub(crate) caps_changed: bool,
-}
-
-impl KeyRow {
-    /// As the database has it.
-    pub(crate) fn stored(stored: StoredKey, traffic: Option<KeyTraffic>) -> Self {
-        let mut row = Self::new(stored, traffic);
-        row.written();
-        row
-    }
-
-    /// Notes that the database has it as it is.
-    fn written(&mut self) {
-        self.before = Some((self.stored.key.account, self.stored.head.seq));
-        (self.account_changed, self.settings_changed) = (false, false);
-        (self.audit_changed, self.caps_changed) = (false, false);
-    }
-
-    /// As it will be inserted.
-    pub(crate) const fn new(stored: StoredKey, traffic: Option<KeyTraffic>) -> Self {
-        Self {
-            stored,
-            traffic,
-            before: None,
-            account_changed: true,
-            settings_changed: true,
-            audit_changed: true,
-            caps_changed: true,
-        }
-    }
-
-    const fn is_touched(&self) -> bool {
-        self.account_changed || self.settings_changed || self.audit_changed || self.caps_changed
-    }
-}
-
-/// A row that may or may not exist, in memory and in the database.
-#[derive(Debug, Clone)]
-pub(crate) struct CachedRow<T> {
-    pub(crate) now: Option<T>,
-    pub(crate) was_stored: bool,
-    pub(crate) changed: bool,
-}
-
-impl<T> CachedRow<T> {
-    pub(crate) const fn stored(value: T) -> Self {
-        Self {
-            now: Some(value),
-            was_stored: true,
-            changed: false,
-        }
-    }
-
-    pub(crate) const fn new(value: T) -> Self {
-        Self {
-            now: Some(value),
-            was_stored: false,
-            changed: true,
-        }
-    }
-
-    /// Removes what is there.
-    fn take(&mut self) -> Option<T> {
-        self.changed |= self.now.is_some();
-        self.now.take()
-    }
-}
 
 /// Rows with a token, by its hash.
 pub(crate) type Tokens<T> = BTreeMap<[u8; 32], CachedRow<T>>;
@@ -109,33 +35,6 @@ pub(crate) type LinkRow = (KeyId, Timestamp);
 /// What was charged in an hour for a slug.
 pub(crate) type SpentHour = (Timestamp, String, Amount);
 
-/// The last numbers handed out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Positions {
-    /// A database has one sequence for both, with gaps.
-    Shared(i64),
-    /// A file counts both without a gap.
-    Counted { entries: i64, acts: i64 },
-}
-
-impl Default for Positions {
-    fn default() -> Self {
-        Self::Shared(0)
-    }
-}
-
-impl Positions {
-    pub(crate) const fn next_entry(self) -> i64 {
-        let (Self::Shared(last) | Self::Counted { entries: last, .. }) = self;
-        last.saturating_add(1)
-    }
-
-    pub(crate) const fn next_act(self) -> i64 {
-        let (Self::Shared(last) | Self::Counted { acts: last, .. }) = self;
-        last.saturating_add(1)
-    }
-}
-
 /// Everything that operations see during one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -145,7 +44,11 @@ pub(crate) struct Rows {
     /// The ledger's own clock, in microseconds since 1970: that of its database, or of this machine if it is a file.
     pub(crate) now: i64,
     pub(crate) positions: Positions,
+    pub(crate) customers: BTreeMap<CustomerId, CustomerRow>,
+    /// Each with its customer in `customers`.
     pub(crate) keys: BTreeMap<KeyId, KeyRow>,
+    /// The external ids that were looked for and found.
+    pub(crate) external_ids: BTreeMap<String, CustomerId>,
     pub(crate) holds: BTreeMap<OperationId, CachedRow<StoredHold>>,
     /// Those of `holds` whose process is dead, for the next recovery.
     pub(crate) dead: Vec<OperationId>,
@@ -156,9 +59,9 @@ pub(crate) struct Rows {
     pub(crate) references: BTreeMap<String, OperationId>,
     pub(crate) sessions: Tokens<Session>,
     pub(crate) links: Tokens<LinkRow>,
-    /// What keys were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their open holds
-    /// are all in `holds`.
-    pub(crate) hours: BTreeMap<KeyId, Vec<SpentHour>>,
+    /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
+    /// open holds are all in `holds`, and the keys of these in `keys`.
+    pub(crate) hours: BTreeMap<Scope, Vec<SpentHour>>,
     /// What to write.
     pub(crate) changes: Changes,
 }
@@ -175,22 +78,63 @@ impl Rows {
         UtcDay::of(self.now())
     }
 
-    /// A key with the ends of its chains.
-    pub(crate) fn key(&self, key: KeyId) -> Result<&StoredKey, Refusal> {
+    pub(crate) fn key(&self, key: KeyId) -> Result<&KeyRecord, Refusal> {
         self.keys
             .get(&key)
-            .map(|row| &row.stored)
+            .map(|row| &row.key)
             .ok_or(Refusal::NoSuchKey(key))
     }
 
-    /// Refuses a request beyond the key's limits across all gateways.
+    /// A customer with the ends of its chains.
+    pub(crate) fn customer(&self, customer: CustomerId) -> Result<&StoredCustomer, Refusal> {
+        self.customers
+            .get(&customer)
+            .map(|row| &row.stored)
+            .ok_or(Refusal::NoSuchCustomer(customer))
+    }
+
+    /// A key, and its customer with the ends of its chains.
+    pub(crate) fn key_and_customer(
+        &self,
+        key: KeyId,
+    ) -> Result<(&KeyRecord, &StoredCustomer), Refusal> {
+        let key = self.key(key)?;
+        Ok((key, self.customer(key.belongs_to)?))
+    }
+
+    /// A key with its customer, as it is shown.
+    pub(crate) fn whole_key(&self, key: KeyId) -> Result<Key, Refusal> {
+        let (own, stored) = self.key_and_customer(key)?;
+        Ok(Key {
+            own: own.clone(),
+            customer: stored.customer.clone(),
+        })
+    }
+
+    /// What a request of a key may spend.
+    pub(crate) fn purse(&self, key: KeyId) -> Result<KeyPurse, Refusal> {
+        let (key, stored) = self.key_and_customer(key)?;
+        Ok(KeyPurse::of(key.id, &key.caps, &stored.customer))
+    }
+
+    /// Refuses a request beyond the limits of key or customer across all gateways.
     pub(crate) fn check_limits(&self, key: KeyId) -> Result<(), Refusal> {
-        match self.keys.get(&key) {
-            Some(KeyRow {
+        let Some(of_key) = self.keys.get(&key) else {
+            return Ok(());
+        };
+        let own = TrafficLimits::of_key(&of_key.key);
+        if let (Some(traffic), Some(limits)) = (of_key.traffic, own) {
+            traffic.check(limits, self.now)?;
+        }
+        match self.customers.get(&of_key.key.belongs_to) {
+            Some(CustomerRow {
                 stored,
                 traffic: Some(traffic),
                 ..
-            }) => traffic.check(&stored.key.settings, self.now),
+            }) => {
+                let limits = TrafficLimits::of_customer(&stored.customer, &of_key.key);
+                traffic.check(limits, self.now)
+            }
             _ => Ok(()),
         }
     }
@@ -210,11 +154,22 @@ impl Rows {
         self.entry(*self.references.get(&reference::folded(spelled))?)
     }
 
-    /// What a key was charged in each hour, with what this batch has added.
-    pub(crate) fn spent_hours(&self, key: KeyId) -> Vec<SpentHour> {
-        let stored = self.hours.get(&key).into_iter().flatten().cloned();
+    /// Whether a key is, or belongs to, whom a scope names.
+    fn is_in(&self, of: Scope, key: KeyId) -> bool {
+        match of {
+            Scope::Key(only) => only == key,
+            Scope::Customer(customer) => self
+                .keys
+                .get(&key)
+                .is_some_and(|row| row.key.belongs_to == customer),
+        }
+    }
+
+    /// What a key or customer was charged in each hour, with what this batch has added.
+    pub(crate) fn spent_hours(&self, of: Scope) -> Vec<SpentHour> {
+        let stored = self.hours.get(&of).into_iter().flatten().cloned();
         let added = self.changes.usage.iter();
-        let added = added.filter(|(place, _)| place.key == key);
+        let added = added.filter(|(place, _)| self.is_in(of, place.key));
         let added = added.map(|(place, row)| {
             (
                 Timestamp::of_hour(place.hour),
@@ -225,10 +180,10 @@ impl Rows {
         stored.chain(added).collect()
     }
 
-    /// The open holds of a key, and the days on which they were opened.
-    pub(crate) fn holds_of(&self, key: KeyId) -> Vec<(&OpenHold, UtcDay)> {
+    /// The open holds of a key or customer, and the days on which they were opened.
+    pub(crate) fn holds_of(&self, of: Scope) -> Vec<(&OpenHold, UtcDay)> {
         let open = self.holds.values().filter_map(|row| row.now.as_ref());
-        open.filter(|hold| hold.open.key == key)
+        open.filter(|hold| self.is_in(of, hold.open.key))
             .map(|hold| (&hold.open, hold.day))
             .collect()
     }
@@ -249,65 +204,17 @@ impl Rows {
 // --- writing ---
 
 impl Rows {
-    fn touch(&mut self, key: KeyId, change: impl FnOnce(&mut KeyRow)) {
-        if let Some(row) = self.keys.get_mut(&key) {
-            if !row.is_touched() {
-                self.changes.keys.push(key);
-            }
-            change(row);
-        }
-    }
-
     /// Stores what our own requests to a target cost in an hour of the current epoch.
     pub(crate) fn own_cost(&mut self, own: &OwnCost) {
         let place = (own.hour, own.target.clone(), self.epoch);
         self.changes.own_costs.insert(place, own.cost);
     }
 
-    /// Stores a new key, without money or history.
-    pub(crate) fn insert_key(&mut self, stored: StoredKey) {
-        let id = stored.key.id;
-        let shared = matches!(self.positions, Positions::Shared(_));
-        let row = KeyRow::new(stored, shared.then(KeyTraffic::default));
-        self.keys.insert(id, row);
-        self.changes.keys.push(id);
-    }
-
-    /// Stores a key's settings, state and secrets.
-    pub(crate) fn update_key(&mut self, key: Key) {
-        self.touch(key.id, |row| {
-            row.stored.key = key;
-            (row.settings_changed, row.caps_changed) = (true, true);
-        });
-    }
-
-    /// Stores what a key's caps count. Most keys have none.
-    pub(crate) fn set_caps(&mut self, key: KeyId, caps: Caps) {
-        if caps.is_empty() {
-            return;
-        }
-        self.touch(key, |row| {
-            row.stored.key.caps = caps;
-            row.caps_changed = true;
-        });
-    }
-
-    /// Changes what a key holds.
-    pub(crate) fn set_account(&mut self, key: KeyId, account: Account) {
-        self.touch(key, |row| {
-            row.stored.key.account = account;
-            row.account_changed = true;
-        });
-    }
-
     /// Stores a new hold of the current epoch.
     pub(crate) fn insert_hold(&mut self, new: &NewHold) {
         let now = self.now;
-        self.touch(new.key, |row| {
-            let settings = &row.stored.key.settings;
-            row.traffic = row.traffic.map(|traffic| traffic.begin(settings, now));
-            row.account_changed = true;
-        });
+        let begin = |traffic: Traffic, limits| traffic.begin(limits, now);
+        self.count_traffic(new.key, begin, begin);
         self.put_hold(StoredHold::new(new, self.epoch, self.today()));
         self.changes.opened = self.changes.opened.saturating_add(1);
     }
@@ -356,13 +263,11 @@ impl Rows {
         if !known {
             self.changes.holds.push(request);
         }
-        self.touch(hold.open.key, |row| {
-            row.traffic = row.traffic.map(KeyTraffic::end);
-            row.account_changed = true;
-        });
+        let end = |traffic: Traffic, _| traffic.end();
+        self.count_traffic(hold.open.key, end, end);
     }
 
-    /// Appends an entry of any format to its key's history and moves the account; the caller knows that its reference is free.
+    /// Appends an entry of any format to its customer's history and moves the account; the caller knows that its reference is free.
     pub(crate) fn append(
         &mut self,
         entry: JournalEntry,
@@ -371,12 +276,12 @@ impl Rows {
         account: Account,
     ) {
         let mut prev = 0;
-        self.touch(entry.key, |row| {
+        self.touch_customer(entry.customer, |row| {
             let stored = &mut row.stored;
             prev = stored.head.last;
-            stored.key.account = account;
-            stored.key.last_entry_at = Some(entry.at);
-            stored.head = KeyHead {
+            stored.customer.account = account;
+            stored.customer.last_entry_at = Some(entry.at);
+            stored.head = EntryHead {
                 seq: entry.seq,
                 last: entry.position,
                 hash,
@@ -414,11 +319,11 @@ impl Rows {
         self.references.insert(folded, operation);
     }
 
-    /// Appends an act of today's format to its key's audit.
+    /// Appends an act of any format to its customer's audit.
     pub(crate) fn append_act(&mut self, record: ActRecord, format: i64, hash: Hash) {
-        let (key, position) = (record.record.key, record.record.position);
+        let (customer, position) = (record.record.customer, record.record.position);
         let mut prev = 0;
-        self.touch(key, |row| {
+        self.touch_customer(customer, |row| {
             prev = row.stored.audit.last;
             row.stored.audit = AuditHead {
                 seq: record.seq,
@@ -468,6 +373,18 @@ impl Rows {
         }
     }
 
+    /// Ends the sessions and links of every key of a customer.
+    pub(crate) fn end_access_of(&mut self, customer: CustomerId) {
+        self.changes.ended_customers.insert(customer);
+        let of = self.keys.values().map(|row| &row.key);
+        let of = of
+            .filter(|key| key.belongs_to == customer)
+            .map(|key| key.id);
+        for key in of.collect::<Vec<_>>() {
+            self.end_access(key);
+        }
+    }
+
     /// Stores a link and removes those that have expired at `now`.
     pub(crate) fn insert_link(&mut self, token: SecretHash, link: LinkRow, now: Timestamp) {
         for row in self.links.values_mut() {
@@ -512,8 +429,13 @@ impl Rows {
         }
     }
 
-    /// Notes that all changes have been written. Keys and open holds stay, for a store that may use them again.
+    /// Notes that all changes have been written. Customers, keys and open holds stay, for a store that may use them again.
     pub(crate) fn written(&mut self) {
+        for customer in &self.changes.customers {
+            if let Some(row) = self.customers.get_mut(customer) {
+                row.written();
+            }
+        }
         for key in &self.changes.keys {
             if let Some(row) = self.keys.get_mut(key) {
                 row.written();
@@ -536,6 +458,15 @@ impl Rows {
         clear(&mut self.sessions);
         clear(&mut self.links);
         self.hours.clear();
+        self.external_ids.clear();
+    }
+
+    /// Customers that were changed.
+    pub(crate) fn changed_customers(&self) -> impl Iterator<Item = &CustomerRow> {
+        self.changes
+            .customers
+            .iter()
+            .filter_map(|customer| self.customers.get(customer))
     }
 
     /// Keys that were changed.

@@ -1,7 +1,7 @@
 //! Anchors: the last hash of every chain at one moment, kept outside the ledger.
 //!
-//! The chains protect each key's history against edits, but an attacker who recomputes every hash after an edit can only be
-//! detected by something stored elsewhere. An anchor is one line of JSON with the chain ends of every key that changed since the
+//! The chains protect each customer's history against edits, but an attacker who recomputes every hash after an edit can only be
+//! detected by something stored elsewhere. An anchor is one line of JSON with the chain ends of every customer that changed since the
 //! previous anchor. An anchor file is append-only, and an anchor covers only what is on disk.
 //!
 //! Anchors of earlier versions contain a running digest over all entries, and one over all acts. They are still checked.
@@ -16,7 +16,7 @@ use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::KeyId;
+use crate::CustomerId;
 use crate::book::head::{Hash, NOTHING};
 
 /// How each line begins; so does a line torn by a power cut.
@@ -72,7 +72,7 @@ pub struct Digests {
     pub audit: Mark,
 }
 
-/// The ends of the chains of the keys that changed.
+/// The ends of the chains of the customers that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Heads {
@@ -84,8 +84,9 @@ pub struct Heads {
     pub acts: i64,
     /// Holds ever opened.
     pub opened: i64,
-    /// Keys with a new entry or a new act.
-    pub keys: Vec<KeyHeads>,
+    /// Customers with a new entry or a new act. Earlier versions wrote them as keys, with the same numbers.
+    #[serde(alias = "keys")]
+    pub customers: Vec<ChainHeads>,
     /// The generation of a ledger in a database; accepting a loss starts a new one. 0 for a file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: i64,
@@ -99,12 +100,13 @@ const fn is_zero(generation: &i64) -> bool {
     *generation == 0
 }
 
-/// The ends of a key's two chains.
+/// The ends of a customer's two chains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeyHeads {
-    /// The key.
-    pub key: KeyId,
+pub struct ChainHeads {
+    /// The customer.
+    #[serde(alias = "key", deserialize_with = "owner")]
+    pub customer: CustomerId,
     /// Its newest entry; 0 if it has none.
     pub seq: i64,
     /// That entry's hash.
@@ -117,6 +119,15 @@ pub struct KeyHeads {
     pub(crate) act_hash: Hash,
 }
 
+/// A customer, or a key of an earlier version, whose customer has its number.
+pub(crate) fn owner<'de, D: serde::Deserializer<'de>>(
+    input: D,
+) -> std::result::Result<CustomerId, D::Error> {
+    let text = String::deserialize(input)?;
+    let digits = text.strip_prefix("k_").unwrap_or(&text);
+    digits.parse().map_err(serde::de::Error::custom)
+}
+
 impl Anchor {
     /// The mark of a ledger without any row.
     pub(crate) const fn start() -> Self {
@@ -125,7 +136,7 @@ impl Anchor {
             entries: 0,
             acts: 0,
             opened: 0,
-            keys: Vec::new(),
+            customers: Vec::new(),
             generation: 0,
         })
     }
@@ -176,11 +187,11 @@ impl Anchor {
     }
 }
 
-/// What the anchors record of each key's chains; entries are ticked off while the chains are walked.
+/// What the anchors record of each customer's chains; entries are ticked off while the chains are walked.
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
-    entries: HashMap<KeyId, BTreeMap<i64, Vec<(Hash, String)>>>,
-    acts: HashMap<KeyId, BTreeMap<i64, Vec<(Hash, String)>>>,
+    entries: HashMap<CustomerId, BTreeMap<i64, Vec<(Hash, String)>>>,
+    acts: HashMap<CustomerId, BTreeMap<i64, Vec<(Hash, String)>>>,
 }
 
 impl Covered {
@@ -193,15 +204,15 @@ impl Covered {
                 None
             }
         }) {
-            for key in &heads.keys {
+            for key in &heads.customers {
                 if key.seq > 0 {
-                    let of_key = covered.entries.entry(key.key).or_default();
+                    let of_key = covered.entries.entry(key.customer).or_default();
                     of_key
                         .entry(key.seq)
                         .or_default()
                         .push((key.hash, heads.at.clone()));
                 }
-                let of_key = covered.acts.entry(key.key).or_default();
+                let of_key = covered.acts.entry(key.customer).or_default();
                 of_key
                     .entry(key.act)
                     .or_default()
@@ -212,24 +223,24 @@ impl Covered {
     }
 
     /// A fault if an anchor recorded another hash for this entry.
-    pub(crate) fn entry(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
+    pub(crate) fn entry(&mut self, key: CustomerId, seq: i64, hash: &Hash) -> Option<String> {
         let expected = self.entries.get_mut(&key)?.remove(&seq)?;
         let (_, at) = expected
             .into_iter()
             .find(|(expected, _)| expected != hash)?;
         Some(format!(
-            "anchor of {at}: entry {seq} of key {key} is not the one it covers"
+            "anchor of {at}: entry {seq} of customer {key} is not the one it covers"
         ))
     }
 
     /// A fault if an anchor recorded another hash for this act.
-    pub(crate) fn act(&mut self, key: KeyId, seq: i64, hash: &Hash) -> Option<String> {
+    pub(crate) fn act(&mut self, key: CustomerId, seq: i64, hash: &Hash) -> Option<String> {
         let expected = self.acts.get_mut(&key)?.remove(&seq)?;
         let (_, at) = expected
             .into_iter()
             .find(|(expected, _)| expected != hash)?;
         Some(format!(
-            "anchor of {at}: administrative act {seq} of key {key} is not the one it covers"
+            "anchor of {at}: administrative act {seq} of customer {key} is not the one it covers"
         ))
     }
 
@@ -242,7 +253,7 @@ impl Covered {
                     .iter()
                     .flat_map(|(seq, anchors)| anchors.iter().map(move |(_, at)| (seq, at)));
                 faults.extend(missing.map(|(seq, at)| {
-                    format!("anchor of {at}: {what} {seq} of key {key} is missing")
+                    format!("anchor of {at}: {what} {seq} of customer {key} is missing")
                 }));
             }
         }
@@ -257,8 +268,8 @@ pub struct AnchorFile {
     path: PathBuf,
     file: File,
     last: Anchor,
-    /// What the file records of each key, if the ledger is in a database and lists all of them.
-    known: HashMap<KeyId, KeyHeads>,
+    /// What the file records of each customer, if the ledger is in a database and lists all of them.
+    known: HashMap<CustomerId, ChainHeads>,
 }
 
 impl AnchorFile {
@@ -290,12 +301,12 @@ impl AnchorFile {
             .retain(|anchor| anchor.generation() > 0 && anchor.generation() == last.generation());
         let of_keys = anchors.into_iter().flat_map(|anchor| {
             if let Anchor::Heads(heads) = anchor {
-                heads.keys
+                heads.customers
             } else {
                 Vec::new()
             }
         });
-        let known = of_keys.map(|key| (key.key, key)).collect();
+        let known = of_keys.map(|key| (key.customer, key)).collect();
         let torn = text.get(whole..).unwrap_or_default();
         if !torn.is_empty() {
             if !torn.starts_with(LINE_START) && !LINE_START.starts_with(torn) {
@@ -338,8 +349,8 @@ impl AnchorFile {
             && heads.generation > 0
         {
             heads
-                .keys
-                .retain(|key| self.known.get(&key.key) != Some(key));
+                .customers
+                .retain(|key| self.known.get(&key.customer) != Some(key));
         }
         let line = serde_json::to_string(&anchor).map_err(Error::other)? + "\n";
         self.file.write_all(line.as_bytes())?;
@@ -352,8 +363,12 @@ impl AnchorFile {
         if let Anchor::Heads(heads) = &anchor
             && heads.generation > 0
         {
-            self.known
-                .extend(heads.keys.iter().map(|key| (key.key, key.clone())));
+            self.known.extend(
+                heads
+                    .customers
+                    .iter()
+                    .map(|key| (key.customer, key.clone())),
+            );
         }
         self.last = anchor;
         Ok(())
@@ -412,8 +427,8 @@ mod tests {
     use super::*;
 
     fn anchor(rows: u8) -> Anchor {
-        let key = KeyHeads {
-            key: KeyId::from_random(1),
+        let key = ChainHeads {
+            customer: CustomerId::from_random(1),
             seq: rows.into(),
             hash: [rows; 32],
             act: 1,
@@ -424,7 +439,7 @@ mod tests {
             entries: rows.into(),
             acts: 1,
             opened: 0,
-            keys: vec![key],
+            customers: vec![key],
             generation: 0,
         })
     }
@@ -434,23 +449,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("anchors");
         let key = |number, seq: u8| {
-            let (key, hash) = (KeyId::from_random(number), [seq; 32]);
-            KeyHeads {
-                key,
+            let (customer, hash) = (CustomerId::from_random(number), [seq; 32]);
+            ChainHeads {
+                customer,
                 seq: seq.into(),
                 hash,
                 act: 1,
                 act_hash: [9; 32],
             }
         };
-        let all = |generation, keys: Vec<KeyHeads>| {
+        let all = |generation, keys: Vec<ChainHeads>| {
             let entries = keys.iter().map(|key| key.seq).sum();
             Anchor::Heads(Heads {
                 at: "now".to_owned(),
                 entries,
                 acts: 2,
                 opened: 0,
-                keys,
+                customers: keys,
                 generation,
             })
         };
@@ -463,12 +478,12 @@ mod tests {
         file.append(all(1, vec![key(1, 2), key(2, 2)])).unwrap();
         // After an accepted loss, all keys are written again.
         file.append(all(2, vec![key(1, 2), key(2, 2)])).unwrap();
-        let keys: Vec<Vec<KeyHeads>> = read(&path)
+        let keys: Vec<Vec<ChainHeads>> = read(&path)
             .unwrap()
             .into_iter()
             .map(|anchor| {
                 if let Anchor::Heads(heads) = anchor {
-                    heads.keys
+                    heads.customers
                 } else {
                     vec![]
                 }

@@ -1,4 +1,4 @@
-//! Contents of the audit: the word and the details of each act, and the state an act leaves a key in.
+//! Contents of the audit: the word and the details of each act, and the state an act leaves a customer and a key in.
 //!
 //! Pure. Details and states are JSON with fixed fields and never contain a secret: secrets appear as fingerprints, from which
 //! neither the secret nor its stored hash can be found. States are hashed into the audit's chain, so their format is frozen per
@@ -8,9 +8,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::book::head::AuditHead;
+use crate::rule::customer::settings_for;
+use crate::rule::key::KeyRecord;
 use crate::value::reference;
 use crate::{
-    Change, Credit, CreditKind, Key, KeyId, KeySettings, NewKey, OperationId, SecretHash, Timestamp,
+    Act, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange, CustomerId,
+    CustomerSettings, CustomerStatus, KeyId, KeySettings, NewCustomer, NewKey, NewMove,
+    OperationId, SecretHash, Timestamp,
 };
 
 /// One administrative act.
@@ -22,11 +26,14 @@ pub struct AuditRecord {
     pub at: Timestamp,
     /// Who.
     pub actor: String,
-    /// What: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `top_up`, `adjust`, `refund`, `link`,
-    /// `set_cap`, `clear_cap`.
+    /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `link`, `set_cap`, `clear_cap`. Of a customer:
+    /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`, `move`. Of either:
+    /// `top_up`, `adjust`, `refund`, `write_off`.
     pub act: String,
-    /// The key it changed.
-    pub key: KeyId,
+    /// The customer that it changed, or whose key it changed.
+    pub customer: CustomerId,
+    /// The key that it changed; `None` if it was about the customer.
+    pub key: Option<KeyId>,
     /// The operation's id.
     pub operation: OperationId,
     /// Details as one JSON object, without secrets.
@@ -39,28 +46,47 @@ pub(crate) struct Written {
     pub(crate) at: Timestamp,
     pub(crate) actor: String,
     pub(crate) act: &'static str,
-    pub(crate) key: KeyId,
+    /// The key that it is about; `None` if it is about the customer.
+    pub(crate) key: Option<KeyId>,
     pub(crate) operation: OperationId,
     pub(crate) details: String,
 }
 
-/// An act at its place, with the state in which it left the key.
+/// An act at its place, with the state in which it left customer and key.
 #[derive(Debug, Clone)]
 pub(crate) struct ActRecord {
     pub(crate) record: AuditRecord,
-    /// Among the key's acts; 1 is the first.
+    /// Among the customer's acts; 1 is the first.
     pub(crate) seq: i64,
     pub(crate) state: String,
 }
 
 impl Written {
-    /// The record behind `head`; `key` is the key after the act.
-    pub(crate) fn record(self, position: i64, head: &AuditHead, key: &Key) -> ActRecord {
+    fn by(act: &Act, word: &'static str, key: Option<KeyId>, details: &Value) -> Self {
+        Self {
+            at: act.at,
+            actor: act.actor.clone(),
+            act: word,
+            key,
+            operation: act.operation,
+            details: details.to_string(),
+        }
+    }
+
+    /// The record behind `head`; customer and key are as after the act.
+    pub(crate) fn record(
+        self,
+        position: i64,
+        head: &AuditHead,
+        customer: &Customer,
+        key: Option<&KeyRecord>,
+    ) -> ActRecord {
         let record = AuditRecord {
             position,
             at: self.at,
             actor: self.actor,
             act: self.act.to_owned(),
+            customer: customer.id,
             key: self.key,
             operation: self.operation,
             details: self.details,
@@ -68,13 +94,60 @@ impl Written {
         ActRecord {
             record,
             seq: head.seq.saturating_add(1),
-            state: state(key),
+            state: state(customer, key),
         }
     }
 
     /// Whether `record` is this act, performed before: same key, act and details. Actor and time may differ.
     pub(crate) fn repeats(&self, record: &AuditRecord) -> bool {
         self.key == record.key && self.act == record.act && self.details == record.details
+    }
+}
+
+/// The creation of a customer.
+pub(crate) fn create_customer(new: &NewCustomer) -> Written {
+    let mut details = customer_settings(&new.settings);
+    if let (Some(object), Some(data)) = (details.as_object_mut(), &new.personal) {
+        object.insert("personal".to_owned(), json!(hex::encode(data.hash().0)));
+    }
+    Written::by(&new.act, "create_customer", None, &details)
+}
+
+/// A change of a customer.
+pub(crate) fn change_customer(change: &CustomerChange) -> Written {
+    let (word, details) = match &change.change {
+        CustomerAct::Set(new) => ("set_customer", customer_settings(new)),
+        CustomerAct::Suspend => ("suspend", json!({})),
+        CustomerAct::Resume => ("resume", json!({})),
+        CustomerAct::Close => ("close", json!({})),
+        CustomerAct::Describe(data) => (
+            "describe",
+            json!({ "personal": hex::encode(data.hash().0) }),
+        ),
+        CustomerAct::Erase => ("erase", json!({})),
+        CustomerAct::SetCap(cap) => ("set_cap", json!(cap)),
+        CustomerAct::ClearCap { interval, model } => {
+            ("clear_cap", json!({ "interval": interval, "model": model }))
+        }
+    };
+    Written::by(&change.act, word, None, &details)
+}
+
+/// One side of a move: what it gave, or got, and the other side.
+pub(crate) fn side_of_move(
+    moved: &NewMove,
+    operation: OperationId,
+    amount: crate::Amount,
+    other: CustomerId,
+) -> Written {
+    let details = json!({
+        "amount": amount,
+        "reference": reference::normal(&moved.reference),
+        "other": other,
+    });
+    Written {
+        operation,
+        ..Written::by(&moved.act, "move", None, &details)
     }
 }
 
@@ -86,14 +159,22 @@ pub(crate) fn create(new: &NewKey) -> Written {
         object.insert("credit".to_owned(), json!(amount));
         object.insert("reference".to_owned(), json!(reference::normal(reference)));
     }
-    let act = new.act.clone();
-    Written {
-        at: act.at,
-        actor: act.actor,
-        act: "create",
-        key: new.id,
-        operation: act.operation,
-        details: details.to_string(),
+    if let Some(object) = details.as_object_mut() {
+        if let Some(customer) = new.within.customer {
+            object.insert("customer".to_owned(), json!(customer));
+        }
+        of_owner(object, new.within.is_owner, new.within.made_by);
+    }
+    Written::by(&new.act, "create", Some(new.id), &details)
+}
+
+/// What only keys of a customer with several have.
+fn of_owner(object: &mut serde_json::Map<String, Value>, is_owner: bool, made_by: Option<KeyId>) {
+    if is_owner {
+        object.insert("owner".to_owned(), json!(true));
+    }
+    if let Some(by) = made_by {
+        object.insert("made_by".to_owned(), json!(by));
     }
 }
 
@@ -113,15 +194,7 @@ pub(crate) fn change(change: &crate::KeyChange) -> Written {
             ("clear_cap", json!({ "interval": interval, "model": model }))
         }
     };
-    let act = change.act.clone();
-    Written {
-        at: act.at,
-        actor: act.actor,
-        act: word,
-        key: change.key,
-        operation: act.operation,
-        details: details.to_string(),
-    }
+    Written::by(&change.act, word, Some(change.key), &details)
 }
 
 /// A credit.
@@ -136,6 +209,10 @@ pub(crate) fn credit(credit: &Credit) -> Written {
             "adjust",
             json!({ "amount": credit.amount, "reference": reference, "reason": reason }),
         ),
+        CreditKind::WriteOff { reason } => (
+            "write_off",
+            json!({ "amount": credit.amount, "reference": reference, "reason": reason }),
+        ),
         CreditKind::Refund { request, reason } => (
             "refund",
             json!({ "amount": credit.amount, "reference": reference, "request": request, "reason": reason }),
@@ -146,7 +223,7 @@ pub(crate) fn credit(credit: &Credit) -> Written {
         at,
         actor,
         act,
-        key: credit.key,
+        key: credit.key(),
         operation: credit.operation,
         details: details.to_string(),
     }
@@ -159,14 +236,9 @@ pub(crate) fn link(
     expires: Timestamp,
     act: &crate::Act,
 ) -> Written {
-    let details = link_details(token, expires);
     Written {
-        at: act.at,
-        actor: act.actor.clone(),
-        act: "link",
-        key,
-        operation: act.operation,
-        details,
+        details: link_details(token, expires),
+        ..Written::by(act, "link", Some(key), &Value::Null)
     }
 }
 
@@ -175,10 +247,69 @@ pub(crate) fn link_details(token: &SecretHash, expires: Timestamp) -> String {
     json!({ "link": fingerprint(token), "expires": expires }).to_string()
 }
 
-/// The part of a key that only an administrator changes.
-pub(crate) fn state(key: &Key) -> String {
+/// The parts of a customer, and of the key that an act was about, that only an administrator changes.
+pub(crate) fn state(customer: &Customer, key: Option<&KeyRecord>) -> String {
+    let customer = customer_state(customer);
+    match key {
+        Some(key) => json!({ "v": 2, "customer": customer, "key": key_state(key) }).to_string(),
+        None => json!({ "v": 2, "customer": customer }).to_string(),
+    }
+}
+
+/// The state that acts carried when keys owned money.
+pub(crate) fn state_1(key: &KeyRecord) -> String {
+    let mut state = json!({ "v": 1 });
+    if let (Some(state), Value::Object(of_key)) = (state.as_object_mut(), key_state(key)) {
+        state.extend(of_key);
+    }
+    state.to_string()
+}
+
+/// Which parts of the state of an act are no longer so: the customer's, and the key's.
+pub(crate) fn differs(
+    state: &str,
+    customer: Option<&Customer>,
+    key: Option<&KeyRecord>,
+) -> (bool, bool) {
+    let read: Value = serde_json::from_str(state).unwrap_or_default();
+    if read.get("v") != Some(&json!(2)) {
+        return (false, key.is_some_and(|key| state_1(key) != state));
+    }
+    let is = |name: &str, expected: Value| read.get(name) == Some(&expected);
+    (
+        customer.is_some_and(|customer| !is("customer", customer_state(customer))),
+        key.is_some_and(|key| !is("key", key_state(key))),
+    )
+}
+
+/// Whether an act says what its customer was like. Those from before there were customers do not.
+pub(crate) fn names_customer(state: &str) -> bool {
+    state.starts_with("{\"v\":2,")
+}
+
+/// Whether a customer is as the upgrade made it for a key.
+pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
+    let Customer {
+        id,
+        settings,
+        status,
+        account: _,
+        caps,
+        personal,
+        created_at,
+        created_by,
+        last_entry_at: _,
+    } = customer;
+    *id == CustomerId::made_for(key.id)
+        && *settings == settings_for(&key.settings.label)
+        && *status == CustomerStatus::Active
+        && *caps == Caps::default()
+        && personal.is_none()
+        && (*created_at, created_by) == (key.created_at, &key.created_by)
+}
+
+fn key_state(key: &KeyRecord) -> Value {
     let mut state = json!({
-        "v": 1,
         "settings": settings(&key.settings),
         "status": key.stored_status.to_string(),
         "secret": fingerprint(&key.secret),
@@ -187,13 +318,43 @@ pub(crate) fn state(key: &Key) -> String {
         "created_at": key.created_at,
         "created_by": key.created_by,
     });
-    // Keys without caps keep the state that every version wrote.
-    if !key.caps.is_empty()
-        && let Some(object) = state.as_object_mut()
-    {
-        object.insert("caps".to_owned(), json!(key.caps.settings()));
+    // Keys without any of these keep the state that every version wrote.
+    if let Some(object) = state.as_object_mut() {
+        with_caps(object, &key.caps);
+        of_owner(object, key.is_owner, key.made_by);
     }
-    state.to_string()
+    state
+}
+
+fn customer_state(customer: &Customer) -> Value {
+    let mut state = json!({
+        "settings": customer_settings(&customer.settings),
+        "status": customer.status,
+        "personal": customer.personal.map(|hash| hex::encode(hash.0)),
+        "created_at": customer.created_at,
+        "created_by": customer.created_by,
+    });
+    if let Some(object) = state.as_object_mut() {
+        with_caps(object, &customer.caps);
+    }
+    state
+}
+
+fn with_caps(object: &mut serde_json::Map<String, Value>, caps: &Caps) {
+    if !caps.is_empty() {
+        object.insert("caps".to_owned(), json!(caps.settings()));
+    }
+}
+
+fn customer_settings(settings: &CustomerSettings) -> Value {
+    json!({
+        "label": settings.label,
+        "external_id": settings.external_id,
+        "price_list": settings.price_list,
+        "low_balance": settings.low_balance,
+        "rate": settings.rate,
+        "concurrency": settings.concurrency,
+    })
 }
 
 fn settings(settings: &KeySettings) -> Value {
@@ -217,12 +378,16 @@ fn fingerprint(hash: &SecretHash) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Account, Caps, KeyStatus};
+    use crate::KeyStatus;
+    use crate::rule::customer::made;
 
     #[test]
     fn the_state_is_frozen_and_has_no_secret() {
-        let key = Key {
+        let key = KeyRecord {
             id: KeyId::from_random(1),
+            belongs_to: CustomerId::from_random(1),
+            is_owner: false,
+            made_by: None,
             settings: KeySettings {
                 label: "a \"b\"".to_owned(),
                 models: Some(vec!["m".to_owned()]),
@@ -232,13 +397,11 @@ mod tests {
             stored_status: KeyStatus::Blocked,
             secret: SecretHash([0xab; 32]),
             old_secret: Some((SecretHash([0xcd; 32]), Timestamp::from_millis(9))),
-            account: Account::default(),
             caps: Caps::default(),
             created_at: Timestamp::from_millis(7),
             created_by: "ada".to_owned(),
-            last_entry_at: None,
         };
-        let state = state(&key);
+        let state = state_1(&key);
         let expected = concat!(
             r#"{"v":1,"settings":{"label":"a \"b\"","models":["m"],"expires_at":null,"rate":3,"concurrency":null},"status":"blocked""#,
             r#","secret":"b275f17ab5d11b6b95859d5430c8e0cc09e73f1919f06732d815a2dc1485c26a","old_secret":"379926cd25cb402172917dec219e4802c508ba7cf6540e105f34e47ecdb0513a""#,
@@ -246,5 +409,29 @@ mod tests {
         );
         assert_eq!(state, expected);
         assert!(!state.contains("abab") && !state.contains("cdcd"));
+        let act = Act {
+            operation: OperationId::from_bytes([1; 16]),
+            actor: "ada".to_owned(),
+            at: Timestamp::from_millis(7),
+        };
+        let mut customer = made(CustomerId::from_random(1), settings_for("a \"b\""), &act);
+        assert!(is_as_upgraded(&customer, &key));
+        let both = super::state(&customer, Some(&key));
+        let of_key = state.strip_prefix(r#"{"v":1,"#).unwrap();
+        let of_customer = concat!(
+            r#"{"v":2,"customer":{"settings":{"label":"a \"b\"","external_id":null,"price_list":null,"low_balance":null,"rate":null,"#,
+            r#""concurrency":null},"status":"active","personal":null,"created_at":"1970-01-01T00:00:00.007Z","created_by":"ada"}"#,
+        );
+        assert_eq!(both, format!("{of_customer},\"key\":{{{of_key}}}"));
+        assert!(names_customer(&both) && !names_customer(&state));
+        assert_eq!(differs(&both, Some(&customer), Some(&key)), (false, false));
+        assert_eq!(differs(&state, Some(&customer), Some(&key)), (false, false));
+        customer.settings.external_id = Some("7".to_owned());
+        let owner = KeyRecord {
+            is_owner: true,
+            ..key.clone()
+        };
+        assert_eq!(differs(&both, Some(&customer), Some(&owner)), (true, true));
+        assert!(!is_as_upgraded(&customer, &key));
     }
 }

@@ -1,24 +1,24 @@
 //! The hash chain: how entries and audit records are serialised for hashing.
 //!
-//! Each hash is SHA-256 over a format, the key's previous hash, and every field in a fixed order. Numbers are eight bytes
+//! Each hash is SHA-256 over a format, the customer's previous hash, and every field in a fixed order. Numbers are eight bytes
 //! big-endian, texts are length-prefixed, optional fields carry a presence flag: two different records never give the same bytes.
 //! Every row stores its format, and the golden hashes below freeze each format.
 //!
 //! Format 1 hashed the row's position in the whole ledger and its predecessor's. Format 2 hashes neither, so that several writers
-//! can append. Its chains begin with the ledger's identity, and an entry ends in a block of named facts, so that new facts need no
-//! format 3.
+//! can append. Its chains begin with the ledger's identity, and an entry ends in a block of named facts. Both name a key, whose
+//! history they were; it goes on as that of the customer with the same number. Format 3 names customer and key.
 
 use sha2::{Digest, Sha256};
 
 use crate::book::audit::ActRecord;
 use crate::book::head::Hash;
-use crate::{AuditRecord, Bill, BillFacts, EntryKind, Evidence, JournalEntry};
+use crate::{AuditRecord, Bill, BillFacts, EntryKind, Evidence, JournalEntry, KeyId};
 
 /// An entry at its place in the chain.
 #[derive(Debug, Clone)]
 pub(crate) struct ChainedEntry {
     pub(crate) entry: JournalEntry,
-    /// The position of the key's entry before it, 0 for the first; a database does not store it.
+    /// The position of the customer's entry before it, 0 for the first; a database does not store it.
     pub(crate) prev: i64,
     pub(crate) format: i64,
     pub(crate) hash: Hash,
@@ -28,20 +28,22 @@ pub(crate) struct ChainedEntry {
 #[derive(Debug, Clone)]
 pub(crate) struct ChainedAct {
     pub(crate) record: ActRecord,
-    /// The position of the key's act before it, 0 for the first; a database does not store it.
+    /// The position of the customer's act before it, 0 for the first; a database does not store it.
     pub(crate) prev: i64,
     pub(crate) format: i64,
     pub(crate) hash: Hash,
 }
 
 /// The format written today.
-pub(crate) const FORMAT: i64 = 2;
+pub(crate) const FORMAT: i64 = 3;
 
 /// The first byte hashed: an act can never look like an entry.
 const ENTRY_1: u8 = 1;
 const ENTRY_2: u8 = 2;
+const ENTRY_3: u8 = 3;
 const ACT_1: u8 = 129;
 const ACT_2: u8 = 130;
+const ACT_3: u8 = 131;
 
 /// The number under which an entry's kind is stored and hashed.
 pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
@@ -50,6 +52,12 @@ pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
         EntryKind::Charge => 2,
         EntryKind::Refund => 3,
         EntryKind::Adjust => 4,
+        EntryKind::Grant => 5,
+        EntryKind::Expired => 6,
+        EntryKind::Void => 7,
+        EntryKind::Reversal => 8,
+        EntryKind::Move => 9,
+        EntryKind::WriteOff => 10,
     }
 }
 
@@ -64,7 +72,7 @@ pub(crate) const fn evidence_code(evidence: Evidence) -> i64 {
     }
 }
 
-/// The predecessor of a key's first entry and first act in format 2.
+/// The predecessor of a customer's first entry and first act since format 2.
 pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
     Sha256::new_with_prefix(b"farebox ledger")
         .chain_update(ledger)
@@ -72,51 +80,71 @@ pub(crate) fn genesis(ledger: &[u8; 16]) -> Hash {
         .into()
 }
 
-/// The hash of an entry in today's format.
-pub(crate) fn entry_hash(before: &Hash, entry: &JournalEntry) -> Hash {
-    let mut bytes = HashInput::new(ENTRY_2, before);
-    bytes.number(entry.key.to_i64()).number(entry.seq);
+/// The hash of an entry in its format, behind the hash and the position of the customer's entry before it (0 for the first); `None`
+/// for a format that nobody ever wrote.
+pub(crate) fn entry_hash(
+    format: i64,
+    before: &Hash,
+    prev: i64,
+    entry: &JournalEntry,
+) -> Option<Hash> {
+    let mut bytes;
+    let owner = entry.customer.to_i64();
+    match format {
+        1 | 2 if entry.key != Some(entry.customer.first_key()) => return None,
+        1 => {
+            bytes = HashInput::new(ENTRY_1, before);
+            bytes.number(entry.position).number(owner);
+            bytes.number(entry.seq).number(prev);
+            bytes.entry(entry);
+            return Some(bytes.finish());
+        }
+        2 => {
+            bytes = HashInput::new(ENTRY_2, before);
+            bytes.number(owner).number(entry.seq);
+        }
+        FORMAT => {
+            bytes = HashInput::new(ENTRY_3, before);
+            bytes.number(owner).maybe_key(entry.key).number(entry.seq);
+        }
+        _ => return None,
+    }
     bytes.entry(entry);
     match &entry.bill {
         Some(bill) => bytes.pairs(&bill.pairs()),
         None => bytes.count(0),
     };
-    bytes.finish()
+    Some(bytes.finish())
 }
 
-/// The hash in format 1 of an entry whose key's previous entry is at `prev` (0 for the first).
-pub(crate) fn entry_hash_1(before: &Hash, prev: i64, entry: &JournalEntry) -> Hash {
-    let mut bytes = HashInput::new(ENTRY_1, before);
-    bytes
-        .number(entry.position)
-        .number(entry.key.to_i64())
-        .number(entry.seq)
-        .number(prev);
-    bytes.entry(entry);
-    bytes.finish()
-}
-
-/// The hash of an act in today's format.
-pub(crate) fn act_hash(before: &Hash, ActRecord { record, seq, state }: &ActRecord) -> Hash {
-    let mut bytes = HashInput::new(ACT_2, before);
-    bytes.number(record.key.to_i64()).number(*seq);
-    bytes.act(record, state);
-    bytes.finish()
-}
-
-/// The hash in format 1 of an act whose key's previous act is at `prev` (0 for the first).
-pub(crate) fn act_hash_1(
+/// The hash of an act in its format, behind the hash and the position of the customer's act before it (0 for the first); `None` for a
+/// format that nobody ever wrote.
+pub(crate) fn act_hash(
+    format: i64,
     before: &Hash,
     prev: i64,
-    ActRecord { record, state, .. }: &ActRecord,
-) -> Hash {
-    let mut bytes = HashInput::new(ACT_1, before);
-    bytes
-        .number(record.position)
-        .number(record.key.to_i64())
-        .number(prev);
+    ActRecord { record, seq, state }: &ActRecord,
+) -> Option<Hash> {
+    let mut bytes;
+    let owner = record.customer.to_i64();
+    match format {
+        1 | 2 if record.key != Some(record.customer.first_key()) => return None,
+        1 => {
+            bytes = HashInput::new(ACT_1, before);
+            bytes.number(record.position).number(owner).number(prev);
+        }
+        2 => {
+            bytes = HashInput::new(ACT_2, before);
+            bytes.number(owner).number(*seq);
+        }
+        FORMAT => {
+            bytes = HashInput::new(ACT_3, before);
+            bytes.number(owner).maybe_key(record.key).number(*seq);
+        }
+        _ => return None,
+    }
     bytes.act(record, state);
-    bytes.finish()
+    Some(bytes.finish())
 }
 
 /// Collects the bytes before hashing: forty small updates of a digest cost more than the hash.
@@ -156,6 +184,13 @@ impl HashInput {
             .raw(text.as_bytes())
     }
 
+    fn maybe_key(&mut self, key: Option<KeyId>) -> &mut Self {
+        match key {
+            Some(key) => self.present().number(key.to_i64()),
+            None => self.absent(),
+        }
+    }
+
     fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.present().text(text),
@@ -163,7 +198,7 @@ impl HashInput {
         }
     }
 
-    /// The part of an entry that both formats hash, in the same order.
+    /// The part of an entry that every format hashes, in the same order.
     fn entry(&mut self, entry: &JournalEntry) -> &mut Self {
         self.raw(&entry.operation.to_bytes())
             .number(kind_code(entry.kind));
@@ -183,7 +218,7 @@ impl HashInput {
         }
     }
 
-    /// The part of an act that both formats hash, in the same order.
+    /// The part of an act that every format hashes, in the same order.
     fn act(&mut self, record: &AuditRecord, state: &str) -> &mut Self {
         self.raw(&record.operation.to_bytes())
             .number(record.at.millis());
@@ -238,14 +273,16 @@ mod tests {
     use super::*;
     use crate::book::head::NOTHING;
     use crate::{
-        Amount, BillLine, KeyId, OperationId, Served, ServedRegion, ServedTier, Timestamp, Usage,
+        Amount, BillLine, CustomerId, KeyId, OperationId, Served, ServedRegion, ServedTier,
+        Timestamp, Usage,
     };
 
     fn charge() -> JournalEntry {
         JournalEntry {
             position: 9,
             seq: 3,
-            key: KeyId::from_random(77),
+            customer: CustomerId::from_random(77),
+            key: Some(KeyId::from_random(77)),
             operation: OperationId::from_bytes([7; 16]),
             kind: EntryKind::Charge,
             amount: Amount::from_picos(-405),
@@ -283,8 +320,8 @@ mod tests {
         }
     }
 
-    fn hex(hash: Hash) -> String {
-        hex::encode(hash)
+    fn hex(hash: Option<Hash>) -> String {
+        hex::encode(hash.unwrap())
     }
 
     fn top_up() -> JournalEntry {
@@ -308,7 +345,8 @@ mod tests {
             at: Timestamp::from_millis(5),
             actor: "ada".to_owned(),
             act: "block".to_owned(),
-            key: KeyId::from_random(77),
+            customer: CustomerId::from_random(77),
+            key: Some(KeyId::from_random(77)),
             operation: OperationId::from_bytes([9; 16]),
             details: "{}".to_owned(),
         };
@@ -322,15 +360,15 @@ mod tests {
     #[test]
     fn format_1_is_frozen() {
         assert_eq!(
-            hex(entry_hash_1(&NOTHING, 4, &charge())),
+            hex(entry_hash(1, &NOTHING, 4, &charge())),
             "3d5a3c62a152fd76b7ab808d193d110440a98591faea631982788eeafbfae8bd"
         );
         assert_eq!(
-            hex(entry_hash_1(&[5; 32], 0, &top_up())),
+            hex(entry_hash(1, &[5; 32], 0, &top_up())),
             "1e5392d4e3796402577ff9f9654010dffb79fdbc4c7b72fb2d4678d5e2f49481"
         );
         assert_eq!(
-            hex(act_hash_1(&NOTHING, 1, &act())),
+            hex(act_hash(1, &NOTHING, 1, &act())),
             "2d1b9adf68fb5c57959e296b0c2e02cb024cfc0905e04cff7d2e039a8d893bca"
         );
     }
@@ -354,12 +392,12 @@ mod tests {
         bill.provider_cost = Some(Amount::from_picos(9));
         bill.lines[0].class = Some(Cow::Borrowed("fast,us"));
         let hashes = [
-            before,
-            entry_hash(&before, &charge()),
-            entry_hash(&before, &cut),
-            entry_hash(&before, &fast),
-            entry_hash(&before, &top_up()),
-            act_hash(&before, &act()),
+            Some(before),
+            entry_hash(2, &before, 0, &charge()),
+            entry_hash(2, &before, 0, &cut),
+            entry_hash(2, &before, 0, &fast),
+            entry_hash(2, &before, 0, &top_up()),
+            act_hash(2, &before, 0, &act()),
         ];
         let frozen = [
             "f394a85d75916d33c30c491a982d9dea49a7a33a96a3ca712f91466e5b4921af",
@@ -373,10 +411,34 @@ mod tests {
     }
 
     #[test]
+    fn format_3_is_frozen() {
+        let before = genesis(&[3; 16]);
+        let of_customer = JournalEntry {
+            key: None,
+            kind: EntryKind::Move,
+            ..top_up()
+        };
+        let hashes = [
+            entry_hash(FORMAT, &before, 0, &charge()),
+            entry_hash(FORMAT, &before, 0, &of_customer),
+            act_hash(FORMAT, &before, 0, &act()),
+        ];
+        let frozen = [
+            "a00f2fc3b532a8530c0156d05e8a7a5433ac1b22f1e5b5cc7f6f4a8480852f48",
+            "7e4d5cf7630e80c5dfb0bc816ad336ac35443ffc8902a9c016d4865e19149984",
+            "b4b3ec8d6a386fb80c19f74427c6d80d5c1531c7e15410d7c104ea924323e99b",
+        ];
+        assert_eq!(hashes.map(hex), frozen);
+        assert_eq!(entry_hash(4, &before, 0, &charge()), None);
+    }
+
+    #[test]
     fn every_field_matters() {
-        let base = entry_hash(&NOTHING, &charge());
-        let of_entry: [fn(&mut JournalEntry); 8] = [
-            |entry| entry.key = KeyId::from_random(78),
+        let base = entry_hash(FORMAT, &NOTHING, 0, &charge());
+        let of_entry: [fn(&mut JournalEntry); 10] = [
+            |entry| entry.customer = CustomerId::from_random(78),
+            |entry| entry.key = Some(KeyId::from_random(78)),
+            |entry| entry.key = None,
             |entry| entry.seq = 4,
             |entry| entry.amount = Amount::from_picos(-404),
             |entry| entry.actor.push('x'),
@@ -406,26 +468,26 @@ mod tests {
         for edit in of_bill {
             let mut entry = charge();
             edit(entry.bill.as_mut().unwrap());
-            assert_ne!(entry_hash(&NOTHING, &entry), base);
+            assert_ne!(entry_hash(FORMAT, &NOTHING, 0, &entry), base);
         }
         for edit in of_entry {
             let mut entry = charge();
             edit(&mut entry);
-            assert_ne!(entry_hash(&NOTHING, &entry), base);
+            assert_ne!(entry_hash(FORMAT, &NOTHING, 0, &entry), base);
         }
-        assert_ne!(entry_hash(&[1; 32], &charge()), base);
+        assert_ne!(entry_hash(FORMAT, &[1; 32], 0, &charge()), base);
         let moved = JournalEntry {
             position: 10,
             ..charge()
         };
         assert_eq!(
-            entry_hash(&NOTHING, &moved),
+            entry_hash(FORMAT, &NOTHING, 0, &moved),
             base,
             "several writers have no common position"
         );
         assert_ne!(
-            entry_hash_1(&NOTHING, 4, &moved),
-            entry_hash_1(&NOTHING, 4, &charge())
+            entry_hash(1, &NOTHING, 4, &moved),
+            entry_hash(1, &NOTHING, 4, &charge())
         );
     }
 }

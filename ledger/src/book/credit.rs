@@ -1,21 +1,23 @@
 //! Credits: what an administrator pays in, corrects or refunds, and the resulting journal entry.
 
 use crate::book::entry::{EntryKind, JournalEntry};
-use crate::book::head::KeyHead;
+use crate::book::head::EntryHead;
 use crate::value::reference;
 use crate::value::text::check_text;
-use crate::{Act, Amount, Key, KeyId, NewKey, OperationId, Refusal, Timestamp};
+use crate::{
+    Act, Amount, Customer, CustomerId, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp,
+};
 
-/// Money in (or, for a negative adjustment, out) by an administrator.
+/// Money in (or, for a negative adjustment or a write-off, out) by an administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
     /// Chosen by the caller, who keeps it until the outcome is known.
     pub operation: OperationId,
-    /// The key.
-    pub key: KeyId,
-    /// Top-up, adjustment or refund.
+    /// Who gets it: a customer, or that of a key, which the entry then names.
+    pub to: Scope,
+    /// Top-up, adjustment, refund or write-off.
     pub kind: CreditKind,
-    /// Positive for top-ups and refunds; either sign, not zero, for adjustments.
+    /// Positive for top-ups and refunds, negative for write-offs; either sign, not zero, for adjustments.
     pub amount: Amount,
     /// The payment's own name; unique in the ledger, ignoring case and surrounding spaces.
     pub reference: String,
@@ -25,13 +27,18 @@ pub struct Credit {
     pub at: Timestamp,
 }
 
-/// The three kinds of credit and what each needs.
+/// The kinds of credit and what each needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreditKind {
-    /// Money paid onto the key.
+    /// Money paid in.
     TopUp,
     /// A correction.
     Adjust {
+        /// Why.
+        reason: String,
+    },
+    /// Money of a customer that is to be closed, taken by the operator.
+    WriteOff {
         /// Why.
         reason: String,
     },
@@ -55,7 +62,7 @@ impl Credit {
         } = new.act.clone();
         Some(Self {
             operation,
-            key: new.id,
+            to: Scope::Key(new.id),
             kind: CreditKind::TopUp,
             amount,
             reference,
@@ -70,16 +77,20 @@ impl Credit {
         check_text("an actor", &self.actor, 200, false)?;
         match &self.kind {
             CreditKind::TopUp => Ok(()),
-            CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => {
-                check_text("a reason", reason, 1000, true)
-            }
+            CreditKind::Adjust { reason }
+            | CreditKind::WriteOff { reason }
+            | CreditKind::Refund { reason, .. } => check_text("a reason", reason, 1000, true),
         }
     }
 
     /// Whether `entry` is this credit, posted earlier. Actor and time may differ.
     pub(crate) fn repeats(&self, entry: &JournalEntry) -> bool {
         let (kind, reason, refunds) = self.facts();
-        (entry.key, entry.kind, entry.amount) == (self.key, kind, self.amount)
+        let to = match self.to {
+            Scope::Key(key) => entry.key == Some(key),
+            Scope::Customer(customer) => (entry.customer, entry.key) == (customer, None),
+        };
+        to && (entry.kind, entry.amount) == (kind, self.amount)
             && entry.reference.as_deref().map(reference::folded)
                 == Some(reference::folded(&self.reference))
             && entry.reason.as_deref() == reason
@@ -91,17 +102,27 @@ impl Credit {
         match &self.kind {
             CreditKind::TopUp => (EntryKind::TopUp, None, None),
             CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason), None),
+            CreditKind::WriteOff { reason } => (EntryKind::WriteOff, Some(reason), None),
             CreditKind::Refund { request, reason } => {
                 (EntryKind::Refund, Some(reason), Some(*request))
             }
         }
     }
 
-    /// The entry this credit makes, behind `head`.
+    /// The key that it names.
+    pub(crate) const fn key(&self) -> Option<KeyId> {
+        match self.to {
+            Scope::Key(key) => Some(key),
+            Scope::Customer(_) => None,
+        }
+    }
+
+    /// The entry this credit makes for a customer, behind `head`.
     pub(crate) fn entry(
         &self,
+        customer: CustomerId,
         position: i64,
-        head: &KeyHead,
+        head: &EntryHead,
         balance_after: Amount,
         now: Timestamp,
     ) -> JournalEntry {
@@ -109,7 +130,8 @@ impl Credit {
         JournalEntry {
             position,
             seq: head.seq.saturating_add(1),
-            key: self.key,
+            customer,
+            key: self.key(),
             operation: self.operation,
             kind,
             amount: self.amount,
@@ -129,8 +151,10 @@ impl Credit {
 pub struct Posted {
     /// The entry; for a repetition, the first one.
     pub entry: JournalEntry,
-    /// The key as it is now.
-    pub key: Key,
+    /// The customer as it is now.
+    pub customer: Customer,
+    /// The key that was named, if one was.
+    pub key: Option<Key>,
     /// Whether an earlier call with the same facts had already posted it.
     pub repeated: bool,
 }

@@ -25,6 +25,7 @@ pub fn json(entry: &JournalEntry) -> Value {
         "reason": entry.reason,
         "actor": entry.actor,
         "at": entry.at,
+        "customer": entry.customer,
     });
     let (Some(bill), Some(fields)) = (&entry.bill, fields.as_object_mut()) else {
         return fields;
@@ -65,7 +66,7 @@ pub fn json(entry: &JournalEntry) -> Value {
 }
 
 /// The header of a spreadsheet of entries.
-pub const COLUMNS: [&str; 39] = [
+pub const COLUMNS: [&str; 40] = [
     "at",
     "key",
     "seq",
@@ -105,6 +106,7 @@ pub const COLUMNS: [&str; 39] = [
     "cache_write_12h",
     "calls",
     "provider_cost",
+    "customer",
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
@@ -112,7 +114,7 @@ pub const COLUMNS: [&str; 39] = [
 pub fn row(entry: &JournalEntry) -> Vec<String> {
     let mut row = vec![
         entry.at.to_string(),
-        entry.key.to_string(),
+        entry.key.map(|key| key.to_string()).unwrap_or_default(),
         entry.seq.to_string(),
         kind(entry.kind).to_owned(),
         entry.amount.to_string(),
@@ -138,6 +140,7 @@ pub fn row(entry: &JournalEntry) -> Vec<String> {
             row.extend(served(bill));
         }
     }
+    row.push(entry.customer.to_string());
     row
 }
 
@@ -216,6 +219,12 @@ pub const fn kind(kind: EntryKind) -> &'static str {
         EntryKind::Charge => "charge",
         EntryKind::Refund => "refund",
         EntryKind::Adjust => "adjust",
+        EntryKind::Grant => "grant",
+        EntryKind::Expired => "expired",
+        EntryKind::Void => "void",
+        EntryKind::Reversal => "reversal",
+        EntryKind::Move => "move",
+        EntryKind::WriteOff => "write_off",
     }
 }
 
@@ -234,7 +243,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
+    use crate::{CustomerId, KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
 
     fn charge() -> JournalEntry {
         let bill = Bill {
@@ -244,7 +253,8 @@ mod tests {
         JournalEntry {
             position: 1,
             seq: 1,
-            key: KeyId::from_random(1),
+            customer: CustomerId::from_random(1),
+            key: Some(KeyId::from_random(1)),
             operation: OperationId::from_bytes([1; 16]),
             kind: EntryKind::Charge,
             amount: Amount::ZERO,
@@ -270,7 +280,20 @@ mod tests {
         );
         assert_eq!(
             row(&entry)[28..],
-            ["", "", "", "", "standard", "global", "0", "", "0", "0", ""]
+            [
+                "",
+                "",
+                "",
+                "",
+                "standard",
+                "global",
+                "0",
+                "",
+                "0",
+                "0",
+                "",
+                "c_0000000001"
+            ]
         );
         let bill = entry.bill.as_mut().unwrap();
         (bill.exposure, bill.cost) = (Amount::from_picos(1_000_000), Some(Amount::ZERO));
@@ -290,7 +313,7 @@ mod tests {
             (&"provider".into(), "provider")
         );
         entry.bill = None;
-        assert_eq!((row(&entry).len(), COLUMNS.len()), (39, 39));
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (40, 40));
     }
 
     #[test]
@@ -335,7 +358,16 @@ mod tests {
         );
         assert_eq!(
             row(&entry)[32..],
-            ["fast", "us", "1", "eu", "4", "3", "0.000009"]
+            [
+                "fast",
+                "us",
+                "1",
+                "eu",
+                "4",
+                "3",
+                "0.000009",
+                "c_0000000001"
+            ]
         );
         assert_eq!(
             row(&entry)[25],

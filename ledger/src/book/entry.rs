@@ -1,21 +1,21 @@
 //! The journal: what an entry is.
 //!
-//! Entries are only ever appended. Each points to its key's previous entry (history is a walk along those pointers) and carries the
+//! Entries are only ever appended. Each points to its customer's previous entry (history is a walk along those pointers) and carries the
 //! hash of its own content and of the previous entry. That hash freezes the field set: [`JournalEntry`] may only grow by a new hash
 //! version.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, Bill, KeyId, OperationId, Timestamp, UtcDay};
+use crate::{Amount, Bill, CustomerId, KeyId, OperationId, Timestamp, UtcDay};
 
-/// The fact that names the day of a charge for the key's caps where that is not the entry's own.
+/// The fact that names the day of a charge for caps where that is not the entry's own.
 const DAY: &str = "day";
 
-/// What kind of line an entry is.
+/// What kind of line an entry is. Grants, their ends and reversals have no operation yet; their names are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// Money paid onto the key.
+    /// Money paid in.
     TopUp,
     /// The end of one request; the amount is zero when it was free.
     Charge,
@@ -23,6 +23,18 @@ pub enum EntryKind {
     Refund,
     /// A correction by an administrator, in either direction.
     Adjust,
+    /// Credit with an expiry.
+    Grant,
+    /// What was left of a grant when it expired.
+    Expired,
+    /// What was left of a grant that was taken back.
+    Void,
+    /// Money that a payment's owner took back.
+    Reversal,
+    /// Money that came from another customer, or went to one.
+    Move,
+    /// What an operator took from a customer that is to be closed.
+    WriteOff,
 }
 
 /// One line of the journal.
@@ -30,10 +42,12 @@ pub enum EntryKind {
 pub struct JournalEntry {
     /// Position in the whole journal, ascending; 1 is the first.
     pub position: i64,
-    /// Position among this key's entries; 1 is the first.
+    /// Position among this customer's entries; 1 is the first.
     pub seq: i64,
-    /// The key whose balance it changes.
-    pub key: KeyId,
+    /// The customer whose balance it changes.
+    pub customer: CustomerId,
+    /// The key that a charge is of, or that a payment or correction named; `None` if it named the customer alone.
+    pub key: Option<KeyId>,
     /// The operation that made it; for a charge, the request's id.
     pub operation: OperationId,
     /// What it records: a top-up, an adjustment, a charge or a refund.
@@ -46,7 +60,8 @@ pub struct JournalEntry {
     pub at: Timestamp,
     /// Who did it: an operator's name, or `gateway`.
     pub actor: String,
-    /// The payment's own name; only top-ups, adjustments and refunds have one. Unique in the ledger.
+    /// The payment's own name; charges have none. Unique in the ledger, except that the two entries of a move
+    /// share one.
     pub reference: Option<String>,
     /// The reason; only adjustments and refunds have one.
     pub reason: Option<String>,
@@ -54,6 +69,13 @@ pub struct JournalEntry {
     pub refunds: Option<OperationId>,
     /// What was bought; only charges have it.
     pub bill: Option<Bill>,
+}
+
+impl EntryKind {
+    /// Whether its amount changes the credit; all others change what was spent.
+    pub(crate) const fn changes_credit(self) -> bool {
+        !matches!(self, Self::Charge | Self::Refund)
+    }
 }
 
 impl JournalEntry {
@@ -80,7 +102,7 @@ impl JournalEntry {
         match self.kind {
             EntryKind::Charge => Some(self.operation),
             EntryKind::Refund => self.refunds,
-            EntryKind::TopUp | EntryKind::Adjust => None,
+            _ => None,
         }
     }
 }

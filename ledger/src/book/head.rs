@@ -1,20 +1,20 @@
-//! The ends of a key's two chains: where the next entry and the next administrative act are numbered and hashed.
+//! The ends of a customer's two chains: where the next entry and the next administrative act are numbered and hashed.
 
-use crate::{Key, Timestamp};
+use crate::{Customer, Timestamp};
 
 /// A hash of the chain.
 pub(crate) type Hash = [u8; 32];
 
-/// The predecessor of a key's first entry and first audit record in format 1, and the value in the row of a key that has none yet.
+/// The predecessor of a customer's first entry and first audit record in format 1, and the value in the row of one that has none yet.
 pub(crate) const NOTHING: Hash = [0; 32];
 
 /// How many milliseconds an entry may be ahead of the ledger's clock. Gateways whose clocks differ by a little may date their own
-/// requests; a clock that is set wrong must not date a key's whole future.
+/// requests; a clock that is set wrong must not date a customer's whole future.
 const AHEAD: i64 = 10_000;
 
-/// The end of a key's history.
+/// The end of a customer's history.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KeyHead {
+pub(crate) struct EntryHead {
     pub(crate) seq: i64,
     /// The store's own place of that entry; 0 when there is none.
     pub(crate) last: i64,
@@ -22,8 +22,8 @@ pub(crate) struct KeyHead {
     pub(crate) last_at: Option<Timestamp>,
 }
 
-impl KeyHead {
-    /// The head of a key without entries.
+impl EntryHead {
+    /// The head of a customer without entries.
     pub(crate) const NONE: Self = Self {
         seq: 0,
         last: 0,
@@ -42,7 +42,7 @@ impl KeyHead {
     }
 }
 
-/// The end of a key's audit.
+/// The end of a customer's audit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AuditHead {
     pub(crate) seq: i64,
@@ -52,7 +52,7 @@ pub(crate) struct AuditHead {
 }
 
 impl AuditHead {
-    /// The head of a key without acts.
+    /// The head of a customer without acts.
     pub(crate) const NONE: Self = Self {
         seq: 0,
         last: 0,
@@ -60,11 +60,11 @@ impl AuditHead {
     };
 }
 
-/// A key with the ends of its chains.
+/// A customer with the ends of its chains.
 #[derive(Debug, Clone)]
-pub(crate) struct StoredKey {
-    pub(crate) key: Key,
-    pub(crate) head: KeyHead,
+pub(crate) struct StoredCustomer {
+    pub(crate) customer: Customer,
+    pub(crate) head: EntryHead,
     pub(crate) audit: AuditHead,
 }
 
@@ -75,12 +75,12 @@ mod tests {
     #[test]
     fn an_entry_is_dated_by_the_ledgers_clock_when_another_lies() {
         let at = Timestamp::from_millis;
-        let head = |last: i64| KeyHead {
+        let head = |last: i64| EntryHead {
             last_at: Some(at(last)),
-            ..KeyHead::NONE
+            ..EntryHead::NONE
         };
         let now = at(1_000_000);
-        assert_eq!(KeyHead::NONE.dated(at(5), now), at(5));
+        assert_eq!(EntryHead::NONE.dated(at(5), now), at(5));
         assert_eq!(
             head(7).dated(at(5), now),
             at(7),

@@ -10,4 +10,6 @@ pub mod entry;
 pub(crate) mod head;
 pub mod margin;
 pub mod page;
+mod reader;
+mod told;
 pub(crate) mod verify;

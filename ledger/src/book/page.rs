@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::value::served::ORDINARY;
 use crate::{
-    Amount, Bill, JournalEntry, Key, KeyId, KeyStatus, SecretHash, Served, Timestamp, Usage,
+    Amount, Bill, Customer, CustomerId, CustomerStatus, JournalEntry, Key, KeyId, KeyStatus,
+    SecretHash, Served, Timestamp, Usage,
 };
 
 /// How a list of keys is ordered.
@@ -69,13 +70,27 @@ impl KeyOrder {
     pub fn place(self, key: &Key) -> KeyPlace {
         let value = match self {
             Self::Created | Self::Newest => key.created_at.millis(),
-            Self::LowestBalance | Self::HighestBalance => key.account.balance().picos(),
-            Self::LeastHeld | Self::MostHeld => key.account.held.picos(),
-            Self::LongestUnused | Self::LastUsed => {
-                key.last_entry_at.map_or(i64::MIN, Timestamp::millis)
-            }
+            _ => self.of_money(&key.customer),
         };
         KeyPlace { value, key: key.id }
+    }
+
+    /// A customer's place in this order: the value, then the id.
+    #[must_use]
+    pub fn place_of_customer(self, customer: &Customer) -> (i64, CustomerId) {
+        let value = match self {
+            Self::Created | Self::Newest => customer.created_at.millis(),
+            _ => self.of_money(customer),
+        };
+        (value, customer.id)
+    }
+
+    fn of_money(self, customer: &Customer) -> i64 {
+        match self {
+            Self::LowestBalance | Self::HighestBalance => customer.account.balance().picos(),
+            Self::LeastHeld | Self::MostHeld => customer.account.held.picos(),
+            _ => customer.last_entry_at.map_or(i64::MIN, Timestamp::millis),
+        }
     }
 }
 
@@ -88,9 +103,11 @@ pub struct KeyQuery {
     pub after: Option<KeyPlace>,
     /// Only labels that contain this text (case-insensitive for ASCII).
     pub label: Option<String>,
+    /// Only keys of this customer.
+    pub customer: Option<CustomerId>,
     /// Only keys in this state at `now`.
     pub status: Option<KeyStatus>,
-    /// Only keys whose balance is below this.
+    /// Only keys whose customer's balance is below this.
     pub balance_below: Option<Amount>,
     /// The instant for `status`.
     pub now: Timestamp,
@@ -98,10 +115,29 @@ pub struct KeyQuery {
     pub limit: usize,
 }
 
+/// A page of customers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CustomerQuery {
+    /// Order of the list.
+    pub order: KeyOrder,
+    /// Start after this place: that of the last customer of an earlier page.
+    pub after: Option<(i64, CustomerId)>,
+    /// Only those whose label or external id contains this text (case-insensitive for ASCII).
+    pub text: Option<String>,
+    /// Only customers in this state.
+    pub status: Option<CustomerStatus>,
+    /// Only customers whose balance is below this.
+    pub balance_below: Option<Amount>,
+    /// Most rows to return.
+    pub limit: usize,
+}
+
 /// Which entries a page shows; the default is all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EntryQuery {
-    /// Of one key (a pointer walk from its newest entry), or of all.
+    /// Of one customer (a pointer walk from its newest entry), or of all.
+    pub customer: Option<CustomerId>,
+    /// Of one key (a walk through its customer's), or of all.
     pub key: Option<KeyId>,
     /// From this instant on.
     pub since: Option<Timestamp>,
@@ -255,6 +291,8 @@ impl Session {
 /// What `verify` found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct VerifyReport {
+    /// Customers checked.
+    pub customers: u64,
     /// Keys checked.
     pub keys: u64,
     /// Entries checked.
@@ -263,7 +301,7 @@ pub struct VerifyReport {
     pub holds: u64,
     /// Anchors compared.
     pub anchors: u64,
-    /// Every fault, in words, with key and position.
+    /// Every fault, in words, with customer and position.
     pub faults: Vec<String>,
     /// What is not wrong and worth knowing: entries that were dated by a clock that ran ahead.
     pub notes: Vec<String>,

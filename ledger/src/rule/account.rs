@@ -5,7 +5,7 @@
 
 use crate::{Amount, OperationId, Refusal};
 
-/// The three numbers of a key.
+/// The three numbers of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
     /// The sum of everything paid in (adjustments included).
@@ -21,9 +21,9 @@ pub struct Account {
 pub struct HoldEffect {
     /// The account afterwards.
     pub account: Account,
-    /// Taken from the key.
+    /// Taken from the customer.
     pub charge: Amount,
-    /// Cost that the key could not pay.
+    /// Cost that the customer could not pay.
     pub loss: Amount,
 }
 
@@ -52,7 +52,7 @@ impl Account {
                 .is_some_and(|used| used <= self.credit)
     }
 
-    /// Reserves money. A key with nothing available is refused even if nothing is asked for.
+    /// Reserves money. A customer with nothing available is refused even if nothing is asked for.
     ///
     /// # Errors
     /// [`Refusal::Insufficient`]; [`Refusal::Limit`] for a negative amount.
@@ -155,6 +155,32 @@ impl Account {
         Ok(Self { credit, ..self })
     }
 
+    /// Takes money out that an operator writes off.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] unless the amount is negative, [`Refusal::Insufficient`] when it exceeds what is available.
+    pub fn write_off(self, amount: Amount) -> Result<Self, Refusal> {
+        if !amount.is_negative() {
+            let text = "what is written off is taken, so its amount is below zero";
+            return Err(Refusal::Limit(text.to_owned()));
+        }
+        self.adjust(amount)
+    }
+
+    /// Moves money to another account: what is available, of both.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] when the amount is not positive or a limit of the other would be passed, [`Refusal::Insufficient`] when it
+    /// exceeds what is available.
+    pub fn give(self, into: Self, amount: Amount) -> Result<(Self, Self), Refusal> {
+        positive(amount, "a move")?;
+        if amount > self.available() {
+            return Err(self.insufficient(amount));
+        }
+        let credit = self.credit.checked_sub(amount).ok_or_else(overflow)?;
+        Ok((Self { credit, ..self }, into.pay_in(amount)?))
+    }
+
     /// Refunds part of one charged request, of which `charged − refunded` is left to refund.
     ///
     /// # Errors
@@ -189,7 +215,7 @@ impl Account {
     fn pay_in(self, amount: Amount) -> Result<Self, Refusal> {
         let too_much = || {
             Refusal::Limit(format!(
-                "a key can be paid at most {} in its lifetime",
+                "a customer can be paid at most {} in its lifetime",
                 Amount::MAX_LIFETIME_CREDIT
             ))
         };
@@ -203,7 +229,7 @@ impl Account {
     fn within_limits(self) -> Result<Self, Refusal> {
         if self.balance() > Amount::MAX_BALANCE {
             return Err(Refusal::Limit(format!(
-                "a key's balance is at most {}",
+                "a customer's balance is at most {}",
                 Amount::MAX_BALANCE
             )));
         }

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::value::text::check_text;
-use crate::{Amount, CapInterval, OpenHold, Refusal, Timestamp, UtcDay};
+use crate::{Amount, CapInterval, OpenHold, Refusal, Scope, Timestamp, UtcDay};
 
 /// A bound of what may be spent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Cap {
         self.interval == interval && self.model.as_deref() == model
     }
 
-    fn applies(&self, slug: &str) -> bool {
+    fn is_for(&self, slug: &str) -> bool {
         self.model.as_deref().is_none_or(|model| model == slug)
     }
 }
@@ -108,9 +108,21 @@ impl CountedCap {
         Amount::from_picos(self.counts(day).map_or(0, left).max(0))
     }
 
+    /// Whether it bounds requests for a slug.
+    #[must_use]
+    pub fn applies(&self, slug: &str) -> bool {
+        self.cap.is_for(slug)
+    }
+
+    /// Whether there is room for `needed` more. A hold that `begins` needs some room even if nothing is asked for.
+    pub(crate) fn grants(&self, day: UtcDay, needed: Amount, begins: bool) -> bool {
+        let room = self.room(day);
+        (!needed.is_positive() || needed <= room) && (room.is_positive() || !begins)
+    }
+
     /// Whether a hold for a slug that was opened on a day counts in one of its windows.
     pub(crate) fn counts_in(&self, window: &CapWindow, slug: &str, day: UtcDay) -> bool {
-        self.cap.applies(slug) && self.cap.interval.window(day) == window.since
+        self.cap.is_for(slug) && self.cap.interval.window(day) == window.since
     }
 
     /// Changes the counts of the window that contains a day, and begins it if it is new.
@@ -132,11 +144,12 @@ impl CountedCap {
 
     /// What a refusal of `needed` more on a day says.
     #[must_use]
-    pub fn reached(&self, day: UtcDay, needed: Amount) -> CapReached {
+    pub fn reached(&self, scope: Scope, day: UtcDay, needed: Amount) -> CapReached {
         let counts = self
             .counts(day)
             .unwrap_or(CapWindow::empty(self.cap.interval.window(day)));
         CapReached {
+            scope,
             cap: self.cap.clone(),
             needed,
             room: self.room(day),
@@ -150,6 +163,8 @@ impl CountedCap {
 /// Why a cap refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapReached {
+    /// Whose cap it is.
+    pub scope: Scope,
     /// The cap with least room.
     pub cap: Cap,
     /// The requested amount.
@@ -182,12 +197,12 @@ impl fmt::Display for CapReached {
     }
 }
 
-/// The caps of a key.
+/// The caps of a key or of a customer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Caps(Vec<CountedCap>);
 
-/// What a key spent and holds, for the counts of a new cap.
+/// What a key or customer spent and holds, for the counts of a new cap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PastSpending<'rows> {
     /// Charges by the first instant of their hour and by slug.
@@ -197,7 +212,7 @@ pub(crate) struct PastSpending<'rows> {
 }
 
 impl Caps {
-    /// Most caps of a key.
+    /// Most caps of a key, and of a customer.
     pub const MOST: usize = 8;
 
     /// Those that the reference store counted.
@@ -230,17 +245,10 @@ impl Caps {
         self.0.iter().map(|counted| &counted.cap).collect()
     }
 
-    /// The cap that lets a request for a slug hold less than is available, if one does.
-    #[must_use]
-    pub fn binding(&self, slug: &str, day: UtcDay, available: Amount) -> Option<&CountedCap> {
-        self.tightest(slug, day)
-            .filter(|counted| counted.room(day) < available)
-    }
-
     fn applying(&self, slug: &str) -> impl Iterator<Item = &CountedCap> {
         self.0
             .iter()
-            .filter(move |counted| counted.cap.applies(slug))
+            .filter(move |counted| counted.cap.is_for(slug))
     }
 
     /// The cap with least room for a slug on a day, if one applies.
@@ -256,32 +264,9 @@ impl Caps {
             .map_or(available, |counted| counted.room(day).min(available))
     }
 
-    /// Counts a new hold. Without room it is refused even if nothing is asked for, as an empty balance refuses it.
-    ///
-    /// # Errors
-    /// [`Refusal::CapReached`], of the cap with least room; nothing is counted then.
-    pub(crate) fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
-        match self.tightest(slug, day) {
-            Some(tightest) if !tightest.room(day).is_positive() => {
-                Err(Refusal::CapReached(Box::new(tightest.reached(day, amount))))
-            }
-            _ => self.extend(slug, day, amount),
-        }
-    }
-
-    /// Counts `more` for a hold that was opened on a day.
-    ///
-    /// # Errors
-    /// As [`Caps::hold`]; nothing more is always granted.
-    pub(crate) fn extend(&mut self, slug: &str, day: UtcDay, more: Amount) -> Result<(), Refusal> {
-        if let Some(tightest) = self.tightest(slug, day)
-            && more.is_positive()
-            && tightest.room(day) < more
-        {
-            return Err(Refusal::CapReached(Box::new(tightest.reached(day, more))));
-        }
+    /// Counts `more` held for a hold that was opened on a day.
+    pub(crate) fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {
         self.count(slug, day, |window| window.held = sum(window.held, more));
-        Ok(())
     }
 
     /// Counts the end of a hold that was opened on a day.
@@ -300,11 +285,7 @@ impl Caps {
     }
 
     fn count(&mut self, slug: &str, day: UtcDay, change: impl Fn(&mut CapWindow)) {
-        for counted in self
-            .0
-            .iter_mut()
-            .filter(|counted| counted.cap.applies(slug))
-        {
+        for counted in self.0.iter_mut().filter(|counted| counted.cap.is_for(slug)) {
             counted.count(day, &change);
         }
     }
@@ -328,7 +309,9 @@ impl Caps {
         }
         if self.0.len() >= Self::MOST {
             let most = Self::MOST;
-            return Err(Refusal::Limit(format!("a key has at most {most} caps")));
+            return Err(Refusal::Limit(format!(
+                "a key or customer has at most {most} caps"
+            )));
         }
         let mut counted = CountedCap {
             cap: cap.clone(),
@@ -338,12 +321,12 @@ impl Caps {
         let since = counted.current.since;
         let counts = |day: UtcDay| cap.interval == CapInterval::Total || day >= since;
         for (hour, slug, charge) in spending.hours {
-            if cap.applies(slug) && counts(UtcDay::of(*hour)) {
+            if cap.is_for(slug) && counts(UtcDay::of(*hour)) {
                 counted.current.charged = sum(counted.current.charged, *charge);
             }
         }
         for (hold, day) in spending.holds {
-            if cap.applies(&hold.slug) && counts(*day) {
+            if cap.is_for(&hold.slug) && counts(*day) {
                 counted.current.held = sum(counted.current.held, hold.amount);
             }
         }
@@ -354,7 +337,7 @@ impl Caps {
     fn check(&self, cap: &Cap) -> Result<(), Refusal> {
         if !cap.limit.is_positive() {
             return Err(Refusal::Limit(
-                "a cap must be more than zero; to stop a key, block it".to_owned(),
+                "a cap must be more than zero; to stop a key, block it, and to stop a customer, suspend it".to_owned(),
             ));
         }
         if cap.limit > Amount::MAX_LIFETIME_CREDIT {
@@ -397,12 +380,12 @@ impl Caps {
             .map(|model| format!(" for {model}"))
             .unwrap_or_default();
         Err(Refusal::NotApplicable(format!(
-            "the key has no cap of interval {interval}{of}"
+            "there is no cap of interval {interval}{of}"
         )))
     }
 }
 
-/// Counts are bounded by the lifetime credit of a key, far below where a sum could saturate.
+/// Counts are bounded by the lifetime credit of a customer, far below where a sum could saturate.
 fn sum(a: Amount, b: Amount) -> Amount {
     Amount::from_picos(a.picos().saturating_add(b.picos()))
 }

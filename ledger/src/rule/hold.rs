@@ -1,8 +1,8 @@
-//! What a hold is: how it begins, grows, ends, and is recovered when its process has died. Pure; what it does to a key's money is in
+//! What a hold is: how it begins, grows, ends, and is recovered when its process has died. Pure; what it does to a customer's money is in
 //! `account`.
 
 use crate::value::owed::{Owed, UNMETERED};
-use crate::{Amount, Bill, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
+use crate::{Amount, Bill, CustomerId, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub struct NewHold {
     /// The request's id.
     pub request: OperationId,
     /// Who pays.
+    pub customer: CustomerId,
+    /// The customer's key that asks.
     pub key: KeyId,
     /// How much at first.
     pub amount: Amount,
@@ -34,7 +36,7 @@ pub struct Extension {
     pub at: Timestamp,
 }
 
-/// The end of a hold. `bill.lines` is the cost of the request; the store decides how much of it the key can pay.
+/// The end of a hold. `bill.lines` is the cost of the request; the store decides how much of it the customer can pay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// The request.
@@ -93,9 +95,9 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
 /// The result of ending a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedHold {
-    /// Taken from the key; not negative.
+    /// Taken from the customer; not negative.
     pub charge: Amount,
-    /// Cost that the key could not pay.
+    /// Cost that the customer could not pay.
     pub loss: Amount,
     /// Available to the key immediately afterwards.
     pub available: Amount,
@@ -106,7 +108,7 @@ pub struct EndedHold {
 pub struct OpenHold {
     /// The request.
     pub request: OperationId,
-    /// Who pays.
+    /// The key that asked; its customer pays.
     pub key: KeyId,
     /// Held now.
     pub amount: Amount,

@@ -4,15 +4,18 @@
 //! randomness, and the checksum detects a mistyped key without touching the store. Only its SHA-256 is kept.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use crate::rule::cap::PastSpending;
+use crate::rule::customer::KeyPurse;
 use crate::value::text::{SECRET_PREFIX, check_text};
 use crate::{
-    Account, Amount, Cap, CapInterval, Caps, KeyId, OperationId, Refusal, Timestamp, UtcDay,
+    Act, Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
+    Refusal, Scope, Timestamp, UtcDay,
 };
 
 const RANDOM_CHARS: usize = 43;
@@ -192,11 +195,40 @@ pub struct KeySettings {
     pub concurrency: Option<u32>,
 }
 
-/// A key: settings, state and account, from one consistent read.
+/// A key and the customer whose money it spends, from one consistent read. What only the key has is reached through it directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
+    /// The key itself.
+    pub own: KeyRecord,
+    /// The customer that it belongs to.
+    pub customer: Customer,
+}
+
+impl Deref for Key {
+    type Target = KeyRecord;
+
+    fn deref(&self) -> &KeyRecord {
+        &self.own
+    }
+}
+
+impl DerefMut for Key {
+    fn deref_mut(&mut self) -> &mut KeyRecord {
+        &mut self.own
+    }
+}
+
+/// What belongs to a key alone: settings, state, secrets and caps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRecord {
     /// Public id.
     pub id: KeyId,
+    /// The customer that it belongs to, for ever.
+    pub belongs_to: CustomerId,
+    /// Whether it manages the customer's other keys.
+    pub is_owner: bool,
+    /// The key that made it, on the dashboard.
+    pub made_by: Option<KeyId>,
     /// What was set.
     pub settings: KeySettings,
     /// Stored state; use [`Key::status`] for the state at an instant.
@@ -205,19 +237,53 @@ pub struct Key {
     pub secret: SecretHash,
     /// Hash of the secret before the last rotation and the instant it stops working.
     pub old_secret: Option<(SecretHash, Timestamp)>,
-    /// The money.
-    pub account: Account,
-    /// How much of it may be spent when.
+    /// How much it may spend when.
     pub caps: Caps,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
     pub created_by: String,
-    /// When its last entry was written.
-    pub last_entry_at: Option<Timestamp>,
 }
 
 impl Key {
+    /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
+    #[must_use]
+    pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
+        KeyPurse::of(self.id, &self.caps, &self.customer).room(slug, UtcDay::of(now))
+    }
+
+    /// What may be spent at an instant on a model that has no cap of its own.
+    #[must_use]
+    pub fn spendable(&self, now: Timestamp) -> Amount {
+        self.room("", now)
+    }
+
+    /// The caps of the key and of its customer, each with whose it is.
+    pub fn all_caps(&self) -> impl Iterator<Item = (Scope, &CountedCap)> {
+        let of_key = self.caps.iter().map(|cap| (Scope::Key(self.id), cap));
+        let customer = Scope::Customer(self.customer.id);
+        let of_customer = self.customer.caps.iter();
+        of_key.chain(of_customer.map(move |cap| (customer, cap)))
+    }
+
+    /// The cap of the key or its customer with least room for a slug on a day, if one applies.
+    #[must_use]
+    pub fn tightest_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
+        self.all_caps()
+            .filter(|(_, counted)| counted.applies(slug))
+            .min_by_key(|(_, counted)| counted.room(day))
+    }
+
+    /// That cap, if it lets a request hold less than is available.
+    #[must_use]
+    pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
+        let available = self.customer.account.available();
+        self.tightest_cap(slug, day)
+            .filter(|(_, counted)| counted.room(day) < available)
+    }
+}
+
+impl KeyRecord {
     /// The state at an instant.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> KeyStatus {
@@ -225,19 +291,6 @@ impl Key {
             (KeyStatus::Active, Some(end)) if now >= end => KeyStatus::Expired,
             (stored, _) => stored,
         }
-    }
-
-    /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
-    #[must_use]
-    pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
-        self.caps
-            .room(slug, UtcDay::of(now), self.account.available())
-    }
-
-    /// What may be spent at an instant on a model that has no cap of its own.
-    #[must_use]
-    pub fn spendable(&self, now: Timestamp) -> Amount {
-        self.room("", now)
     }
 
     /// Whether `hash` opens this key at an instant: the current secret, or the old one during its overlap.
@@ -310,8 +363,8 @@ impl Key {
 }
 
 impl KeySettings {
-    /// Concurrent requests for a key without its own limit.
-    pub const CONCURRENCY: u32 = 64;
+    /// Concurrent requests for a key without its own limit: what its customer has without one.
+    pub const CONCURRENCY: u32 = CustomerSettings::CONCURRENCY;
     /// Paid requests each second when unset: far above what people and agents make, and no key makes thousands.
     pub const RATE: u32 = 200;
     /// How many of them may come at once when no rate is set.
@@ -345,32 +398,40 @@ impl Change {
 }
 
 impl NewKey {
-    /// A new key, without money.
-    pub(crate) fn key(&self) -> Key {
-        Key {
+    /// The customer that it will belong to.
+    pub(crate) fn belongs_to(&self) -> CustomerId {
+        self.within
+            .customer
+            .unwrap_or(CustomerId::made_for(self.id))
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> KeyRecord {
+        KeyRecord {
             id: self.id,
+            belongs_to: self.belongs_to(),
+            is_owner: self.within.is_owner,
+            made_by: self.within.made_by,
             settings: self.settings.clone(),
             stored_status: KeyStatus::Active,
             secret: self.secret,
             old_secret: None,
-            account: Account::default(),
             caps: Caps::default(),
             created_at: self.act.at,
             created_by: self.act.actor.clone(),
-            last_entry_at: None,
         }
     }
 }
 
-/// Who did an administrative act, when, and under which operation id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Act {
-    /// Repeating an id has no second effect.
-    pub operation: OperationId,
-    /// The operator's name.
-    pub actor: String,
-    /// The clock at the act, UTC.
-    pub at: Timestamp,
+/// Where a new key belongs. The default is a customer of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Membership {
+    /// The customer; `None` makes one with the key's label and ten characters.
+    pub customer: Option<CustomerId>,
+    /// Whether it manages the customer's other keys.
+    pub is_owner: bool,
+    /// The key that makes it, on the dashboard: an owner of the same customer.
+    pub made_by: Option<KeyId>,
 }
 
 /// A key to create.
@@ -382,7 +443,9 @@ pub struct NewKey {
     pub secret: SecretHash,
     /// Settings.
     pub settings: KeySettings,
-    /// The first credit and its reference.
+    /// Where it belongs.
+    pub within: Membership,
+    /// The customer's credit that comes with it, and its reference.
     pub first_credit: Option<(Amount, String)>,
     /// By whom and when.
     pub act: Act,

@@ -1,11 +1,12 @@
-//! Limits of a key across all gateways of a ledger: concurrent requests and requests per second.
+//! Limits of a key or customer across all gateways of a ledger: concurrent requests and requests per second.
 //!
 //! Pure: the running count and the clock are passed in. A store shared by several gateways checks before it opens a hold; a single
 //! gateway counts in memory and stores nothing.
 
 use std::time::Duration;
 
-use crate::{KeySettings, Refusal};
+use crate::rule::key::KeyRecord;
+use crate::{Customer, CustomerSettings, Refusal};
 
 /// A rate with bursts. The one rule for every limiter, in memory and in a store: requests are counted by how far they are ahead of
 /// their rate, in time.
@@ -38,9 +39,39 @@ impl RateRule {
     }
 }
 
-/// The traffic of a key at all gateways.
+/// What a key or customer may do at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TrafficLimits {
+    rate: Option<u32>,
+    concurrency: Option<u32>,
+}
+
+impl TrafficLimits {
+    /// A key's own; `None` if it has none, and then nothing counts its traffic.
+    pub(crate) fn of_key(key: &KeyRecord) -> Option<Self> {
+        let settings = &key.settings;
+        let (rate, concurrency) = (settings.rate, settings.concurrency);
+        (rate.is_some() || concurrency.is_some()).then_some(Self { rate, concurrency })
+    }
+
+    /// Those of a customer, for a request of one of its keys.
+    pub(crate) fn of_customer(customer: &Customer, key: &KeyRecord) -> Self {
+        let settings = &customer.settings;
+        // An operator who lets one key do more means its customer, too.
+        let of_key = key.settings.concurrency.unwrap_or_default();
+        let concurrency = settings
+            .concurrency
+            .unwrap_or(CustomerSettings::CONCURRENCY.max(of_key));
+        Self {
+            rate: settings.rate,
+            concurrency: Some(concurrency),
+        }
+    }
+}
+
+/// The traffic of a key or customer at all gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct KeyTraffic {
+pub(crate) struct Traffic {
     /// Holds ever opened.
     pub(crate) opened: i64,
     /// Holds open now.
@@ -49,14 +80,15 @@ pub(crate) struct KeyTraffic {
     pub(crate) paced_to: i64,
 }
 
-impl KeyTraffic {
-    /// Refuses a request beyond the key's limits. The requests of one second may arrive at once.
-    pub(crate) fn check(self, settings: &KeySettings, now: i64) -> Result<(), Refusal> {
-        let most = settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
-        if self.running >= i64::from(most) {
+impl Traffic {
+    /// Refuses a request beyond the limits. The requests of one second may arrive at once.
+    pub(crate) fn check(self, limits: TrafficLimits, now: i64) -> Result<(), Refusal> {
+        if let Some(most) = limits.concurrency
+            && self.running >= i64::from(most)
+        {
             return Err(Refusal::TooManyAtOnce(most));
         }
-        let Some(rate) = settings.rate else {
+        let Some(rate) = limits.rate else {
             return Ok(());
         };
         match of_second(rate).take(self.ahead(now)) {
@@ -72,8 +104,8 @@ impl KeyTraffic {
     }
 
     /// With one more request.
-    pub(crate) fn begin(self, settings: &KeySettings, now: i64) -> Self {
-        let paced_to = settings.rate.map_or(self.paced_to, |rate| {
+    pub(crate) fn begin(self, limits: TrafficLimits, now: i64) -> Self {
+        let paced_to = limits.rate.map_or(self.paced_to, |rate| {
             let ahead = of_second(rate).take(self.ahead(now));
             let micros = ahead
                 .ok()
@@ -108,65 +140,43 @@ fn of_second(rate: u32) -> RateRule {
 mod tests {
     use super::*;
 
-    fn limited(concurrency: Option<u32>, rate: Option<u32>) -> KeySettings {
-        KeySettings {
-            concurrency,
-            rate,
-            ..KeySettings::default()
-        }
+    fn limited(concurrency: Option<u32>, rate: Option<u32>) -> TrafficLimits {
+        TrafficLimits { rate, concurrency }
     }
 
     #[test]
     fn so_many_run_at_once() {
-        let (two, mut traffic) = (limited(Some(2), None), KeyTraffic::default());
+        let (two, mut traffic) = (limited(Some(2), None), Traffic::default());
         for _ in 0..2 {
-            assert_eq!(traffic.check(&two, 0), Ok(()));
-            traffic = traffic.begin(&two, 0);
+            assert_eq!(traffic.check(two, 0), Ok(()));
+            traffic = traffic.begin(two, 0);
         }
-        assert_eq!(traffic.check(&two, 0), Err(Refusal::TooManyAtOnce(2)));
-        assert_eq!(traffic.end().check(&two, 0), Ok(()));
-        assert_eq!(
-            KeyTraffic {
-                running: 63,
-                ..KeyTraffic::default()
-            }
-            .check(&limited(None, None), 0),
-            Ok(())
-        );
-        let full = KeyTraffic {
-            running: 64,
-            ..KeyTraffic::default()
-        }
-        .check(&limited(None, None), 0);
-        assert_eq!(
-            full,
-            Err(Refusal::TooManyAtOnce(64)),
-            "the limit of a key without one"
-        );
-        assert_eq!(KeyTraffic::default().end(), KeyTraffic::default());
+        assert_eq!(traffic.check(two, 0), Err(Refusal::TooManyAtOnce(2)));
+        assert_eq!(traffic.end().check(two, 0), Ok(()));
+        assert_eq!(Traffic::default().end(), Traffic::default());
     }
 
     #[test]
     fn a_seconds_requests_may_come_at_once_and_then_at_their_pace() {
-        let (four, mut traffic) = (limited(None, Some(4)), KeyTraffic::default());
+        let (four, mut traffic) = (limited(None, Some(4)), Traffic::default());
         let mut now = 5_000_000;
         for _ in 0..4 {
-            assert_eq!(traffic.check(&four, now), Ok(()));
-            traffic = traffic.begin(&four, now);
+            assert_eq!(traffic.check(four, now), Ok(()));
+            traffic = traffic.begin(four, now);
         }
         let wait = Duration::from_millis(250);
         assert_eq!(
-            traffic.check(&four, now),
+            traffic.check(four, now),
             Err(Refusal::TooFast { rate: 4, wait })
         );
         now += 250_000;
-        assert_eq!(traffic.check(&four, now), Ok(()));
-        traffic = traffic.begin(&four, now);
-        assert!(traffic.check(&four, now).is_err());
-        assert_eq!(traffic.check(&four, now + 60_000_000), Ok(()));
+        assert_eq!(traffic.check(four, now), Ok(()));
+        traffic = traffic.begin(four, now);
+        assert!(traffic.check(four, now).is_err());
+        assert_eq!(traffic.check(four, now + 60_000_000), Ok(()));
         assert!(
-            KeyTraffic::default()
-                .check(&limited(None, Some(0)), now)
+            Traffic::default()
+                .check(limited(None, Some(0)), now)
                 .is_err()
         );
     }

@@ -1,8 +1,12 @@
-//! The rules: what an account, a key and its limits allow. Pure: no clock, no ids, no store.
+//! The rules: what an account, a customer, a key and its limits allow. Pure: no clock, no ids, no store.
 
 pub mod account;
+mod act;
 pub mod cap;
+pub mod customer;
 pub mod hold;
 pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
+
+pub use act::Act;

@@ -11,12 +11,13 @@ use sha2::{Digest, Sha256};
 
 use crate::batch::rows::{CachedRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{Hash, StoredKey};
+use crate::book::head::{Hash, StoredCustomer};
 use crate::rule::hold::StoredHold;
+use crate::rule::key::KeyRecord;
 use crate::value::reference;
 use crate::{
-    Account, EntryKind, FilesAct, JournalEntry, KeyId, LedgerError, OperationId, OwnCost,
-    PublishedSlug, SecretHash, Session, Timestamp, VerifyReport, Vote,
+    Account, CustomerId, FilesAct, JournalEntry, KeyId, LedgerError, OperationId, OwnCost,
+    PersonalData, PublishedSlug, SecretHash, Session, Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -46,6 +47,7 @@ pub(crate) struct Rest {
     pub(crate) votes: Vec<Vote>,
     pub(crate) own_costs: Vec<OwnCost>,
     pub(crate) files: Vec<FilesAct>,
+    pub(crate) personal: Vec<(CustomerId, PersonalData)>,
 }
 
 impl Rest {
@@ -74,22 +76,27 @@ impl Rest {
         for slug in &self.slugs {
             rows.changes.publish(&slug.slug, slug.since);
         }
+        for (customer, data) in self.personal {
+            rows.set_personal(customer, Some(data));
+        }
     }
 }
 
 /// A batch of rows in transit.
 #[derive(Debug)]
 pub(crate) enum CopyBatch {
-    Keys(Vec<StoredKey>),
+    Customers(Vec<StoredCustomer>),
+    Keys(Vec<KeyRecord>),
     Acts(Vec<ChainedAct>),
     /// With the references that these entries are the first to use.
     Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
     Rest(Rest),
 }
 
-/// Either side: its keys, [`ROWS`] at a time, in the order of their numbers.
+/// Either side: its customers and its keys, [`ROWS`] at a time, in the order of their numbers.
 pub(crate) trait Side {
-    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError>;
+    async fn customers(&mut self, after: i64) -> Result<Vec<StoredCustomer>, LedgerError>;
+    async fn keys(&mut self, after: i64) -> Result<Vec<KeyRecord>, LedgerError>;
 }
 
 /// The source, which nobody can write to meanwhile.
@@ -128,9 +135,16 @@ pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
     target.begin(source.identity().await?).await?;
     let mut after = -1;
     loop {
+        let customers = source.customers(after).await?;
+        let Some(last) = customers.last() else { break };
+        after = last.customer.id.to_i64();
+        target.write(CopyBatch::Customers(customers)).await?;
+    }
+    let mut after = -1;
+    loop {
         let keys = source.keys(after).await?;
         let Some(last) = keys.last() else { break };
-        after = last.key.id.to_i64();
+        after = last.id.to_i64();
         target.write(CopyBatch::Keys(keys)).await?;
     }
     // Acts before entries: the file's trigger requires a credit's reference to be registered before its act. Old ledgers can
@@ -146,7 +160,7 @@ pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
     target.write(CopyBatch::Rest(source.rest().await?)).await?;
     if digest(&mut source).await? != digest(&mut target).await? {
         return Err(LedgerError::unavailable(
-            "the copy has other keys, accounts or chains; it was thrown away".to_owned(),
+            "the copy has other customers, keys or chains; it was thrown away".to_owned(),
         ));
     }
     let report = target.finish().await?;
@@ -188,23 +202,26 @@ async fn entries<S: SourceLedger, T: TargetLedger>(
     }
 }
 
-/// A key's settings, and the ends of its chains.
+/// Settings and money of customers, the ends of their chains, and their keys.
 async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
     let (mut digest, mut after) = (Sha256::new(), -1);
     loop {
-        let keys = side.keys(after).await?;
-        let Some(last) = keys.last() else {
-            return Ok(digest.finalize().into());
-        };
-        after = last.key.id.to_i64();
-        for StoredKey { key, head, audit } in &keys {
+        let customers = side.customers(after).await?;
+        let Some(last) = customers.last() else { break };
+        after = last.customer.id.to_i64();
+        for StoredCustomer {
+            customer,
+            head,
+            audit,
+        } in &customers
+        {
             let Account {
                 credit,
                 spent,
                 held,
-            } = key.account;
+            } = customer.account;
             for number in [
-                key.id.to_i64(),
+                customer.id.to_i64(),
                 credit.picos(),
                 spent.picos(),
                 held.picos(),
@@ -215,7 +232,20 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
             }
             digest.update(head.hash);
             digest.update(audit.hash);
-            digest.update(crate::book::audit::state(key));
+            digest.update(crate::book::audit::state(customer, None));
+        }
+    }
+    after = -1;
+    loop {
+        let keys = side.keys(after).await?;
+        let Some(last) = keys.last() else {
+            return Ok(digest.finalize().into());
+        };
+        after = last.id.to_i64();
+        for key in &keys {
+            digest.update(key.id.to_i64().to_be_bytes());
+            digest.update(key.belongs_to.to_i64().to_be_bytes());
+            digest.update(crate::book::audit::state_1(key));
         }
     }
 }
@@ -223,13 +253,10 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
 /// The account after an entry, from the one before it; `None` if that is impossible.
 pub(crate) fn replayed(before: Account, entry: &JournalEntry) -> Option<Account> {
     let mut after = before;
-    match entry.kind {
-        EntryKind::TopUp | EntryKind::Adjust => {
-            after.credit = after.credit.checked_add(entry.amount)?
-        }
-        EntryKind::Charge | EntryKind::Refund => {
-            after.spent = after.spent.checked_sub(entry.amount)?
-        }
+    if entry.kind.changes_credit() {
+        after.credit = after.credit.checked_add(entry.amount)?;
+    } else {
+        after.spent = after.spent.checked_sub(entry.amount)?;
     }
     Some(after)
 }

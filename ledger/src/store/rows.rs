@@ -9,12 +9,14 @@ use super::stored;
 use crate::batch::rows::SpentHour;
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, Hash, KeyHead, StoredKey};
+use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
 use crate::rule::hold::StoredHold;
+use crate::rule::key::KeyRecord;
 use crate::{
-    Account, Amount, AuditRecord, Bill, Caps, EndReason, FilesAct, JournalEntry, Key, KeyId,
-    KeySettings, OpenHold, OperationId, OwnCost, PublishedSlug, Question, SecretHash, Served,
-    ServedRegion, ServedTier, Session, Timestamp, Totals, Usage, UsageRow, UtcDay, Vote,
+    Account, Amount, AuditRecord, Bill, Caps, Customer, CustomerId, CustomerSettings, EndReason,
+    FilesAct, JournalEntry, Key, KeyId, KeySettings, OpenHold, OperationId, OwnCost, PersonalData,
+    PersonalHash, PublishedSlug, Question, SecretHash, Served, ServedRegion, ServedTier, Session,
+    Timestamp, Totals, Usage, UsageRow, UtcDay, Vote,
 };
 
 /// The cause of an error in another library.
@@ -90,6 +92,17 @@ pub(crate) trait RowColumns {
 
     fn key(&mut self) -> Decoded<KeyId> {
         KeyId::from_i64(self.number()?).ok_or(Malformed::Value("key's id"))
+    }
+
+    fn customer(&mut self) -> Decoded<CustomerId> {
+        CustomerId::from_i64(self.number()?).ok_or(Malformed::Value("customer's id"))
+    }
+
+    /// The next two columns: a customer, and its key if there is one.
+    fn customer_and_key(&mut self) -> Decoded<(CustomerId, Option<KeyId>)> {
+        let customer = self.customer()?;
+        let key = stored::key_of(customer, self.maybe_number()?);
+        Ok((customer, present(key, "key's id")?))
     }
 
     fn operation(&mut self) -> Decoded<OperationId> {
@@ -203,19 +216,24 @@ fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Decoded<[u
         .ok_or(Malformed::Value(what))
 }
 
-/// What [`stored_key`] takes, of `keys k` and `accounts a`.
+/// What [`key_record`] takes, of `keys k`.
 macro_rules! key_columns {
     () => {
-        "k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, k.old_until, k.caps, \
-         a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, k.audit_hash, \
-         a.seq, a.last, a.hash"
+        "k.id, k.customer, k.owner, k.made_by, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, \
+         k.old_secret, k.old_until, k.caps, k.created_at, k.created_by"
     };
 }
 pub(crate) use key_columns;
 
-pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
-    let key = Key {
+pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
+    Ok(KeyRecord {
         id: columns.key()?,
+        belongs_to: columns.customer()?,
+        is_owner: columns.number()? != 0,
+        made_by: columns
+            .maybe_number()?
+            .map(|number| present(KeyId::from_i64(number), "key's id"))
+            .transpose()?,
         settings: KeySettings {
             label: columns.text()?,
             models: columns.maybe_json("list of models")?,
@@ -231,24 +249,52 @@ pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
             _ => return Err(Malformed::Value("old secret")),
         },
         caps: caps(columns)?,
+        created_at: columns.at()?,
+        created_by: columns.text()?,
+    })
+}
+
+/// What [`stored_customer`] takes, of `accounts a`.
+macro_rules! customer_columns {
+    () => {
+        "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
+         a.caps, a.personal, a.created_at, a.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
+    };
+}
+pub(crate) use customer_columns;
+
+pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCustomer> {
+    let customer = Customer {
+        id: columns.customer()?,
+        settings: CustomerSettings {
+            label: columns.text()?,
+            external_id: columns.maybe_text()?,
+            price_list: columns.maybe_text()?,
+            low_balance: columns.maybe_number()?.map(Amount::from_picos),
+            rate: columns.maybe_small()?,
+            concurrency: columns.maybe_small()?,
+        },
+        status: columns.code("status", stored::customer_status_of)?,
         account: Account {
             credit: columns.amount()?,
             spent: columns.amount()?,
             held: columns.amount()?,
         },
+        caps: caps(columns)?,
+        personal: columns.maybe_secret()?.map(|hash| PersonalHash(hash.0)),
         created_at: columns.at()?,
         created_by: columns.text()?,
         last_entry_at: columns.maybe_at()?,
     };
-    let last_at = key.last_entry_at;
-    Ok(StoredKey {
-        key,
+    let last_at = customer.last_entry_at;
+    Ok(StoredCustomer {
+        customer,
         audit: AuditHead {
             seq: columns.number()?,
             last: columns.number()?,
             hash: columns.hash()?,
         },
-        head: KeyHead {
+        head: EntryHead {
             seq: columns.number()?,
             last: columns.number()?,
             hash: columns.hash()?,
@@ -257,7 +303,22 @@ pub(crate) fn stored_key(columns: &mut impl RowColumns) -> Decoded<StoredKey> {
     })
 }
 
-/// A key without caps has NULL, so that an empty list is none of ours.
+/// A key with its customer: the [`key_columns`], then the [`customer_columns`].
+pub(crate) fn whole_key(columns: &mut impl RowColumns) -> Decoded<Key> {
+    Ok(Key {
+        own: key_record(columns)?,
+        customer: stored_customer(columns)?.customer,
+    })
+}
+
+/// A customer and the text of its personal data.
+pub(crate) fn personal_data(columns: &mut impl RowColumns) -> Decoded<(CustomerId, PersonalData)> {
+    let customer = columns.customer()?;
+    let data = columns.maybe_json("personal data")?;
+    Ok((customer, present(data, "personal data")?))
+}
+
+/// Without caps there is NULL, so that an empty list is none of ours.
 fn caps(columns: &mut impl RowColumns) -> Decoded<Caps> {
     let stored: Option<Caps> = columns.maybe_json("list of caps")?;
     match stored {
@@ -271,7 +332,7 @@ fn caps(columns: &mut impl RowColumns) -> Decoded<Caps> {
 macro_rules! entry_columns {
     ($prev:literal, $slug:literal, $billed:literal) => {
         concat!(
-            "e.position, e.seq, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason, \
+            "e.position, e.seq, e.customer, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason, \
              e.refunds, ",
             $prev,
             ", e.format, e.hash, ",
@@ -286,10 +347,13 @@ macro_rules! entry_columns {
 pub(crate) use entry_columns;
 
 pub(crate) fn stored_entry(columns: &mut impl RowColumns) -> Decoded<ChainedEntry> {
+    let (position, seq) = (columns.number()?, columns.number()?);
+    let (customer, key) = columns.customer_and_key()?;
     let mut entry = JournalEntry {
-        position: columns.number()?,
-        seq: columns.number()?,
-        key: columns.key()?,
+        position,
+        seq,
+        customer,
+        key,
         operation: columns.operation()?,
         kind: columns.code("kind of entry", stored::kind_of)?,
         amount: columns.amount()?,
@@ -345,10 +409,10 @@ fn bill(columns: &mut impl RowColumns, slug: String) -> Decoded<Bill> {
     }
 }
 
-/// What [`stored_hold`] takes, of `holds`.
+/// What [`stored_hold`] takes, of `holds h`.
 macro_rules! hold_columns {
     () => {
-        "request, key, opened, amount, used, slug, family, at, epoch, day, checkpoint"
+        "h.request, h.key, h.opened, h.amount, h.used, h.slug, h.family, h.at, h.epoch, h.day, h.checkpoint"
     };
 }
 pub(crate) use hold_columns;
@@ -377,7 +441,7 @@ pub(crate) fn stored_hold(columns: &mut impl RowColumns) -> Decoded<StoredHold> 
 macro_rules! act_columns {
     ($prev:literal) => {
         concat!(
-            "position, at, actor, act, key, operation, details, seq, state, ",
+            "position, customer, key, at, actor, act, operation, details, seq, state, ",
             $prev,
             ", format, hash"
         )
@@ -386,12 +450,15 @@ macro_rules! act_columns {
 pub(crate) use act_columns;
 
 pub(crate) fn stored_act(columns: &mut impl RowColumns) -> Decoded<ChainedAct> {
+    let position = columns.number()?;
+    let (customer, key) = columns.customer_and_key()?;
     let record = AuditRecord {
-        position: columns.number()?,
+        position,
+        customer,
+        key,
         at: columns.at()?,
         actor: columns.text()?,
         act: columns.text()?,
-        key: columns.key()?,
         operation: columns.operation()?,
         details: columns.text()?,
     };

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use crate::book::chain::{evidence_code, kind_code};
-use crate::{Amount, BillLine, EntryKind, Evidence, KeyStatus};
+use crate::{Amount, BillLine, CustomerId, CustomerStatus, EntryKind, Evidence, KeyId, KeyStatus};
 
 pub(crate) const fn status_code(status: KeyStatus) -> i64 {
     match status {
@@ -20,6 +20,48 @@ pub(crate) fn status_of(code: i64) -> Option<KeyStatus> {
     [KeyStatus::Active, KeyStatus::Blocked, KeyStatus::Revoked]
         .into_iter()
         .find(|status| status_code(*status) == code)
+}
+
+pub(crate) const fn customer_status_code(status: CustomerStatus) -> i64 {
+    match status {
+        CustomerStatus::Active => 1,
+        CustomerStatus::Suspended => 2,
+        CustomerStatus::Closed => 3,
+    }
+}
+
+pub(crate) fn customer_status_of(code: i64) -> Option<CustomerStatus> {
+    let all = [
+        CustomerStatus::Active,
+        CustomerStatus::Suspended,
+        CustomerStatus::Closed,
+    ];
+    all.into_iter()
+        .find(|status| customer_status_code(*status) == code)
+}
+
+/// The key of an entry or act that has none.
+const NO_KEY: i64 = -1;
+
+/// The key of an entry or act of a customer: `None` is the one with the customer's number, as in every row from before keys and
+/// customers were two things.
+pub(crate) fn key_number(customer: CustomerId, key: Option<KeyId>) -> Option<i64> {
+    match key {
+        None => Some(NO_KEY),
+        Some(key) if key == customer.first_key() => None,
+        Some(key) => Some(key.to_i64()),
+    }
+}
+
+/// The inverse of [`key_number`]; nothing for a number that no key has.
+pub(crate) fn key_of(customer: CustomerId, number: Option<i64>) -> Option<Option<KeyId>> {
+    match number {
+        None => Some(Some(customer.first_key())),
+        Some(NO_KEY) => Some(None),
+        // One way to write each, so that nothing can be rewritten unseen.
+        Some(number) if number == customer.to_i64() => None,
+        Some(number) => KeyId::from_i64(number).map(Some),
+    }
 }
 
 pub(crate) fn evidence_of(code: i64) -> Option<Evidence> {
@@ -40,6 +82,12 @@ pub(crate) fn kind_of(code: i64) -> Option<EntryKind> {
         EntryKind::Charge,
         EntryKind::Refund,
         EntryKind::Adjust,
+        EntryKind::Grant,
+        EntryKind::Expired,
+        EntryKind::Void,
+        EntryKind::Reversal,
+        EntryKind::Move,
+        EntryKind::WriteOff,
     ];
     all.into_iter().find(|kind| kind_code(*kind) == code)
 }

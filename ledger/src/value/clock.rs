@@ -7,7 +7,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::{KeyId, OperationId, Timestamp};
+use crate::{CustomerId, KeyId, OperationId, Timestamp};
 
 /// Now, by the wall clock.
 #[must_use]
@@ -37,6 +37,12 @@ pub fn operation_id() -> OperationId {
 #[must_use]
 pub fn key_id() -> KeyId {
     KeyId::from_random(rand::random())
+}
+
+/// A fresh public customer id.
+#[must_use]
+pub fn customer_id() -> CustomerId {
+    CustomerId::from_random(rand::random())
 }
 
 /// A fresh random seed, so that a customer cannot predict which parts of a text are sampled.

@@ -1,6 +1,6 @@
-//! Names of things: keys, operations and instants.
+//! Names of things: keys, customers, operations and instants.
 //!
-//! All three are plain numbers in the store and text outside. Ids are chosen by callers ([`OperationId::new`] takes clock and
+//! All are plain numbers in the store and text outside. Ids are chosen by callers ([`OperationId::new`] takes clock and
 //! randomness), so that operations can be repeated and tests are deterministic.
 
 use std::fmt;
@@ -11,77 +11,157 @@ use serde::{Deserialize, Serialize, Serializer};
 /// Crockford's base 32, lower case: no `i`, `l`, `o`, `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The public id of a key: 50 random bits, shown as `k_` and ten characters. It is also the key's row id.
+/// Defines a public id: 50 random bits, shown as a letter and ten characters.
+macro_rules! public_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(i64);
+
+        impl $name {
+            /// Number of characters after the prefix.
+            pub const CHARS: usize = 10;
+
+            /// From any random number; only the low 50 bits count.
+            #[must_use]
+            pub const fn from_random(bits: u64) -> Self {
+                Self((bits & ((1 << 50) - 1)).cast_signed())
+            }
+
+            /// The number the store keeps. Always in `0..2^50`.
+            #[must_use]
+            pub const fn to_i64(self) -> i64 {
+                self.0
+            }
+
+            /// The inverse of [`Self::to_i64`]; `None` when out of range.
+            #[must_use]
+            pub const fn from_i64(number: i64) -> Option<Self> {
+                if number >= 0 && number < (1 << 50) {
+                    Some(Self(number))
+                } else {
+                    None
+                }
+            }
+
+            /// The ten characters without the prefix.
+            #[must_use]
+            pub fn chars(self) -> String {
+                encode(u128::from(self.0.cast_unsigned()), Self::CHARS)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, concat!($prefix, "{}"), self.chars())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            /// Takes the ten characters with or without the prefix, in either case.
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let digits = text.strip_prefix($prefix).unwrap_or(text);
+                let number = decode(digits, Self::CHARS).ok_or_else(|| {
+                    IdError(format!(
+                        concat!("{:?} is not a ", $what, " id; they look like ", $prefix, "7f3q9d2xw1"),
+                        text
+                    ))
+                })?;
+                u64::try_from(number)
+                    .map(Self::from_random)
+                    .map_err(|_| IdError(format!(concat!("{:?} is not a ", $what, " id"), text)))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                out.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                String::deserialize(input)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+public_id! {
+    /// The public id of a key: 50 random bits, shown as `k_` and ten characters. It is also the key's row id, and part of its secret.
+    KeyId, "k_", "key"
+}
+
+public_id! {
+    /// The public id of a customer: 50 random bits, shown as `c_` and ten characters. It is also the customer's row id. A customer that
+    /// was made for a key has that key's ten characters.
+    CustomerId, "c_", "customer"
+}
+
+impl CustomerId {
+    /// The id with a key's ten characters.
+    #[must_use]
+    pub const fn made_for(key: KeyId) -> Self {
+        Self(key.0)
+    }
+
+    /// The key with the same ten characters, which need not exist.
+    #[must_use]
+    pub const fn first_key(self) -> KeyId {
+        KeyId(self.0)
+    }
+}
+
+/// A key alone, or a customer with all of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KeyId(i64);
+pub enum Scope {
+    /// One key.
+    Key(KeyId),
+    /// A customer, whatever its keys.
+    Customer(CustomerId),
+}
 
-impl KeyId {
-    /// Number of characters after `k_`.
-    pub const CHARS: usize = 10;
-
-    /// From any random number; only the low 50 bits count.
-    #[must_use]
-    pub const fn from_random(bits: u64) -> Self {
-        Self((bits & ((1 << 50) - 1)).cast_signed())
+impl From<KeyId> for Scope {
+    fn from(key: KeyId) -> Self {
+        Self::Key(key)
     }
+}
 
-    /// The number the store keeps. Always in `0..2^50`.
-    #[must_use]
-    pub const fn to_i64(self) -> i64 {
-        self.0
+impl From<CustomerId> for Scope {
+    fn from(customer: CustomerId) -> Self {
+        Self::Customer(customer)
     }
+}
 
-    /// The inverse of [`KeyId::to_i64`]; `None` when out of range.
-    #[must_use]
-    pub const fn from_i64(number: i64) -> Option<Self> {
-        if number >= 0 && number < (1 << 50) {
-            Some(Self(number))
-        } else {
-            None
+impl fmt::Display for Scope {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => key.fmt(out),
+            Self::Customer(customer) => customer.fmt(out),
         }
     }
-
-    /// The ten characters without the `k_`, as they appear inside a secret.
-    #[must_use]
-    pub fn chars(self) -> String {
-        encode(u128::from(self.0.cast_unsigned()), Self::CHARS)
-    }
 }
 
-impl fmt::Display for KeyId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "k_{}", self.chars())
-    }
-}
-
-impl FromStr for KeyId {
+impl FromStr for Scope {
     type Err = IdError;
 
-    /// Takes the ten characters with or without `k_`, in either case.
+    /// A customer's id begins with `c_`; everything else is read as a key's.
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let digits = text.strip_prefix("k_").unwrap_or(text);
-        let number = decode(digits, Self::CHARS).ok_or_else(|| {
-            IdError(format!(
-                "{text:?} is not a key id; they look like k_7f3q9d2xw1"
-            ))
-        })?;
-        u64::try_from(number)
-            .map(Self::from_random)
-            .map_err(|_| IdError(format!("{text:?} is not a key id")))
+        if text.starts_with("c_") {
+            text.parse().map(Self::Customer)
+        } else {
+            text.parse().map(Self::Key)
+        }
     }
 }
 
-impl Serialize for KeyId {
+impl Serialize for Scope {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for KeyId {
-    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        String::deserialize(input)?
-            .parse()
-            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -109,6 +189,12 @@ impl OperationId {
     /// As stored, without a copy.
     pub(crate) const fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Another id of the same instant.
+    pub(crate) const fn twin(self, random: u128) -> Self {
+        let time = u128::from_be_bytes(self.0) >> 80;
+        Self((time << 80 | random & ((1 << 80) - 1)).to_be_bytes())
     }
 
     /// The inverse of [`OperationId::to_bytes`].

@@ -56,6 +56,7 @@ pub(crate) fn act(operation: u64, seconds: i64) -> Act {
 
 pub(crate) fn new_key(number: u64, operation: u64, balance: Option<&str>) -> NewKey {
     NewKey {
+        within: Membership::default(),
         id: key(number),
         secret: secret(1),
         settings: KeySettings {
@@ -84,7 +85,7 @@ pub(crate) fn credit(
 ) -> Credit {
     Credit {
         operation: op(operation),
-        key: key(number),
+        to: (key(number)).into(),
         kind,
         amount: usd(amount),
         reference: reference.to_owned(),
@@ -100,6 +101,7 @@ pub(crate) fn top_up(number: u64, operation: u64, amount: &str, reference: &str)
 pub(crate) fn new_hold(number: u64, operation: u64, amount: &str) -> NewHold {
     NewHold {
         request: op(operation),
+        customer: CustomerId::made_for(key(number)),
         key: key(number),
         amount: usd(amount),
         slug: "small".to_owned(),
@@ -172,10 +174,33 @@ pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
     }
 }
 
+/// Undoes the eighth schema: keys own the money, and entries and acts name keys. What they check otherwise stays wider.
+macro_rules! back_to_7 {
+    () => {
+        "ALTER TABLE keys ADD COLUMN audit_seq bigint NOT NULL DEFAULT 0, ADD COLUMN audit_last bigint NOT NULL DEFAULT 0, \
+         ADD COLUMN audit_hash bytea; \
+     UPDATE keys SET audit_seq = a.audit_seq, audit_last = a.audit_last, audit_hash = a.audit_hash FROM accounts a WHERE a.id = keys.id; \
+     ALTER TABLE keys DROP COLUMN customer, DROP COLUMN owner, DROP COLUMN made_by, DROP COLUMN running, DROP COLUMN paced_to; \
+     ALTER TABLE accounts DROP COLUMN label, DROP COLUMN external_id, DROP COLUMN price_list, DROP COLUMN low_balance, \
+         DROP COLUMN rate, DROP COLUMN concurrency, DROP COLUMN status, DROP COLUMN caps, DROP COLUMN personal, \
+         DROP COLUMN created_at, DROP COLUMN created_by, DROP COLUMN audit_seq, DROP COLUMN audit_last, DROP COLUMN audit_hash; \
+     ALTER TABLE entries DROP COLUMN key; ALTER TABLE entries RENAME COLUMN customer TO key; \
+     ALTER TABLE audit DROP COLUMN key; ALTER TABLE audit RENAME COLUMN customer TO key; \
+     ALTER TABLE entries DROP CONSTRAINT entries_reference_check, ADD CONSTRAINT entries_check1 CHECK (kind <> 2 OR reference IS NULL); \
+     DROP TABLE personal_data; UPDATE identity SET version = 7; "
+    };
+}
+
+/// As the macro.
+pub(crate) const BACK_TO_7: &str = back_to_7!();
+
 /// Brings a database on PostgreSQL back to the fifth schema: what was served is no part of the rollup, and no key has a cap.
-pub(crate) const BACK_TO_5: &str = "ALTER TABLE keys DROP COLUMN caps; ALTER TABLE holds DROP COLUMN day; DROP TABLE files_acts; ALTER TABLE usage DROP COLUMN tier, DROP COLUMN place, DROP COLUMN context_band, DROP COLUMN account, \
+pub(crate) const BACK_TO_5: &str = concat!(
+    back_to_7!(),
+    "ALTER TABLE keys DROP COLUMN caps; ALTER TABLE holds DROP COLUMN day; DROP TABLE files_acts; ALTER TABLE usage DROP COLUMN tier, DROP COLUMN place, DROP COLUMN context_band, DROP COLUMN account, \
      DROP COLUMN cache_write_12h, DROP COLUMN calls, ADD PRIMARY KEY (key, hour, slug, target); \
-     UPDATE identity SET version = 5; ";
+     UPDATE identity SET version = 5; "
+);
 
 /// A fresh SQLite ledger in a directory that goes away with it.
 pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {
@@ -265,7 +290,13 @@ pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u
                 .unwrap();
         }
     }
-    let account = stores[0].find_key(key(1)).await.unwrap().unwrap().account;
+    let account = stores[0]
+        .find_key(key(1))
+        .await
+        .unwrap()
+        .unwrap()
+        .customer
+        .account;
     assert_eq!(
         account,
         Account {
@@ -309,4 +340,43 @@ pub(crate) async fn refused(url: &str, mode: OpenMode) -> String {
         Err(LedgerError::Unusable(why)) => why.to_string(),
         other => unreachable!("{other:?}"),
     }
+}
+
+/// One that keys were made for, with personal data, a charge and money from another.
+pub(crate) async fn a_customer_with_several_keys(ledger: &SqliteLedger) {
+    let customer = CustomerId::from_random(40);
+    let new = NewCustomer {
+        id: customer,
+        settings: CustomerSettings {
+            label: "Bob".to_owned(),
+            external_id: Some("crm-40".to_owned()),
+            ..CustomerSettings::default()
+        },
+        personal: Some(PersonalData {
+            name: Some("Bob 1".to_owned()),
+            salt: [3; 32],
+            ..PersonalData::default()
+        }),
+        act: act(40, 500),
+    };
+    ledger.create_customer(new).await.unwrap();
+    for number in [41, 42] {
+        let mut key = new_key(number, number, None);
+        key.within.customer = Some(customer);
+        ledger.create_key(key).await.unwrap();
+    }
+    let moved = NewMove {
+        from: CustomerId::made_for(key(1)),
+        into: customer,
+        amount: usd("0.5"),
+        reference: "one purse".to_owned(),
+        act: act(43, 500),
+    };
+    ledger.move_money(moved).await.unwrap();
+    let hold = NewHold {
+        customer,
+        ..new_hold(41, 44, "0.1")
+    };
+    ledger.open_hold(hold).await.unwrap();
+    ledger.finish_hold(finish(44, 10)).await.unwrap();
 }

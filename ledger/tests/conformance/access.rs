@@ -136,7 +136,7 @@ pub(crate) async fn links_open_once(ledger: SharedLedger) {
         None,
         "expired"
     );
-    let audit = ledger.audit(Some(key(1)), None, 9).await.unwrap();
+    let audit = ledger.audit(Some(key(1).into()), None, 9).await.unwrap();
     assert_eq!(
         audit.iter().map(|record| &*record.act).collect::<Vec<_>>(),
         ["link", "link", "create"]

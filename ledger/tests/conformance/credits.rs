@@ -17,7 +17,7 @@ pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
         (
             posted.entry.seq,
             posted.entry.balance_after,
-            posted.key.account.credit
+            posted.customer.account.credit
         ),
         (2, usd("25"), usd("25"))
     );
@@ -34,7 +34,7 @@ pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
     }
     let conflict = Refusal::ReferenceUsed {
         reference: "inv-1".into(),
-        key: key(1),
+        customer: CustomerId::made_for(key(1)),
     };
     assert_eq!(
         refused(ledger.credit(top_up(1, 14, "21.00", "inv-1")).await),
@@ -103,7 +103,7 @@ pub(crate) async fn references_are_one_in_every_spelling(ledger: SharedLedger) {
         );
         let conflict = Refusal::ReferenceUsed {
             reference: "Caf\u{e9}-7".into(),
-            key: key(1),
+            customer: CustomerId::made_for(key(1)),
         };
         assert_eq!(
             refused(ledger.credit(top_up(1, operation, "6", spelling)).await),
@@ -178,7 +178,7 @@ pub(crate) async fn adjustments_take_only_what_is_available(ledger: SharedLedger
             .credit(adjust(14, "1.5"))
             .await
             .unwrap()
-            .key
+            .customer
             .account
             .available(),
         usd("1.50")
@@ -238,7 +238,7 @@ pub(crate) async fn refunds_never_exceed_their_charge(ledger: SharedLedger) {
     );
     let posted = ledger.credit(refund(1, 15, 20, "1.5")).await.unwrap();
     assert_eq!(
-        (posted.entry.request(), posted.key.account.spent),
+        (posted.entry.request(), posted.customer.account.spent),
         (Some(op(20)), usd("0.5"))
     );
     assert!(

@@ -34,7 +34,7 @@ pub(crate) async fn history_is_filtered_and_paged(ledger: SharedLedger) {
     assert_eq!(
         mine,
         all.iter()
-            .filter(|entry| entry.key == key(1))
+            .filter(|entry| entry.key == Some(key(1)))
             .cloned()
             .collect::<Vec<_>>()
     );
@@ -310,6 +310,7 @@ pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
                 .await
                 .unwrap()
                 .unwrap()
+                .customer
                 .account
                 .spent
         ),

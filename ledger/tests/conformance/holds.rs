@@ -27,7 +27,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         (1, op(20), usd("2"), Amount::ZERO)
     );
     assert_eq!(
-        ledger.open_holds(Some(key(2)), 10).await.unwrap(),
+        ledger.open_holds(Some((key(2)).into()), 10).await.unwrap(),
         Vec::new()
     );
     let finished = ledger.finish_hold(finish(20, 1_500_000)).await.unwrap();
@@ -204,7 +204,7 @@ pub(crate) async fn extensions_grow_and_checkpoint(ledger: SharedLedger) {
         (hold.amount(), account(&*ledger, 1).await.held),
         (usd("3"), usd("3"))
     );
-    let open = ledger.open_holds(Some(key(1)), 10).await.unwrap();
+    let open = ledger.open_holds(Some(key(1).into()), 10).await.unwrap();
     assert_eq!((open[0].amount, open[0].used), (usd("3"), usd("0.95")));
     let refusal = Refusal::Insufficient {
         needed: usd("2.01"),

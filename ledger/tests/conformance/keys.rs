@@ -12,9 +12,9 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
         .unwrap();
     assert_eq!(
         (
-            made.account.credit,
+            made.customer.account.credit,
             made.status(at(100)),
-            made.last_entry_at
+            made.customer.last_entry_at
         ),
         (usd("5"), KeyStatus::Active, Some(at(100)))
     );
@@ -37,7 +37,7 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
         refused(ledger.create_key(other.clone()).await),
         Refusal::ReferenceUsed {
             reference: "first-1".into(),
-            key: key(1)
+            customer: CustomerId::made_for(key(1))
         }
     );
     other.first_credit = Some((usd("100000.01"), "big".to_owned()));
@@ -52,7 +52,7 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
     );
     let empty = ledger.create_key(new_key(3, 13, None)).await.unwrap();
     assert_eq!(
-        (empty.account, empty.last_entry_at),
+        (empty.customer.account, empty.customer.last_entry_at),
         (Account::default(), None)
     );
     let entry = ledger.entry(op(10)).await.unwrap().unwrap();
@@ -156,7 +156,7 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
         Refusal::Limit(_)
     ));
     ledger.credit(top_up(1, 19, "1", "r-19")).await.unwrap();
-    let audit = ledger.audit(Some(key(1)), None, 100).await.unwrap();
+    let audit = ledger.audit(Some(key(1).into()), None, 100).await.unwrap();
     let acts: Vec<&str> = audit.iter().rev().map(|record| &*record.act).collect();
     assert_eq!(
         acts,
@@ -169,13 +169,13 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
     assert_eq!(ledger.audit(None, None, 2).await.unwrap(), audit[..2]);
     assert_eq!(
         ledger
-            .audit(Some(key(1)), Some(audit[1].position), 2)
+            .audit(Some(key(1).into()), Some(audit[1].position), 2)
             .await
             .unwrap(),
         audit[2..4]
     );
     assert_eq!(
-        ledger.audit(Some(key(9)), None, 2).await.unwrap(),
+        ledger.audit(Some((key(9)).into()), None, 2).await.unwrap(),
         Vec::new()
     );
     sound(&*ledger).await;

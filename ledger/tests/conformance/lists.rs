@@ -206,7 +206,7 @@ pub(crate) async fn keys_are_paged_by_what_moves(ledger: SharedLedger) {
         assert_eq!(paged(&*ledger, query).await, even, "{order:?}");
         let poor: Vec<Key> = sorted
             .iter()
-            .filter(|key| key.account.balance() < usd("2"))
+            .filter(|key| key.customer.account.balance() < usd("2"))
             .cloned()
             .collect();
         let query = KeyQuery {
@@ -241,7 +241,7 @@ pub(crate) async fn keys_are_paged_by_what_moves(ledger: SharedLedger) {
         .unwrap();
     let (last, rest) = first.split_last().unwrap();
     let credit = Credit {
-        key: last.id,
+        to: last.id.into(),
         ..top_up(0, 400, "50", "moves")
     };
     ledger.credit(credit).await.unwrap();
@@ -325,7 +325,7 @@ pub(crate) async fn an_act_is_found_by_its_operation(ledger: SharedLedger) {
     let found = ledger.act(op(11)).await.unwrap().unwrap();
     assert_eq!(
         (found.act.as_str(), found.key, acts.len()),
-        ("block", key(1), 3)
+        ("block", Some(key(1)), 3)
     );
     assert_eq!(ledger.act(op(99)).await.unwrap(), None);
     sound(&*ledger).await;

@@ -13,6 +13,7 @@ mod caps;
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 mod credits;
+mod customers;
 mod history;
 mod holds;
 mod keys;
@@ -31,6 +32,11 @@ use credits::{
     adjustments_take_only_what_is_available, credits_obey_the_limits,
     credits_post_once_per_reference, references_are_one_in_every_spelling,
     refunds_never_exceed_their_charge,
+};
+use customers::{
+    caps_of_both_bound_a_request, customers_are_found_and_forgotten,
+    customers_are_suspended_resumed_and_closed, money_moves_between_customers, owners_make_keys,
+    several_keys_spend_one_purse,
 };
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
@@ -69,6 +75,12 @@ macro_rules! stories {
 }
 
 stories!(
+    several_keys_spend_one_purse,
+    caps_of_both_bound_a_request,
+    customers_are_suspended_resumed_and_closed,
+    customers_are_found_and_forgotten,
+    money_moves_between_customers,
+    owners_make_keys,
     a_lowered_cap_cuts_no_hold,
     a_new_cap_counts_what_is_spent_and_held,
     caps_bound_holds_extensions_and_charges,
@@ -114,5 +126,11 @@ fn refused<T: std::fmt::Debug>(result: Result<T, LedgerError>) -> Refusal {
 }
 
 async fn account(ledger: &dyn Ledger, number: u64) -> Account {
-    ledger.find_key(key(number)).await.unwrap().unwrap().account
+    ledger
+        .find_key(key(number))
+        .await
+        .unwrap()
+        .unwrap()
+        .customer
+        .account
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::State;
 use super::operations::{Done, amount, limit, not_applicable, picos};
 use crate::{
-    Amount, Cap, CapInterval, CapReached, CapWindow, Caps, CountedCap, KeyId, Refusal, UtcDay,
+    Amount, Cap, CapInterval, CapReached, CapWindow, Caps, CountedCap, KeyId, Refusal, Scope,
+    UtcDay,
 };
 
 /// A cap, and what its windows counted: charged and held.
@@ -53,17 +54,36 @@ impl Capped {
 }
 
 impl State {
-    /// The cap of a key with least room for a slug.
-    fn tightest(&self, key: KeyId, slug: &str, day: UtcDay) -> Option<&Capped> {
-        let caps = self.caps.get(&key).into_iter().flatten();
-        caps.filter(|capped| capped.cap.model.as_ref().is_none_or(|model| model == slug))
-            .min_by_key(|capped| capped.room(day))
+    /// The cap of a key or its customer with least room for a slug.
+    fn tightest(&self, key: KeyId, slug: &str, day: UtcDay) -> Option<(Scope, &Capped)> {
+        let scopes = self.scopes(key).into_iter();
+        let caps = scopes.flat_map(|of| {
+            let caps = self.caps.get(&of).into_iter().flatten();
+            caps.map(move |capped| (of, capped))
+        });
+        caps.filter(|(_, capped)| capped.cap.model.as_ref().is_none_or(|model| model == slug))
+            .min_by_key(|(_, capped)| capped.room(day))
+    }
+
+    /// Whose caps bound a key: its own, and those of its customer.
+    fn scopes(&self, key: KeyId) -> Vec<Scope> {
+        let customer = self.keys.get(&key).map(|key| key.belongs_to);
+        let customer = customer.map(Scope::Customer);
+        std::iter::once(Scope::Key(key)).chain(customer).collect()
+    }
+
+    /// Whether anything bounds a key.
+    pub(super) fn has_caps(&self, key: KeyId) -> bool {
+        let scopes = self.scopes(key).into_iter();
+        scopes
+            .filter_map(|of| self.caps.get(&of))
+            .any(|caps| !caps.is_empty())
     }
 
     /// What caps leave of an amount.
     pub(super) fn room(&self, key: KeyId, slug: &str, day: UtcDay, free: i128) -> i128 {
         let tightest = self.tightest(key, slug, day);
-        tightest.map_or(free, |capped| capped.room(day).min(free))
+        tightest.map_or(free, |(_, capped)| capped.room(day).min(free))
     }
 
     /// Refuses more than there is room for; `begins` refuses nothing at all, too, where there is no room.
@@ -75,7 +95,7 @@ impl State {
         needed: i128,
         begins: bool,
     ) -> Done<()> {
-        let Some(capped) = self.tightest(key, slug, day) else {
+        let Some((scope, capped)) = self.tightest(key, slug, day) else {
             return Ok(());
         };
         let room = capped.room(day);
@@ -85,6 +105,7 @@ impl State {
         let (_, spent, held) = capped.counts(day);
         let next = capped.cap.interval.next(day);
         Err(Refusal::CapReached(Box::new(CapReached {
+            scope,
             cap: capped.cap.clone(),
             needed: amount(needed)?,
             room: amount(room)?,
@@ -103,44 +124,56 @@ impl State {
         charged: i128,
         held: i128,
     ) -> Done<()> {
-        for capped in self.caps.entry(key).or_default() {
-            if capped.cap.model.as_ref().is_none_or(|model| model == slug) {
-                let window = capped.windows.entry(capped.cap.interval.window(day));
-                let counts = window.or_default();
-                counts.0 = counts.0.saturating_add(charged).max(0);
-                counts.1 = counts.1.saturating_add(held).max(0);
+        for of in self.scopes(key) {
+            for capped in self.caps.entry(of).or_default() {
+                if capped.cap.model.as_ref().is_none_or(|model| model == slug) {
+                    let window = capped.windows.entry(capped.cap.interval.window(day));
+                    let counts = window.or_default();
+                    counts.0 = counts.0.saturating_add(charged).max(0);
+                    counts.1 = counts.1.saturating_add(held).max(0);
+                }
             }
+            self.show_caps(of)?;
         }
-        self.show_caps(key)
+        Ok(())
     }
 
-    /// Puts the caps into the key, as every store shows them.
-    fn show_caps(&mut self, key: KeyId) -> Done<()> {
+    /// Puts the caps into the key or customer, as every store shows them.
+    fn show_caps(&mut self, of: Scope) -> Done<()> {
         let shown: Done<Vec<CountedCap>> = self
             .caps
-            .get(&key)
+            .get(&of)
             .into_iter()
             .flatten()
             .map(Capped::shown)
             .collect();
         let shown = Caps::of(shown?);
-        if let Some(key) = self.keys.get_mut(&key) {
-            key.caps = shown;
+        match of {
+            Scope::Key(key) => {
+                if let Some(key) = self.keys.get_mut(&key) {
+                    key.caps = shown;
+                }
+            }
+            Scope::Customer(customer) => {
+                if let Some(customer) = self.customers.get_mut(&customer) {
+                    customer.caps = shown;
+                }
+            }
         }
         Ok(())
     }
 
-    pub(super) fn set_cap(&mut self, key: KeyId, cap: &Cap, today: UtcDay) -> Done<()> {
+    pub(super) fn set_cap(&mut self, of: Scope, cap: &Cap, today: UtcDay) -> Done<()> {
         if !cap.limit.is_positive() {
             return Err(limit(
-                "a cap must be more than zero; to stop a key, block it",
+                "a cap must be more than zero; to stop a key, block it, and to stop a customer, suspend it",
             ));
         }
         if cap.limit > Amount::MAX_LIFETIME_CREDIT {
             let most = Amount::MAX_LIFETIME_CREDIT;
             return Err(Refusal::Limit(format!("a cap is at most {most}")));
         }
-        let known = self.caps.entry(key).or_default();
+        let known = self.caps.entry(of).or_default();
         for Capped { cap: other, .. } in known.iter().filter(|capped| capped.cap.model == cap.model)
         {
             let crossed = match other.interval.cmp(&cap.interval) {
@@ -159,10 +192,10 @@ impl State {
         };
         if let Some(capped) = known.iter_mut().find(same) {
             capped.cap.limit = cap.limit;
-            return self.show_caps(key);
+            return self.show_caps(of);
         }
         if known.len() >= 8 {
-            return Err(limit("a key has at most 8 caps"));
+            return Err(limit("a key or customer has at most 8 caps"));
         }
         let since = cap.interval.window(today);
         let applies = |slug: &str| cap.model.as_deref().is_none_or(|model| model == slug);
@@ -171,30 +204,32 @@ impl State {
         let charged: i128 = self
             .entries
             .iter()
-            .filter(|entry| entry.key == key && counts(UtcDay::of(entry.at)))
+            .filter(|entry| entry.key.is_some_and(|key| self.is_in(of, key)))
+            .filter(|entry| counts(UtcDay::of(entry.at)))
             .filter(|entry| entry.bill.as_ref().is_some_and(|bill| applies(&bill.slug)))
             .map(|entry| picos(entry.amount).saturating_neg())
             .sum();
         let held: i128 = self
             .holds
             .values()
-            .filter(|held| held.open.key == key && counts(held.day) && applies(&held.open.slug))
+            .filter(|held| self.is_in(of, held.open.key))
+            .filter(|held| counts(held.day) && applies(&held.open.slug))
             .map(|held| picos(held.open.amount))
             .sum();
-        self.caps.entry(key).or_default().push(Capped {
+        self.caps.entry(of).or_default().push(Capped {
             cap: cap.clone(),
             windows: BTreeMap::from([(since, (charged, held))]),
         });
-        self.show_caps(key)
+        self.show_caps(of)
     }
 
     pub(super) fn clear_cap(
         &mut self,
-        key: KeyId,
+        of: Scope,
         interval: CapInterval,
         model: Option<&str>,
     ) -> Done<()> {
-        let known = self.caps.entry(key).or_default();
+        let known = self.caps.entry(of).or_default();
         let is_it = |capped: &Capped| {
             capped.cap.interval == interval && capped.cap.model.as_deref() == model
         };
@@ -203,10 +238,10 @@ impl State {
                 .map(|model| format!(" for {model}"))
                 .unwrap_or_default();
             return Err(not_applicable(&format!(
-                "the key has no cap of interval {interval}{of}"
+                "there is no cap of interval {interval}{of}"
             )));
         }
         known.retain(|capped| !is_it(capped));
-        self.show_caps(key)
+        self.show_caps(of)
     }
 }

@@ -25,6 +25,9 @@ impl State {
         if self.entry(new.request).is_some() {
             return Err(Refusal::OperationUsed(new.request));
         }
+        if self.key(new.key)?.belongs_to != new.customer {
+            return Err(Refusal::NoSuchKey(new.key));
+        }
         let account = self.active(new.key, new.at)?.account;
         if new.amount.is_negative() {
             return Err(limit("a hold must not be negative"));
@@ -37,7 +40,7 @@ impl State {
         self.check_caps(new.key, &new.slug, today, picos(new.amount), true)?;
         self.count(new.key, &new.slug, today, 0, picos(new.amount))?;
         let held = amount(picos(account.held).saturating_add(picos(new.amount)))?;
-        self.set(new.key, Account { held, ..account });
+        self.set(new.customer, Account { held, ..account });
         let open = OpenHold {
             request: new.request,
             key: new.key,
@@ -66,7 +69,8 @@ impl State {
             .ok_or(Refusal::NoSuchHold(request))?;
         let (key, now) = (held.open.key, held.open.amount);
         let (slug, day) = (held.open.slug.clone(), held.day);
-        let account = self.active(key, extension.at)?.account;
+        let customer = self.active(key, extension.at)?;
+        let (customer, account) = (customer.id, customer.account);
         let used = extension.checkpoint.total()?;
         if extension.total.is_negative() {
             return Err(limit("a hold must not be negative"));
@@ -79,7 +83,7 @@ impl State {
         self.count(key, &slug, day, 0, more)?;
         let sum = amount(picos(account.held).saturating_add(more))?;
         self.set(
-            key,
+            customer,
             Account {
                 held: sum,
                 ..account
@@ -101,14 +105,15 @@ impl State {
         }
         let entry = self.entry(request).ok_or(Refusal::NoSuchHold(request))?;
         let bill = entry.bill.as_ref().ok_or(Refusal::NoSuchHold(request))?;
+        let key = entry.key.ok_or(Refusal::NoSuchHold(request))?;
         Ok(EndedHold {
             charge: amount(picos(entry.amount).saturating_neg())?,
             loss: bill.loss,
             available: amount(self.room(
-                entry.key,
+                key,
                 &bill.slug,
                 UtcDay::of(clock::now()),
-                available(&self.key(entry.key)?.account),
+                available(&self.payer(key)?.account),
             ))?,
         })
     }
@@ -136,7 +141,8 @@ impl State {
 
     pub(super) fn end(&mut self, held: &Held, finish: Finish) -> Done<EndedHold> {
         let (hold, day) = (&held.open, held.day);
-        let account = self.key(hold.key)?.account;
+        let customer = self.payer(hold.key)?;
+        let (customer, account) = (customer.id, customer.account);
         let cost = finish.bill.total()?;
         if cost.is_negative() {
             return Err(limit("a cost must not be negative"));
@@ -173,12 +179,12 @@ impl State {
             at: finish.at,
             actor: "gateway".to_owned(),
             bill: Some(bill),
-            ..blank(hold.key)
+            ..blank(customer, Some(hold.key))
         };
-        if !self.key(hold.key)?.caps.is_empty() {
+        if self.has_caps(hold.key) {
             entry.set_day(day);
         }
-        self.enter(hold.key, after, entry)?;
+        self.enter(customer, after, entry)?;
         self.holds.remove(&finish.request);
         Ok(EndedHold {
             charge: amount(charge)?,

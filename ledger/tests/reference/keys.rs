@@ -1,14 +1,16 @@
 //! Keys and money in, in the reference store: create, change, credit.
 
 use super::State;
+use super::customers::{blank_customer, not_closed, settings_of};
 use super::operations::{
-    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos,
+    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, status,
 };
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Caps, Change, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyChange,
-    KeyStatus, NewKey, OperationId, Posted, Refusal, UtcDay, clock,
+    Account, Amount, Caps, Change, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Key,
+    KeyChange, KeyRecord, KeyStatus, Membership, NewKey, OperationId, Posted, Refusal, Scope,
+    UtcDay, clock,
 };
 
 impl State {
@@ -36,31 +38,42 @@ impl State {
     pub(super) fn create(&mut self, new: &NewKey) -> Done<Key> {
         let operation = new.act.operation;
         if let Some(made) = self.audited(operation).filter(|act| act.act == "create") {
-            return self.key(made.key).cloned();
+            return self.whole_key(made.key.unwrap_or(new.id));
         }
         self.check_unused(operation)?;
         new.settings.check()?;
         if self.keys.contains_key(&new.id) {
             return Err(not_applicable(&format!("key id {} is taken", new.id)));
         }
-        let blank_key = Key {
+        let within = new.within;
+        let own = settings_of(&new.settings.label);
+        let made = blank_customer(CustomerId::made_for(new.id), own, &new.act);
+        let customer = match within.customer {
+            Some(existing) => self.customer(existing)?.clone(),
+            None => made,
+        };
+        not_closed(&customer)?;
+        self.check_maker(&within)?;
+        let taken = self.customers.contains_key(&customer.id);
+        let blank_key = KeyRecord {
             id: new.id,
+            belongs_to: customer.id,
+            is_owner: within.is_owner,
+            made_by: within.made_by,
             settings: new.settings.clone(),
             stored_status: KeyStatus::Active,
             secret: new.secret,
             old_secret: None,
-            account: Account::default(),
             caps: Caps::default(),
             created_at: new.act.at,
             created_by: new.act.actor.clone(),
-            last_entry_at: None,
         };
-        match &new.first_credit {
-            None => drop(self.keys.insert(new.id, blank_key)),
+        let payment = match &new.first_credit {
+            None => None,
             Some((paid, reference)) => {
                 let credit = Credit {
                     operation,
-                    key: new.id,
+                    to: Scope::Key(new.id),
                     kind: CreditKind::TopUp,
                     amount: *paid,
                     reference: reference.clone(),
@@ -69,13 +82,39 @@ impl State {
                 };
                 credit.check()?;
                 self.check_reference(reference)?;
-                let after = topped_up(Account::default(), *paid)?;
-                self.keys.insert(new.id, blank_key);
-                self.enter(new.id, after, credited(&credit))?;
+                let after = topped_up(customer.account, *paid)?;
+                Some((after, credited(&credit, customer.id)))
             }
+        };
+        if within.customer.is_none() {
+            if taken {
+                let text = format!("customer id {} is taken", customer.id);
+                return Err(not_applicable(&text));
+            }
+            self.customers.insert(customer.id, customer.clone());
         }
-        self.write(audit::create(new));
-        self.key(new.id).cloned()
+        self.keys.insert(new.id, blank_key);
+        if let Some((after, entry)) = payment {
+            self.enter(customer.id, after, entry)?;
+        }
+        self.write(customer.id, audit::create(new));
+        self.whole_key(new.id)
+    }
+
+    /// Only an owner key makes others, of its own customer.
+    fn check_maker(&self, within: &Membership) -> Done<()> {
+        let Some(maker) = within.made_by else {
+            return Ok(());
+        };
+        let key = self.key(maker)?;
+        if !key.is_owner || Some(key.belongs_to) != within.customer {
+            let text = format!("key {maker} is no owner key of this customer");
+            return Err(not_applicable(&text));
+        }
+        match status(key, clock::now()) {
+            KeyStatus::Active => Ok(()),
+            stopped => Err(Refusal::NotActive(stopped)),
+        }
     }
 
     pub(super) fn change(&mut self, change: &KeyChange) -> Done<Key> {
@@ -85,7 +124,7 @@ impl State {
             .audited(operation)
             .is_some_and(|known| is_same(&act, known))
         {
-            return self.key(change.key).cloned();
+            return self.whole_key(change.key);
         }
         self.check_unused(operation)?;
         let mut key = self.key(change.key)?.clone();
@@ -107,11 +146,11 @@ impl State {
                 key.secret = *secret;
             }
             Change::SetCap(cap) => {
-                self.set_cap(key.id, cap, UtcDay::of(clock::now()))?;
+                self.set_cap(key.id.into(), cap, UtcDay::of(clock::now()))?;
                 (key.caps, ends) = (self.key(key.id)?.caps.clone(), false);
             }
             Change::ClearCap { interval, model } => {
-                self.clear_cap(key.id, *interval, model.as_deref())?;
+                self.clear_cap(key.id.into(), *interval, model.as_deref())?;
                 (key.caps, ends) = (self.key(key.id)?.caps.clone(), false);
             }
         }
@@ -119,9 +158,10 @@ impl State {
             self.sessions.retain(|_, session| session.key != key.id);
             self.links.retain(|_, (owner, _)| *owner != key.id);
         }
-        self.keys.insert(key.id, key.clone());
-        self.write(act);
-        Ok(key)
+        let (id, belongs_to) = (key.id, key.belongs_to);
+        self.keys.insert(id, key);
+        self.write(belongs_to, act);
+        self.whole_key(id)
     }
 
     pub(super) fn credit(&mut self, credit: &Credit) -> Done<Posted> {
@@ -134,31 +174,46 @@ impl State {
             return Ok(posted);
         }
         self.check_reference(&credit.reference)?;
-        let key = self.key(credit.key)?;
-        let after = match &credit.kind {
-            CreditKind::TopUp if key.stored_status == KeyStatus::Revoked => {
-                let text = format!("key {} is revoked and takes no more money", key.id);
-                return Err(not_applicable(&text));
-            }
-            CreditKind::TopUp => topped_up(key.account, credit.amount)?,
-            CreditKind::Adjust { .. } => adjusted(key.account, credit.amount)?,
-            CreditKind::Refund { request, .. } => self.refunded(key, credit.amount, *request)?,
+        let customer = match credit.to {
+            Scope::Key(key) => self.payer(key)?,
+            Scope::Customer(customer) => self.customer(customer)?,
         };
-        let entry = self.enter(credit.key, after, credited(credit))?;
+        let (owner, account) = (customer.id, customer.account);
+        not_closed(customer)?;
+        let after = match &credit.kind {
+            CreditKind::TopUp => {
+                if let Scope::Key(key) = credit.to
+                    && self.key(key)?.stored_status == KeyStatus::Revoked
+                {
+                    let text = format!("key {key} is revoked and takes no more money");
+                    return Err(not_applicable(&text));
+                }
+                topped_up(account, credit.amount)?
+            }
+            CreditKind::Adjust { .. } => adjusted(account, credit.amount)?,
+            CreditKind::WriteOff { .. } if !credit.amount.is_negative() => {
+                return Err(limit(
+                    "what is written off is taken, so its amount is below zero",
+                ));
+            }
+            CreditKind::WriteOff { .. } => adjusted(account, credit.amount)?,
+            CreditKind::Refund { request, .. } => {
+                self.refunded(credit.to, account, credit.amount, *request)?
+            }
+        };
+        let entry = self.enter(owner, after, credited(credit, owner))?;
         if let CreditKind::Refund { request, .. } = &credit.kind
             && let Some(charge) = self.entry(*request)
             && let Some(bill) = &charge.bill
         {
-            let (slug, day) = (bill.slug.clone(), charge.day());
+            let (slug, day, key) = (bill.slug.clone(), charge.day(), charge.key);
             let back = picos(credit.amount).saturating_neg();
-            self.count(credit.key, &slug, day, back, 0)?;
+            if let Some(key) = key {
+                self.count(key, &slug, day, back, 0)?;
+            }
         }
-        self.write(audit::credit(credit));
-        Ok(Posted {
-            entry,
-            key: self.key(credit.key)?.clone(),
-            repeated: false,
-        })
+        self.write(owner, audit::credit(credit));
+        self.posted(entry, false)
     }
 
     pub(super) fn repeated(
@@ -166,9 +221,13 @@ impl State {
         credit: &Credit,
         entry: Option<&JournalEntry>,
     ) -> Done<Option<Posted>> {
-        let wanted = credited(credit);
+        let wanted = credited(credit, CustomerId::from_random(0));
         let same = |entry: &&JournalEntry| {
-            (entry.key, entry.kind, entry.amount) == (wanted.key, wanted.kind, wanted.amount)
+            let to = match credit.to {
+                Scope::Key(key) => entry.key == Some(key),
+                Scope::Customer(customer) => entry.customer == customer && entry.key.is_none(),
+            };
+            to && (entry.kind, entry.amount) == (wanted.kind, wanted.amount)
                 && entry.reference.as_deref().map(folded) == Some(folded(&credit.reference))
                 && entry.reason == wanted.reason
                 && entry.refunds == wanted.refunds
@@ -176,11 +235,16 @@ impl State {
         let Some(entry) = entry.filter(same) else {
             return Ok(None);
         };
-        Ok(Some(Posted {
-            entry: entry.clone(),
-            key: self.key(entry.key)?.clone(),
-            repeated: true,
-        }))
+        self.posted(entry.clone(), true).map(Some)
+    }
+
+    fn posted(&self, entry: JournalEntry, repeated: bool) -> Done<Posted> {
+        Ok(Posted {
+            customer: self.customer(entry.customer)?.clone(),
+            key: entry.key.map(|key| self.whole_key(key)).transpose()?,
+            entry,
+            repeated,
+        })
     }
 
     pub(super) fn check_reference(&self, reference: &str) -> Done<()> {
@@ -188,19 +252,29 @@ impl State {
             None => Ok(()),
             Some(entry) => Err(Refusal::ReferenceUsed {
                 reference: entry.reference.clone().unwrap_or_default(),
-                key: entry.key,
+                customer: entry.customer,
             }),
         }
     }
 
-    pub(super) fn refunded(&self, key: &Key, back: Amount, request: OperationId) -> Done<Account> {
+    pub(super) fn refunded(
+        &self,
+        to: Scope,
+        account: Account,
+        back: Amount,
+        request: OperationId,
+    ) -> Done<Account> {
         let not_more_than = |refundable| Refusal::NotRefundable {
             request,
             refundable,
         };
         let charge = self
             .entry(request)
-            .filter(|entry| entry.key == key.id && entry.kind == EntryKind::Charge)
+            .filter(|entry| match to {
+                Scope::Key(key) => entry.key == Some(key),
+                Scope::Customer(customer) => entry.customer == customer,
+            })
+            .filter(|entry| entry.kind == EntryKind::Charge)
             .ok_or_else(|| not_more_than(Amount::ZERO))?;
         if !back.is_positive() {
             return Err(limit("a refund must be more than zero"));
@@ -219,22 +293,24 @@ impl State {
         if back > left {
             return Err(not_more_than(left));
         }
-        let spent = amount(picos(key.account.spent).saturating_sub(picos(back)))?;
-        within_limits(Account {
-            spent,
-            ..key.account
-        })
+        let spent = amount(picos(account.spent).saturating_sub(picos(back)))?;
+        within_limits(Account { spent, ..account })
     }
 }
 
 /// The entry of a credit, before it has its place.
-pub(super) fn credited(credit: &Credit) -> JournalEntry {
+pub(super) fn credited(credit: &Credit, customer: CustomerId) -> JournalEntry {
     let (kind, reason, refunds) = match &credit.kind {
         CreditKind::TopUp => (EntryKind::TopUp, None, None),
         CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason.clone()), None),
+        CreditKind::WriteOff { reason } => (EntryKind::WriteOff, Some(reason.clone()), None),
         CreditKind::Refund { request, reason } => {
             (EntryKind::Refund, Some(reason.clone()), Some(*request))
         }
+    };
+    let key = match credit.to {
+        Scope::Key(key) => Some(key),
+        Scope::Customer(_) => None,
     };
     JournalEntry {
         operation: credit.operation,
@@ -245,7 +321,7 @@ pub(super) fn credited(credit: &Credit) -> JournalEntry {
         reference: Some(normal(&credit.reference)),
         reason,
         refunds,
-        ..blank(credit.key)
+        ..blank(customer, key)
     }
 }
 
@@ -283,7 +359,7 @@ pub(super) fn paid_in(account: Account, paid: Amount) -> Done<Account> {
     let credit = picos(account.credit).saturating_add(picos(paid));
     if credit > picos(Amount::MAX_LIFETIME_CREDIT) {
         return Err(Refusal::Limit(format!(
-            "a key can be paid at most {} in its lifetime",
+            "a customer can be paid at most {} in its lifetime",
             Amount::MAX_LIFETIME_CREDIT
         )));
     }
@@ -296,7 +372,7 @@ pub(super) fn paid_in(account: Account, paid: Amount) -> Done<Account> {
 pub(super) fn within_limits(account: Account) -> Done<Account> {
     let balance = picos(account.credit).saturating_sub(picos(account.spent));
     if balance > picos(Amount::MAX_BALANCE) {
-        let text = format!("a key's balance is at most {}", Amount::MAX_BALANCE);
+        let text = format!("a customer's balance is at most {}", Amount::MAX_BALANCE);
         return Err(Refusal::Limit(text));
     }
     Ok(account)

@@ -5,6 +5,7 @@
 //! compare them. It keeps nothing across a restart. The library includes it under the feature `reference`, which only tests have.
 
 mod caps;
+mod customers;
 mod holds;
 mod keys;
 mod operations;
@@ -18,10 +19,10 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::book::margin::{self, SlugHours, Summing};
 use crate::value::owed::UNMETERED;
 use crate::{
-    Amount, AuditRecord, Bill, EntryQuery, FilesAct, Finish, JournalEntry, Key, KeyId, KeyQuery,
-    Ledger, LedgerError, MarginBy, MarginQuery, Margins, OpenHold, OperationId, OwnCost,
-    PublishedSlug, SecretHash, Served, Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow,
-    UtcDay, VerifyReport, Vote,
+    Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
+    JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginBy, MarginQuery,
+    Margins, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
+    Served, Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -57,8 +58,10 @@ type RollupPlace = (i64, i64, String, String, Served);
 
 #[derive(Debug, Default)]
 struct State {
-    keys: BTreeMap<KeyId, Key>,
-    caps: BTreeMap<KeyId, Vec<caps::Capped>>,
+    customers: BTreeMap<CustomerId, Customer>,
+    personal: BTreeMap<CustomerId, PersonalData>,
+    keys: BTreeMap<KeyId, KeyRecord>,
+    caps: BTreeMap<Scope, Vec<caps::Capped>>,
     holds: BTreeMap<OperationId, Held>,
     entries: Vec<JournalEntry>,
     audit: Vec<AuditRecord>,
@@ -86,24 +89,76 @@ impl State {
     }
 
     fn of_key(&self, key: KeyId) -> impl Iterator<Item = &JournalEntry> {
-        self.entries.iter().filter(move |entry| entry.key == key)
+        self.entries
+            .iter()
+            .filter(move |entry| entry.key == Some(key))
     }
 
-    fn all_keys(&self) -> impl Iterator<Item = &Key> {
-        self.keys.values()
+    fn of_customer(&self, customer: CustomerId) -> impl Iterator<Item = &JournalEntry> {
+        let entries = self.entries.iter();
+        entries.filter(move |entry| entry.customer == customer)
+    }
+
+    /// Whether a key is, or belongs to, whom a scope names.
+    fn is_in(&self, of: Scope, key: KeyId) -> bool {
+        match of {
+            Scope::Key(only) => only == key,
+            Scope::Customer(customer) => self
+                .keys
+                .get(&key)
+                .is_some_and(|key| key.belongs_to == customer),
+        }
+    }
+
+    fn whole(&self, id: KeyId) -> Option<Key> {
+        let own = self.keys.get(&id)?.clone();
+        let customer = self.customers.get(&own.belongs_to)?.clone();
+        Some(Key { own, customer })
+    }
+
+    fn list_customers(&self, query: &CustomerQuery) -> Vec<Customer> {
+        let mut found: Vec<&Customer> = self.customers.values().collect();
+        let place = |customer: &Customer| query.order.place_of_customer(customer);
+        found.sort_by_key(|customer| place(customer));
+        if query.order.is_descending() {
+            found.reverse();
+        }
+        let text = query.text.as_ref().map(|text| text.to_ascii_lowercase());
+        let contains = |named: &str| {
+            text.as_ref()
+                .is_none_or(|text| named.to_ascii_lowercase().contains(text))
+        };
+        let wanted = |customer: &&Customer| {
+            let after = query.after.is_none_or(|after| {
+                if query.order.is_descending() {
+                    place(customer) < after
+                } else {
+                    place(customer) > after
+                }
+            });
+            let settings = &customer.settings;
+            let named =
+                contains(&settings.label) || settings.external_id.as_deref().is_some_and(contains);
+            let status = query.status.is_none_or(|status| customer.status == status);
+            let below = query.balance_below;
+            let poor = below.is_none_or(|below| customer.account.balance() < below);
+            after && named && status && poor
+        };
+        let found = found.into_iter().filter(wanted);
+        found.take(query.limit).cloned().collect()
     }
 
     fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
-        let mut keys: Vec<&Key> = self.all_keys().collect();
+        let mut keys: Vec<Key> = self.keys.keys().filter_map(|id| self.whole(*id)).collect();
         let place = |key: &Key| {
             let place = query.order.place(key);
             (place.value, place.key)
         };
-        keys.sort_by_key(|key| place(key));
+        keys.sort_by_key(place);
         if query.order.is_descending() {
             keys.reverse();
         }
-        let further = |key: &&Key| {
+        let further = |key: &Key| {
             query
                 .after
                 .map(|after| (after.value, after.key))
@@ -116,7 +171,7 @@ impl State {
                 })
         };
         let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
-        let wanted = |key: &&Key| {
+        let wanted = |key: &Key| {
             label
                 .as_ref()
                 .is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
@@ -125,19 +180,24 @@ impl State {
                     .is_none_or(|status| key.status(query.now) == status)
                 && query
                     .balance_below
-                    .is_none_or(|limit| key.account.balance() < limit)
+                    .is_none_or(|limit| key.customer.account.balance() < limit)
+                && query
+                    .customer
+                    .is_none_or(|customer| key.belongs_to == customer)
         };
         keys.into_iter()
             .filter(further)
             .filter(wanted)
             .take(query.limit)
-            .cloned()
             .collect()
     }
 
     fn entries(&self, query: &EntryQuery) -> Vec<JournalEntry> {
         let wanted = |entry: &&JournalEntry| {
-            query.key.is_none_or(|key| entry.key == key)
+            query.key.is_none_or(|key| entry.key == Some(key))
+                && query
+                    .customer
+                    .is_none_or(|customer| entry.customer == customer)
                 && query.since.is_none_or(|since| entry.at >= since)
                 && query.until.is_none_or(|until| entry.at < until)
                 && query.before.is_none_or(|before| entry.position < before)
@@ -196,7 +256,7 @@ impl State {
                 for (target, served, more) in UsageRow::of(entry, bill) {
                     let place = (
                         hour,
-                        entry.key.to_i64(),
+                        entry.key.map_or(-1, KeyId::to_i64),
                         bill.slug.clone(),
                         target.to_owned(),
                         served.clone(),
@@ -250,7 +310,7 @@ impl State {
         {
             let Some(bill) = &entry.bill else { continue };
             let (keys, requests) = slugs.entry(&bill.slug).or_default();
-            keys.insert(entry.key);
+            keys.extend(entry.key);
             *requests = requests.saturating_add(1);
         }
         let count = |keys: BTreeSet<KeyId>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
@@ -276,9 +336,9 @@ impl State {
             keys: count(self.keys.len()),
             entries: count(self.entries.len()),
             holds: count(self.holds.len()),
-            credit: sum(&mut self.all_keys().map(|key| key.account.credit)),
-            spent: sum(&mut self.all_keys().map(|key| key.account.spent)),
-            held: sum(&mut self.all_keys().map(|key| key.account.held)),
+            credit: sum(&mut self.customers.values().map(|of| of.account.credit)),
+            spent: sum(&mut self.customers.values().map(|of| of.account.spent)),
+            held: sum(&mut self.customers.values().map(|of| of.account.held)),
             loss: sum(&mut bills().map(|bill| bill.loss)),
             exposure: sum(&mut bills().map(|bill| bill.exposure)),
             cost: sum(&mut bills().filter_map(|bill| bill.cost)),
@@ -288,26 +348,26 @@ impl State {
     fn verify(&self) -> VerifyReport {
         let totals = self.totals();
         let mut report = VerifyReport {
+            customers: u64::try_from(self.customers.len()).unwrap_or(u64::MAX),
             keys: totals.keys,
             entries: totals.entries,
             holds: totals.holds,
             ..VerifyReport::default()
         };
-        for key in self.all_keys() {
-            let entries = Amount::checked_sum(self.of_key(key.id).map(|entry| entry.amount));
+        for Customer { id, account, .. } in self.customers.values() {
+            let entries = Amount::checked_sum(self.of_customer(*id).map(|entry| entry.amount));
             let holds = Amount::checked_sum(
                 self.holds
                     .values()
-                    .filter(|held| held.open.key == key.id)
+                    .filter(|held| self.is_in(Scope::Customer(*id), held.open.key))
                     .map(|held| held.open.amount),
             );
-            if entries != Some(key.account.balance())
-                || holds != Some(key.account.held)
-                || !key.account.is_sound()
+            if entries != Some(account.balance())
+                || holds != Some(account.held)
+                || !account.is_sound()
             {
                 report.faults.push(format!(
-                    "key {}: its account does not follow from its entries and holds",
-                    key.id
+                    "customer {id}: its account does not follow from its entries and holds"
                 ));
             }
         }
@@ -326,19 +386,35 @@ impl Ledger for MemoryLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        Ok(self.state().keys.get(&id).cloned())
+        Ok(self.state().whole(id))
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
         let state = self.state();
-        Ok(ids
-            .iter()
-            .filter_map(|id| state.keys.get(id).cloned())
-            .collect())
+        Ok(ids.iter().filter_map(|id| state.whole(*id)).collect())
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
         Ok(self.state().list_keys(&query))
+    }
+
+    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
+        Ok(self.state().customers.get(&id).cloned())
+    }
+
+    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
+        let state = self.state();
+        let mut customers = state.customers.values();
+        let is_it = |of: &&Customer| of.settings.external_id.as_deref() == Some(external_id);
+        Ok(customers.find(is_it).cloned())
+    }
+
+    async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
+        Ok(self.state().list_customers(&query))
+    }
+
+    async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {
+        Ok(self.state().personal.get(&id).cloned())
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
@@ -348,12 +424,12 @@ impl Ledger for MemoryLedger {
 
     async fn open_holds(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         limit: usize,
     ) -> Result<Vec<OpenHold>, LedgerError> {
         let state = self.state();
         let mut holds: Vec<OpenHold> = state.holds.values().map(|held| held.open.clone()).collect();
-        holds.retain(|hold| key.is_none_or(|key| hold.key == key));
+        holds.retain(|hold| of.is_none_or(|of| state.is_in(of, hold.key)));
         holds.sort_by_key(|hold| (hold.at, hold.request));
         holds.truncate(limit);
         Ok(holds)
@@ -383,7 +459,7 @@ impl Ledger for MemoryLedger {
             .entries
             .iter()
             .rev()
-            .filter(|entry| entry.key == key)
+            .filter(|entry| entry.key == Some(key))
             .take(100_000)
             .find(carries);
         Ok(newest.cloned())
@@ -437,14 +513,18 @@ impl Ledger for MemoryLedger {
 
     async fn audit(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError> {
         let state = self.state();
         let wanted = |record: &&AuditRecord| {
-            key.is_none_or(|key| record.key == key)
-                && before.is_none_or(|before| record.position < before)
+            let is_of = match of {
+                None => true,
+                Some(Scope::Key(key)) => record.key == Some(key),
+                Some(Scope::Customer(customer)) => record.customer == customer,
+            };
+            is_of && before.is_none_or(|before| record.position < before)
         };
         Ok(state
             .audit

@@ -5,8 +5,9 @@ use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
 use crate::{
-    Account, Amount, AuditRecord, EntryKind, JournalEntry, Key, KeyId, KeyStatus, OperationId,
-    Refusal, SecretHash, Session, Timestamp, VOTE_DAYS, Vote,
+    Account, Amount, AuditRecord, Customer, CustomerId, CustomerStatus, EntryKind, JournalEntry,
+    Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, SecretHash, Session, Timestamp,
+    VOTE_DAYS, Vote,
 };
 
 pub(super) type Done<T> = Result<T, Refusal>;
@@ -30,7 +31,7 @@ pub(super) fn not_applicable(text: &str) -> Refusal {
     Refusal::NotApplicable(text.to_owned())
 }
 
-/// What a key can still spend or hold.
+/// What a customer can still spend or hold.
 pub(super) fn available(account: &Account) -> i128 {
     picos(account.credit)
         .saturating_sub(picos(account.spent))
@@ -45,7 +46,7 @@ pub(super) fn insufficient(needed: Amount, account: &Account) -> Done<Refusal> {
     })
 }
 
-pub(super) fn status(key: &Key, now: Timestamp) -> KeyStatus {
+pub(super) fn status(key: &KeyRecord, now: Timestamp) -> KeyStatus {
     let expired = key.settings.expires_at.is_some_and(|end| end <= now);
     match key.stored_status {
         KeyStatus::Active if expired => KeyStatus::Expired,
@@ -68,6 +69,13 @@ impl State {
             Operation::Create(new) => Outcome::Key(Box::new(self.create(new)?)),
             Operation::Change(change) => Outcome::Key(Box::new(self.change(change)?)),
             Operation::Credit(credit) => Outcome::Posted(Box::new(self.credit(credit)?)),
+            Operation::CreateCustomer(new) => {
+                Outcome::Customer(Box::new(self.create_customer(new)?))
+            }
+            Operation::ChangeCustomer(change) => {
+                Outcome::Customer(Box::new(self.change_customer(change)?))
+            }
+            Operation::Move(moved) => Outcome::Moved(Box::new(self.give(moved)?)),
             Operation::Publish { slugs, now } => {
                 for slug in slugs {
                     self.published.entry(slug.clone()).or_insert(*now);
@@ -121,20 +129,38 @@ impl State {
         })
     }
 
-    pub(super) fn key(&self, key: KeyId) -> Done<&Key> {
+    pub(super) fn key(&self, key: KeyId) -> Done<&KeyRecord> {
         self.keys.get(&key).ok_or(Refusal::NoSuchKey(key))
     }
 
-    pub(super) fn active(&self, key: KeyId, now: Timestamp) -> Done<&Key> {
-        let found = self.key(key)?;
-        match status(found, now) {
-            KeyStatus::Active => Ok(found),
+    pub(super) fn whole_key(&self, key: KeyId) -> Done<Key> {
+        self.whole(key).ok_or(Refusal::NoSuchKey(key))
+    }
+
+    pub(super) fn customer(&self, customer: CustomerId) -> Done<&Customer> {
+        let found = self.customers.get(&customer);
+        found.ok_or(Refusal::NoSuchCustomer(customer))
+    }
+
+    /// The customer of a key.
+    pub(super) fn payer(&self, key: KeyId) -> Done<&Customer> {
+        self.customer(self.key(key)?.belongs_to)
+    }
+
+    /// The customer of a key, of which both are served.
+    pub(super) fn active(&self, key: KeyId, now: Timestamp) -> Done<&Customer> {
+        let customer = self.payer(key)?;
+        if customer.status != CustomerStatus::Active {
+            return Err(Refusal::CustomerStopped(customer.status));
+        }
+        match status(self.key(key)?, now) {
+            KeyStatus::Active => Ok(customer),
             stopped => Err(Refusal::NotActive(stopped)),
         }
     }
 
-    pub(super) fn set(&mut self, key: KeyId, account: Account) {
-        if let Some(found) = self.keys.get_mut(&key) {
+    pub(super) fn set(&mut self, customer: CustomerId, account: Account) {
+        if let Some(found) = self.customers.get_mut(&customer) {
             found.account = account;
         }
     }
@@ -142,14 +168,15 @@ impl State {
     /// Appends an entry, at its place and date, and moves the account.
     pub(super) fn enter(
         &mut self,
-        key: KeyId,
+        customer: CustomerId,
         after: Account,
         entry: JournalEntry,
     ) -> Done<JournalEntry> {
-        let seq = next(self.of_key(key).count());
+        let seq = next(self.of_customer(customer).count());
         let position = next(self.entries.len());
         let latest = crate::clock::now().millis().saturating_add(10_000);
-        let last = self.keys.get(&key).and_then(|key| key.last_entry_at);
+        let last = self.customers.get(&customer);
+        let last = last.and_then(|customer| customer.last_entry_at);
         let last = last.filter(|last| last.millis() <= latest);
         let at = entry.at.min(Timestamp::from_millis(latest));
         let entry = JournalEntry {
@@ -159,20 +186,21 @@ impl State {
             at: last.map_or(at, |last| at.max(last)),
             ..entry
         };
-        if let Some(found) = self.keys.get_mut(&key) {
+        if let Some(found) = self.customers.get_mut(&customer) {
             (found.account, found.last_entry_at) = (after, Some(entry.at));
         }
         self.entries.push(entry.clone());
         Ok(entry)
     }
 
-    pub(super) fn write(&mut self, act: Written) {
+    pub(super) fn write(&mut self, customer: CustomerId, act: Written) {
         let position = next(self.audit.len());
         self.audit.push(AuditRecord {
             position,
             at: act.at,
             actor: act.actor,
             act: act.act.to_owned(),
+            customer,
             key: act.key,
             operation: act.operation,
             details: act.details,
@@ -182,7 +210,10 @@ impl State {
     pub(super) fn not_stopped(&self, key: KeyId) -> Done<()> {
         match self.key(key)?.stored_status {
             stopped @ (KeyStatus::Blocked | KeyStatus::Revoked) => Err(Refusal::NotActive(stopped)),
-            KeyStatus::Active | KeyStatus::Expired => Ok(()),
+            KeyStatus::Active | KeyStatus::Expired => match self.payer(key)?.status {
+                CustomerStatus::Active => Ok(()),
+                stopped => Err(Refusal::CustomerStopped(stopped)),
+            },
         }
     }
 
@@ -207,7 +238,7 @@ impl State {
         }
         self.links.retain(|_, (_, end)| act.at < *end);
         self.links.insert(token.0, (key, expires));
-        self.write(act);
+        self.write(self.key(key)?.belongs_to, act);
         Ok(())
     }
 
@@ -245,11 +276,12 @@ impl State {
     }
 }
 
-/// An entry of a key, before it is filled in.
-pub(super) fn blank(key: KeyId) -> JournalEntry {
+/// An entry, before it is filled in.
+pub(super) fn blank(customer: CustomerId, key: Option<KeyId>) -> JournalEntry {
     JournalEntry {
         position: 0,
         seq: 0,
+        customer,
         key,
         operation: OperationId::from_bytes([0; 16]),
         kind: EntryKind::TopUp,

@@ -4,7 +4,6 @@
 //! documents among them go into a user message after all of them.
 
 use super::encode_turns::{messages, system};
-use crate::BadRequest;
 use crate::translate::abilities::{SystemRole, ThinkingWay};
 use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
 use crate::translate::fates::unsupported;
@@ -14,6 +13,7 @@ use crate::translate::neutral::{
     ToolKind,
 };
 use crate::translate::text::JsonWriter;
+use crate::{BadRequest, Remedy};
 
 /// The number of stop strings that every server accepts.
 const MAX_STOPS: usize = 4;
@@ -165,7 +165,8 @@ fn stops(
         let name = encoding.field(Field::Stops);
         let message =
             format!("`{name}`: this model takes at most {MAX_STOPS} stop strings. Send fewer.");
-        return Err(unsupported(name, message));
+        let most = Remedy::AtMost("stop", MAX_STOPS as u64);
+        return Err(unsupported(name, message).with(most));
     }
     if !prompt.stops.is_empty() {
         out.name("stop").open('[');

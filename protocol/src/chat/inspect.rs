@@ -13,7 +13,7 @@ use crate::limits::{limit, positive};
 use crate::tools::{ToolFate, ToolRow, Tools};
 use crate::turns::FamilyTurns;
 use crate::walk::{self, RequestWalk, Verdict, flag, options};
-use crate::{BadRequest, Inspection};
+use crate::{BadRequest, Inspection, Remedy};
 
 /// The most answers that one request may ask for.
 const MAX_CHOICES: u32 = 128;
@@ -188,7 +188,8 @@ fn choices(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequ
         return Err(BadRequest::at(
             "n",
             format!("`n` must be an integer between 1 and {MAX_CHOICES}, or be left out."),
-        ));
+        )
+        .with(Remedy::Without));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::translate::neutral::{
 };
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::JsonNode;
-use crate::{BadRequest, Family, ServiceTier};
+use crate::{BadRequest, Family, Remedy, ServiceTier};
 
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
@@ -308,7 +308,8 @@ fn source<'a>(source: &JsonNode<'a>, path: &str) -> Result<MediaSource<'a>, BadR
             format!(
                 "`{path}.source` must carry its data: stored files are not known here. Send it as base64."
             ),
-        )),
+        )
+        .with(Remedy::Inline)),
     }
 }
 

@@ -4,13 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::marks::MarkRules;
-use crate::BadRequest;
 use crate::translate::encode::{Encoding, Field};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
 use crate::translate::neutral::{CallResult, MediaSource, NeutralBlock, NeutralTurn, Role};
 use crate::translate::order::{Rules, arrange};
 use crate::translate::text::{Escaped, JsonWriter};
+use crate::{BadRequest, Remedy};
 
 /// Picture types that this family reads.
 const PICTURES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -201,7 +201,8 @@ fn picture(
                 return Err(unsupported(
                     encoding.field(Field::Turns),
                     "Pictures must be JPEG, PNG, GIF or WebP for this model. Convert the picture.",
-                ));
+                )
+                .with(Remedy::Inline));
             }
             base64(out, known, data);
         }
@@ -226,6 +227,7 @@ fn document(
             encoding.field(Field::Turns),
             "Documents must be PDF or plain text, sent inline as base64, for this model.",
         )
+        .with(Remedy::Inline)
     };
     let MediaSource::Base64 { media, data } = source else {
         return Err(wrong());

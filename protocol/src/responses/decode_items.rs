@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::decode_tools::tools;
-use crate::BadRequest;
 use crate::fields::ITEM_REFERENCE;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
@@ -13,6 +12,7 @@ use crate::translate::neutral::{
 };
 use crate::translate::text::{Escaped, compact};
 use crate::translate::tree::JsonNode;
+use crate::{BadRequest, Remedy};
 
 const NO_TRIGGER: &str = "`compaction_trigger`: this model is served through another family, which cannot compact a conversation. \
      Ask the model for a summary, and send that instead of the conversation.";
@@ -79,7 +79,7 @@ fn item<'a>(
             Ok(None)
         }
         "tool_search_call" => Ok(None),
-        "item_reference" => Err(unsupported(path, ITEM_REFERENCE)),
+        "item_reference" => Err(unsupported(path, ITEM_REFERENCE).with(Remedy::Off("store"))),
         "web_search_call"
         | "file_search_call"
         | "image_generation_call"

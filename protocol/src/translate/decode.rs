@@ -8,7 +8,7 @@ use super::neutral::{Cache, MediaSource, NeutralBlock, NeutralPrompt};
 use super::text::Escaped;
 use super::tree::JsonNode;
 use crate::json::{Cursor, Kind};
-use crate::{BadRequest, Family};
+use crate::{BadRequest, Family, Remedy};
 
 /// A request on its way into a [`NeutralPrompt`].
 pub(crate) struct Decoding<'l> {
@@ -151,6 +151,7 @@ fn file_id(path: &str) -> BadRequest {
             "`{path}` must carry its data: stored files are not known here. Send it inline, as a data URL."
         ),
     )
+    .with(Remedy::Inline)
 }
 
 /// The refusal of a part that is unknown, or has no equivalent in the target's family.

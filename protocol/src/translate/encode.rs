@@ -16,7 +16,7 @@ use super::schema::is_strict;
 use super::text::{Escaped, JsonWriter};
 use crate::class;
 use crate::json::{Cursor, Kind, quoted};
-use crate::{BadRequest, Family, ServiceTier};
+use crate::{BadRequest, Family, Remedy, ServiceTier};
 
 /// The target of a request.
 #[derive(Debug, Clone, Copy)]
@@ -283,18 +283,21 @@ impl Encoding<'_> {
             NeutralBlock::Image { .. } if !self.abilities().vision => Err(unsupported(
                 self.field(Field::Turns),
                 "This model cannot read pictures. Leave them out, or use a model with vision.",
-            )),
+            )
+            .with(Remedy::Capable("vision"))),
             NeutralBlock::File { .. } if !self.abilities().files => Err(unsupported(
                 self.field(Field::Turns),
                 "This model cannot read documents here. Send their text instead.",
-            )),
+            )
+            .with(Remedy::Capable("files"))),
             NeutralBlock::File {
                 source: MediaSource::Url(_),
                 ..
             } => Err(unsupported(
                 self.field(Field::Turns),
                 "Documents by address cannot be sent to this model. Send the document inline, as base64.",
-            )),
+            )
+            .with(Remedy::Inline)),
             _ => Ok(()),
         }
     }

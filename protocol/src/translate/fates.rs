@@ -5,7 +5,7 @@
 
 use super::losses::Losses;
 use super::tree::JsonNode;
-use crate::{BadRequest, Family};
+use crate::{BadRequest, Family, Remedy};
 
 /// The fate of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,10 +176,10 @@ fn refuse(name: &str, value: &JsonNode<'_>, target: Family, remedy: &str) -> Bad
     )
 }
 
-/// The refusal of a field that the target cannot carry.
+/// The refusal of a field, a part or a tool that the target cannot carry.
 pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> BadRequest {
     BadRequest {
         code: Some("unsupported_by_model"),
-        ..BadRequest::at(param, message)
+        ..BadRequest::at(param, message).with(Remedy::Without)
     }
 }

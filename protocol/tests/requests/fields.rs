@@ -421,7 +421,7 @@ fn a_refusal_carries_what_would_be_taken() {
     ];
     for (family, name, value) in refusals {
         let bad = refused(family, name, value);
-        let details = bad.remedy.expect("a remedy").details();
+        let details = bad.details(true).expect("a remedy");
         let remedy = details["remedies"][0].as_object().expect("members");
         let mut body = good(family);
         for (name, value) in remedy {

@@ -119,6 +119,7 @@ codes! {
     BelowCost          "W418" Warning Both  "a price below a target's cost";
     FarFromList        "W419" Warning Both  "a price far from the list price";
     NoCost             "W420" Warning Both  "a target without a cost that the library has";
+    TinyPrice          "W421" Warning Both  "a price that looks like one per token or per thousand";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

@@ -175,6 +175,7 @@ fn compare_with_cost(
     let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
     listed::check(report, (price, place), &fields.what, targets);
     if !below_cost {
+        listed::unit(report, (&price.base, place), &fields.what, targets);
         below_cost::check(report, (price, place), &fields.what, targets);
     }
     Some(())

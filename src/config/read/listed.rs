@@ -8,7 +8,10 @@ use super::price::read_price;
 use super::syntax;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{ConfigFile, Report, Span};
-use crate::config::{Offer, Price, Rates, Source};
+use crate::config::{Offer, Price, PriceUnit, Rates, Source, Target, show_price};
+
+/// Below this nobody sells a million tokens of input, and dear models cost that for a thousand: 0.005 USD per 1,000,000 tokens.
+const LOWEST: Amount = Amount::from_picos(5_000);
 
 /// The list price of an offer, if somebody has found it.
 #[must_use]
@@ -64,4 +67,26 @@ pub(super) fn check(
                 .help("write cost = \"library\" in the target, or what you pay: a price below it is then noticed");
         }
     }
+}
+
+/// A price that looks like one per token or per thousand, where no target has a cost or a list price that would show it.
+pub(super) fn unit(
+    report: &mut Report<'_>,
+    price: (&Rates, Span),
+    what: &str,
+    targets: Targets<'_>,
+) {
+    let known = |target: &Target| target.cost.is_some() || target.list.is_some();
+    let input = price.0.input;
+    if input == Amount::ZERO || input >= LOWEST || targets.0.iter().any(known) {
+        return;
+    }
+    let shown = show_price(input, PriceUnit::MillionTokens);
+    report
+        .add(
+            Code::TinyPrice,
+            price.1,
+            format!("the price of {what} is tiny: {shown} for 1,000,000 tokens of input"),
+        )
+        .help("prices are USD per 1,000,000 tokens; if this one is per token or per thousand, multiply it");
 }

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use farebox_ledger::Amount;
+
 use crate::config::Rates;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{Report, Span};
@@ -12,13 +14,17 @@ use crate::config::findings::report::{Report, Span};
 pub(super) fn within(report: &mut Report<'_>, named: &HashMap<&'static str, Span>, rates: &Rates) {
     let place = |name: &str| named.get(name).copied();
     if let Some(span) = place("output").filter(|_| rates.output < rates.input) {
-        report
-            .add(
-                Code::SwappedPrices,
-                span,
+        let (what, help) = match rates.output {
+            Amount::ZERO => (
+                "`output` is free, and `input` is not",
+                "vendors charge more for output than for input: is its price missing?",
+            ),
+            _ => (
                 "`output` is cheaper than `input`",
-            )
-            .help("vendors charge more for output: are the two swapped?");
+                "vendors charge more for output: are the two swapped?",
+            ),
+        };
+        report.add(Code::SwappedPrices, span, what).help(help);
     }
     if let Some(span) = place("cache_read").filter(|_| rates.cache_read > rates.input) {
         report

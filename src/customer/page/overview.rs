@@ -75,7 +75,7 @@ impl Overview {
     fn first_use(&self) -> Option<i64> {
         let first = self.rows.iter().map(|row| row.hour.hour()).min()?;
         // A refund lowers what was spent, and no row.
-        (self.key.account.spent <= self.spent_since(first)).then_some(first)
+        (self.key.customer.account.spent <= self.spent_since(first)).then_some(first)
     }
 
     /// Spending since an hour.
@@ -108,7 +108,7 @@ impl Overview {
     }
 
     fn money(&self) -> Markup {
-        let account = self.key.account;
+        let account = self.key.customer.account;
         let today = self.now.hour().div_euclid(24) * 24;
         let low = self.is_low();
         let expires = self.key.settings.expires_at;
@@ -139,10 +139,10 @@ impl Overview {
     fn caps(&self) -> Markup {
         let today = UtcDay::of(self.now);
         html! {
-            @if !self.key.caps.is_empty() {
+            @if self.key.all_caps().next().is_some() {
                 ul.caps {
-                    @for counted in self.key.caps.iter() {
-                        @let state = counted.reached(today, Amount::ZERO);
+                    @for (scope, counted) in self.key.all_caps() {
+                        @let state = counted.reached(scope, today, Amount::ZERO);
                         @let used = state.cap.limit.picos().saturating_sub(state.room.picos());
                         li {
                             "At most " (state.cap) ": " (shown::money(state.room)) " USD left"
@@ -242,7 +242,10 @@ fn by_model(spending: &Spending) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::{Account, KeyId, KeySettings, SecretHash};
+    use farebox_ledger::{
+        Account, Caps, Customer, CustomerId, CustomerSettings, CustomerStatus, KeyId, KeyRecord,
+        KeySettings, SecretHash,
+    };
 
     use super::*;
 
@@ -269,16 +272,30 @@ mod tests {
         };
         let id = KeyId::from_random(7);
         let key = Key {
-            caps: farebox_ledger::Caps::default(),
-            id,
-            settings: KeySettings::default(),
-            stored_status: KeyStatus::Active,
-            secret: SecretHash::of("secret"),
-            old_secret: None,
-            account,
-            created_at: now,
-            created_by: "tests".to_owned(),
-            last_entry_at: None,
+            own: KeyRecord {
+                id,
+                belongs_to: CustomerId::made_for(id),
+                is_owner: false,
+                made_by: None,
+                settings: KeySettings::default(),
+                stored_status: KeyStatus::Active,
+                secret: SecretHash::of("secret"),
+                old_secret: None,
+                caps: Caps::default(),
+                created_at: now,
+                created_by: "tests".to_owned(),
+            },
+            customer: Customer {
+                id: CustomerId::made_for(id),
+                settings: CustomerSettings::default(),
+                status: CustomerStatus::Active,
+                account,
+                caps: Caps::default(),
+                personal: None,
+                created_at: now,
+                created_by: "tests".to_owned(),
+                last_entry_at: None,
+            },
         };
         Overview {
             key,
@@ -318,8 +335,8 @@ mod tests {
             overview.rows.truncate(1);
             overview.rows[0].hour =
                 Timestamp::from_millis((overview.now.hour() - hours_ago) * 3_600_000);
-            overview.key.account.spent = overview.rows[0].charge;
-            overview.key.account.credit = (overview.key.account.spent)
+            overview.key.customer.account.spent = overview.rows[0].charge;
+            overview.key.customer.account.credit = (overview.key.customer.account.spent)
                 .checked_add(Amount::from_usd_str("40.00").unwrap())
                 .unwrap();
             overview

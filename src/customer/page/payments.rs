@@ -34,7 +34,12 @@ fn row(entry: &JournalEntry, (moved, after): (usize, usize)) -> Markup {
     let what = match entry.kind {
         EntryKind::TopUp => "Top-up",
         EntryKind::Refund => "Refund",
-        EntryKind::Adjust => "Correction",
+        EntryKind::Adjust | EntryKind::WriteOff => "Correction",
+        EntryKind::Grant => "Credit",
+        EntryKind::Expired => "Expired",
+        EntryKind::Void => "Taken back",
+        EntryKind::Reversal => "Reversal",
+        EntryKind::Move => "Moved",
         EntryKind::Charge => "Charge",
     };
     html! {

@@ -69,7 +69,7 @@ async fn the_prompt_of_a_long_stream_votes_with_the_count_of_its_checkpoints() {
     // Between five low and five high votes, the median is the stream's own vote, once its customer was charged enough there.
     let (calibrations, now) = (&house.proxy.calibrations, clock::now());
     let enough = Amount::from_usd_str("0.50").unwrap();
-    let own = house.charges().await[0].key;
+    let own = house.charges().await[0].key.unwrap();
     for (voter, theirs) in (1..=10).map(|voter| (voter, if voter < 6 { 10 } else { 10_000 })) {
         calibrations.observe_count(&target, voter, now, (theirs, 1_000));
         calibrations.note_charge(

@@ -113,7 +113,10 @@ impl BusyRequest {
 
 impl Guest for BusyRequest {
     fn belongs_to(&self, key: &Key) {
-        self.belongs(holder(key.id), key.account.balance() > Amount::ZERO);
+        self.belongs(
+            holder(key.id),
+            key.customer.account.balance() > Amount::ZERO,
+        );
     }
 }
 

@@ -43,7 +43,7 @@ impl Audited<'_> {
 
     pub(crate) const fn key(&self) -> Option<KeyId> {
         match self {
-            Self::Key(act) => Some(act.key),
+            Self::Key(act) => act.key,
             Self::Files(_) => None,
         }
     }

@@ -466,7 +466,11 @@ impl Form {
             amount,
             reference,
         };
-        let account = self.key.as_ref().map(|key| key.account).unwrap_or_default();
+        let account = self
+            .key
+            .as_ref()
+            .map(|key| key.customer.account)
+            .unwrap_or_default();
         match plan.after(account) {
             Some(Err(refusal)) => Err((Input::Amount, refusal)),
             _ => Ok(plan),

@@ -456,12 +456,13 @@ pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
         KeyStatus::Expired => "EXPIRED",
         KeyStatus::Revoked => "REVOKED",
         KeyStatus::Active
-            if !key.account.available().is_positive() && key.account.held.is_positive() =>
+            if !key.customer.account.available().is_positive()
+                && key.customer.account.held.is_positive() =>
         {
             "in use"
         }
-        KeyStatus::Active if !key.account.available().is_positive() => "EMPTY",
-        KeyStatus::Active if key.account.available() < LOW => "low",
+        KeyStatus::Active if !key.customer.account.available().is_positive() => "EMPTY",
+        KeyStatus::Active if key.customer.account.available() < LOW => "low",
         KeyStatus::Active => "ok",
     }
 }

@@ -29,7 +29,11 @@ fn fact(name: &str, value: impl Into<String>) -> (String, String) {
 pub(super) fn of_act(act: &AuditRecord) -> ReadingModal {
     let mut facts = vec![
         fact("Act", act.act.clone()),
-        fact("Key", act.key.to_string()),
+        fact(
+            "Key",
+            act.key
+                .map_or_else(|| act.customer.to_string(), |key| key.to_string()),
+        ),
         fact("Actor", act.actor.clone()),
         fact("At", format!("{} UTC", format::stamp(act.at))),
         fact("Operation", format!("op_{}", act.operation)),

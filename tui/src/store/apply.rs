@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::{
-    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, NewKey, OperationId,
-    Secret, Timestamp,
+    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, Membership, NewKey,
+    OperationId, Posted, Secret, Timestamp,
 };
 
 use super::StoreShared;
@@ -75,7 +75,7 @@ impl StoreShared {
             } => {
                 let credit = Credit {
                     operation,
-                    key,
+                    to: key.into(),
                     kind,
                     amount,
                     reference,
@@ -83,16 +83,12 @@ impl StoreShared {
                     at,
                 };
                 let posted = self.ledger.credit(credit).await?;
-                let (entry, key) = (Box::new(posted.entry), Box::new(posted.key));
-                return Ok(ActOutcome::Posted {
-                    entry,
-                    key,
-                    repeated: posted.repeated,
-                });
+                return told(posted);
             }
             ActPlan::Create { settings, first } => {
                 let secret = self.secret(operation, key);
                 let new = NewKey {
+                    within: Membership::default(),
                     id: key,
                     secret: secret.hash(),
                     settings,
@@ -241,14 +237,21 @@ impl StoreShared {
         operation: OperationId,
     ) -> Result<Option<(OutcomeLookup, Option<Key>)>, LedgerError> {
         if let Some(entry) = self.ledger.entry(operation).await? {
-            let key = self.ledger.find_key(entry.key).await?;
+            let key = self.key_of(entry.key).await?;
             return Ok(Some((OutcomeLookup::Applied(Some(Box::new(entry))), key)));
         }
         match self.ledger.act(operation).await? {
             Some(act) => Ok(Some((
                 OutcomeLookup::Applied(None),
-                self.ledger.find_key(act.key).await?,
+                self.key_of(act.key).await?,
             ))),
+            None => Ok(None),
+        }
+    }
+
+    async fn key_of(&self, named: Option<KeyId>) -> Result<Option<Key>, LedgerError> {
+        match named {
+            Some(key) => self.ledger.find_key(key).await,
             None => Ok(None),
         }
     }
@@ -276,4 +279,14 @@ impl StoreShared {
             Err(error) => OutcomeLookup::Unreadable(error.to_string()),
         }
     }
+}
+
+/// What a credit that named a key did to it.
+fn told(posted: Posted) -> Result<ActOutcome, LedgerError> {
+    let unnamed = || LedgerError::unknown("the ledger answered without the key");
+    Ok(ActOutcome::Posted {
+        key: Box::new(posted.key.ok_or_else(unnamed)?),
+        entry: Box::new(posted.entry),
+        repeated: posted.repeated,
+    })
 }

@@ -263,11 +263,11 @@ const SUMS_COLUMNS: &[&str] = &[
 ];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
 fn key_row(key: &Key, now: Timestamp) -> Value {
-    let (settings, account) = (&key.settings, &key.account);
+    let (settings, account) = (&key.settings, &key.customer.account);
     json!({
         "id": key.id, "label": settings.label, "status": key.status(now), "balance": account.balance(), "held": account.held,
         "available": account.available(), "models": settings.models, "expires_at": settings.expires_at, "rate": settings.rate,
-        "concurrency": settings.concurrency, "created_at": key.created_at, "created_by": key.created_by, "last_entry_at": key.last_entry_at,
+        "concurrency": settings.concurrency, "created_at": key.created_at, "created_by": key.created_by, "last_entry_at": key.customer.last_entry_at,
     })
 }
 
@@ -303,8 +303,8 @@ mod tests {
 
     use farebox_ledger::memory::MemoryLedger;
     use farebox_ledger::{
-        Act, Amount, Bill, Finish, KeySettings, Ledger, MarginBy, MarginOrder, NewHold, NewKey,
-        OperationId, SecretHash,
+        Act, Amount, Bill, Finish, KeySettings, Ledger, MarginBy, MarginOrder, Membership, NewHold,
+        NewKey, OperationId, SecretHash,
     };
 
     use super::*;
@@ -330,6 +330,7 @@ mod tests {
             };
             ledger
                 .create_key(NewKey {
+                    within: Membership::default(),
                     id,
                     secret: SecretHash([number; 32]),
                     settings,
@@ -343,6 +344,7 @@ mod tests {
             ledger
                 .open_hold(NewHold {
                     request,
+                    customer: farebox_ledger::CustomerId::made_for(id),
                     key: id,
                     amount,
                     slug: slug.clone(),

@@ -157,8 +157,11 @@ impl StoreShared {
             .ledger
             .usage(id, spend::month_before(now), after(now))
             .await?;
-        let acts = self.ledger.audit(Some(id), None, detail::PAGE).await?;
-        let holds = self.ledger.open_holds(Some(id), LIST).await?;
+        let acts = self
+            .ledger
+            .audit(Some(id.into()), None, detail::PAGE)
+            .await?;
+        let holds = self.ledger.open_holds(Some(id.into()), LIST).await?;
         Ok(DetailData {
             id,
             at: now,
@@ -303,7 +306,7 @@ impl StoreShared {
         };
         let labels = keys
             .into_iter()
-            .map(|key| (key.id.to_string(), key.settings.label))
+            .map(|key| (key.id.to_string(), key.own.settings.label))
             .collect();
         Ok(SumsPage { page, labels })
     }
@@ -352,7 +355,7 @@ impl StoreShared {
         let found = search::find(&*self.ledger, text, clock::now()).await;
         match found.map_err(|error| error.to_string())? {
             Some(SearchResult::Key(key)) => Ok(Hit::Key(key.id)),
-            Some(SearchResult::Entry(entry)) => Ok(Hit::Request(entry.operation, Some(entry.key))),
+            Some(SearchResult::Entry(entry)) => Ok(Hit::Request(entry.operation, entry.key)),
             Some(SearchResult::Labelled(_)) => Ok(Hit::Label(text.to_owned())),
             None => {
                 let memory = match known {
@@ -370,7 +373,7 @@ impl StoreShared {
 
     pub(super) async fn labels(&self, ids: Vec<KeyId>) {
         let keys = self.ledger.find_keys(&ids).await.unwrap_or_default();
-        let labels = keys.into_iter().map(|key| (key.id, key.settings.label));
+        let labels = keys.into_iter().map(|key| (key.id, key.own.settings.label));
         self.tell(Message::Labels(labels.collect()));
     }
 }
@@ -378,6 +381,7 @@ impl StoreShared {
 /// The ledger's query for a filter.
 pub(super) fn query(filter: &KeyFilter, limit: usize) -> KeyQuery {
     KeyQuery {
+        customer: None,
         order: KeyOrder::Created,
         after: None,
         label: filter.label.clone(),

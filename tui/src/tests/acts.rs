@@ -365,10 +365,8 @@ fn nothing_is_drawn_when_nothing_changed() {
 fn keys_that_come_while_another_screen_is_shown_are_listed() {
     let mut bench = Bench::new(80, 24);
     let totals = bench.app.totals.unwrap();
-    let new = farebox_ledger::Key {
-        id: farebox_ledger::KeyId::from_random(77),
-        ..keys()[0].clone()
-    };
+    let mut new = keys()[0].clone();
+    new.id = farebox_ledger::KeyId::from_random(77);
     bench.press("2");
     bench.keys.insert(0, new.clone());
     bench.tell(Message::Pulse {

@@ -5,7 +5,7 @@ use crossterm::event::{
 };
 use farebox_ledger::{
     Amount, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyId, LinkToken, MarginBy,
-    MarginQuery, MarginRow, Margins, PublishedSlug, Secret, SlugUse, Totals, VerifyReport,
+    MarginQuery, MarginRow, Margins, PublishedSlug, Scope, Secret, SlugUse, Totals, VerifyReport,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -212,6 +212,7 @@ impl Bench {
             Effect::LoadSpend { .. } => Message::Spend(Ok(slug_hours())),
             Effect::Verify => {
                 let report = VerifyReport {
+                    customers: 39,
                     keys: 39,
                     entries: 9,
                     holds: 3,
@@ -342,7 +343,7 @@ impl Bench {
         let key = self.keys.iter().find(|key| key.id == id).cloned();
         let busy = key
             .as_ref()
-            .is_some_and(|key| key.account.credit.is_positive());
+            .is_some_and(|key| key.customer.account.credit.is_positive());
         DetailData {
             id,
             at: now(),
@@ -357,14 +358,15 @@ impl Bench {
 
     fn applied(&self, pending: &Pending) -> Message {
         let old = self.keys.iter().find(|key| key.id == pending.key).cloned();
-        let mut key = old.unwrap_or_else(|| Key {
-            id: pending.key,
-            ..key(77, &pending.label, "25", "0", "0")
+        let mut key = old.unwrap_or_else(|| {
+            let mut new = key(77, &pending.label, "25", "0", "0");
+            new.id = pending.key;
+            new
         });
-        if let Some(Ok(account)) = pending.plan.after(key.account) {
-            key.account = account;
+        if let Some(Ok(account)) = pending.plan.after(key.customer.account) {
+            key.customer.account = account;
         }
-        let after = key.account.balance();
+        let after = key.customer.account.balance();
         let key = Box::new(key);
         let outcome = match &pending.plan {
             ActPlan::Create { .. } | ActPlan::Rotate { .. } => ActOutcome::Secret {
@@ -384,7 +386,7 @@ impl Bench {
                 let (operation, actor) = (pending.operation, pending.actor.clone());
                 let credit = Credit {
                     operation,
-                    key: key.id,
+                    to: (key.id).into(),
                     kind: kind.clone(),
                     amount: *amount,
                     reference: reference.clone(),
@@ -471,9 +473,13 @@ fn posted(credit: &Credit, after: Amount) -> JournalEntry {
         CreditKind::TopUp => EntryKind::TopUp,
         CreditKind::Adjust { .. } => EntryKind::Adjust,
         CreditKind::Refund { .. } => EntryKind::Refund,
+        CreditKind::WriteOff { .. } => EntryKind::WriteOff,
+    };
+    let Scope::Key(key) = credit.to else {
+        unreachable!("the console names keys")
     };
     JournalEntry {
-        key: credit.key,
+        key: Some(key),
         operation: credit.operation,
         amount: credit.amount,
         reference: Some(credit.reference.clone()),

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::admin;
 use farebox_ledger::{
-    Account, Amount, AuditRecord, Bill, BillLine, EndReason, EntryKind, JournalEntry, Key, KeyId,
-    KeySettings, KeyStatus, MarginRow, OpenHold, OperationId, SecretHash, Served, ServedRegion,
-    ServedTier, SlugHour, Timestamp, Totals, Usage, UsageRow,
+    Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
+    CustomerStatus, EndReason, EntryKind, JournalEntry, Key, KeyId, KeyRecord, KeySettings,
+    KeyStatus, MarginRow, OpenHold, OperationId, SecretHash, Served, ServedRegion, ServedTier,
+    SlugHour, Timestamp, Totals, Usage, UsageRow,
 };
 
 pub(super) const HOUR: i64 = 3_600_000;
@@ -29,25 +30,44 @@ pub(super) fn operation(number: u128) -> OperationId {
 }
 
 pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &str) -> Key {
+    let id = KeyId::from_random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13);
+    let created_at = ago(HOUR * 24 * 260 + i64::try_from(number).unwrap() * 1000);
     Key {
-        caps: farebox_ledger::Caps::default(),
-        id: KeyId::from_random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13),
-        settings: KeySettings {
-            label: label.to_owned(),
-            ..KeySettings::default()
+        own: KeyRecord {
+            id,
+            belongs_to: CustomerId::made_for(id),
+            is_owner: false,
+            made_by: None,
+            settings: KeySettings {
+                label: label.to_owned(),
+                ..KeySettings::default()
+            },
+            stored_status: KeyStatus::Active,
+            secret: SecretHash([0; 32]),
+            old_secret: None,
+            caps: Caps::default(),
+            created_at,
+            created_by: "alice".to_owned(),
         },
-        stored_status: KeyStatus::Active,
-        secret: SecretHash([0; 32]),
-        old_secret: None,
-        account: Account {
-            credit: usd(credit),
-            spent: usd(spent),
-            held: usd(held),
+        customer: Customer {
+            id: CustomerId::made_for(id),
+            settings: CustomerSettings {
+                label: label.to_owned(),
+                ..CustomerSettings::default()
+            },
+            status: CustomerStatus::Active,
+            account: Account {
+                credit: usd(credit),
+                spent: usd(spent),
+                held: usd(held),
+            },
+            caps: Caps::default(),
+            personal: None,
+            created_at,
+            created_by: "alice".to_owned(),
+            last_entry_at: (number != 3)
+                .then(|| ago(2_000 * i64::try_from(number * number * number).unwrap())),
         },
-        created_at: ago(HOUR * 24 * 260 + i64::try_from(number).unwrap() * 1000),
-        created_by: "alice".to_owned(),
-        last_entry_at: (number != 3)
-            .then(|| ago(2_000 * i64::try_from(number * number * number).unwrap())),
     }
 }
 
@@ -90,7 +110,8 @@ pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -
     JournalEntry {
         position,
         seq: position,
-        key: keys()[3].id,
+        customer: keys()[3].customer.id,
+        key: Some(keys()[3].id),
         operation: operation(position.unsigned_abs().into()),
         kind,
         amount: usd(amount),
@@ -193,7 +214,8 @@ pub(super) fn acts() -> Vec<AuditRecord> {
             "alice".to_owned()
         },
         act: act.to_owned(),
-        key: keys()[usize::try_from(position).unwrap() % 5].id,
+        customer: keys()[usize::try_from(position).unwrap() % 5].customer.id,
+        key: Some(keys()[usize::try_from(position).unwrap() % 5].id),
         operation: operation(position.unsigned_abs().into()),
         details: details.to_owned(),
     };

@@ -105,9 +105,9 @@ fn rows(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
 fn cells(app: &ConsoleApp, pen: &Pen<'_>, item: &BulkItem) -> [Cell; 5] {
     let theme = pen.theme;
     let left_out = matches!(item.state, BulkItemState::LeftOut(_));
-    let (now, after) = match item.pending.plan.after(item.key.account) {
+    let (now, after) = match item.pending.plan.after(item.key.customer.account) {
         Some(after) => (
-            format::within(item.key.account.balance(), 12),
+            format::within(item.key.customer.account.balance(), 12),
             after.map_or_else(
                 |_| "refused".to_owned(),
                 |after| format::within(after.balance(), 12),

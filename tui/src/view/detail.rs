@@ -1,6 +1,6 @@
 //! The page of one key: facts, the chart of two days, and the tab's list.
 
-use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, OpenHold, UtcDay};
+use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, OpenHold, Scope, UtcDay};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -125,7 +125,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
 
 fn facts(app: &ConsoleApp, detail: &KeyDetail, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let theme = pen.theme;
-    let account = &key.account;
+    let account = &key.customer.account;
     let word = state_word(key, app.now);
     let running = if detail.holds.is_empty() {
         String::new()
@@ -164,7 +164,7 @@ fn facts(app: &ConsoleApp, detail: &KeyDetail, key: &Key, pen: &mut Pen<'_>, are
         || "all models".to_owned(),
         |models| format!("{} models", models.len()),
     );
-    let last = match key.last_entry_at {
+    let last = match key.customer.last_entry_at {
         None => "no entry yet".to_owned(),
         Some(at) => format!(
             "last entry {} ago",
@@ -185,11 +185,11 @@ fn facts(app: &ConsoleApp, detail: &KeyDetail, key: &Key, pen: &mut Pen<'_>, are
 /// The caps with least room as bars, below the facts; returns how many lines they took.
 fn caps(app: &ConsoleApp, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let today = UtcDay::of(app.now);
-    let mut caps: Vec<&CountedCap> = key.caps.iter().collect();
-    caps.sort_by_key(|counted| counted.room(today));
+    let mut caps: Vec<(Scope, &CountedCap)> = key.all_caps().collect();
+    caps.sort_by_key(|(_, counted)| counted.room(today));
     let hidden = caps.len().saturating_sub(CAPS);
-    for (y, counted) in (3..).zip(caps.iter().take(CAPS)) {
-        let state = counted.reached(today, Amount::ZERO);
+    for (y, (scope, counted)) in (3..).zip(caps.iter().take(CAPS)) {
+        let state = counted.reached(*scope, today, Amount::ZERO);
         let used = state.cap.limit.picos().saturating_sub(state.room.picos());
         let cells = i128::from(used) * CAP_BAR as i128 / i128::from(state.cap.limit.picos().max(1));
         let filled = "█".repeat(usize::try_from(cells).unwrap_or_default());

@@ -8,7 +8,10 @@ use crate::format;
 
 /// What it says.
 pub(super) fn entry_facts(list: &mut FactList, theme: Theme, entry: &JournalEntry) {
-    list.plain("Key", &format!("{} · its entry {}", entry.key, entry.seq));
+    let whose = entry
+        .key
+        .map_or_else(|| entry.customer.to_string(), |key| key.to_string());
+    list.plain("Key", &format!("{whose} · its entry {}", entry.seq));
     list.plain("Ended", &format!("{} UTC", format::stamp(entry.at)));
     let (amount, after) = (entry.amount, entry.balance_after);
     list.plain("Amount", &format!("{amount} USD, balance after it {after}"));

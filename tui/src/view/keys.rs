@@ -107,21 +107,24 @@ fn title(app: &ConsoleApp) -> String {
 fn cells(app: &ConsoleApp, pen: &Pen<'_>, row: &ListedKey) -> [Cell; 8] {
     let (key, theme) = (&row.key, pen.theme);
     let word = state_word(key, app.now);
-    let held = if key.account.held.is_positive() {
+    let held = if key.customer.account.held.is_positive() {
         Style::new()
     } else {
         theme.faint()
     };
     let day = row.day.map_or_else(|| "…".to_owned(), format::money);
-    let last = key.last_entry_at.map_or_else(
+    let last = key.customer.last_entry_at.map_or_else(
         || "—".to_owned(),
         |at| format::age(app.now.millis() - at.millis()),
     );
     [
         (key.id.to_string(), theme.key()),
         (key.settings.label.clone(), Style::new()),
-        (format::money(key.account.balance()), theme.strong()),
-        (format::money(key.account.held), held),
+        (
+            format::money(key.customer.account.balance()),
+            theme.strong(),
+        ),
+        (format::money(key.customer.account.held), held),
         (day, Style::new()),
         (last, theme.faint()),
         (format::date(key.created_at), theme.faint()),

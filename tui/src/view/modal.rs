@@ -116,7 +116,7 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
             .rows
             .iter()
             .find(|row| row.key.id == key.id)
-            .map_or(key.account, |row| row.key.account);
+            .map_or(key.customer.account, |row| row.key.customer.account);
         y += account(pen, inner, y, "Now", now);
     }
     let hint = match form.purpose {
@@ -173,7 +173,7 @@ fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sen
         y += fact(pen, inner, y, name, &value, style);
     }
     y += roomy;
-    let before = page.key.as_ref().map(|key| key.account);
+    let before = page.key.as_ref().map(|key| key.customer.account);
     if let Some(after) = pending.plan.after(before.unwrap_or_default()) {
         y += account(pen, inner, y, "Now", before.unwrap_or_default());
         y += match after {
@@ -319,7 +319,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let begin = roomy + 1 + roomy;
     let y = begin + list.draw(pen, inner, begin);
     if let Some(key) = &page.key {
-        account(pen, inner, y + roomy, "Key now", key.account);
+        account(pen, inner, y + roomy, "Key now", key.customer.account);
     }
 }
 

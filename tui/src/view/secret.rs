@@ -27,7 +27,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &Secre
         "{} · {} · balance {}",
         key.id,
         key.settings.label,
-        format::money(key.account.balance())
+        format::money(key.customer.account.balance())
     );
     y += fact(pen, inner, y, "Key", &about, Style::new()) + roomy;
     y += reveal(pen, inner, y, page) + roomy;

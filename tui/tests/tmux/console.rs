@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, NewKey, OpenMode, OperationId,
-    Secret, Timestamp,
+    Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, Membership, NewKey, OpenMode,
+    OperationId, Secret, Timestamp,
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,6 +38,7 @@ pub(crate) fn new_key(number: u64) -> NewKey {
     let (operation, now) = at(number);
     let id = KeyId::from_random(number);
     NewKey {
+        within: Membership::default(),
         id,
         secret: Secret::generate(id, [7; 32]).hash(),
         settings: KeySettings {
@@ -205,7 +206,7 @@ impl Console {
                 })
                 .await
                 .unwrap();
-            (key.account.balance(), entries.len())
+            (key.customer.account.balance(), entries.len())
         })
     }
 

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Bill, BillLine, Durability, EndReason, Hold, KeyId, Ledger, NewHold, OpenMode, Secret,
-    SharedLedger, Timestamp,
+    Amount, Bill, BillLine, CustomerId, Durability, EndReason, Hold, KeyId, Ledger, NewHold,
+    OpenMode, Secret, SharedLedger, Timestamp,
 };
 
 use console::*;
@@ -90,7 +90,7 @@ fn a_new_key_works_and_its_secret_is_nowhere_else() {
     let ledger = console.open();
     let key = run(ledger.find_key(id)).unwrap().unwrap();
     assert!(key.opens_with(secret.hash(), Timestamp::from_millis(0)));
-    assert_eq!(key.account.balance(), usd("25"));
+    assert_eq!(key.customer.account.balance(), usd("25"));
     console.press(&["w"]);
     console.wait_for("› File");
     console.press(&["Enter"]);
@@ -188,6 +188,7 @@ fn balances_move_by_themselves_beside_a_writer() {
             let (key, amount) = (KeyId::from_random(2), usd("0.01"));
             let new = NewHold {
                 request,
+                customer: CustomerId::made_for(key),
                 key,
                 amount,
                 slug: slug.clone(),

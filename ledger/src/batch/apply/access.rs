@@ -1,10 +1,9 @@
 //! The customer's dashboard: sign-in links, which are audited, and sessions.
 
-use super::check_unused;
-use super::keys::write_act;
+use super::{check_unused, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
-use crate::{Act, KeyId, Refusal, SecretHash, Session, Timestamp};
+use crate::{Act, CustomerId, KeyId, Refusal, SecretHash, Session, Timestamp};
 
 pub(super) fn create_link(
     rows: &mut Rows,
@@ -19,8 +18,7 @@ pub(super) fn create_link(
         return Ok(());
     }
     check_unused(rows, act.operation)?;
-    let stored = rows.key(key)?.clone();
-    stored.key.check_not_stopped()?;
+    let owner = check_not_stopped(rows, key)?;
     if rows
         .links
         .get(&token.0)
@@ -31,8 +29,15 @@ pub(super) fn create_link(
         ));
     }
     rows.insert_link(token, (key, expires), act.at);
-    write_act(rows, written, &stored.key, &stored.audit);
-    Ok(())
+    write_act(rows, written, owner)
+}
+
+/// The customer of a key for which something may be started; refuses a stopped key, and one of a stopped customer.
+fn check_not_stopped(rows: &Rows, key: KeyId) -> Result<CustomerId, Refusal> {
+    let (key, stored) = rows.key_and_customer(key)?;
+    key.check_not_stopped()?;
+    stored.customer.check_active()?;
+    Ok(stored.customer.id)
 }
 
 pub(super) fn consume_link(rows: &mut Rows, token: SecretHash, now: Timestamp) -> Option<KeyId> {
@@ -41,7 +46,7 @@ pub(super) fn consume_link(rows: &mut Rows, token: SecretHash, now: Timestamp) -
 }
 
 pub(super) fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Refusal> {
-    rows.key(session.key)?.key.check_not_stopped()?;
+    check_not_stopped(rows, session.key)?;
     let known = rows.sessions.get(&session.token.0);
     match known.and_then(|row| row.now.as_ref()) {
         Some(known) if known == session => Ok(()),

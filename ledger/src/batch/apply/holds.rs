@@ -2,12 +2,12 @@
 
 use super::append;
 use crate::batch::rows::Rows;
-use crate::book::head::KeyHead;
+use crate::book::head::EntryHead;
 use crate::rule::account::HoldEffect;
 use crate::rule::hold::{StoredHold, recovered};
 use crate::{
-    Bill, EndedHold, EntryKind, Extension, Finish, JournalEntry, NewHold, OpenHold, Recovered,
-    Refusal, Timestamp,
+    Bill, CustomerId, EndedHold, EntryKind, Extension, Finish, JournalEntry, NewHold, OpenHold,
+    Recovered, Refusal, Timestamp,
 };
 
 pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
@@ -23,15 +23,17 @@ pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
     if rows.entry(new.request).is_some() {
         return Err(Refusal::OperationUsed(new.request));
     }
-    let key = &rows.key(new.key)?.key;
+    let (key, stored) = rows.key_and_customer(new.key)?;
+    if key.belongs_to != new.customer {
+        return Err(Refusal::NoSuchKey(new.key));
+    }
+    stored.customer.check_active()?;
     key.check_active(new.at)?;
     rows.check_limits(new.key)?;
-    let account = key.account.hold(new.amount)?;
-    let mut caps = key.caps.clone();
-    caps.hold(&new.slug, rows.today(), new.amount)?;
+    let mut purse = rows.purse(new.key)?;
+    purse.hold(&new.slug, rows.today(), new.amount)?;
     rows.insert_hold(new);
-    rows.set_account(new.key, account);
-    rows.set_caps(new.key, caps);
+    rows.set_purse(new.key, purse);
     Ok(())
 }
 
@@ -39,17 +41,15 @@ pub(super) fn extend(rows: &mut Rows, extension: &Extension) -> Result<(), Refus
     let StoredHold { open, day, .. } = rows
         .hold(extension.request)
         .ok_or(Refusal::NoSuchHold(extension.request))?;
-    let key = &rows.key(open.key)?.key;
+    let (key, stored) = rows.key_and_customer(open.key)?;
+    stored.customer.check_active()?;
     key.check_active(extension.at)?;
     let used = extension.checkpoint.total()?;
-    let (account, amount) = key.account.extend(open.amount, extension.total)?;
-    let mut caps = key.caps.clone();
-    let more = amount.checked_sub(open.amount).unwrap_or_default();
-    caps.extend(&open.slug, *day, more)?;
     let key = key.id;
+    let mut purse = rows.purse(key)?;
+    let amount = purse.extend(&open.slug, *day, open.amount, extension.total)?;
     rows.update_hold(extension.request, amount, used, &extension.checkpoint);
-    rows.set_account(key, account);
-    rows.set_caps(key, caps);
+    rows.set_purse(key, purse);
     Ok(())
 }
 
@@ -80,21 +80,27 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let StoredHold {
         open: hold, day, ..
     } = rows.hold(request).ok_or(Refusal::NoSuchHold(request))?;
-    let stored = rows.key(hold.key)?;
-    let (key, head, account) = (hold.key, stored.head, stored.key.account);
-    let mut caps = stored.key.caps.clone();
-    let room = caps.room(&hold.slug, *day, account.available());
-    let ending = account.finish(hold.amount, finish.bill.total()?, room)?;
-    caps.end(&hold.slug, *day, hold.amount, ending.charge);
-    let available = caps.room(&hold.slug, rows.today(), ending.account.available());
+    let (key, stored) = rows.key_and_customer(hold.key)?;
+    let (key, customer, head) = (key.id, stored.customer.id, stored.head);
+    let mut purse = rows.purse(key)?;
+    let room = purse.room(&hold.slug, *day);
+    let ending = purse
+        .account
+        .finish(hold.amount, finish.bill.total()?, room)?;
+    purse.end(&hold.slug, *day, hold.amount, ending.charge);
+    purse.account = ending.account;
+    let available = purse.room(&hold.slug, rows.today());
     let position = rows.positions.next_entry();
-    let mut entry = charge_entry(hold, finish, &ending, position, &head, rows.now())
+    let place = (customer, position, &head);
+    let mut entry = charge_entry(hold, finish, &ending, place, rows.now())
         .ok_or(Refusal::NoSuchHold(request))?;
-    if !caps.is_empty() {
+    if purse.has_caps() {
         entry.set_day(*day);
     }
     append(rows, entry, &head, ending.account);
-    rows.set_caps(key, caps);
+    if purse.has_caps() {
+        rows.set_purse(key, purse);
+    }
     rows.delete_hold(request);
     Ok(EndedHold {
         charge: ending.charge,
@@ -108,14 +114,14 @@ fn charge_entry(
     hold: &OpenHold,
     finish: Finish,
     ending: &HoldEffect,
-    position: i64,
-    head: &KeyHead,
+    (customer, position, head): (CustomerId, i64, &EntryHead),
     now: Timestamp,
 ) -> Option<JournalEntry> {
     Some(JournalEntry {
         position,
         seq: head.seq.saturating_add(1),
-        key: hold.key,
+        customer,
+        key: Some(hold.key),
         operation: finish.request,
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
@@ -141,7 +147,9 @@ fn ended(rows: &Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     Ok(EndedHold {
         charge: entry.amount.checked_neg().unwrap_or_default(),
         loss: bill.loss,
-        available: rows.key(entry.key)?.key.room(&bill.slug, rows.now()),
+        available: rows
+            .purse(entry.key.ok_or_else(never)?)?
+            .room(&bill.slug, rows.today()),
     })
 }
 

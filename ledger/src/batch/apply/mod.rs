@@ -4,15 +4,18 @@
 //! write, so that a refusal leaves nothing behind.
 
 mod access;
+mod customers;
 mod holds;
 mod keys;
+mod payments;
 
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
+use crate::book::audit::Written;
 use crate::book::chain;
-use crate::book::head::{Hash, KeyHead};
+use crate::book::head::{EntryHead, Hash, NOTHING, StoredCustomer};
 use crate::value::reference;
-use crate::{Account, JournalEntry, OperationId, Refusal};
+use crate::{Account, CustomerId, JournalEntry, OperationId, Refusal};
 
 /// Applies one operation. It may be applied again after a rollback; repeating it later has no second effect.
 pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refusal> {
@@ -32,7 +35,16 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
             return keys::change(rows, change).map(|key| Outcome::Key(Box::new(key)));
         }
         Operation::Credit(credit) => {
-            return keys::credit(rows, credit).map(|posted| Outcome::Posted(Box::new(posted)));
+            return payments::credit(rows, credit).map(|posted| Outcome::Posted(Box::new(posted)));
+        }
+        Operation::Move(moved) => {
+            return payments::give(rows, moved).map(|moved| Outcome::Moved(Box::new(moved)));
+        }
+        Operation::CreateCustomer(new) => {
+            return customers::create(rows, new).map(|made| Outcome::Customer(Box::new(made)));
+        }
+        Operation::ChangeCustomer(change) => {
+            return customers::change(rows, change).map(|made| Outcome::Customer(Box::new(made)));
         }
         Operation::Publish { slugs, now } => {
             for slug in slugs {
@@ -59,14 +71,35 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
     Ok(Outcome::Done)
 }
 
-/// Chains an entry to its key's history, moves the account and takes the reference.
-fn append(rows: &mut Rows, entry: JournalEntry, head: &KeyHead, after: Account) {
-    let before = previous(rows, head.seq, head.hash);
-    let hash = chain::entry_hash(&before, &entry);
+/// Chains an entry to its customer's history, moves the account and takes the reference.
+fn append(rows: &mut Rows, entry: JournalEntry, head: &EntryHead, after: Account) {
     if let Some(reference) = &entry.reference {
         rows.register(reference::folded(reference), entry.operation);
     }
+    append_named(rows, entry, head, after);
+}
+
+/// As [`append`], of an entry whose reference was taken by its twin.
+fn append_named(rows: &mut Rows, entry: JournalEntry, head: &EntryHead, after: Account) {
+    let before = previous(rows, head.seq, head.hash);
+    // Today's format is one that was ever written.
+    let hash = chain::entry_hash(chain::FORMAT, &before, head.last, &entry).unwrap_or(NOTHING);
     rows.append(entry, chain::FORMAT, hash, after);
+}
+
+/// Chains an act to its customer's audit, with customer and key as they are now.
+fn write_act(rows: &mut Rows, act: Written, customer: CustomerId) -> Result<(), Refusal> {
+    let StoredCustomer {
+        customer,
+        audit: head,
+        ..
+    } = rows.customer(customer)?;
+    let key = act.key.map(|key| rows.key(key)).transpose()?;
+    let before = previous(rows, head.seq, head.hash);
+    let record = act.record(rows.positions.next_act(), head, customer, key);
+    let hash = chain::act_hash(chain::FORMAT, &before, head.last, &record).unwrap_or(NOTHING);
+    rows.append_act(record, chain::FORMAT, hash);
+    Ok(())
 }
 
 /// What the next row of a chain is hashed with: the hash of its newest row, or the value with which the ledger's chains begin.

@@ -1,11 +1,34 @@
 //! The rule of caps: windows, room, what a new one counts, and what makes no sense.
 
 use super::*;
+use crate::rule::customer::KeyPurse;
 
 const NONE: PastSpending<'static> = PastSpending {
     hours: &[],
     holds: &[],
 };
+
+/// What a purse that only these caps bound admits.
+trait Admits {
+    fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal>;
+    fn extend(&mut self, slug: &str, day: UtcDay, more: Amount) -> Result<(), Refusal>;
+}
+
+impl Admits for Caps {
+    fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
+        let mut purse = KeyPurse::bounded_by(self.clone());
+        purse.hold(slug, day, amount)?;
+        *self = purse.of_key;
+        Ok(())
+    }
+
+    fn extend(&mut self, slug: &str, day: UtcDay, more: Amount) -> Result<(), Refusal> {
+        let mut purse = KeyPurse::bounded_by(self.clone());
+        purse.extend(slug, day, Amount::ZERO, more)?;
+        *self = purse.of_key;
+        Ok(())
+    }
+}
 
 fn picos(picos: i64) -> Amount {
     Amount::from_picos(picos)

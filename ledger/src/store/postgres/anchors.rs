@@ -1,17 +1,17 @@
-//! Anchors of a ledger in a database: the ends of every key's chains, in one snapshot that a standby has.
+//! Anchors of a ledger in a database: the ends of every customer's chains, in one snapshot that a standby has.
 //!
-//! Positions have gaps and commit in any order, so they do not tell which keys have changed: all keys are read, and the anchor file
+//! Positions have gaps and commit in any order, so they do not tell which customers have changed: all are read, and the anchor file
 //! leaves out those that it already has.
 
 use super::link::Link;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 use crate::Timestamp;
-use crate::book::anchor::{Anchor, Heads, KeyHeads};
+use crate::book::anchor::{Anchor, ChainHeads, Heads};
 use crate::store::rows::RowColumns as _;
 
-const HEADS: &str = "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash, a.opened \
-     FROM accounts a JOIN keys k ON k.id = a.id ORDER BY a.id";
+const HEADS: &str =
+    "SELECT a.id, a.seq, a.hash, a.audit_seq, a.audit_hash, a.opened FROM accounts a ORDER BY a.id";
 
 /// The current ends of the chains. Returns when a standby has everything that was read: after a restart of the primary a read can
 /// see what no standby has, and the record written here follows it in the server's log.
@@ -31,14 +31,14 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Transa
         entries: 0,
         acts: 0,
         opened: 0,
-        keys: Vec::new(),
+        customers: Vec::new(),
         generation,
     };
     for row in &link.query(HEADS, &[]).await? {
         let mut columns = Columns::of(row);
-        let (key, seq, hash) = (columns.key()?, columns.take()?, columns.hash()?);
-        let head = KeyHeads {
-            key,
+        let (customer, seq, hash) = (columns.customer()?, columns.take()?, columns.hash()?);
+        let head = ChainHeads {
+            customer,
             seq,
             hash,
             act: columns.take()?,
@@ -47,7 +47,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Transa
         heads.entries = heads.entries.saturating_add(head.seq);
         heads.acts = heads.acts.saturating_add(head.act);
         heads.opened = heads.opened.saturating_add(columns.take()?);
-        heads.keys.push(head);
+        heads.customers.push(head);
     }
     link.take_warning();
     link.client

@@ -23,7 +23,7 @@ use crate::batch::rows::Rows;
 use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
 use crate::store::rows::RowColumns as _;
-use crate::{Cause, KeyId, LedgerError, Timestamp};
+use crate::{Cause, CustomerId, LedgerError, Timestamp};
 
 /// How many entries are remembered: the last one of each recent batch.
 const ENTRIES: usize = 64;
@@ -32,7 +32,9 @@ const ENTRIES: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfirmedEntry {
-    key: KeyId,
+    /// Earlier versions wrote a key with the same number.
+    #[serde(alias = "key", deserialize_with = "anchor::owner")]
+    customer: CustomerId,
     seq: i64,
     #[serde(with = "crate::book::anchor::hex")]
     hash: Hash,
@@ -138,7 +140,9 @@ impl Confirmed {
             return;
         };
         let mut state = lock(&self.state);
-        state.entries.retain(|known| known.key != last.entry.key);
+        state
+            .entries
+            .retain(|known| known.customer != last.entry.customer);
         let too_many = state
             .entries
             .len()
@@ -146,7 +150,7 @@ impl Confirmed {
             .saturating_sub(ENTRIES);
         state.entries.drain(..too_many);
         state.entries.push(ConfirmedEntry {
-            key: last.entry.key,
+            customer: last.entry.customer,
             seq: last.entry.seq,
             hash: last.hash,
         });
@@ -235,16 +239,16 @@ impl Confirmed {
             return Ok(Vec::new());
         };
         let entries = newest
-            .keys
+            .customers
             .iter()
-            .filter(|key| key.seq > 0)
-            .map(|key| (key.key, key.seq, key.hash));
+            .filter(|of| of.seq > 0)
+            .map(|of| (of.customer, of.seq, of.hash));
         let mut lost = missing(link, ENTRY, entries).await?;
         let acts = newest
-            .keys
+            .customers
             .iter()
-            .filter(|key| key.act > 0)
-            .map(|key| (key.key, key.act, key.act_hash));
+            .filter(|of| of.act > 0)
+            .map(|of| (of.customer, of.act, of.act_hash));
         lost.extend(missing(link, ACT, acts).await?);
         if generation < newest.generation {
             lost.push(format!(
@@ -275,7 +279,7 @@ async fn absent(
     let entries = known
         .entries
         .iter()
-        .map(|known| (known.key, known.seq, known.hash));
+        .map(|known| (known.customer, known.seq, known.hash));
     let mut lost = missing(link, ENTRY, entries).await?;
     if known.run.epoch > 0 && renewals < known.run.renewals {
         let short = known.run.renewals.saturating_sub(renewals);
@@ -301,26 +305,27 @@ const ACT: Chain = ("administrative act", "audit");
 async fn missing(
     link: &Link,
     chain: Chain,
-    links: impl Iterator<Item = (KeyId, i64, Hash)>,
+    links: impl Iterator<Item = (CustomerId, i64, Hash)>,
 ) -> Result<Vec<String>, TransactionTrouble> {
-    let (mut keys, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
-    for (key, seq, hash) in links {
-        keys.push(key.to_i64());
+    let (mut customers, mut seqs, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+    for (customer, seq, hash) in links {
+        customers.push(customer.to_i64());
         seqs.push(seq);
         hashes.push(hash.to_vec());
     }
     let (name, table) = chain;
     let sql = format!(
-        "SELECT k.key, k.seq, coalesce((SELECT max(e.seq) FROM {table} e WHERE e.key = k.key), 0) \
-         FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (key, seq, hash) WHERE NOT EXISTS \
-         (SELECT 1 FROM {table} e WHERE e.key = k.key AND e.seq = k.seq AND e.hash = k.hash)"
+        "SELECT k.customer, k.seq, coalesce((SELECT max(e.seq) FROM {table} e WHERE e.customer = k.customer), 0) \
+         FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS k (customer, seq, hash) WHERE NOT EXISTS \
+         (SELECT 1 FROM {table} e WHERE e.customer = k.customer AND e.seq = k.seq AND e.hash = k.hash)"
     );
     let mut missing = Vec::new();
-    for row in link.query(&sql, &[&keys, &seqs, &hashes]).await? {
+    for row in link.query(&sql, &[&customers, &seqs, &hashes]).await? {
         let mut columns = Columns::of(&row);
-        let (key, seq, last): (_, i64, i64) = (columns.key()?, columns.take()?, columns.take()?);
+        let (customer, seq, last): (_, i64, i64) =
+            (columns.customer()?, columns.take()?, columns.take()?);
         missing.push(format!(
-            "{name} {seq} of {key} was confirmed and is not there (its last is {last})"
+            "{name} {seq} of {customer} was confirmed and is not there (its last is {last})"
         ));
     }
     Ok(missing)
@@ -448,7 +453,7 @@ mod tests {
         };
         confirmed.renewed(run);
         let known = ConfirmedEntry {
-            key: KeyId::from_random(1),
+            customer: CustomerId::from_random(1),
             seq: 4,
             hash: [9; 32],
         };

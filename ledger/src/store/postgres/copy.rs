@@ -9,14 +9,15 @@ use super::connector::Connector;
 use super::facts::ServerPurpose;
 use super::link::Link;
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
+    SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
 use super::{flush, migrations, reads, verify};
-use crate::batch::rows::{KeyRow, Rows};
+use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::StoredKey;
-use crate::rule::limit::KeyTraffic;
+use crate::book::head::StoredCustomer;
+use crate::rule::key::KeyRecord;
 use crate::store::address::Database;
 use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger,
@@ -27,8 +28,10 @@ use crate::{Cause, LedgerError, OpenMode, VerifyReport};
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
 /// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
 const COUNT_OPENED: &str = "UPDATE accounts SET opened = n.opened, running = n.running FROM \
-     (SELECT key, count(*) AS opened, sum(running) AS running FROM (SELECT key, 0 AS running FROM entries WHERE kind = 2 \
-     UNION ALL SELECT key, 1 FROM holds) o GROUP BY key) n WHERE n.key = id";
+     (SELECT customer, count(*) AS opened, sum(running) AS running FROM (SELECT customer, 0 AS running FROM entries WHERE kind = 2 \
+     UNION ALL SELECT k.customer, 1 FROM holds h JOIN keys k ON k.id = h.key) o GROUP BY customer) n WHERE n.customer = id; \
+     UPDATE keys SET running = (SELECT count(*) FROM holds h WHERE h.key = id), paced_to = 0 \
+     WHERE rate IS NOT NULL OR concurrency IS NOT NULL";
 const PLACE_NEXT: &str = "SELECT setval('positions', greatest((SELECT coalesce(max(position), 1) FROM entries), \
      (SELECT coalesce(max(position), 1) FROM audit)))";
 
@@ -56,11 +59,19 @@ async fn query(
         .map_err(|error| unavailable(error.into()))
 }
 
-async fn keys(link: &Link, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
-    let sql = format!("{SELECT_KEY} WHERE k.id > $1 ORDER BY k.id LIMIT $2");
+async fn customers(link: &Link, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
+    let sql = format!("{SELECT_CUSTOMER} WHERE a.id > $1 ORDER BY a.id LIMIT $2");
     let rows = query(link, &sql, &[&after, &i64::from(ROWS)]).await?;
     rows.iter()
-        .map(|row| Ok(rows::stored_key(row)?.0))
+        .map(|row| Ok(rows::stored_customer(row)?.0))
+        .collect()
+}
+
+async fn keys(link: &Link, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
+    let sql = format!("{SELECT_KEY_RECORD} WHERE k.id > $1 ORDER BY k.id LIMIT $2");
+    let rows = query(link, &sql, &[&after, &i64::from(ROWS)]).await?;
+    rows.iter()
+        .map(|row| Ok(rows::key_record(row)?.0))
         .collect()
 }
 
@@ -94,7 +105,11 @@ impl CopySource {
 }
 
 impl Side for CopySource {
-    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+    async fn customers(&mut self, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
+        customers(&self.link, after).await
+    }
+
+    async fn keys(&mut self, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
         keys(&self.link, after).await
     }
 }
@@ -165,6 +180,10 @@ impl SourceLedger for CopySource {
         for row in query(&self.link, SELECT_LINK, &[]).await? {
             rest.links.push(rows::link(&row)?);
         }
+        let personal = "SELECT customer, data FROM personal_data";
+        for row in query(&self.link, personal, &[]).await? {
+            rest.personal.push(rows::personal_data(&row)?);
+        }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
         rest.votes = reads::votes(&self.link).await.map_err(unavailable)?;
         rest.own_costs = reads::own_costs(&self.link, i64::MIN, i64::MAX)
@@ -195,7 +214,11 @@ impl CopyTarget {
 }
 
 impl Side for CopyTarget {
-    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+    async fn customers(&mut self, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
+        customers(&self.link, after).await
+    }
+
+    async fn keys(&mut self, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
         keys(&self.link, after).await
     }
 }
@@ -209,14 +232,10 @@ impl TargetLedger for CopyTarget {
     async fn write(&mut self, part: CopyBatch) -> Result<(), LedgerError> {
         let mut rows = Rows::default();
         match part {
-            CopyBatch::Keys(keys) => {
-                for stored in keys {
-                    let id = stored.key.id;
-                    let key = KeyRow::new(stored, Some(KeyTraffic::default()));
-                    rows.keys.insert(id, key);
-                    rows.changes.keys.push(id);
-                }
-            }
+            CopyBatch::Customers(customers) => customers
+                .into_iter()
+                .for_each(|stored| rows.insert_customer(stored)),
+            CopyBatch::Keys(keys) => keys.into_iter().for_each(|key| rows.insert_key(key)),
             CopyBatch::Acts(acts) => acts.into_iter().for_each(|act| rows.put_act(act)),
             CopyBatch::Entries(entries, names) => {
                 for chained in entries {

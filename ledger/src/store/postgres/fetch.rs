@@ -1,8 +1,9 @@
-//! First round trip of a batch: fence, lock the keys in order, read what the operations need.
+//! First round trip of a batch: fence, lock the customers in order, read what the operations need.
 //!
 //! Everything is sent at once. Each statement has its own snapshot, taken after the locks are held, so it sees the newest rows of
-//! locked keys. Of the locking statement, only the locked rows themselves can be trusted. A row whose key is not locked belongs to
-//! a key that was skipped, or has appeared meanwhile; in the latter case the batch starts again.
+//! locked customers, and of their keys: whoever writes a key has locked its customer, to which it belongs for ever. Of the locking
+//! statement, only the locked rows themselves can be trusted. A row whose customer is not locked belongs to one that was skipped, or
+//! has appeared meanwhile; in the latter case the batch starts again.
 
 use futures_util::future::join;
 use tokio_postgres::types::ToSql;
@@ -11,16 +12,19 @@ use tokio_postgres::{Error, Row};
 use super::link::Link;
 use super::migrations;
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
+    SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::trouble::TransactionTrouble;
 use super::wanted::WantedRows;
-use crate::batch::rows::{CachedRow as Kept, KeyRow, Positions, RECOVERED_AT_ONCE, Rows};
+use crate::batch::rows::{
+    CachedRow as Kept, CustomerRow, KeyRow, Positions, RECOVERED_AT_ONCE, Rows,
+};
 use crate::store::copy::MOVED_AWAY;
 use crate::store::rows::RowColumns as _;
 use crate::value::reference;
-use crate::{KeyId, OperationId};
+use crate::{CustomerId, KeyId, OperationId, Scope};
 
 /// In place of the fence, for a program that is not a gateway: whether the ledger was moved or brought up to date meanwhile.
 const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint = 0";
@@ -28,7 +32,7 @@ const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR 
 const POSITIONS: &str =
     "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// What a batch does about keys that others have locked.
+/// What a batch does about customers that others have locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locked {
     Wait,
@@ -36,7 +40,7 @@ pub(super) enum Locked {
     Skip,
 }
 
-/// Locks the keys that hold operations name.
+/// Locks the customers that hold operations name, themselves or by a key.
 fn lock_of_holds(locked: Locked) -> String {
     let skip = if locked == Locked::Skip {
         " SKIP LOCKED"
@@ -44,26 +48,53 @@ fn lock_of_holds(locked: Locked) -> String {
         ""
     };
     format!(
-        "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
-         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT key FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY k.id FOR NO KEY UPDATE OF a, k{skip}"
+        "{SELECT_CUSTOMER} WHERE a.id = ANY (ARRAY(SELECT unnest($4::bigint[]) \
+         UNION SELECT customer FROM keys WHERE id = ANY ($1::bigint[]) \
+         UNION SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key WHERE h.request = ANY ($2::bytea[]) \
+         UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY a.id FOR NO KEY UPDATE OF a{skip}"
     )
 }
 
-/// Locks the keys that any operation names.
+/// Locks the customers that any operation names.
 fn lock_of_all() -> String {
     format!(
-        "{SELECT_KEY} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
-         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT key FROM entries WHERE operation = ANY ($3::bytea[]) \
-         UNION SELECT key FROM audit WHERE operation = ANY ($4::bytea[]) \
-         UNION SELECT e.key FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($5::text[]) \
-         UNION SELECT key FROM sessions WHERE token = ANY ($6::bytea[]) \
-         UNION SELECT key FROM links WHERE token = ANY ($6::bytea[]))) ORDER BY k.id FOR NO KEY UPDATE OF a, k"
+        "{SELECT_CUSTOMER} WHERE a.id = ANY (ARRAY(SELECT unnest($4::bigint[]) \
+         UNION SELECT customer FROM keys WHERE id = ANY ($1::bigint[]) \
+         UNION SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key WHERE h.request = ANY ($2::bytea[]) \
+         UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]) \
+         UNION SELECT customer FROM audit WHERE operation = ANY ($5::bytea[]) \
+         UNION SELECT e.customer FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($6::text[]) \
+         UNION SELECT k.customer FROM sessions s JOIN keys k ON k.id = s.key WHERE s.token = ANY ($7::bytea[]) \
+         UNION SELECT k.customer FROM links l JOIN keys k ON k.id = l.key WHERE l.token = ANY ($7::bytea[]))) \
+         ORDER BY a.id FOR NO KEY UPDATE OF a"
     )
 }
 
-/// The holds of dead nodes that this batch may end; their keys are locked with the rest.
+/// The keys that hold operations name.
+fn keys_of_holds() -> String {
+    format!(
+        "{SELECT_KEY_RECORD} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
+         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
+         UNION SELECT coalesce(key, customer) FROM entries WHERE operation = ANY ($3::bytea[])))"
+    )
+}
+
+/// The keys that any operation names.
+fn keys_of_all() -> String {
+    format!(
+        "{SELECT_KEY_RECORD} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
+         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
+         UNION SELECT coalesce(key, customer) FROM entries WHERE operation = ANY ($3::bytea[]) \
+         UNION SELECT coalesce(key, customer) FROM audit WHERE operation = ANY ($4::bytea[]) \
+         UNION SELECT coalesce(e.key, e.customer) FROM refs r JOIN entries e ON e.operation = r.operation \
+             WHERE r.folded = ANY ($5::text[]) \
+         UNION SELECT key FROM sessions WHERE token = ANY ($6::bytea[]) \
+         UNION SELECT key FROM links WHERE token = ANY ($6::bytea[]) \
+         UNION SELECT id FROM keys WHERE customer = ANY ($7::bigint[])))"
+    )
+}
+
+/// The holds of dead nodes that this batch may end; their customers are locked with the rest.
 pub(super) async fn add_dead(
     link: &Link,
     wanted: &mut WantedRows,
@@ -83,13 +114,17 @@ pub(super) async fn add_dead(
 
 /// The parameters of the statements.
 struct FetchParameters {
+    customers: Vec<i64>,
     keys: Vec<i64>,
+    external_ids: Vec<String>,
     holds: Vec<Vec<u8>>,
     entries: Vec<Vec<u8>>,
     acts: Vec<Vec<u8>>,
     references: Vec<String>,
     tokens: Vec<Vec<u8>>,
+    /// Keys whose spending is read, and customers.
     spending: Vec<i64>,
+    spending_of: Vec<i64>,
 }
 
 impl FetchParameters {
@@ -97,22 +132,36 @@ impl FetchParameters {
         let ids = |ids: &std::collections::BTreeSet<OperationId>| {
             ids.iter().map(|id| id.to_bytes().to_vec()).collect()
         };
+        let customers = wanted.customers.iter();
+        let (mut spending, mut spending_of) = (Vec::new(), Vec::new());
+        for of in &wanted.spending {
+            match of {
+                Scope::Key(key) => spending.push(key.to_i64()),
+                Scope::Customer(customer) => spending_of.push(customer.to_i64()),
+            }
+        }
         Self {
+            customers: customers.map(|customer| customer.to_i64()).collect(),
             keys: wanted.keys.iter().map(|key| key.to_i64()).collect(),
+            external_ids: wanted.external_ids.iter().cloned().collect(),
             holds: ids(&wanted.holds),
             entries: ids(&wanted.entries),
             acts: ids(&wanted.acts),
             references: wanted.references.iter().cloned().collect(),
             tokens: wanted.tokens.iter().map(|token| token.to_vec()).collect(),
-            spending: wanted.spending.iter().map(|key| key.to_i64()).collect(),
+            spending,
+            spending_of,
         }
     }
 
     fn is_of_holds_only(&self) -> bool {
-        self.acts.is_empty() && self.references.is_empty() && self.tokens.is_empty()
+        self.acts.is_empty()
+            && self.references.is_empty()
+            && self.tokens.is_empty()
+            && self.spending_of.is_empty()
     }
 
-    /// The statement that locks the keys.
+    /// The statement that locks the customers.
     fn lock(&self, locked: Locked) -> String {
         if self.is_of_holds_only() {
             lock_of_holds(locked)
@@ -123,7 +172,8 @@ impl FetchParameters {
 
     /// Its parameters.
     fn to_lock(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.keys, &self.holds, &self.entries];
+        let mut values: Vec<&(dyn ToSql + Sync)> =
+            vec![&self.keys, &self.holds, &self.entries, &self.customers];
         if !self.is_of_holds_only() {
             values.extend([
                 &self.acts as &(dyn ToSql + Sync),
@@ -133,10 +183,33 @@ impl FetchParameters {
         }
         values
     }
+
+    /// The statement that reads the keys.
+    fn find_keys(&self) -> String {
+        if self.is_of_holds_only() {
+            keys_of_holds()
+        } else {
+            keys_of_all()
+        }
+    }
+
+    /// Its parameters.
+    fn to_find_keys(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.keys, &self.holds, &self.entries];
+        if !self.is_of_holds_only() {
+            values.extend([
+                &self.acts as &(dyn ToSql + Sync),
+                &self.references,
+                &self.tokens,
+                &self.spending_of,
+            ]);
+        }
+        values
+    }
 }
 
 /// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is not a gateway. Only hold operations skip
-/// locked keys.
+/// locked customers.
 pub(super) async fn fetch(
     link: &Link,
     wanted: &WantedRows,
@@ -146,9 +219,10 @@ pub(super) async fn fetch(
 ) -> Result<Rows, TransactionTrouble> {
     let asked = FetchParameters::of(wanted);
     let fence = if epoch > 0 { FENCE } else { SCHEMA };
-    let (fence, lock, positions) = (
+    let (fence, lock, find_keys, positions) = (
         link.prepared(fence).await?,
         link.prepared(&asked.lock(locked)).await?,
+        link.prepared(&asked.find_keys()).await?,
         link.prepared(POSITIONS).await?,
     );
     let reads = Reads::prepare(link, &asked).await?;
@@ -159,14 +233,18 @@ pub(super) async fn fetch(
         BEGIN_RECEIVED
     };
     let (fence_values, lock_values): ([&(dyn ToSql + Sync); 1], _) = ([&epoch], asked.to_lock());
+    let key_values = asked.to_find_keys();
     // Polled in this order, and therefore sent in this order.
-    let (begun, (fenced, (keys, (placed, read)))) = join(
+    let (begun, (fenced, (customers, (keys, (placed, read))))) = join(
         client.batch_execute(begin),
         join(
             client.query(&fence, &fence_values),
             join(
                 client.query(&lock, &lock_values),
-                join(client.query_one(&positions, &[]), reads.run(link, &asked)),
+                join(
+                    client.query(&find_keys, &key_values),
+                    join(client.query_one(&positions, &[]), reads.run(link, &asked)),
+                ),
             ),
         ),
     )
@@ -182,10 +260,18 @@ pub(super) async fn fetch(
         now: placed.number()?,
         ..Rows::default()
     };
+    for row in customers? {
+        let (stored, traffic) = rows::stored_customer(&row)?;
+        let id = stored.customer.id;
+        let customer = CustomerRow::stored(stored, Some(traffic));
+        rows.customers.insert(id, customer);
+    }
     for row in keys? {
-        let (stored, traffic) = rows::stored_key(&row)?;
-        let key = KeyRow::stored(stored, Some(traffic));
-        rows.keys.insert(key.stored.key.id, key);
+        let (key, traffic) = rows::key_record(&row)?;
+        // Of a customer that was skipped: its operations are skipped, too.
+        if rows.customers.contains_key(&key.belongs_to) {
+            rows.keys.insert(key.id, KeyRow::stored(key, traffic));
+        }
     }
     fill(&mut rows, &read?, locked)?;
     Ok(rows)
@@ -216,6 +302,9 @@ enum What {
     Holds,
     HoldsOfKeys,
     SpentHours,
+    HoldsOfCustomers,
+    SpentHoursOfCustomers,
+    ExternalIds,
     Entries,
     EntriesByReference,
     Refunds,
@@ -227,8 +316,19 @@ enum What {
 impl What {
     fn sql(self) -> String {
         match self {
-            Self::Holds => format!("{SELECT_HOLD} WHERE request = ANY ($1::bytea[])"),
-            Self::HoldsOfKeys => format!("{SELECT_HOLD} WHERE key = ANY ($1::bigint[])"),
+            Self::Holds => format!("{SELECT_HOLD} WHERE h.request = ANY ($1::bytea[])"),
+            Self::HoldsOfKeys => format!("{SELECT_HOLD} WHERE h.key = ANY ($1::bigint[])"),
+            Self::HoldsOfCustomers => format!(
+                "{SELECT_HOLD} WHERE h.key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))"
+            ),
+            Self::SpentHoursOfCustomers => {
+                "SELECT u.hour, u.slug, least(sum(u.charge), 9223372036854775807)::bigint, k.customer FROM usage u \
+                 JOIN keys k ON k.id = u.key WHERE k.customer = ANY ($1::bigint[]) GROUP BY k.customer, u.hour, u.slug"
+                    .to_owned()
+            }
+            Self::ExternalIds => {
+                "SELECT external_id, id FROM accounts WHERE external_id = ANY ($1::text[])".to_owned()
+            }
             Self::SpentHours => "SELECT hour, slug, least(sum(charge), 9223372036854775807)::bigint, key FROM usage \
                  WHERE key = ANY ($1::bigint[]) GROUP BY key, hour, slug"
                 .to_owned(),
@@ -255,6 +355,8 @@ impl What {
             Self::Refunds | Self::Acts => &asked.acts,
             Self::Sessions | Self::Links => &asked.tokens,
             Self::HoldsOfKeys | Self::SpentHours => &asked.spending,
+            Self::HoldsOfCustomers | Self::SpentHoursOfCustomers => &asked.spending_of,
+            Self::ExternalIds => &asked.external_ids,
         }
     }
 }
@@ -267,6 +369,9 @@ impl Reads {
             (What::Holds, asked.holds.is_empty()),
             (What::HoldsOfKeys, asked.spending.is_empty()),
             (What::SpentHours, asked.spending.is_empty()),
+            (What::HoldsOfCustomers, asked.spending_of.is_empty()),
+            (What::SpentHoursOfCustomers, asked.spending_of.is_empty()),
+            (What::ExternalIds, asked.external_ids.is_empty()),
             (What::Entries, asked.entries.is_empty()),
             (What::EntriesByReference, asked.references.is_empty()),
             (What::Refunds, asked.acts.is_empty()),
@@ -294,7 +399,7 @@ fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), Tran
     for (what, found) in found {
         for row in found {
             match fill_one(rows, *what, row) {
-                // A row of a skipped key, whose operation is skipped too.
+                // A row of a skipped customer, whose operation is skipped too.
                 Err(TransactionTrouble::Retry(_)) if locked == Locked::Skip => {}
                 filled => filled?,
             }
@@ -305,7 +410,7 @@ fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), Tran
 
 fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
     match what {
-        What::Holds | What::HoldsOfKeys => {
+        What::Holds | What::HoldsOfKeys | What::HoldsOfCustomers => {
             let hold = rows::stored_hold(row)?;
             needs_lock(rows, hold.open.key)?;
             rows.holds.insert(hold.open.request, Kept::stored(hold));
@@ -313,7 +418,7 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
         What::Entries | What::EntriesByReference => {
             let chained = rows::stored_entry(row)?;
             let entry = &chained.entry;
-            needs_lock(rows, entry.key)?;
+            needs_customer(rows, entry.customer)?;
             if let (What::EntriesByReference, Some(reference)) = (what, &entry.reference) {
                 let folded = reference::folded(reference);
                 rows.references.insert(folded, entry.operation);
@@ -323,7 +428,19 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
         What::SpentHours => {
             let mut columns = Columns::of(row);
             let hour = crate::store::rows::spent_hour(&mut columns)?;
-            rows.hours.entry(columns.key()?).or_default().push(hour);
+            let of = Scope::Key(columns.key()?);
+            rows.hours.entry(of).or_default().push(hour);
+        }
+        What::SpentHoursOfCustomers => {
+            let mut columns = Columns::of(row);
+            let hour = crate::store::rows::spent_hour(&mut columns)?;
+            let of = Scope::Customer(columns.customer()?);
+            rows.hours.entry(of).or_default().push(hour);
+        }
+        What::ExternalIds => {
+            let mut columns = Columns::of(row);
+            let (external_id, customer) = (columns.text()?, columns.customer()?);
+            rows.external_ids.insert(external_id, customer);
         }
         What::Refunds => {
             let mut columns = Columns::of(row);
@@ -333,7 +450,7 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
         What::Acts => {
             let act = rows::stored_act(row)?;
             let record = &act.record.record;
-            needs_lock(rows, record.key)?;
+            needs_customer(rows, record.customer)?;
             rows.acts.insert(record.operation, act);
         }
         What::Sessions => {
@@ -350,13 +467,24 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
     Ok(())
 }
 
-/// Refuses a row whose key was not locked.
+/// Refuses a row of a key whose customer was not locked.
 fn needs_lock(rows: &Rows, key: KeyId) -> Result<(), TransactionTrouble> {
     if rows.keys.contains_key(&key) {
         Ok(())
     } else {
-        Err(TransactionTrouble::Retry(
-            "a row appeared in the meantime".into(),
-        ))
+        Err(appeared())
     }
+}
+
+/// Refuses a row of a customer that was not locked.
+fn needs_customer(rows: &Rows, customer: CustomerId) -> Result<(), TransactionTrouble> {
+    if rows.customers.contains_key(&customer) {
+        Ok(())
+    } else {
+        Err(appeared())
+    }
+}
+
+fn appeared() -> TransactionTrouble {
+    TransactionTrouble::Retry("a row appeared in the meantime".into())
 }

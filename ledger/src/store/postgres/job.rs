@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use crate::batch::operation::{Operation, Outcome};
-use crate::{KeyId, LedgerError, OperationId};
+use crate::{CustomerId, LedgerError, OperationId};
 
 /// Where an outcome goes.
 pub(super) type OutcomeSender = oneshot::Sender<Result<Outcome, LedgerError>>;
@@ -11,8 +11,8 @@ pub(super) type OutcomeSender = oneshot::Sender<Result<Outcome, LedgerError>>;
 /// An operation in the queue, and who waits for it.
 pub(super) struct Job {
     pub(super) operation: Operation,
-    /// The key, if it is the hold of a request that runs here.
-    pub(super) key: Option<KeyId>,
+    /// The customer, if it is the hold of a request that runs here.
+    pub(super) customer: Option<CustomerId>,
     pub(super) reply: Option<OutcomeSender>,
 }
 

@@ -1,6 +1,6 @@
-//! The queue, split into lanes, so that a key locked by another gateway delays only its own operations.
+//! The queue, split into lanes, so that a customer locked by another gateway delays only its own operations.
 //!
-//! Operations of running requests wait in the common lane, whose batches skip locked keys. A key that was skipped gets its own
+//! Operations of running requests wait in the common lane, whose batches skip locked customers. One that was skipped gets its own
 //! lane, which waits for its lock; all other operations (payments, keys, sessions, recovery) share one lane. The operations of one
 //! running request keep their order.
 
@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::job::Job;
-use crate::KeyId;
+use crate::CustomerId;
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::Operation;
 
-/// How long a key that was found locked keeps its lane. Each batch that finds it locked restarts this time.
-// A key that several gateways serve is found locked again and again: without its own lane each batch of the common lane would skip it
+/// How long a customer that was found locked keeps its lane. Each batch that finds it locked restarts this time.
+// A customer that several gateways serve is found locked again and again: without its own lane each batch of the common lane would skip it
 // and try anew. A second after the last of these it is most likely free, and a common batch is cheaper than one of its own.
 const KEPT: Duration = Duration::from_secs(1);
 /// The delay before operations that could not be written are tried again.
@@ -28,18 +28,18 @@ const LAST_TRIES: Duration = Duration::from_secs(15);
 /// Which operations a connection writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Holds of keys that nobody else has locked.
+    /// Holds of customers that nobody else has locked.
     Common,
     /// Everything except holds of requests that run here.
     Rest,
-    /// One of the keys that are locked elsewhere.
-    Keys,
+    /// One of the customers that are locked elsewhere.
+    Locked,
 }
 
-/// A batch, and the key if it comes from a key's lane.
+/// A batch, and the customer if it comes from a customer's lane.
 pub(super) struct TakenBatch {
     pub(super) jobs: Vec<Job>,
-    pub(super) key: Option<KeyId>,
+    pub(super) customer: Option<CustomerId>,
 }
 
 /// The next work in a lane.
@@ -66,7 +66,7 @@ impl Gathered {
         self.jobs.len() == 1 || self.jobs.len() >= self.batching.expected
     }
 
-    fn next(&mut self, key: Option<KeyId>, now: Instant, closed: bool) -> NextWork {
+    fn next(&mut self, customer: Option<CustomerId>, now: Instant, closed: bool) -> NextWork {
         if self.jobs.is_empty() {
             self.until = None;
             return NextWork::Nothing;
@@ -80,12 +80,12 @@ impl Gathered {
         self.until = None;
         let jobs = some(&mut self.jobs);
         self.batching.note(jobs.len());
-        NextWork::Batch(TakenBatch { jobs, key })
+        NextWork::Batch(TakenBatch { jobs, customer })
     }
 }
 
-/// A key with its own lane.
-struct KeyLane {
+/// A customer with its own lane.
+struct CustomerLane {
     gathered: Gathered,
     /// Whether a batch of it is being written.
     busy: bool,
@@ -97,37 +97,37 @@ struct KeyLane {
 pub(super) struct LaneQueue {
     common: Gathered,
     rest: VecDeque<Job>,
-    keys: HashMap<KeyId, KeyLane>,
+    locked: HashMap<CustomerId, CustomerLane>,
     /// Operations without a caller that could not be written. The `Rest` lane retries them.
     pub(super) unresolved: VecDeque<Job>,
     retry_at: Option<Instant>,
     pub(super) closed: Option<String>,
     closed_at: Option<Instant>,
-    /// Whether the common lane has ended, so that no further key gets a lane.
+    /// Whether the common lane has ended, so that no further customer gets a lane.
     pub(super) common_ended: bool,
 }
 
 impl LaneQueue {
     /// Puts a job into its lane, and returns which lane to wake.
     pub(super) fn push(&mut self, job: Job, now: Instant) -> Option<Lane> {
-        let Some(key) = job.key else {
+        let Some(customer) = job.customer else {
             self.rest.push_back(job);
             return Some(Lane::Rest);
         };
-        if let Some(lane) = self.keys.get_mut(&key) {
+        if let Some(lane) = self.locked.get_mut(&customer) {
             // Also where the lane is idle: a job that overtook an earlier one of its request would end a hold before it was raised.
             if lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now {
                 let wakes = lane.gathered.push(job);
-                return (wakes && !lane.busy).then_some(Lane::Keys);
+                return (wakes && !lane.busy).then_some(Lane::Locked);
             }
-            self.keys.remove(&key);
+            self.locked.remove(&customer);
         }
         self.common.push(job).then_some(Lane::Common)
     }
 
     pub(super) fn waiting(&self) -> usize {
-        let of_keys: usize = self
-            .keys
+        let of_locked: usize = self
+            .locked
             .values()
             .map(|lane| lane.gathered.jobs.len())
             .sum();
@@ -135,20 +135,20 @@ impl LaneQueue {
             .jobs
             .len()
             .saturating_add(self.rest.len())
-            .saturating_add(of_keys)
+            .saturating_add(of_locked)
     }
 
     /// Takes everything that waits, because nothing will be written any more.
     pub(super) fn drain(&mut self) -> Vec<Job> {
-        let of_keys = self
-            .keys
+        let of_locked = self
+            .locked
             .values_mut()
             .flat_map(|lane| lane.gathered.jobs.drain(..));
         self.common
             .jobs
             .drain(..)
             .chain(self.rest.drain(..))
-            .chain(of_keys)
+            .chain(of_locked)
             .chain(self.unresolved.drain(..))
             .collect()
     }
@@ -161,17 +161,17 @@ impl LaneQueue {
             Lane::Rest if self.rest.is_empty() => NextWork::Nothing,
             Lane::Rest => NextWork::Batch(TakenBatch {
                 jobs: some(&mut self.rest),
-                key: None,
+                customer: None,
             }),
-            Lane::Keys => self.next_of_keys(now, closed),
+            Lane::Locked => self.next_of_locked(now, closed),
         }
     }
 
-    /// A batch of any key, or else the time at which the first will be ready.
-    fn next_of_keys(&mut self, now: Instant, closed: bool) -> NextWork {
+    /// A batch of any customer, or else the time at which the first will be ready.
+    fn next_of_locked(&mut self, now: Instant, closed: bool) -> NextWork {
         let mut first: Option<Instant> = None;
-        for (key, lane) in self.keys.iter_mut().filter(|(_, lane)| !lane.busy) {
-            match lane.gathered.next(Some(*key), now, closed) {
+        for (customer, lane) in self.locked.iter_mut().filter(|(_, lane)| !lane.busy) {
+            match lane.gathered.next(Some(*customer), now, closed) {
                 NextWork::Nothing => {}
                 NextWork::Gathering(until) => {
                     first = Some(first.map_or(until, |first| first.min(until)))
@@ -222,26 +222,31 @@ impl LaneQueue {
             && match lane {
                 Lane::Common => self.common.jobs.is_empty(),
                 Lane::Rest => self.rest.is_empty() && self.unresolved.is_empty(),
-                // Until the common lane has ended, its last batch may still skip a key.
-                Lane::Keys => {
+                // Until the common lane has ended, its last batch may still skip a customer.
+                Lane::Locked => {
                     self.common_ended
-                        && self.keys.values().all(|lane| lane.gathered.jobs.is_empty())
+                        && self
+                            .locked
+                            .values()
+                            .all(|lane| lane.gathered.jobs.is_empty())
                 }
             }
     }
 
-    /// Gives these jobs' keys their own lanes, and moves everything that has arrived for them since.
+    /// Gives these jobs' customers their own lanes, and moves everything that has arrived for them since.
     pub(super) fn skip(&mut self, jobs: Vec<Job>, now: Instant) {
         let until = now.checked_add(KEPT).unwrap_or(now);
         for job in jobs {
-            let Some(key) = job.key else { continue };
-            let new = || KeyLane {
+            let Some(customer) = job.customer else {
+                continue;
+            };
+            let new = || CustomerLane {
                 gathered: Gathered::default(),
                 busy: false,
                 until,
             };
-            self.keys
-                .entry(key)
+            self.locked
+                .entry(customer)
                 .or_insert_with(new)
                 .gathered
                 .jobs
@@ -250,19 +255,22 @@ impl LaneQueue {
         // What came while the batch was tried would otherwise be written before what was skipped.
         let common = std::mem::take(&mut self.common.jobs);
         for job in common {
-            match job.key.and_then(|key| self.keys.get_mut(&key)) {
+            match job
+                .customer
+                .and_then(|customer| self.locked.get_mut(&customer))
+            {
                 Some(lane) => lane.gathered.jobs.push_back(job),
                 None => self.common.jobs.push_back(job),
             }
         }
     }
 
-    /// Notes that a key's batch is written.
-    pub(super) fn written(&mut self, key: KeyId, now: Instant) {
-        if let Some(lane) = self.keys.get_mut(&key) {
+    /// Notes that a customer's batch is written.
+    pub(super) fn written(&mut self, customer: CustomerId, now: Instant) {
+        if let Some(lane) = self.locked.get_mut(&customer) {
             lane.busy = false;
         }
-        self.keys
+        self.locked
             .retain(|_, lane| lane.busy || !lane.gathered.jobs.is_empty() || lane.until > now);
     }
 }
@@ -292,10 +300,11 @@ mod tests {
     fn open(key: u64, number: u8) -> Job {
         let request = OperationId::from_bytes([number; 16]);
         let (amount, at) = (Amount::from_picos(1), Timestamp::from_millis(1));
-        let key = KeyId::from_random(key);
+        let customer = CustomerId::from_random(key);
         let new = NewHold {
             request,
-            key,
+            customer,
+            key: customer.first_key(),
             amount,
             slug: String::new(),
             family: String::new(),
@@ -303,7 +312,7 @@ mod tests {
         };
         Job {
             operation: Operation::Open(new),
-            key: Some(key),
+            customer: Some(customer),
             reply: None,
         }
     }
@@ -315,7 +324,7 @@ mod tests {
                 slugs: Vec::new(),
                 now,
             },
-            key: None,
+            customer: None,
             reply: None,
         }
     }
@@ -338,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skipped_key_keeps_its_order_and_nobody_waits_for_it() {
+    fn a_skipped_customer_keeps_its_order_and_nobody_waits_for_it() {
         let (mut queue, now) = (LaneQueue::default(), Instant::now());
         assert_eq!(queue.push(rest(), now), Some(Lane::Rest));
         for (key, number) in [(1, 1), (2, 2), (1, 3)] {
@@ -347,33 +356,33 @@ mod tests {
         let first = taken(&mut queue, Lane::Common, now);
         let (hot, done): (Vec<Job>, Vec<Job>) = first
             .into_iter()
-            .partition(|job| job.key == Some(KeyId::from_random(1)));
+            .partition(|job| job.customer == Some(CustomerId::from_random(1)));
         assert_eq!(done.len(), 1);
         queue.push(open(1, 4), now);
         queue.push(open(2, 5), now);
         queue.skip(hot, now);
         assert_eq!(
             queue.push(open(1, 6), now),
-            Some(Lane::Keys),
+            Some(Lane::Locked),
             "a new one goes behind them"
         );
         assert_eq!(numbers(&mut queue, Lane::Common, now), [5]);
-        assert_eq!(numbers(&mut queue, Lane::Keys, now), [1, 3, 4, 6]);
+        assert_eq!(numbers(&mut queue, Lane::Locked, now), [1, 3, 4, 6]);
         assert_eq!(queue.push(open(1, 7), now), None, "its lane is busy");
         assert!(
-            matches!(queue.next(Lane::Keys, now), NextWork::Nothing),
+            matches!(queue.next(Lane::Locked, now), NextWork::Nothing),
             "one batch of a key at a time"
         );
-        queue.written(KeyId::from_random(1), now);
-        assert_eq!(numbers(&mut queue, Lane::Keys, now), [7]);
-        queue.written(KeyId::from_random(1), now);
+        queue.written(CustomerId::from_random(1), now);
+        assert_eq!(numbers(&mut queue, Lane::Locked, now), [7]);
+        queue.written(CustomerId::from_random(1), now);
         assert_eq!(
             queue.push(open(1, 8), now),
-            Some(Lane::Keys),
+            Some(Lane::Locked),
             "for a while the key keeps its lane"
         );
-        assert_eq!(numbers(&mut queue, Lane::Keys, now), [8]);
-        queue.written(KeyId::from_random(1), now);
+        assert_eq!(numbers(&mut queue, Lane::Locked, now), [8]);
+        queue.written(CustomerId::from_random(1), now);
         assert_eq!(queue.push(open(1, 9), now + KEPT), Some(Lane::Common));
         queue.put_back(open(2, 10), now);
         assert_eq!(
@@ -385,24 +394,28 @@ mod tests {
             (1, None)
         );
         queue.closed = Some("closed".to_owned());
-        assert!(!queue.is_over(Lane::Common) && !queue.is_over(Lane::Keys));
+        assert!(!queue.is_over(Lane::Common) && !queue.is_over(Lane::Locked));
         assert_eq!((queue.waiting(), queue.drain().len()), (2, 2));
         queue.common_ended = true;
         assert!(
-            [Lane::Common, Lane::Rest, Lane::Keys]
+            [Lane::Common, Lane::Rest, Lane::Locked]
                 .into_iter()
                 .all(|lane| queue.is_over(lane))
         );
     }
 
     #[test]
-    fn a_key_with_a_lane_waits_for_as_many_as_came_last_time() {
-        let (mut queue, now, key) = (LaneQueue::default(), Instant::now(), KeyId::from_random(1));
+    fn a_customer_with_a_lane_waits_for_as_many_as_came_last_time() {
+        let (mut queue, now, key) = (
+            LaneQueue::default(),
+            Instant::now(),
+            CustomerId::from_random(1),
+        );
         queue.skip((0..8).map(|number| open(1, number)).collect(), now);
-        assert_eq!(taken(&mut queue, Lane::Keys, now).len(), 8);
+        assert_eq!(taken(&mut queue, Lane::Locked, now).len(), 8);
         queue.written(key, now);
-        assert_eq!(queue.push(open(1, 8), now), Some(Lane::Keys));
-        let NextWork::Gathering(until) = queue.next(Lane::Keys, now) else {
+        assert_eq!(queue.push(open(1, 8), now), Some(Lane::Locked));
+        let NextWork::Gathering(until) = queue.next(Lane::Locked, now) else {
             panic!("one is not enough")
         };
         assert_eq!(
@@ -410,11 +423,11 @@ mod tests {
             None,
             "nobody is woken for the second"
         );
-        let still = |queue: &mut LaneQueue, at| matches!(queue.next(Lane::Keys, at), NextWork::Gathering(end) if end == until);
+        let still = |queue: &mut LaneQueue, at| matches!(queue.next(Lane::Locked, at), NextWork::Gathering(end) if end == until);
         assert!(
             still(&mut queue, now + (until - now) / 2),
             "a second look does not begin the wait anew"
         );
-        assert_eq!(numbers(&mut queue, Lane::Keys, until), [8, 9]);
+        assert_eq!(numbers(&mut queue, Lane::Locked, until), [8, 9]);
     }
 }

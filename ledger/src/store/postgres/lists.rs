@@ -1,4 +1,4 @@
-//! Lists of keys: pages in every order, and several keys in one read.
+//! Lists of keys and customers: pages in every order, and several keys in one read.
 //!
 //! The order of creation has an index. The other orders have none, because every index on an account would make each write slower:
 //! a page is one scan of the accounts.
@@ -8,19 +8,20 @@ use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 
 use super::link::Link;
-use super::rows::{self, Columns, SELECT_KEY};
+use super::rows::{self, Columns, SELECT_CUSTOMER, SELECT_KEY};
 use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, CLASS, MarginRow};
 use crate::store::rows::{RowColumns as _, rows_at_most};
+use crate::store::stored;
 use crate::{
-    Amount, Key, KeyId, KeyOrder, KeyQuery, KeyStatus, MarginBy, MarginQuery, Margins, SlugHour,
-    Timestamp,
+    Amount, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyOrder, KeyQuery, KeyStatus,
+    MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
      AND CASE $5::bigint WHEN 0 THEN true WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > $6, true) \
          WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= $6, false) ELSE k.status = $5 END \
-     AND ($7::bigint IS NULL OR a.credit - a.spent < $7)";
+     AND ($7::bigint IS NULL OR a.credit - a.spent < $7) AND ($8::bigint IS NULL OR k.customer = $8)";
 
 pub(super) async fn list_keys(
     link: &Link,
@@ -61,11 +62,51 @@ pub(super) async fn list_keys(
     let sql = format!(
         "{SELECT_KEY} WHERE ({value}, k.id) {further} ($1, $2) AND {FILTER} ORDER BY {value} {order}, k.id {order} LIMIT $3"
     );
-    let values: [&(dyn ToSql + Sync); 7] =
-        [&from.0, &from.1, &limit, &label, &status, &now, &below];
+    let customer = query.customer.map(CustomerId::to_i64);
+    let values: [&(dyn ToSql + Sync); 8] = [
+        &from.0, &from.1, &limit, &label, &status, &now, &below, &customer,
+    ];
+    let rows = link.query(&sql, &values).await?;
+    rows.iter().map(|row| Ok(rows::whole_key(row)?)).collect()
+}
+
+pub(super) async fn list_customers(
+    link: &Link,
+    query: &CustomerQuery,
+) -> Result<Vec<Customer>, TransactionTrouble> {
+    let value = match query.order {
+        KeyOrder::Created | KeyOrder::Newest => "a.created_at",
+        KeyOrder::LowestBalance | KeyOrder::HighestBalance => "(a.credit - a.spent)",
+        KeyOrder::LeastHeld | KeyOrder::MostHeld => "a.held",
+        KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
+    };
+    let (further, order, start) = if query.order.is_descending() {
+        ("<", "DESC", i64::MAX)
+    } else {
+        (">", "ASC", i64::MIN)
+    };
+    let from = query
+        .after
+        .map_or((start, start), |(value, id)| (value, id.to_i64()));
+    let text = query
+        .text
+        .as_ref()
+        .map(|text| text.to_ascii_lowercase().replace('\0', "\u{fffd}"));
+    let status = query.status.map(stored::customer_status_code);
+    let (limit, below) = (
+        rows_at_most(query.limit),
+        query.balance_below.map(Amount::picos),
+    );
+    let sql = format!(
+        "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} ($1, $2) AND ($4::text IS NULL \
+         OR position($4 IN lower(a.label COLLATE \"C\")) > 0 OR position($4 IN lower(a.external_id COLLATE \"C\")) > 0) \
+         AND ($5::bigint IS NULL OR a.status = $5) AND ($6::bigint IS NULL OR a.credit - a.spent < $6) \
+         ORDER BY {value} {order}, a.id {order} LIMIT $3"
+    );
+    let values: [&(dyn ToSql + Sync); 6] = [&from.0, &from.1, &limit, &text, &status, &below];
     let rows = link.query(&sql, &values).await?;
     rows.iter()
-        .map(|row| Ok(rows::stored_key(row)?.0.key))
+        .map(|row| Ok(rows::stored_customer(row)?.0.customer))
         .collect()
 }
 
@@ -79,7 +120,7 @@ pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, Tr
         )
         .await?
     {
-        let key = rows::stored_key(&row)?.0.key;
+        let key = rows::whole_key(&row)?;
         found.insert(key.id, key);
     }
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())

@@ -15,8 +15,8 @@ use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
-pub(super) const VERSION: i32 = 7;
-const MIGRATIONS: [&str; 7] = [
+pub(super) const VERSION: i32 = 8;
+const MIGRATIONS: [&str; 8] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("schema/5.sql"),
     include_str!("schema/6.sql"),
     include_str!("schema/7.sql"),
+    include_str!("schema/8.sql"),
 ];
 /// The version from which on references are compared in NFKC.
 const FOLDED_ANEW: i32 = 4;

@@ -22,6 +22,7 @@ mod lists;
 mod lock;
 mod migrations;
 mod node;
+mod owner_tables;
 mod printable;
 mod probe_leases;
 mod readers;
@@ -54,10 +55,11 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
-    Amount, AuditRecord, Cause, EntryQuery, FilesAct, Finish, Gateway, JournalEntry, Key, KeyId,
-    KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId,
-    OwnCost, ProbeLease, PublishedSlug, SecretHash, Server, SlugHour, SlugUse, Standby, Timestamp,
-    Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
+    Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    OpenHold, OpenMode, Opening, OperationId, OwnCost, PersonalData, ProbeLease, PublishedSlug,
+    Scope, SecretHash, Server, SlugHour, SlugUse, Standby, Timestamp, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::Confirmed;
@@ -373,6 +375,31 @@ impl Ledger for PostgresLedger {
             .await
     }
 
+    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::find_customer(&link, id).await })
+            .await
+    }
+
+    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::find_external(&link, external_id).await })
+            .await
+    }
+
+    async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
+        let query = &query;
+        self.readers
+            .with(|link| async move { lists::list_customers(&link, query).await })
+            .await
+    }
+
+    async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::personal_data(&link, id).await })
+            .await
+    }
+
     fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.writer {
             Some(writer) => writer.resolve(Operation::Resolve(finish)),
@@ -398,11 +425,11 @@ impl Ledger for PostgresLedger {
 
     async fn open_holds(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         limit: usize,
     ) -> Result<Vec<OpenHold>, LedgerError> {
         self.readers
-            .with(|link| async move { reads::open_holds(&link, key, limit).await })
+            .with(|link| async move { reads::open_holds(&link, of, limit).await })
             .await
     }
 
@@ -501,12 +528,12 @@ impl Ledger for PostgresLedger {
 
     async fn audit(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError> {
         self.readers
-            .with(|link| async move { reads::audit(&link, key, before, limit).await })
+            .with(|link| async move { reads::audit(&link, of, before, limit).await })
             .await
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::batch::operation::Operation;
-use crate::{Bill, Change, CreditKind, KeySettings};
+use crate::{Bill, Change, CreditKind, CustomerAct, CustomerSettings, KeySettings};
 
 fn clean(text: &mut String) {
     if text.contains('\0') {
@@ -51,6 +51,12 @@ fn settings(settings: &mut KeySettings) {
     clean(&mut settings.label);
 }
 
+/// An external id with this character is refused, and personal data is stored as JSON.
+fn customer_settings(settings: &mut CustomerSettings) {
+    clean(&mut settings.label);
+    settings.price_list.iter_mut().for_each(clean);
+}
+
 /// The operation in storable form.
 pub(super) fn printable(mut operation: Operation) -> Operation {
     match &mut operation {
@@ -67,10 +73,23 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Credit(credit) => {
             clean(&mut credit.actor);
             match &mut credit.kind {
-                CreditKind::Adjust { reason } | CreditKind::Refund { reason, .. } => clean(reason),
+                CreditKind::Adjust { reason }
+                | CreditKind::WriteOff { reason }
+                | CreditKind::Refund { reason, .. } => clean(reason),
                 CreditKind::TopUp => {}
             }
         }
+        Operation::CreateCustomer(new) => {
+            customer_settings(&mut new.settings);
+            clean(&mut new.act.actor);
+        }
+        Operation::ChangeCustomer(change) => {
+            clean(&mut change.act.actor);
+            if let CustomerAct::Set(new) = &mut change.change {
+                customer_settings(new);
+            }
+        }
+        Operation::Move(moved) => clean(&mut moved.act.actor),
         Operation::Open(new) => [&mut new.slug, &mut new.family].into_iter().for_each(clean),
         Operation::Extend(extension) => bill(&mut extension.checkpoint),
         // Shared with its hold, so it is copied only if something has to be replaced.

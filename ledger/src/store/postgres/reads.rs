@@ -3,13 +3,16 @@
 use tokio_postgres::Row;
 
 use super::link::Link;
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD};
+use super::rows::{
+    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD,
+};
 use super::trouble::TransactionTrouble;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, EntryQuery, FilesAct, JournalEntry, KeyId, OpenHold, OperationId, OwnCost,
-    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, KeyId, OpenHold,
+    OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse, Timestamp,
+    Totals, UsageRow, Vote,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -54,17 +57,45 @@ pub(super) async fn entry(link: &Link, operation: OperationId) -> ReadResult<Opt
 
 pub(super) async fn open_holds(
     link: &Link,
-    key: Option<KeyId>,
+    of: Option<Scope>,
     limit: usize,
 ) -> ReadResult<Vec<OpenHold>> {
-    let sql =
-        format!("{SELECT_HOLD} WHERE $1::bigint IS NULL OR key = $1 ORDER BY at, request LIMIT $2");
+    let (key, customer) = match of {
+        Some(Scope::Key(key)) => (Some(key.to_i64()), None),
+        Some(Scope::Customer(customer)) => (None, Some(customer.to_i64())),
+        None => (None, None),
+    };
+    let sql = format!(
+        "{SELECT_HOLD} WHERE ($1::bigint IS NULL OR h.key = $1) \
+         AND ($3::bigint IS NULL OR h.key IN (SELECT id FROM keys WHERE customer = $3)) ORDER BY h.at, h.request LIMIT $2"
+    );
     let rows = link
-        .query(&sql, &[&key.map(KeyId::to_i64), &rows_at_most(limit)])
+        .query(&sql, &[&key, &rows_at_most(limit), &customer])
         .await?;
     rows.iter()
         .map(|row| Ok(rows::stored_hold(row)?.open))
         .collect()
+}
+
+pub(super) async fn find_customer(link: &Link, id: CustomerId) -> ReadResult<Option<Customer>> {
+    let sql = format!("{SELECT_CUSTOMER} WHERE a.id = $1");
+    let rows = link.query(&sql, &[&id.to_i64()]).await?;
+    first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
+}
+
+pub(super) async fn find_external(link: &Link, external_id: &str) -> ReadResult<Option<Customer>> {
+    if external_id.contains('\0') {
+        return Ok(None);
+    }
+    let sql = format!("{SELECT_CUSTOMER} WHERE a.external_id = $1");
+    let rows = link.query(&sql, &[&external_id]).await?;
+    first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
+}
+
+pub(super) async fn personal_data(link: &Link, id: CustomerId) -> ReadResult<Option<PersonalData>> {
+    let sql = "SELECT customer, data FROM personal_data WHERE customer = $1";
+    let rows = link.query(sql, &[&id.to_i64()]).await?;
+    first(&rows, |row| Ok(rows::personal_data(row)?.1))
 }
 
 pub(super) async fn published(link: &Link) -> ReadResult<Vec<PublishedSlug>> {
@@ -144,21 +175,33 @@ pub(super) async fn entries(link: &Link, query: &EntryQuery) -> ReadResult<Vec<J
         // An entry that a clock ahead of the ledger's has dated later than an entry after it happened when that one did. Each key is
         // gone through once, from its end: a frame that shrinks instead is summed up anew for every row.
         format!(
-            "{SELECT_ENTRY_FROM} (SELECT *, min(at) OVER (PARTITION BY key ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS dated \
+            "{SELECT_ENTRY_FROM} (SELECT *, min(at) OVER (PARTITION BY customer ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS dated \
              FROM entries {of_key}) e WHERE e.dated >= $2 AND e.dated < $3"
         )
     };
     let common = "e.position < $1";
-    let rows = match query.key {
-        Some(key) => {
+    let rows = match (query.customer, query.key) {
+        (None, Some(key)) => {
+            // A date follows from what its customer's other keys did, too.
+            let of = "(SELECT customer FROM keys WHERE id = $5)";
             let sql = format!(
-                "{} AND e.key = $5 AND {common} ORDER BY e.seq DESC LIMIT $4",
-                from("WHERE key = $5")
+                "{} AND e.customer = {of} AND coalesce(e.key, e.customer) = $5 AND {common} ORDER BY e.seq DESC LIMIT $4",
+                from(&format!("WHERE customer = {of}"))
             );
             link.query(&sql, &[&before, &since, &until, &limit, &key.to_i64()])
                 .await?
         }
-        None => {
+        (Some(customer), key) => {
+            let sql = format!(
+                "{} AND e.customer = $5 AND ($6::bigint IS NULL OR coalesce(e.key, e.customer) = $6) AND {common} \
+                 ORDER BY e.seq DESC LIMIT $4",
+                from("WHERE customer = $5")
+            );
+            let (customer, key) = (customer.to_i64(), key.map(KeyId::to_i64));
+            link.query(&sql, &[&before, &since, &until, &limit, &customer, &key])
+                .await?
+        }
+        (None, None) => {
             let sql = format!(
                 "{} AND {common} ORDER BY e.position DESC LIMIT $4",
                 from("")
@@ -181,8 +224,8 @@ pub(super) async fn entry_by_answer(
         return Ok(None);
     }
     let sql = format!(
-        "{SELECT_ENTRY} WHERE e.key = $1 AND e.answer_id = $2 \
-         AND e.seq > (SELECT seq FROM accounts WHERE id = $1) - $3 ORDER BY e.seq DESC LIMIT 1"
+        "{SELECT_ENTRY} JOIN keys k ON k.id = $1 AND e.customer = k.customer WHERE coalesce(e.key, e.customer) = $1 \
+         AND e.answer_id = $2 AND e.seq > (SELECT seq FROM accounts WHERE id = k.customer) - $3 ORDER BY e.seq DESC LIMIT 1"
     );
     let rows = link
         .query(&sql, &[&key.to_i64(), &answer, &ANSWER_DEPTH])
@@ -258,16 +301,25 @@ pub(super) async fn act(link: &Link, operation: OperationId) -> ReadResult<Optio
 
 pub(super) async fn audit(
     link: &Link,
-    key: Option<KeyId>,
+    of: Option<Scope>,
     before: Option<i64>,
     limit: usize,
 ) -> ReadResult<Vec<AuditRecord>> {
     let (before, limit) = (before.unwrap_or(i64::MAX), rows_at_most(limit));
-    let rows = match key {
-        Some(key) => {
-            let sql =
-                format!("{SELECT_ACT} WHERE key = $3 AND position < $1 ORDER BY seq DESC LIMIT $2");
+    let rows = match of {
+        Some(Scope::Key(key)) => {
+            let sql = format!(
+                "{SELECT_ACT} WHERE customer = (SELECT customer FROM keys WHERE id = $3) AND coalesce(key, customer) = $3 \
+                 AND position < $1 ORDER BY seq DESC LIMIT $2"
+            );
             link.query(&sql, &[&before, &limit, &key.to_i64()]).await?
+        }
+        Some(Scope::Customer(customer)) => {
+            let sql = format!(
+                "{SELECT_ACT} WHERE customer = $3 AND position < $1 ORDER BY seq DESC LIMIT $2"
+            );
+            link.query(&sql, &[&before, &limit, &customer.to_i64()])
+                .await?
         }
         None => {
             let sql = format!("{SELECT_ACT} WHERE position < $1 ORDER BY position DESC LIMIT $2");

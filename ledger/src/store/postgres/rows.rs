@@ -5,15 +5,16 @@ use tokio_postgres::types::FromSql;
 
 use super::trouble::TransactionTrouble;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::StoredKey;
+use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
-use crate::rule::limit::KeyTraffic;
+use crate::rule::key::KeyRecord;
+use crate::rule::limit::Traffic;
 use crate::store::rows::{
-    self, Decoded, Malformed, RowColumns as _, act_columns, entry_columns, hold_columns,
-    key_columns, session_columns,
+    self, Decoded, Malformed, RowColumns as _, act_columns, customer_columns, entry_columns,
+    hold_columns, key_columns, session_columns,
 };
 use crate::{Cause, LedgerError};
-use crate::{KeyId, SecretHash, Session, Timestamp};
+use crate::{CustomerId, Key, KeyId, PersonalData, SecretHash, Session, Timestamp};
 
 impl From<Malformed> for TransactionTrouble {
     fn from(malformed: Malformed) -> Self {
@@ -63,24 +64,53 @@ impl rows::RowColumns for Columns<'_> {
     }
 }
 
-/// Selects what [`stored_key`] takes; conditions may follow.
-pub(super) const SELECT_KEY: &str = concat!(
+/// Selects what [`key_record`] takes; conditions may follow.
+pub(super) const SELECT_KEY_RECORD: &str = concat!(
     "SELECT ",
     key_columns!(),
-    ", a.opened, a.running, a.paced_to FROM keys k JOIN accounts a ON a.id = k.id"
+    ", k.running, k.paced_to FROM keys k"
 );
 
-/// A key, and its traffic at all gateways.
-pub(super) fn stored_key(row: &Row) -> Decoded<(StoredKey, KeyTraffic)> {
+/// A key, and its own traffic at all gateways if it has limits.
+pub(super) fn key_record(row: &Row) -> Decoded<(KeyRecord, Option<Traffic>)> {
     let mut columns = Columns::of(row);
-    let stored = rows::stored_key(&mut columns)?;
-    let traffic = KeyTraffic {
+    let key = rows::key_record(&mut columns)?;
+    let (running, paced_to) = (columns.maybe_number()?, columns.maybe_number()?);
+    let traffic = running.zip(paced_to).map(|(running, paced_to)| Traffic {
+        opened: 0,
+        running,
+        paced_to,
+    });
+    Ok((key, traffic))
+}
+
+/// Selects what [`stored_customer`] takes; conditions may follow.
+pub(super) const SELECT_CUSTOMER: &str = concat!(
+    "SELECT ",
+    customer_columns!(),
+    ", a.opened, a.running, a.paced_to FROM accounts a"
+);
+
+/// A customer, and its traffic at all gateways.
+pub(super) fn stored_customer(row: &Row) -> Decoded<(StoredCustomer, Traffic)> {
+    let mut columns = Columns::of(row);
+    let stored = rows::stored_customer(&mut columns)?;
+    let traffic = Traffic {
         opened: columns.number()?,
         running: columns.number()?,
         paced_to: columns.number()?,
     };
     Ok((stored, traffic))
 }
+
+/// Selects what [`whole_key`] takes; conditions may follow.
+pub(super) const SELECT_KEY: &str = concat!(
+    "SELECT ",
+    key_columns!(),
+    ", ",
+    customer_columns!(),
+    " FROM keys k JOIN accounts a ON a.id = k.customer"
+);
 
 macro_rules! select_entry_from {
     () => {
@@ -104,7 +134,7 @@ pub(super) const SELECT_ENTRY: &str = concat!(select_entry_from!(), "entries e")
 pub(super) const SELECT_ENTRY_FROM: &str = select_entry_from!();
 
 /// Selects what [`stored_hold`] takes; a condition may follow.
-pub(super) const SELECT_HOLD: &str = concat!("SELECT ", hold_columns!(), " FROM holds");
+pub(super) const SELECT_HOLD: &str = concat!("SELECT ", hold_columns!(), " FROM holds h");
 
 /// Selects what [`stored_act`] takes; a condition may follow.
 pub(super) const SELECT_ACT: &str = concat!("SELECT ", act_columns!("0::bigint"), " FROM audit");
@@ -129,4 +159,6 @@ decoded! {
     stored_act -> ChainedAct;
     session -> Session;
     link -> (SecretHash, KeyId, Timestamp);
+    whole_key -> Key;
+    personal_data -> (CustomerId, PersonalData);
 }

@@ -18,8 +18,8 @@ use super::link::Link;
 use super::lock::lock;
 use super::printable::printable;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::{CustomerId, LedgerError, OperationId, Refusal, Timestamp};
 use crate::{Durability, Opening, WriterStats};
-use crate::{KeyId, LedgerError, OperationId, Refusal, Timestamp};
 
 /// New holds are refused while this many operations wait.
 const MAX_QUEUE: usize = 20_000;
@@ -54,8 +54,8 @@ pub(super) struct Shared {
     pub(super) allow_single: bool,
     /// The name of this process among those that share the ledger.
     pub(super) name: String,
-    /// Requests whose holds this process is opening or has open, with their keys.
-    running: Mutex<HashMap<OperationId, KeyId>>,
+    /// Requests whose holds this process is opening or has open, with their customers.
+    running: Mutex<HashMap<OperationId, CustomerId>>,
     /// Holds that could not be ended yet, with the server's SQLSTATE; `None` if it gave none.
     unresolved: Mutex<HashMap<OperationId, Option<String>>>,
     /// Holds this process has ever requested.
@@ -112,15 +112,15 @@ impl Shared {
     }
 
     fn enqueue(&self, operation: Operation, reply: Option<OutcomeSender>) {
-        let key = match &operation {
-            Operation::Open(new) => Some(new.key),
+        let customer = match &operation {
+            Operation::Open(new) => Some(new.customer),
             Operation::Extend(extension) => self.runs(extension.request),
             Operation::Finish(finish) | Operation::Resolve(finish) => self.runs(finish.request),
             _ => None,
         };
         let job = Job {
             operation,
-            key,
+            customer,
             reply,
         };
         let class = job.operation.class();
@@ -152,7 +152,7 @@ impl Shared {
         }
         if let Operation::Open(new) = &job.operation {
             // Registered before anything can be committed: a hold found in the database but not here belongs to no request.
-            lock(&self.running).insert(new.request, new.key);
+            lock(&self.running).insert(new.request, new.customer);
             self.asked.fetch_add(1, Ordering::Relaxed);
         }
         let lane = queue.push(job, Instant::now());
@@ -175,17 +175,17 @@ impl Shared {
         *lock(&self.configuration) = configuration;
     }
 
-    /// The key of a request that runs here.
-    fn runs(&self, request: OperationId) -> Option<KeyId> {
+    /// The customer of a request that runs here.
+    fn runs(&self, request: OperationId) -> Option<CustomerId> {
         lock(&self.running).get(&request).copied()
     }
 
     const fn alarm(&self, lane: Lane) -> &Notify {
-        let [common, rest, keys] = &self.wake;
+        let [common, rest, locked] = &self.wake;
         match lane {
             Lane::Common => common,
             Lane::Rest => rest,
-            Lane::Keys => keys,
+            Lane::Locked => locked,
         }
     }
 

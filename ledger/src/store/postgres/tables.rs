@@ -1,20 +1,23 @@
 //! What a batch has changed, as statements: at most three for each table, each for all of its rows.
 
+use super::owner_tables::{accounts, customers, json, keys, personal};
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write};
 use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
-use crate::batch::rows::{CachedRow, KeyRow, Rows, Tokens};
+use crate::batch::rows::{CachedRow, Rows, Tokens};
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
 use crate::store::stored;
-use crate::{Bill, Key, KeyId, OperationId, SecretHash, Timestamp, UsageRow, VOTE_DAYS};
+use crate::{Bill, KeyId, OperationId, UsageRow, VOTE_DAYS};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     let mut writes = Vec::new();
+    accounts(rows, &mut writes)?;
+    customers(rows, &mut writes)?;
     keys(rows, &mut writes)?;
-    accounts(rows, &mut writes);
+    personal(&rows.changes, &mut writes)?;
     holds(rows, &mut writes)?;
     entries(rows, &mut writes)?;
     usage(&rows.changes, &mut writes);
@@ -27,108 +30,8 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     Ok(writes)
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, TransactionTrouble> {
-    Ok(serde_json::to_string(value)?)
-}
-
 fn bytes(id: &OperationId) -> Vec<u8> {
     id.to_bytes().to_vec()
-}
-
-fn secret(hash: &SecretHash) -> Vec<u8> {
-    hash.0.to_vec()
-}
-
-/// The key rows to insert, or those to update.
-fn changed(rows: &Rows, is_new: bool, of: fn(&KeyRow) -> bool) -> Vec<&KeyRow> {
-    let mut found: Vec<&KeyRow> = rows
-        .changed_keys()
-        .filter(|row| row.before.is_none() == is_new && of(row))
-        .collect();
-    found.sort_by_key(|row| row.stored.key.id);
-    found
-}
-
-fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
-    for is_new in [true, false] {
-        let mut found = Vec::new();
-        for row in changed(rows, is_new, |row| {
-            row.settings_changed || row.audit_changed || row.caps_changed
-        }) {
-            let Key { settings, caps, .. } = &row.stored.key;
-            let models = settings.models.as_ref().map(json).transpose()?;
-            let caps = (!caps.is_empty()).then(|| json(caps)).transpose()?;
-            found.push((&row.stored, models, caps));
-        }
-        if found.is_empty() {
-            continue;
-        }
-        let table = TableWrite::of("keys", &found)
-            .number("id", |(stored, ..)| stored.key.id.to_i64())
-            .text("label", |(stored, ..)| stored.key.settings.label.clone())
-            .text("models", |(_, models, _)| models.clone())
-            .text("caps", |(.., caps)| caps.clone())
-            .number("expires_at", |(stored, ..)| {
-                stored.key.settings.expires_at.map(Timestamp::millis)
-            })
-            .number("rate", |(stored, ..)| {
-                stored.key.settings.rate.map(i64::from)
-            })
-            .number("concurrency", |(stored, ..)| {
-                stored.key.settings.concurrency.map(i64::from)
-            })
-            .number("status", |(stored, ..)| {
-                stored::status_code(stored.key.stored_status)
-            })
-            .bytes("secret", |(stored, ..)| secret(&stored.key.secret))
-            .bytes("old_secret", |(stored, ..)| {
-                stored.key.old_secret.map(|(hash, _)| secret(&hash))
-            })
-            .number("old_until", |(stored, ..)| {
-                stored.key.old_secret.map(|(_, until)| until.millis())
-            })
-            .number("audit_seq", |(stored, ..)| stored.audit.seq)
-            .number("audit_last", |(stored, ..)| stored.audit.last)
-            .bytes("audit_hash", |(stored, ..)| stored.audit.hash.to_vec());
-        if !is_new {
-            writes.push(table.update("id"));
-            continue;
-        }
-        let table = table
-            .number("created_at", |(stored, ..)| stored.key.created_at.millis())
-            .text("created_by", |(stored, ..)| stored.key.created_by.clone());
-        writes.push(table.insert(""));
-    }
-    Ok(())
-}
-
-fn accounts(rows: &Rows, writes: &mut Vec<Write>) {
-    for is_new in [true, false] {
-        let found = changed(rows, is_new, |row| row.account_changed);
-        if found.is_empty() {
-            continue;
-        }
-        let traffic = |row: &KeyRow| row.traffic.unwrap_or_default();
-        let table = TableWrite::of("accounts", &found)
-            .number("id", |row| row.stored.key.id.to_i64())
-            .number("credit", |row| row.stored.key.account.credit.picos())
-            .number("spent", |row| row.stored.key.account.spent.picos())
-            .number("held", |row| row.stored.key.account.held.picos())
-            .number("seq", |row| row.stored.head.seq)
-            .number("last", |row| row.stored.head.last)
-            .number("last_at", |row| {
-                row.stored.head.last_at.map(Timestamp::millis)
-            })
-            .bytes("hash", |row| row.stored.head.hash.to_vec())
-            .number("opened", |row| traffic(row).opened)
-            .number("running", |row| traffic(row).running)
-            .number("paced_to", |row| traffic(row).paced_to);
-        writes.push(if is_new {
-            table.insert("")
-        } else {
-            table.update("id")
-        });
-    }
 }
 
 fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
@@ -223,7 +126,10 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTroubl
 
 fn with_entry<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, EntryRow<'b>> {
     table
-        .number("key", |row| row.chained.entry.key.to_i64())
+        .number("customer", |row| row.chained.entry.customer.to_i64())
+        .number("key", |row| {
+            stored::key_number(row.chained.entry.customer, row.chained.entry.key)
+        })
         .number("seq", |row| row.chained.entry.seq)
         .number("position", |row| row.chained.entry.position)
         .bytes("operation", |row| bytes(&row.chained.entry.operation))
@@ -349,7 +255,11 @@ fn acts(rows: &Rows, writes: &mut Vec<Write>) {
         return;
     }
     let table = TableWrite::of("audit", &found)
-        .number("key", |act| act.record.record.key.to_i64())
+        .number("customer", |act| act.record.record.customer.to_i64())
+        .number("key", |act| {
+            let record = &act.record.record;
+            stored::key_number(record.customer, record.key)
+        })
         .number("seq", |act| act.record.seq)
         .number("position", |act| act.record.record.position)
         .bytes("operation", |act| bytes(&act.record.record.operation))
@@ -375,6 +285,17 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
         if !ended.is_empty() {
             let table = TableWrite::of(table, &ended).number("key", |key| key.to_i64());
             writes.push(table.delete());
+        }
+        let customers = &changes.ended_customers;
+        if !customers.is_empty() {
+            let customers: Vec<i64> = customers.iter().map(|customer| customer.to_i64()).collect();
+            let sql = format!(
+                "DELETE FROM {table} WHERE key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))"
+            );
+            writes.push(Write {
+                sql,
+                columns: vec![Box::new(customers)],
+            });
         }
         if let Some(now) = forget {
             let sql = format!(

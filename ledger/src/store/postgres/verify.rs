@@ -1,4 +1,4 @@
-//! How the verifier reads a database, and what only a database has: each key in one short snapshot, and rows of no key last.
+//! How the verifier reads a database, and what only a database has: each customer in one short snapshot, and rows of no customer last.
 
 mod guards;
 
@@ -6,19 +6,20 @@ use std::collections::BTreeSet;
 
 use super::link::Link;
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY, SELECT_LINK, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
+    SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::TransactionTrouble;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
-use crate::book::head::StoredKey;
-use crate::book::verify::{self, HourlyUsage, KeyRows, LedgerIdentity, LedgerReader, ReadRow};
+use crate::book::head::StoredCustomer;
+use crate::book::verify::{self, CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
 use crate::value::reference;
-use crate::{KeyId, VerifyReport};
+use crate::{CustomerId, VerifyReport};
 
-/// Keys whose numbers are read at a time.
-const KEYS: i64 = 1_000;
+/// Customers whose numbers are read at a time.
+const CUSTOMERS: i64 = 1_000;
 /// Entries or acts read at a time.
 const PAGE: i64 = 2_000;
 
@@ -46,33 +47,39 @@ fn all<T>(
 }
 
 impl DatabaseReader<'_> {
-    async fn key_rows(&self, number: i64) -> Result<ReadRow<KeyRows>, TransactionTrouble> {
+    async fn customer_rows(
+        &self,
+        number: i64,
+    ) -> Result<ReadRow<CustomerRows>, TransactionTrouble> {
+        const OF_KEYS: &str = " WHERE key IN (SELECT id FROM keys WHERE customer = $1)";
         let link = self.link;
-        let key = format!("{SELECT_KEY} WHERE k.id = $1");
-        let holds = format!("{SELECT_HOLD} WHERE key = $1");
-        let sessions = format!("{SELECT_SESSION} WHERE key = $1");
-        let links = format!("{SELECT_LINK} WHERE key = $1");
-        let found = link.query(&key, &[&number]).await?;
+        let customer = format!("{SELECT_CUSTOMER} WHERE a.id = $1");
+        let keys = format!("{SELECT_KEY_RECORD} WHERE k.customer = $1");
+        let found = link.query(&customer, &[&number]).await?;
         let Some(found) = found.first() else {
-            return Ok(Err(
-                "has no account, or is an account without a key".to_owned()
-            ));
+            return Ok(Err("has keys, and is not there itself".to_owned()));
         };
-        let holds = link.query(&holds, &[&number]).await?;
-        let sessions = link.query(&sessions, &[&number]).await?;
-        let links = link.query(&links, &[&number]).await?;
+        let keys = link.query(&keys, &[&number]).await?;
+        let of_keys = |select: &str| format!("{select}{OF_KEYS}");
+        let holds = link.query(&of_keys(SELECT_HOLD), &[&number]).await?;
+        let sessions = link.query(&of_keys(SELECT_SESSION), &[&number]).await?;
+        let links = link.query(&of_keys(SELECT_LINK), &[&number]).await?;
         let usage = self.usage(number).await?;
-        let read = || -> Decoded<KeyRows> {
-            let (stored, traffic) = rows::stored_key(found)?;
-            let link = |row| rows::link(row).map(|(token, _, expires)| (token, expires));
-            Ok(KeyRows {
+        let personal = "SELECT customer, data FROM personal_data WHERE customer = $1";
+        let personal = link.query(personal, &[&number]).await?;
+        let read = || -> Decoded<CustomerRows> {
+            let (stored, traffic) = rows::stored_customer(found)?;
+            let personal = personal.first().map(rows::personal_data).transpose()?;
+            Ok(CustomerRows {
                 stored,
+                keys: keys.iter().map(rows::key_record).collect::<Decoded<_>>()?,
                 holds: holds
                     .iter()
                     .map(rows::stored_hold)
                     .collect::<Decoded<_>>()?,
                 sessions: sessions.iter().map(rows::session).collect::<Decoded<_>>()?,
-                links: links.iter().map(link).collect::<Decoded<_>>()?,
+                links: links.iter().map(rows::link).collect::<Decoded<_>>()?,
+                personal: personal.map(|(_, data)| data),
                 traffic: Some(traffic),
                 usage: Some(usage?),
             })
@@ -82,17 +89,18 @@ impl DatabaseReader<'_> {
 
     async fn usage(&self, number: i64) -> Result<Decoded<HourlyUsage>, TransactionTrouble> {
         let sql = concat!(
-            "SELECT hour, slug, target, ",
+            "SELECT key, hour, slug, target, ",
             served_columns!(),
             ", ",
             rollup_columns!(),
-            " FROM usage WHERE key = $1"
+            " FROM usage WHERE key IN (SELECT id FROM keys WHERE customer = $1)"
         );
         let rows = self.link.query(sql, &[&number]).await?;
         let hour = |row| {
             let mut columns = Columns::of(row);
-            let (hour, slug, target) = (columns.number()?, columns.text()?, columns.text()?);
-            let place = (hour, slug, target, columns.served()?);
+            let (key, hour) = (columns.key()?, columns.number()?);
+            let (slug, target) = (columns.text()?, columns.text()?);
+            let place = (key, hour, slug, target, columns.served()?);
             Ok((place, columns.rollup()?))
         };
         Ok(rows.iter().map(hour).collect())
@@ -120,46 +128,48 @@ impl LedgerReader for DatabaseReader<'_> {
         }))
     }
 
-    async fn keys(&mut self, after: i64) -> Result<Vec<i64>, TransactionTrouble> {
-        let sql = "SELECT id FROM (SELECT id FROM keys UNION SELECT id FROM accounts) i WHERE id > $1 ORDER BY id LIMIT $2";
-        let rows = self.link.query(sql, &[&after, &KEYS]).await?;
+    async fn customers(&mut self, after: i64) -> Result<Vec<i64>, TransactionTrouble> {
+        let sql = "SELECT id FROM (SELECT customer AS id FROM keys UNION SELECT id FROM accounts) i WHERE id > $1 ORDER BY id LIMIT $2";
+        let rows = self.link.query(sql, &[&after, &CUSTOMERS]).await?;
         rows.iter()
             .map(|row| Ok(Columns::of(row).number()?))
             .collect()
     }
 
-    async fn key(&mut self, number: i64) -> Result<ReadRow<KeyRows>, TransactionTrouble> {
-        if KeyId::from_i64(number).is_none() {
-            return Ok(Err("is not a key's id".to_owned()));
+    async fn customer(&mut self, number: i64) -> Result<ReadRow<CustomerRows>, TransactionTrouble> {
+        if CustomerId::from_i64(number).is_none() {
+            return Ok(Err("is not a customer's id".to_owned()));
         }
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.link.client.batch_execute(begin).await?;
-        self.key_rows(number).await
+        self.customer_rows(number).await
     }
 
     async fn entries(
         &mut self,
-        key: &StoredKey,
+        customer: &StoredCustomer,
         before: Option<&ChainedEntry>,
     ) -> Result<Vec<ReadRow<ChainedEntry>>, TransactionTrouble> {
-        let sql =
-            format!("{SELECT_ENTRY} WHERE e.key = $1 AND e.seq < $2 ORDER BY e.seq DESC LIMIT $3");
+        let sql = format!(
+            "{SELECT_ENTRY} WHERE e.customer = $1 AND e.seq < $2 ORDER BY e.seq DESC LIMIT $3"
+        );
         let before = before.map_or(i64::MAX, |before| before.entry.seq);
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
-            [&key.key.id.to_i64(), &before, &PAGE];
+            [&customer.customer.id.to_i64(), &before, &PAGE];
         let rows = self.link.query(&sql, &values).await?;
         Ok(all("an entry", &rows, rows::stored_entry))
     }
 
     async fn acts(
         &mut self,
-        key: &StoredKey,
+        customer: &StoredCustomer,
         before: Option<&ChainedAct>,
     ) -> Result<Vec<ReadRow<ChainedAct>>, TransactionTrouble> {
-        let sql = format!("{SELECT_ACT} WHERE key = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
+        let sql =
+            format!("{SELECT_ACT} WHERE customer = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
         let before = before.map_or(i64::MAX, |before| before.record.seq);
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
-            [&key.key.id.to_i64(), &before, &PAGE];
+            [&customer.customer.id.to_i64(), &before, &PAGE];
         let rows = self.link.query(&sql, &values).await?;
         Ok(all("an administrative act", &rows, rows::stored_act))
     }
@@ -181,8 +191,8 @@ impl LedgerReader for DatabaseReader<'_> {
         Ok(taken)
     }
 
-    /// A key that is none began no snapshot; the server only warns then.
-    async fn end_key(&mut self) -> Result<(), TransactionTrouble> {
+    /// A customer that is none began no snapshot; the server only warns then.
+    async fn end_customer(&mut self) -> Result<(), TransactionTrouble> {
         Ok(self.link.client.batch_execute("ROLLBACK").await?)
     }
 
@@ -203,15 +213,19 @@ impl LedgerReader for DatabaseReader<'_> {
             ),
             (
                 "entry",
-                "SELECT count(*) FROM entries WHERE key NOT IN (SELECT id FROM keys)",
+                "SELECT count(*) FROM entries WHERE customer NOT IN (SELECT id FROM accounts)",
             ),
             (
                 "act",
-                "SELECT count(*) FROM audit WHERE key NOT IN (SELECT id FROM keys)",
+                "SELECT count(*) FROM audit WHERE customer NOT IN (SELECT id FROM accounts)",
             ),
             (
                 "usage row",
                 "SELECT count(*) FROM usage WHERE key NOT IN (SELECT id FROM keys)",
+            ),
+            (
+                "row of personal data",
+                "SELECT count(*) FROM personal_data WHERE customer NOT IN (SELECT id FROM accounts)",
             ),
             (
                 "reference",

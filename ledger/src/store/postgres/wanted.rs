@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 
 use crate::batch::operation::{Operation, OperationClass};
 use crate::value::reference;
-use crate::{KeyId, OperationId};
+use crate::{CustomerId, KeyId, OperationId, Scope};
 
 /// Everything that the operations of a batch may read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WantedRows {
+    pub(super) customers: BTreeSet<CustomerId>,
     pub(super) keys: BTreeSet<KeyId>,
+    pub(super) external_ids: BTreeSet<String>,
     pub(super) holds: BTreeSet<OperationId>,
     pub(super) entries: BTreeSet<OperationId>,
     pub(super) acts: BTreeSet<OperationId>,
     pub(super) references: BTreeSet<String>,
     pub(super) tokens: BTreeSet<[u8; 32]>,
-    /// Keys whose charges by the hour and open holds are read.
-    pub(super) spending: BTreeSet<KeyId>,
+    /// Keys, and customers with all keys, whose charges by the hour and open holds are read.
+    pub(super) spending: BTreeSet<Scope>,
     /// Whether to end holds of dead epochs.
     pub(super) dead: bool,
     /// Whether a standby must have flushed the batch before it is confirmed.
@@ -27,7 +29,10 @@ impl WantedRows {
     pub(super) fn add(&mut self, operation: &Operation) {
         let needs = operation.needs();
         self.flushed |= must_be_flushed(operation);
-        self.keys.extend(needs.key);
+        self.keys.extend(needs.keys.iter().flatten());
+        self.customers.extend(needs.customers.iter().flatten());
+        let external_id = needs.external_id.filter(|id| !id.contains('\0'));
+        self.external_ids.extend(external_id.map(str::to_owned));
         self.holds.extend(needs.holds.iter().flatten());
         self.entries.extend(needs.entries.iter().flatten());
         self.acts.extend(needs.acts.iter().flatten());

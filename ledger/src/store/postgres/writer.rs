@@ -23,10 +23,10 @@ use super::wanted::WantedRows;
 use super::{fetch, flush, node};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
-use crate::{Cause, Durability, KeyId, LedgerError, Refusal};
+use crate::{Cause, CustomerId, Durability, LedgerError, Refusal};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
-const KEYS_AT_ONCE: usize = 4;
+const LOCKED_AT_ONCE: usize = 4;
 /// How long each of the two round trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
 const TRIP: Duration = Duration::from_secs(4);
 /// How long a batch is tried while nothing can have happened.
@@ -57,8 +57,8 @@ impl Lanes {
     pub(super) async fn run(self, link: Link) {
         let rest = self.writer(Lane::Rest, Some(link));
         let common = self.writer(Lane::Common, None);
-        let keys: Vec<_> = (0..KEYS_AT_ONCE)
-            .map(|_| self.writer(Lane::Keys, None))
+        let keys: Vec<_> = (0..LOCKED_AT_ONCE)
+            .map(|_| self.writer(Lane::Locked, None))
             .collect();
         let keys: Vec<_> = keys
             .into_iter()
@@ -151,14 +151,14 @@ struct LaneWriter {
 impl LaneWriter {
     /// Writes batches until the ledger is closed and everything in the lane is written. Returns its connection.
     async fn run(mut self) -> Option<Link> {
-        while let Some(TakenBatch { jobs, key }) = self.next_batch().await {
-            if key.is_some() {
-                // Another key may be ready whose job woke the writer beside this one, or none.
-                self.shared.wake(Lane::Keys);
+        while let Some(TakenBatch { jobs, customer }) = self.next_batch().await {
+            if customer.is_some() {
+                // Another customer may be ready whose job woke the writer beside this one, or none.
+                self.shared.wake(Lane::Locked);
             }
             let done = self.process(jobs).await;
-            if let Some(key) = key {
-                lock(&self.shared.queue).written(key, Instant::now());
+            if let Some(customer) = customer {
+                lock(&self.shared.queue).written(customer, Instant::now());
             }
             if done.is_break() {
                 break;
@@ -188,7 +188,7 @@ impl LaneWriter {
                 if retry_in == Some(Duration::ZERO) {
                     return Some(TakenBatch {
                         jobs: queue.take_unresolved(),
-                        key: None,
+                        customer: None,
                     });
                 }
                 (gathering, retry_in)
@@ -245,7 +245,7 @@ impl LaneWriter {
         std::ops::ControlFlow::Continue(())
     }
 
-    /// Replies to the decided ones, and moves the others to their keys' lanes.
+    /// Replies to the decided ones, and moves the others to their customers' lanes.
     fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Result<Outcome, Refusal>>>) {
         let mut skipped = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
@@ -257,10 +257,10 @@ impl LaneWriter {
             }
         }
         if !skipped.is_empty() {
-            let keys: BTreeSet<_> = skipped.iter().map(|job| job.key).collect();
+            let customers: BTreeSet<_> = skipped.iter().map(|job| job.customer).collect();
             lock(&self.shared.queue).skip(skipped, Instant::now());
-            for _ in keys.iter().take(KEYS_AT_ONCE) {
-                self.shared.wake(Lane::Keys);
+            for _ in customers.iter().take(LOCKED_AT_ONCE) {
+                self.shared.wake(Lane::Locked);
             }
         }
     }
@@ -317,7 +317,7 @@ impl LaneWriter {
         let mut unknown: Option<Cause> = None;
         let mut attempts = 0_usize;
         loop {
-            // Once an outcome is unknown, only waiting for the key's lock can tell.
+            // Once an outcome is unknown, only waiting for the customer's lock can tell.
             let skips = self.lane == Lane::Common && attempts == 0;
             let trouble = match self
                 .attempt(jobs, if skips { Locked::Skip } else { Locked::Wait })
@@ -421,7 +421,7 @@ impl LaneWriter {
     }
 }
 
-/// The outcome of each operation of a batch; `None` if its key was skipped.
+/// The outcome of each operation of a batch; `None` if its customer was skipped.
 type Outcomes = Vec<Option<Result<Outcome, Refusal>>>;
 
 /// Where a transaction takes place.
@@ -460,8 +460,9 @@ async fn transaction(
         ..WantedRows::default()
     };
     jobs.iter().for_each(|job| wanted.add(&job.operation));
-    // Also waits for the locks of keys whose holds do not exist yet: a commit without an answer may still be under way.
-    wanted.keys.extend(jobs.iter().filter_map(|job| job.key));
+    // Also waits for the locks of customers whose holds do not exist yet: a commit without an answer may still be under way.
+    let customers = jobs.iter().filter_map(|job| job.customer);
+    wanted.customers.extend(customers);
     let fetched = async {
         let dead = if wanted.dead {
             fetch::add_dead(link, &mut wanted).await?
@@ -475,17 +476,20 @@ async fn transaction(
     let mut rows = tokio::time::timeout(TRIP, fetched)
         .await
         .map_err(too_late)??;
-    let skipped: BTreeSet<KeyId> = match locked {
+    let skipped: BTreeSet<CustomerId> = match locked {
         Locked::Skip => jobs
             .iter()
-            .filter_map(|job| job.key)
-            .filter(|key| !rows.keys.contains_key(key))
+            .filter_map(|job| job.customer)
+            .filter(|customer| !rows.customers.contains_key(customer))
             .collect(),
         Locked::Wait => BTreeSet::new(),
     };
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if job.key.is_some_and(|key| skipped.contains(&key)) {
+        if job
+            .customer
+            .is_some_and(|customer| skipped.contains(&customer))
+        {
             outcomes.push(None);
             continue;
         }

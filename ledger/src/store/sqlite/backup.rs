@@ -11,7 +11,7 @@ use super::files;
 use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::verify;
-use crate::book::anchor::{Anchor, Heads, KeyHeads};
+use crate::book::anchor::{Anchor, ChainHeads, Heads};
 use crate::store::rows::RowColumns as _;
 use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 
@@ -22,28 +22,28 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
         conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
-    let keys = changed_keys(conn, since)?;
+    let customers = changed_customers(conn, since)?;
     instant.finish()?;
     Ok(Anchor::Heads(Heads {
         at: now.to_string(),
         entries,
         acts,
         opened,
-        keys,
+        customers,
         generation: 0,
     }))
 }
 
-fn changed_keys(conn: &Connection, since: &Anchor) -> Result<Vec<KeyHeads>> {
+fn changed_customers(conn: &Connection, since: &Anchor) -> Result<Vec<ChainHeads>> {
     let mut statement = conn.prepare_cached(
-        "SELECT a.id, a.seq, a.hash, k.audit_seq, k.audit_hash FROM accounts a JOIN keys k ON k.id = a.id WHERE a.id IN
-         (SELECT key FROM entries WHERE position > ?1 UNION SELECT key FROM audit WHERE position > ?2) ORDER BY a.id",
+        "SELECT a.id, a.seq, a.hash, a.audit_seq, a.audit_hash FROM accounts a WHERE a.id IN
+         (SELECT customer FROM entries WHERE position > ?1 UNION SELECT customer FROM audit WHERE position > ?2) ORDER BY a.id",
     )?;
     let heads = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
-        let (key, seq, hash) = (columns.key()?, columns.number()?, columns.hash()?);
-        Ok(KeyHeads {
-            key,
+        let (customer, seq, hash) = (columns.customer()?, columns.number()?, columns.hash()?);
+        Ok(ChainHeads {
+            customer,
             seq,
             hash,
             act: columns.number()?,

@@ -2,7 +2,7 @@
 //!
 //! A batch holds the write lock from its beginning, carries the running totals, and never commits by itself. Between transactions
 //! it keeps its statements, the numbers of slugs and, unless another connection has committed meanwhile, the totals and its `rows`:
-//! the keys and open holds that it last read or wrote, which SQLite keeps in its own page cache under the same condition. After
+//! the customers, keys and open holds that it last read or wrote, which SQLite keeps in its own page cache under the same condition. After
 //! another program's commit and after a rollback everything is forgotten. `fetch` adds what an operation needs, `flush` writes what
 //! it changed.
 
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
 use super::migrations::VERSION;
-use super::remembered::{KeyCache, Moved};
+use super::remembered::{CacheChange, KeyCache};
 use super::rows;
 use super::statements::{Sql, Statements};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
-use crate::{Account, Amount, KeyId, OperationId, Served, Totals, clock};
+use crate::{Account, Amount, OperationId, Served, Totals, clock};
 
 /// Most rows kept of each kind: some 8 MB of each.
 const MOST: usize = 16_384;
@@ -62,7 +62,7 @@ pub(super) struct BatchTables<'c> {
     pub(super) opened: i64,
     changed: Changed,
     /// What this transaction does to keys that readers may have cached; `None` if none do.
-    moved: Option<Vec<(KeyId, Moved)>>,
+    moved: Option<Vec<CacheChange>>,
 }
 
 impl<'c> Batch<'c> {
@@ -159,8 +159,10 @@ impl<'c> Batch<'c> {
 
     /// A full table is emptied: the rows of running requests are read once more, and no order of use has to be kept.
     fn stay_small(&mut self) {
-        if self.rows.keys.len() > MOST {
+        // A key is never there without its customer.
+        if self.rows.keys.len() > MOST || self.rows.customers.len() > MOST {
             self.rows.keys.clear();
+            self.rows.customers.clear();
         }
         if self.rows.holds.len() > MOST {
             self.rows.holds.clear();
@@ -234,10 +236,10 @@ impl BatchTables<'_> {
         Ok(())
     }
 
-    /// Records what this transaction does to a key.
-    pub(super) fn note(&mut self, key: KeyId, moved: Moved) {
+    /// Records what this transaction does to a key or customer.
+    pub(super) fn note(&mut self, moved: CacheChange) {
         if let Some(all) = &mut self.moved {
-            all.push((key, moved));
+            all.push(moved);
         }
     }
 

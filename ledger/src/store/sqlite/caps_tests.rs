@@ -4,9 +4,9 @@ use super::batch::Batch;
 use super::files;
 use crate::batch::operation::{Operation, Outcome};
 use crate::{
-    Act, Amount, Bill, BillLine, Cap, CapInterval, Caps, Change, Credit, CreditKind, Extension,
-    Finish, KeyChange, KeyId, KeySettings, NewHold, NewKey, OpenMode, OperationId, Refusal,
-    SecretHash, Timestamp,
+    Act, Amount, Bill, BillLine, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerId,
+    Extension, Finish, KeyChange, KeyId, KeySettings, Membership, NewHold, NewKey, OpenMode,
+    OperationId, Refusal, SecretHash, Timestamp,
 };
 
 const DAY: i64 = 86_400_000;
@@ -43,6 +43,7 @@ fn run(batch: &mut Batch<'_>, at: Timestamp, operation: &Operation) -> Result<Ou
 fn hold(request: u64, at: Timestamp, amount: i64) -> Operation {
     Operation::Open(NewHold {
         request: op(request),
+        customer: CustomerId::made_for(key()),
         key: key(),
         amount: picos(amount),
         slug: "m".to_owned(),
@@ -81,6 +82,7 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
     let evening = Timestamp::from_millis(20_000 * DAY - 1_000);
     let morning = Timestamp::from_millis(20_000 * DAY + 1_000);
     let new = NewKey {
+        within: Membership::default(),
         id: key(),
         secret: SecretHash([1; 32]),
         settings: KeySettings::default(),
@@ -125,7 +127,7 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
     };
     batch.begin().unwrap();
     batch.fetch_key(key()).unwrap();
-    let caps = batch.rows.key(key()).unwrap().key.caps.clone();
+    let caps = batch.rows.key(key()).unwrap().caps.clone();
     batch.commit().unwrap();
     assert_eq!(
         (counts(&caps, evening), counts(&caps, morning)),
@@ -134,7 +136,7 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
     // Its entry is of the morning and names the day that paid, so that a refund goes back there.
     let refund = Operation::Credit(Box::new(Credit {
         operation: op(20),
-        key: key(),
+        to: (key()).into(),
         amount: picos(40),
         kind: CreditKind::Refund {
             request: op(10),
@@ -147,7 +149,8 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
     let Ok(Outcome::Posted(posted)) = run(&mut batch, morning, &refund) else {
         panic!("it is posted")
     };
-    let caps = &posted.key.caps;
+    let key = posted.key.unwrap();
+    let caps = &key.caps;
     assert_eq!(
         (counts(caps, evening), counts(caps, morning)),
         ((60, 0), (30, 0))

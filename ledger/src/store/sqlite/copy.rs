@@ -15,7 +15,8 @@ use super::migrations::{Birth, VERSION};
 use super::{ServeLock, backup, files, rows, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, KeyHead, StoredKey};
+use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
+use crate::rule::key::KeyRecord;
 use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger, replayed,
 };
@@ -31,14 +32,26 @@ fn impossible(why: &str) -> LedgerError {
     LedgerError::unavailable(format!("{NOT_COPIED}: {why}"))
 }
 
-fn keys(conn: &Connection, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+fn customers(conn: &Connection, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
     let sql = concat!(
-        rows::select_key!(),
+        rows::select_customer!(),
+        " WHERE a.id > ?1 ORDER BY a.id LIMIT ?2"
+    );
+    let mut statement = conn.prepare_cached(sql).map_err(failed)?;
+    statement
+        .query_map(params![after, ROWS], rows::stored_customer)
+        .and_then(Iterator::collect)
+        .map_err(failed)
+}
+
+fn keys(conn: &Connection, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
+    let sql = concat!(
+        rows::select_key_record!(),
         " WHERE k.id > ?1 ORDER BY k.id LIMIT ?2"
     );
     let mut statement = conn.prepare_cached(sql).map_err(failed)?;
     statement
-        .query_map(params![after, ROWS], rows::stored_key)
+        .query_map(params![after, ROWS], rows::key_record)
         .and_then(Iterator::collect)
         .map_err(failed)
 }
@@ -67,7 +80,11 @@ impl CopySource {
 }
 
 impl Side for CopySource {
-    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+    async fn customers(&mut self, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
+        customers(&self.conn, after)
+    }
+
+    async fn keys(&mut self, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
         keys(&self.conn, after)
     }
 }
@@ -131,6 +148,11 @@ impl SourceLedger for CopySource {
             votes: super::reads::votes(conn).map_err(failed)?,
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
             files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
+            personal: all_rows(
+                conn,
+                "SELECT customer, data FROM personal_data",
+                rows::personal_data,
+            )?,
         })
     }
 }
@@ -187,7 +209,11 @@ impl CopyTarget {
 }
 
 impl Side for CopyTarget {
-    async fn keys(&mut self, after: i64) -> Result<Vec<StoredKey>, LedgerError> {
+    async fn customers(&mut self, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
+        customers(self.conn()?, after)
+    }
+
+    async fn keys(&mut self, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
         keys(self.conn()?, after)
     }
 }
@@ -233,24 +259,32 @@ impl TargetLedger for CopyTarget {
 /// of the first format are hashed with their number, and they never have gaps before them.
 fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
     match part {
-        CopyBatch::Keys(keys) => {
-            for StoredKey { mut key, .. } in keys {
+        CopyBatch::Customers(customers) => {
+            for StoredCustomer { mut customer, .. } in customers {
                 // Its money comes with its entries.
-                (key.account, key.last_entry_at) = (Account::default(), None);
-                let (head, audit) = (KeyHead::NONE, AuditHead::NONE);
-                batch.rows.insert_key(StoredKey { key, head, audit });
+                (customer.account, customer.last_entry_at) = (Account::default(), None);
+                batch.rows.insert_customer(StoredCustomer {
+                    customer,
+                    head: EntryHead::NONE,
+                    audit: AuditHead::NONE,
+                });
             }
         }
+        CopyBatch::Keys(keys) => keys.into_iter().for_each(|key| batch.rows.insert_key(key)),
         CopyBatch::Acts(acts) => {
             for mut act in acts {
-                batch.fetch_key(act.record.record.key).map_err(failed)?;
+                batch
+                    .fetch_customer(act.record.record.customer)
+                    .map_err(failed)?;
                 act.record.record.position = batch.rows.positions.next_act();
                 batch.rows.append_act(act.record, act.format, act.hash);
             }
         }
         CopyBatch::Entries(entries, names) => {
             for chained in entries {
-                batch.fetch_key(chained.entry.key).map_err(failed)?;
+                batch
+                    .fetch_customer(chained.entry.customer)
+                    .map_err(failed)?;
                 append(&mut batch.rows, chained)?;
             }
             for (folded, operation) in names {
@@ -277,7 +311,7 @@ fn append(rows: &mut Rows, chained: ChainedEntry) -> Result<(), LedgerError> {
         hash,
         ..
     } = chained;
-    let before = rows.key(entry.key)?.key.account;
+    let before = rows.customer(entry.customer)?.customer.account;
     let after = replayed(before, &entry).ok_or(Refusal::OperationUsed(entry.operation))?;
     entry.position = rows.positions.next_entry();
     if entry.bill.is_some() {
@@ -289,9 +323,10 @@ fn append(rows: &mut Rows, chained: ChainedEntry) -> Result<(), LedgerError> {
 }
 
 fn held(rows: &mut Rows, key: KeyId, more: Amount) -> Result<(), LedgerError> {
-    let account = rows.key(key)?.key.account;
+    let (_, stored) = rows.key_and_customer(key)?;
+    let (customer, account) = (stored.customer.id, stored.customer.account);
     let too_much = || impossible(&format!("the holds of key {key} are too large"));
     let held = account.held.checked_add(more).ok_or_else(too_much)?;
-    rows.set_account(key, Account { held, ..account });
+    rows.set_account(customer, Account { held, ..account });
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reads what an operation needs into the batch's rows, as far as they are not there.
 //!
-//! Keys and open holds stay in memory from one batch to the next. Everything else is read from the file, which therefore has to
+//! Customers, keys and open holds stay in memory from one batch to the next. Everything else is read from the file, which therefore has to
 //! contain what earlier operations of the batch wrote.
 
 use rusqlite::{OptionalExtension, Result, params};
@@ -10,10 +10,10 @@ use super::rows;
 use super::statements::Sql;
 use crate::batch::apply::apply;
 use crate::batch::operation::{Few, Operation, Outcome};
-use crate::batch::rows::{CachedRow, KeyRow, RECOVERED_AT_ONCE};
+use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
 use crate::value::reference;
-use crate::{KeyId, OperationId, Refusal, SecretHash};
+use crate::{CustomerId, KeyId, OperationId, Refusal, Scope, SecretHash};
 
 impl Batch<'_> {
     /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.
@@ -25,12 +25,13 @@ impl Batch<'_> {
         Ok(apply(&mut self.rows, operation))
     }
 
-    /// Fetches what an operation needs, and the keys that own it.
+    /// Fetches what an operation needs, and the keys and customers that own it.
     fn fetch(&mut self, operation: &Operation) -> Result<()> {
         let needs = operation.needs();
         let is_of_running_holds = needs.acts == Few::default()
             && needs.reference.is_none()
             && needs.token.is_none()
+            && needs.external_id.is_none()
             && needs.dead.is_none();
         if !is_of_running_holds {
             self.flush()?;
@@ -41,8 +42,14 @@ impl Batch<'_> {
         for operation in needs.entries.into_iter().flatten() {
             self.fetch_entry(operation)?;
         }
-        if let Some(key) = needs.key {
+        for key in needs.keys.into_iter().flatten() {
             self.fetch_key(key)?;
+        }
+        for customer in needs.customers.into_iter().flatten() {
+            self.fetch_customer(customer)?;
+        }
+        if let Some(external_id) = needs.external_id {
+            self.fetch_external_id(external_id)?;
         }
         for operation in needs.acts.into_iter().flatten() {
             self.fetch_act(operation)?;
@@ -53,8 +60,8 @@ impl Batch<'_> {
         if let Some(token) = needs.token {
             self.fetch_token(token)?;
         }
-        if let Some(key) = needs.spending {
-            self.fetch_spending(key)?;
+        if let Some(of) = needs.spending {
+            self.fetch_spending(of)?;
         }
         match needs.dead {
             Some(epoch) => self.fetch_dead(epoch),
@@ -67,8 +74,37 @@ impl Batch<'_> {
             return Ok(());
         }
         let read = self.tables.statements.get(Sql::Key)?;
-        if let Some(stored) = read.query_row([key], rows::stored_key).optional()? {
-            self.rows.keys.insert(key, KeyRow::stored(stored, None));
+        let Some(record) = read.query_row([key], rows::key_record).optional()? else {
+            return Ok(());
+        };
+        let customer = record.belongs_to;
+        self.rows.keys.insert(key, KeyRow::stored(record, None));
+        self.fetch_customer(customer)
+    }
+
+    pub(super) fn fetch_customer(&mut self, customer: CustomerId) -> Result<()> {
+        if self.rows.customers.contains_key(&customer) {
+            return Ok(());
+        }
+        let read = self.tables.statements.get(Sql::Customer)?;
+        if let Some(stored) = read
+            .query_row([customer], rows::stored_customer)
+            .optional()?
+        {
+            let row = CustomerRow::stored(stored, None);
+            self.rows.customers.insert(customer, row);
+        }
+        Ok(())
+    }
+
+    fn fetch_external_id(&mut self, external_id: &str) -> Result<()> {
+        let read = self.tables.statements.get(Sql::CustomerByExternalId)?;
+        let found = read
+            .query_row([external_id], rows::stored_customer)
+            .optional()?;
+        if let Some(stored) = found {
+            let id = stored.customer.id;
+            self.rows.external_ids.insert(external_id.to_owned(), id);
         }
         Ok(())
     }
@@ -112,9 +148,12 @@ impl Batch<'_> {
     }
 
     fn fetched_entry(&mut self, chained: ChainedEntry) -> Result<()> {
-        let key = chained.entry.key;
+        let (customer, key) = (chained.entry.customer, chained.entry.key);
         self.rows.entries.insert(chained.entry.operation, chained);
-        self.fetch_key(key)
+        match key {
+            Some(key) => self.fetch_key(key),
+            None => self.fetch_customer(customer),
+        }
     }
 
     fn newest_entry(&mut self) -> Result<OperationId> {
@@ -139,9 +178,12 @@ impl Batch<'_> {
     fn fetch_act(&mut self, operation: OperationId) -> Result<()> {
         let read = self.tables.statements.get(Sql::Act)?;
         if let Some(act) = read.query_row([operation], rows::stored_act).optional()? {
-            let key = act.record.record.key;
+            let (customer, key) = (act.record.record.customer, act.record.record.key);
             self.rows.acts.insert(operation, act);
-            self.fetch_key(key)?;
+            self.fetch_customer(customer)?;
+            if let Some(key) = key {
+                self.fetch_key(key)?;
+            }
         }
         let read = self.tables.statements.get(Sql::Refunds)?;
         let refunds = read
@@ -189,20 +231,40 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// What a key was charged in each hour, and its open holds.
-    fn fetch_spending(&mut self, key: KeyId) -> Result<()> {
-        let read = self.tables.statements.get(Sql::SpentHours)?;
+    /// What a key or customer was charged in each hour, and its open holds.
+    fn fetch_spending(&mut self, of: Scope) -> Result<()> {
+        let (hours, holds, number) = match of {
+            Scope::Key(key) => (Sql::SpentHours, Sql::HoldsOfKey, key.to_i64()),
+            Scope::Customer(customer) => {
+                self.fetch_keys_of(customer)?;
+                let (hours, holds) = (Sql::SpentHoursOfCustomer, Sql::HoldsOfCustomer);
+                (hours, holds, customer.to_i64())
+            }
+        };
+        let read = self.tables.statements.get(hours)?;
         let hours = read
-            .query_map([key], rows::spent_hour)?
+            .query_map([number], rows::spent_hour)?
             .collect::<Result<Vec<_>>>()?;
-        self.rows.hours.insert(key, hours);
-        let read = self.tables.statements.get(Sql::HoldsOfKey)?;
+        self.rows.hours.insert(of, hours);
+        let read = self.tables.statements.get(holds)?;
         let holds = read
-            .query_map([key], rows::stored_hold)?
+            .query_map([number], rows::stored_hold)?
             .collect::<Result<Vec<_>>>()?;
         for hold in holds {
             let known = self.rows.holds.entry(hold.open.request);
             known.or_insert_with(|| CachedRow::stored(hold));
+        }
+        Ok(())
+    }
+
+    fn fetch_keys_of(&mut self, customer: CustomerId) -> Result<()> {
+        let read = self.tables.statements.get(Sql::KeysOfCustomer)?;
+        let keys = read
+            .query_map([customer], rows::key_record)?
+            .collect::<Result<Vec<_>>>()?;
+        for key in keys {
+            let known = self.rows.keys.entry(key.id);
+            known.or_insert_with(|| KeyRow::stored(key, None));
         }
         Ok(())
     }

@@ -6,16 +6,20 @@
 use rusqlite::{Result, Statement, params};
 
 use super::batch::{Batch, BatchTables, Changed};
-use super::remembered::Moved;
+use super::remembered::CacheChange;
 use super::statements::Sql;
 use crate::batch::changes::{Changes, UsagePlace};
-use crate::batch::rows::{CachedRow, KeyRow, Rows};
+use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::StoredKey;
+use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
+use crate::rule::key::KeyRecord;
 use crate::store::rows::number;
 use crate::store::stored;
-use crate::{Account, Amount, Bill, Key, OperationId, Session, UsageRow, VOTE_DAYS};
+use crate::{
+    Account, Amount, Bill, Caps, Customer, CustomerId, OperationId, PersonalData, Session,
+    UsageRow, VOTE_DAYS,
+};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -33,8 +37,14 @@ impl Batch<'_> {
 impl BatchTables<'_> {
     fn write(&mut self, rows: &Rows) -> Result<()> {
         let changes = &rows.changes;
+        for row in rows.changed_customers() {
+            self.customer(row)?;
+        }
         for row in rows.changed_keys() {
             self.key(row)?;
+        }
+        for (customer, data) in &changes.personal {
+            self.personal(*customer, data.as_ref())?;
         }
         for (request, row) in rows.changed_holds() {
             self.hold(*request, row)?;
@@ -62,28 +72,63 @@ impl BatchTables<'_> {
     }
 
     fn key(&mut self, row: &KeyRow) -> Result<()> {
-        let StoredKey { key, head, audit } = &row.stored;
-        let account = key.account;
-        let Some((before, seq)) = row.before else {
+        let key = &row.key;
+        if !row.is_stored {
             self.totals.keys = self.totals.keys.saturating_add(1);
             self.mark(Changed::Anything);
-            self.new_key(&row.stored)?;
-            self.add_up(Account::default(), account);
-            return Ok(());
-        };
+            return self.new_key(key);
+        }
         if row.settings_changed {
             let statement = self.statements.get(Sql::UpdateKey)?;
             bind_key(statement, key)?;
             statement.raw_execute()?;
-            self.note(key.id, Moved::Changed);
+        }
+        if row.counts_changed {
+            let values = params![key.id, caps(&key.caps)?];
+            self.statements.get(Sql::SetKeyCaps)?.execute(values)?;
+        }
+        self.note(CacheChange::Key(key.id));
+        Ok(())
+    }
+
+    fn new_key(&mut self, key: &KeyRecord) -> Result<()> {
+        let statement = self.statements.get(Sql::InsertKey)?;
+        bind_key(statement, key)?;
+        statement.raw_bind_parameter(11, key.belongs_to)?;
+        statement.raw_bind_parameter(12, key.is_owner)?;
+        statement.raw_bind_parameter(13, key.made_by)?;
+        statement.raw_bind_parameter(14, caps(&key.caps)?)?;
+        statement.raw_bind_parameter(15, key.created_at)?;
+        statement.raw_bind_parameter(16, &key.created_by)?;
+        statement.raw_execute()?;
+        Ok(())
+    }
+
+    fn customer(&mut self, row: &CustomerRow) -> Result<()> {
+        let StoredCustomer {
+            customer,
+            head,
+            audit,
+        } = &row.stored;
+        let account = customer.account;
+        let Some((before, seq)) = row.before else {
+            self.new_customer(&row.stored)?;
+            self.add_up(Account::default(), account);
+            return Ok(());
+        };
+        if row.settings_changed {
+            let statement = self.statements.get(Sql::UpdateCustomer)?;
+            bind_customer(statement, customer)?;
+            statement.raw_execute()?;
+            self.note(CacheChange::Customer(customer.id));
         }
         if row.caps_changed {
-            let values = params![key.id, caps(key)?];
-            self.statements.get(Sql::SetCaps)?.execute(values)?;
-            self.note(key.id, Moved::Changed);
+            let values = params![customer.id, caps(&customer.caps)?];
+            self.statements.get(Sql::SetCustomerCaps)?.execute(values)?;
+            self.note(CacheChange::Customer(customer.id));
         }
         if row.audit_changed {
-            let values = params![key.id, audit.last, audit.hash, audit.seq];
+            let values = params![customer.id, audit.last, audit.hash, audit.seq];
             self.statements.get(Sql::MoveAudit)?.execute(values)?;
         }
         if !row.account_changed {
@@ -91,17 +136,17 @@ impl BatchTables<'_> {
         }
         let moved = if head.seq == seq {
             let values = params![
-                key.id,
+                customer.id,
                 account.held,
                 before.credit,
                 before.spent,
                 before.held
             ];
             one(self.statements.get(Sql::SetHeld)?.execute(values)?)?;
-            Moved::Held(account)
+            CacheChange::Held(customer.id, account)
         } else {
             one(self.statements.get(Sql::MoveAccount)?.execute(params![
-                key.id,
+                customer.id,
                 account.credit,
                 account.spent,
                 account.held,
@@ -112,34 +157,51 @@ impl BatchTables<'_> {
                 before.held,
                 seq,
             ])?)?;
-            Moved::Entered(account, key.last_entry_at)
+            CacheChange::Entered(customer.id, account, customer.last_entry_at)
         };
-        self.note(key.id, moved);
+        self.note(moved);
         self.add_up(before, account);
         Ok(())
     }
 
-    fn new_key(&mut self, StoredKey { key, head, audit }: &StoredKey) -> Result<()> {
-        let statement = self.statements.get(Sql::InsertKey)?;
-        bind_key(statement, key)?;
-        statement.raw_bind_parameter(11, key.created_at)?;
-        statement.raw_bind_parameter(12, &key.created_by)?;
-        statement.raw_bind_parameter(13, audit.last)?;
-        statement.raw_bind_parameter(14, audit.hash)?;
-        statement.raw_bind_parameter(15, audit.seq)?;
-        statement.raw_bind_parameter(16, caps(key)?)?;
+    fn new_customer(&mut self, stored: &StoredCustomer) -> Result<()> {
+        let StoredCustomer {
+            customer,
+            head,
+            audit,
+        } = stored;
+        let account = customer.account;
+        let statement = self.statements.get(Sql::InsertCustomer)?;
+        bind_customer(statement, customer)?;
+        statement.raw_bind_parameter(10, caps(&customer.caps)?)?;
+        statement.raw_bind_parameter(11, customer.created_at)?;
+        statement.raw_bind_parameter(12, &customer.created_by)?;
+        statement.raw_bind_parameter(13, account.credit)?;
+        statement.raw_bind_parameter(14, account.spent)?;
+        statement.raw_bind_parameter(15, account.held)?;
+        statement.raw_bind_parameter(16, head.seq)?;
+        statement.raw_bind_parameter(17, head.last)?;
+        statement.raw_bind_parameter(18, head.last_at)?;
+        statement.raw_bind_parameter(19, head.hash)?;
+        statement.raw_bind_parameter(20, audit.seq)?;
+        statement.raw_bind_parameter(21, audit.last)?;
+        statement.raw_bind_parameter(22, audit.hash)?;
         statement.raw_execute()?;
-        let account = key.account;
-        self.statements.get(Sql::InsertAccount)?.execute(params![
-            key.id,
-            account.credit,
-            account.spent,
-            account.held,
-            head.seq,
-            head.last,
-            head.last_at,
-            head.hash
-        ])?;
+        Ok(())
+    }
+
+    fn personal(&mut self, customer: CustomerId, data: Option<&PersonalData>) -> Result<()> {
+        match data {
+            Some(data) => {
+                let values = params![customer, json(data)?];
+                self.statements.get(Sql::PutPersonal)?.execute(values)?;
+            }
+            None => {
+                let erase = self.statements.get(Sql::ErasePersonal)?;
+                erase.execute([customer])?;
+            }
+        }
+        self.mark(Changed::Anything);
         Ok(())
     }
 
@@ -188,7 +250,7 @@ impl BatchTables<'_> {
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         self.statements.get(Sql::InsertEntry)?.execute(params![
             entry.position,
-            entry.key,
+            entry.customer,
             entry.seq,
             chained.prev,
             entry.operation,
@@ -222,6 +284,7 @@ impl BatchTables<'_> {
             chained.hash,
             chained.format,
             pairs.map(|pairs| json(&pairs)).transpose()?,
+            stored::key_number(entry.customer, entry.key),
         ])?;
         if let Some(bill) = bill {
             self.add_loss([bill.loss, bill.exposure, bill.cost.unwrap_or_default()]);
@@ -237,7 +300,7 @@ impl BatchTables<'_> {
         let record = &act.record.record;
         self.statements.get(Sql::InsertAct)?.execute(params![
             record.position,
-            record.key,
+            record.customer,
             act.prev,
             record.operation,
             record.act,
@@ -247,7 +310,8 @@ impl BatchTables<'_> {
             act.record.state,
             act.hash,
             act.format,
-            act.record.seq
+            act.record.seq,
+            stored::key_number(record.customer, record.key),
         ])?;
         self.mark(Changed::Anything);
         Ok(())
@@ -308,6 +372,12 @@ impl BatchTables<'_> {
         for key in &changes.ended_links {
             self.statements.get(Sql::EndLinks)?.execute([key])?;
         }
+        for customer in &changes.ended_customers {
+            let sessions = self.statements.get(Sql::EndSessionsOfCustomer)?;
+            sessions.execute([customer])?;
+            let links = self.statements.get(Sql::EndLinksOfCustomer)?;
+            links.execute([customer])?;
+        }
         if let Some(now) = changes.forget_sessions {
             self.statements.get(Sql::ForgetSessions)?.execute([now])?;
         }
@@ -366,7 +436,7 @@ impl BatchTables<'_> {
 }
 
 /// What an operator may change of a key, as the first ten parameters of both statements that write it.
-fn bind_key(statement: &mut Statement<'_>, key: &Key) -> Result<()> {
+fn bind_key(statement: &mut Statement<'_>, key: &KeyRecord) -> Result<()> {
     let settings = &key.settings;
     statement.raw_bind_parameter(1, key.id)?;
     statement.raw_bind_parameter(2, &settings.label)?;
@@ -381,9 +451,23 @@ fn bind_key(statement: &mut Statement<'_>, key: &Key) -> Result<()> {
     statement.raw_bind_parameter(10, key.old_secret.map(|(_, until)| until))
 }
 
-/// The caps of a key and their counts; most keys have none.
-fn caps(key: &Key) -> Result<Option<String>> {
-    (!key.caps.is_empty()).then(|| json(&key.caps)).transpose()
+/// What an operator may change of a customer, as the first nine parameters of both statements that write it.
+fn bind_customer(statement: &mut Statement<'_>, customer: &Customer) -> Result<()> {
+    let settings = &customer.settings;
+    statement.raw_bind_parameter(1, customer.id)?;
+    statement.raw_bind_parameter(2, &settings.label)?;
+    statement.raw_bind_parameter(3, &settings.external_id)?;
+    statement.raw_bind_parameter(4, &settings.price_list)?;
+    statement.raw_bind_parameter(5, settings.low_balance)?;
+    statement.raw_bind_parameter(6, settings.rate)?;
+    statement.raw_bind_parameter(7, settings.concurrency)?;
+    statement.raw_bind_parameter(8, customer.status)?;
+    statement.raw_bind_parameter(9, customer.personal.map(|hash| hash.0))
+}
+
+/// Caps and their counts; most keys and customers have none.
+fn caps(caps: &Caps) -> Result<Option<String>> {
+    (!caps.is_empty()).then(|| json(caps)).transpose()
 }
 
 /// A write that must find its row with the values that were read.

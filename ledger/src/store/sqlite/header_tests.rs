@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::*;
-use crate::{Act, Amount, Credit, CreditKind, EntryQuery, KeySettings, NewKey, OperationId};
+use crate::{
+    Act, Amount, Credit, CreditKind, EntryQuery, KeySettings, Membership, NewKey, OperationId,
+};
 
 fn op(number: u64) -> OperationId {
     OperationId::from_bytes(u128::from(number).to_be_bytes())
@@ -26,6 +28,7 @@ fn act(operation: u64) -> Act {
 
 async fn create(ledger: &SqliteLedger, number: u64) {
     let new = NewKey {
+        within: Membership::default(),
         id: KeyId::from_random(number),
         secret: SecretHash([1; 32]),
         settings: KeySettings::default(),
@@ -56,6 +59,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
         // In place, as `cp` does it: the file keeps its inode.
         std::fs::write(&path, std::fs::read(&backup).unwrap()).unwrap();
         let refused = ledger.create_key(NewKey {
+            within: Membership::default(),
             id: KeyId::from_random(3),
             secret: SecretHash([1; 32]),
             settings: KeySettings::default(),
@@ -110,7 +114,7 @@ fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {
         let ahead = Timestamp::from_millis(now.millis() + 30 * 86_400_000);
         let paid = |number: u64, at| Credit {
             operation: op(number),
-            key,
+            to: key.into(),
             amount: Amount::from_picos(1_000),
             kind: CreditKind::TopUp,
             reference: format!("paid-{number}"),

@@ -1,10 +1,11 @@
-//! Lists of keys: pages in every order, and several keys in one read.
+//! Lists of keys and customers: pages in every order, and several keys in one read.
 //!
 //! The order of creation has an index, and a filtered page is read in short statements. The other orders have none, because every
 //! index on an account would make each write slower: a page is one scan of the narrow accounts that keeps only the first rows.
 
 use std::collections::HashMap;
 
+use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::reads::hours;
@@ -12,8 +13,8 @@ use super::rows::{self, Columns, SELECT_KEY};
 use crate::book::margin::{self, CLASS, SlugHours, Summing};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::{
-    Amount, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy, MarginQuery, Margins,
-    SlugHour, Timestamp, UsageRow,
+    Amount, Customer, CustomerQuery, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy,
+    MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
 };
 
 /// Rows that one statement of a filtered scan examines.
@@ -22,7 +23,7 @@ const PAGE: i64 = 2_000;
 const FILTER: &str = "(?4 IS NULL OR instr(lower(k.label), ?4) > 0)
      AND CASE ?5 WHEN 0 THEN 1 WHEN 1 THEN k.status = 1 AND coalesce(k.expires_at > ?6, 1)
          WHEN 4 THEN k.status = 1 AND coalesce(k.expires_at <= ?6, 0) ELSE k.status = ?5 END
-     AND (?7 IS NULL OR a.credit - a.spent < ?7)";
+     AND (?7 IS NULL OR a.credit - a.spent < ?7) AND (?10 IS NULL OR k.customer = ?10)";
 
 /// The parameters of every page of a query.
 struct ListFilter<'query> {
@@ -48,7 +49,10 @@ impl<'query> ListFilter<'query> {
     }
 
     const fn is_empty(&self) -> bool {
-        self.label.is_none() && self.status == 0 && self.query.balance_below.is_none()
+        self.label.is_none()
+            && self.status == 0
+            && self.query.balance_below.is_none()
+            && self.query.customer.is_none()
     }
 
     /// Where the page begins: after the last row of the previous one.
@@ -135,10 +139,11 @@ fn by_creation(
             query.now,
             query.balance_below,
             to.0,
-            to.1
+            to.1,
+            query.customer
         ];
-        for stored in page.query_map(bounds, rows::stored_key)? {
-            found.push(stored?.key);
+        for key in page.query_map(bounds, rows::whole_key)? {
+            found.push(key?);
         }
         let Some(next) = next else { break };
         from = next;
@@ -150,14 +155,11 @@ fn by_creation(
 fn by_value(conn: &Connection, filter: &ListFilter<'_>, value: &str) -> Result<Vec<Key>> {
     let query = filter.query;
     let (further, order) = direction(query.order);
-    let (keys, only) = if filter.is_empty() {
-        ("", "1")
-    } else {
-        ("JOIN keys k ON k.id = a.id", FILTER)
-    };
+    let only = if filter.is_empty() { "1" } else { FILTER };
     let mut page = conn.prepare_cached(&format!(
-        "{SELECT_KEY} WHERE k.id IN (SELECT a.id FROM accounts a {keys} WHERE ({value}, a.id) {further} (?1, ?2) AND {only}
-         ORDER BY {value} {order}, a.id {order} LIMIT ?3) ORDER BY {value} {order}, k.id {order}"
+        "{SELECT_KEY} WHERE k.id IN (SELECT k.id FROM keys k JOIN accounts a ON a.id = k.customer
+         WHERE ({value}, k.id) {further} (?1, ?2) AND {only}
+         ORDER BY {value} {order}, k.id {order} LIMIT ?3) ORDER BY {value} {order}, k.id {order}"
     ))?;
     let (from, limit) = (filter.from(), rows_at_most(query.limit));
     let mut asked: Vec<&dyn ToSql> = vec![&from.0, &from.1, &limit];
@@ -167,10 +169,49 @@ fn by_value(conn: &Connection, filter: &ListFilter<'_>, value: &str) -> Result<V
             &filter.status,
             &query.now,
             &query.balance_below,
+            &Null,
+            &Null,
+            &query.customer,
         ]);
     }
-    page.query_map(asked.as_slice(), rows::stored_key)?
-        .map(|stored| stored.map(|stored| stored.key))
+    page.query_map(asked.as_slice(), rows::whole_key)?.collect()
+}
+
+/// One statement: a list of customers is a page for people, and its filters have no index.
+pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result<Vec<Customer>> {
+    let value = match query.order {
+        KeyOrder::Created | KeyOrder::Newest => "a.created_at",
+        KeyOrder::LowestBalance | KeyOrder::HighestBalance => "a.credit - a.spent",
+        KeyOrder::LeastHeld | KeyOrder::MostHeld => "a.held",
+        KeyOrder::LongestUnused | KeyOrder::LastUsed => "coalesce(a.last_at, -9223372036854775808)",
+    };
+    let (further, order) = direction(query.order);
+    let start = if query.order.is_descending() {
+        i64::MAX
+    } else {
+        i64::MIN
+    };
+    let from = query
+        .after
+        .map_or((start, start), |(value, id)| (value, id.to_i64()));
+    let mut page = conn.prepare_cached(&format!(
+        "{} WHERE ({value}, a.id) {further} (?1, ?2)
+         AND (?4 IS NULL OR instr(lower(a.label), ?4) > 0 OR instr(lower(a.external_id), ?4) > 0)
+         AND (?5 IS NULL OR a.status = ?5) AND (?6 IS NULL OR a.credit - a.spent < ?6)
+         ORDER BY {value} {order}, a.id {order} LIMIT ?3",
+        rows::select_customer!()
+    ))?;
+    let text = query.text.as_ref().map(|text| text.to_ascii_lowercase());
+    let values = params![
+        from.0,
+        from.1,
+        rows_at_most(query.limit),
+        text,
+        query.status,
+        query.balance_below
+    ];
+    page.query_map(values, rows::stored_customer)?
+        .map(|stored| stored.map(|stored| stored.customer))
         .collect()
 }
 
@@ -178,9 +219,9 @@ pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
     let mut page = conn.prepare_cached(&format!(
         "{SELECT_KEY} WHERE k.id IN (SELECT value FROM json_each(?1))"
     ))?;
-    let stored = page.query_map([json(ids)], rows::stored_key)?;
-    let found = stored
-        .map(|stored| stored.map(|stored| (stored.key.id, stored.key)))
+    let keys = page.query_map([json(ids)], rows::whole_key)?;
+    let found = keys
+        .map(|key| key.map(|key| (key.id, key)))
         .collect::<Result<HashMap<_, _>>>()?;
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }

@@ -11,7 +11,7 @@ use crate::{OperationId, Timestamp};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema version of this program.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -46,6 +46,7 @@ const MIGRATIONS: [Migration; 8] = [
     |conn, _| conn.execute_batch(include_str!("schema/6.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/7.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/8.sql")),
+    |conn, _| conn.execute_batch(include_str!("schema/9.sql")),
 ];
 
 /// The content of a database file.

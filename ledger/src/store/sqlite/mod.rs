@@ -57,10 +57,10 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Durability, EntryQuery, FilesAct, Finish, JournalEntry, Key, KeyId,
-    KeyQuery, Ledger, LedgerError, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost,
-    PublishedSlug, SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    OpenHold, OpenMode, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
+    SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -304,6 +304,31 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::find_customer(conn, id))
+    }
+
+    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::find_external(conn, external_id))
+    }
+
+    async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| lists::list_customers(conn, &query))
+            .await
+    }
+
+    async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {
+        self.current()?
+            .readers
+            .point(|conn| reads::personal_data(conn, id))
+    }
+
     fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.opened().writer {
             Some(writer) => writer.resolve(finish),
@@ -322,12 +347,12 @@ impl Ledger for SqliteLedger {
 
     async fn open_holds(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         limit: usize,
     ) -> Result<Vec<OpenHold>, LedgerError> {
         self.current()?
             .readers
-            .scan(move |conn, _| reads::open_holds(conn, key, limit))
+            .scan(move |conn, _| reads::open_holds(conn, of, limit))
             .await
     }
 
@@ -411,13 +436,13 @@ impl Ledger for SqliteLedger {
 
     async fn audit(
         &self,
-        key: Option<KeyId>,
+        of: Option<Scope>,
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError> {
         self.current()?
             .readers
-            .scan(move |conn, _| reads::audit(conn, key, before, limit))
+            .scan(move |conn, _| reads::audit(conn, of, before, limit))
             .await
     }
 

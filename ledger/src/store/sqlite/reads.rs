@@ -14,8 +14,9 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, EntryQuery, FilesAct, JournalEntry, Key, KeyId, OpenHold, OperationId, OwnCost,
-    PublishedSlug, SecretHash, SlugUse, Timestamp, Totals, UsageRow, Vote,
+    AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId, OpenHold,
+    OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse, Timestamp,
+    Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -25,10 +26,31 @@ const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
     let mut statement = conn.prepare_cached(KEY_BY_ID)?;
-    statement
-        .query_row([id], rows::stored_key)
+    statement.query_row([id], rows::whole_key).optional()
+}
+
+pub(super) fn find_customer(conn: &Connection, id: CustomerId) -> Result<Option<Customer>> {
+    conn.prepare_cached(concat!(rows::select_customer!(), " WHERE a.id = ?1"))?
+        .query_row([id], rows::stored_customer)
         .optional()
-        .map(|stored| stored.map(|stored| stored.key))
+        .map(|stored| stored.map(|stored| stored.customer))
+}
+
+pub(super) fn find_external(conn: &Connection, external_id: &str) -> Result<Option<Customer>> {
+    conn.prepare_cached(concat!(
+        rows::select_customer!(),
+        " WHERE a.external_id = ?1"
+    ))?
+    .query_row([external_id], rows::stored_customer)
+    .optional()
+    .map(|stored| stored.map(|stored| stored.customer))
+}
+
+pub(super) fn personal_data(conn: &Connection, id: CustomerId) -> Result<Option<PersonalData>> {
+    conn.prepare_cached("SELECT customer, data FROM personal_data WHERE customer = ?1")?
+        .query_row([id], rows::personal_data)
+        .optional()
+        .map(|found| found.map(|(_, data)| data))
 }
 
 pub(super) fn find_session(
@@ -63,17 +85,31 @@ pub(super) fn totals(conn: &Connection) -> Result<Totals> {
 
 pub(super) fn open_holds(
     conn: &Connection,
-    key: Option<KeyId>,
+    of: Option<Scope>,
     limit: usize,
 ) -> Result<Vec<OpenHold>> {
+    let (key, customer) = parts(of);
     let mut statement = conn.prepare_cached(concat!(
         rows::select_hold!(),
-        " WHERE ?1 IS NULL OR key = ?1 ORDER BY at, request LIMIT ?2"
+        " WHERE (?1 IS NULL OR h.key = ?1) AND (?3 IS NULL OR h.key IN (SELECT id FROM keys WHERE customer = ?3))
+          ORDER BY h.at, h.request LIMIT ?2"
     ))?;
     statement
-        .query_map(params![key, rows_at_most(limit)], rows::stored_hold)?
+        .query_map(
+            params![key, rows_at_most(limit), customer],
+            rows::stored_hold,
+        )?
         .map(|hold| hold.map(|hold| hold.open))
         .collect()
+}
+
+/// The key or the customer of a scope.
+const fn parts(of: Option<Scope>) -> (Option<KeyId>, Option<CustomerId>) {
+    match of {
+        Some(Scope::Key(key)) => (Some(key), None),
+        Some(Scope::Customer(customer)) => (None, Some(customer)),
+        None => (None, None),
+    }
 }
 
 pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
@@ -130,8 +166,13 @@ pub(super) fn entries(
     query: &EntryQuery,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<JournalEntry>> {
-    let mut found = match query.key {
-        Some(key) => entries_of_key(conn, key, query, wanted)?,
+    let owner = match (query.customer, query.key) {
+        (Some(customer), _) => Some(customer),
+        (None, Some(key)) => Some(owner(conn, key)?),
+        (None, None) => None,
+    };
+    let mut found = match owner {
+        Some(customer) => entries_of_customer(conn, customer, query, wanted)?,
         None => entries_of_all(conn, query, wanted)?,
     };
     found.reverse();
@@ -141,27 +182,35 @@ pub(super) fn entries(
 /// When the entries seen so far happened, newest first. One that a clock ahead of the ledger's has dated later than an entry after
 /// it happened, for all that is known, when that one did.
 #[derive(Default)]
-struct Dates(HashMap<KeyId, Timestamp>);
+struct Dates(HashMap<CustomerId, Timestamp>);
 
 impl Dates {
     fn matches(&mut self, query: &EntryQuery, entry: &JournalEntry) -> bool {
-        let earliest = self.0.entry(entry.key).or_insert(entry.at);
+        let earliest = self.0.entry(entry.customer).or_insert(entry.at);
         *earliest = entry.at.min(*earliest);
-        query.since.is_none_or(|since| *earliest >= since)
+        query.key.is_none_or(|key| entry.key == Some(key))
+            && query.since.is_none_or(|since| *earliest >= since)
             && query.until.is_none_or(|until| *earliest < until)
             && query.before.is_none_or(|before| entry.position < before)
     }
 }
 
-fn entries_of_key(
+/// The customer of a key; of one that is not there, the one that would be made for it.
+fn owner(conn: &Connection, key: KeyId) -> Result<CustomerId> {
+    let mut statement = conn.prepare_cached("SELECT customer FROM keys WHERE id = ?1")?;
+    let found = statement.query_row([key], |row| row.get(0)).optional()?;
+    Ok(found.unwrap_or(CustomerId::made_for(key)))
+}
+
+fn entries_of_customer(
     conn: &Connection,
-    key: KeyId,
+    customer: CustomerId,
     query: &EntryQuery,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<JournalEntry>> {
     let limit = query.limit.unwrap_or(usize::MAX);
     let (mut found, mut dates) = (Vec::new(), Dates::default());
-    let mut position = start_of_walk(conn, key, query.before)?;
+    let mut position = start_of_walk(conn, customer, query.before)?;
     while position > 0 && found.len() < limit && wanted() {
         let Some(stored) = entry_at(conn, position)? else {
             break;
@@ -174,13 +223,13 @@ fn entries_of_key(
     Ok(found)
 }
 
-/// The key's newest entry, or directly the one before `before` if that is an entry of this key.
-fn start_of_walk(conn: &Connection, key: KeyId, before: Option<i64>) -> Result<i64> {
+/// The customer's newest entry, or directly the one before `before` if that is an entry of it.
+fn start_of_walk(conn: &Connection, customer: CustomerId, before: Option<i64>) -> Result<i64> {
     if let Some(before) = before {
         let mut statement =
-            conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND key = ?2")?;
+            conn.prepare_cached("SELECT prev FROM entries WHERE position = ?1 AND customer = ?2")?;
         if let Some(prev) = statement
-            .query_row(params![before, key], |row| row.get(0))
+            .query_row(params![before, customer], |row| row.get(0))
             .optional()?
         {
             return Ok(prev);
@@ -188,7 +237,7 @@ fn start_of_walk(conn: &Connection, key: KeyId, before: Option<i64>) -> Result<i
     }
     let mut statement = conn.prepare_cached("SELECT last FROM accounts WHERE id = ?1")?;
     statement
-        .query_row([key], |row| row.get(0))
+        .query_row([customer], |row| row.get(0))
         .optional()
         .map(Option::unwrap_or_default)
 }
@@ -233,12 +282,13 @@ pub(super) fn entry_by_answer(
     answer: &str,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<JournalEntry>> {
-    let mut step =
-        conn.prepare_cached("SELECT prev, answer_id IS ?2 FROM entries WHERE position = ?1")?;
-    let mut position = start_of_walk(conn, key, None)?;
+    let mut step = conn.prepare_cached(
+        "SELECT prev, answer_id IS ?2 AND coalesce(key, customer) = ?3 FROM entries WHERE position = ?1",
+    )?;
+    let mut position = start_of_walk(conn, owner(conn, key)?, None)?;
     for _ in 0..ANSWER_DEPTH {
         let row: Option<(i64, bool)> = step
-            .query_row(params![position, answer], |row| {
+            .query_row(params![position, answer, key], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()?;
@@ -358,12 +408,12 @@ pub(super) fn act_at(conn: &Connection, position: i64) -> Result<Option<ChainedA
 
 pub(super) fn audit(
     conn: &Connection,
-    key: Option<KeyId>,
+    of: Option<Scope>,
     before: Option<i64>,
     limit: usize,
 ) -> Result<Vec<AuditRecord>> {
     let before = before.unwrap_or(i64::MAX);
-    let Some(key) = key else {
+    let Some(of) = of else {
         let mut statement = conn.prepare_cached(concat!(
             rows::select_act!(),
             " WHERE position < ?1 ORDER BY position DESC LIMIT ?2"
@@ -372,9 +422,13 @@ pub(super) fn audit(
             .query_map(params![before, rows_at_most(limit)], record)?
             .collect();
     };
+    let (key, owner) = match of {
+        Scope::Key(key) => (Some(key), owner(conn, key)?),
+        Scope::Customer(customer) => (None, customer),
+    };
     let mut next: Option<i64> = conn
-        .prepare_cached("SELECT audit_last FROM keys WHERE id = ?1")?
-        .query_row([key], |row| row.get(0))
+        .prepare_cached("SELECT audit_last FROM accounts WHERE id = ?1")?
+        .query_row([owner], |row| row.get(0))
         .optional()?;
     let mut found = Vec::new();
     while let Some(position) = next.filter(|position| *position > 0 && found.len() < limit) {
@@ -382,7 +436,8 @@ pub(super) fn audit(
             break;
         };
         next = Some(act.prev);
-        if act.record.record.position < before {
+        let is_of = key.is_none() || act.record.record.key == key;
+        if act.record.record.position < before && is_of {
             found.push(act.record.record);
         }
     }

@@ -1,4 +1,4 @@
-//! Keys cached for authentication, which reads one for every request.
+//! Keys and their customers cached for authentication, which reads a key for every request.
 //!
 //! A key is returned only if it equals what a read of the file would find at that moment. Every commit, by any process, increments
 //! a counter in the header of the log's index (`-shm`), so one small read shows whether anybody has committed since. The writer
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::location::{Location, beside, cannot_open};
-use crate::{Account, Key, KeyId, LedgerError, Timestamp};
+use crate::{Account, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp};
 
 /// Most keys cached; beyond that all are forgotten, and those in use are read again.
 const MOST: usize = 10_000;
@@ -27,18 +27,21 @@ pub(super) struct KeyCache {
 struct CachedKeys {
     /// The commit count for which `keys` is valid; `None` before the writer's first batch.
     at: Option<u32>,
-    keys: HashMap<KeyId, Key>,
+    keys: HashMap<KeyId, KeyRecord>,
+    customers: HashMap<CustomerId, Customer>,
 }
 
-/// What a batch does to a key.
+/// What a batch does to a key or customer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Moved {
-    /// Money was held or released.
-    Held(Account),
-    /// An entry of this instant moved money.
-    Entered(Account, Option<Timestamp>),
+pub(super) enum CacheChange {
+    /// Money of a customer was held or released.
+    Held(CustomerId, Account),
+    /// An entry of this instant moved money of a customer.
+    Entered(CustomerId, Account, Option<Timestamp>),
     /// The key itself was changed.
-    Changed,
+    Key(KeyId),
+    /// The customer itself was changed.
+    Customer(CustomerId),
 }
 
 impl KeyCache {
@@ -57,8 +60,8 @@ impl KeyCache {
         read: impl FnOnce() -> Result<Option<Key>, LedgerError>,
     ) -> Result<Option<Key>, LedgerError> {
         let now = self.commits.count();
-        if let Some(key) = self.known().at(now).and_then(|known| known.keys.get(&id)) {
-            return Ok(Some(key.clone()));
+        if let Some(key) = self.known().at(now).and_then(|known| known.key(id)) {
+            return Ok(Some(key));
         }
         let found = read()?;
         // The count is the same before and after, so what was read belongs to it.
@@ -67,9 +70,11 @@ impl KeyCache {
             && let Some(known) = self.known().at(now)
         {
             if known.keys.len() >= MOST {
-                known.keys.clear();
+                known.forget();
             }
-            known.keys.insert(id, key.clone());
+            known.keys.insert(id, key.own.clone());
+            let customer = key.customer.clone();
+            known.customers.insert(customer.id, customer);
         }
         Ok(found)
     }
@@ -78,23 +83,29 @@ impl KeyCache {
     pub(super) fn begin(&self) {
         let (now, mut known) = (self.commits.count(), self.known());
         if known.at != now {
-            known.keys.clear();
+            known.forget();
             known.at = now;
         }
     }
 
     /// The writer has committed a batch that wrote at least one row and changed these keys.
-    pub(super) fn committed(&self, moved: impl Iterator<Item = (KeyId, Moved)>) {
+    pub(super) fn committed(&self, moved: impl Iterator<Item = CacheChange>) {
         let mut known = self.known();
         known.at = known.at.map(|count| count.wrapping_add(1));
-        for (id, moved) in moved {
-            let Some(key) = known.keys.get_mut(&id) else {
-                continue;
-            };
+        for moved in moved {
             match moved {
-                Moved::Held(account) => key.account = account,
-                Moved::Entered(account, at) => (key.account, key.last_entry_at) = (account, at),
-                Moved::Changed => drop(known.keys.remove(&id)),
+                CacheChange::Held(id, account) => {
+                    if let Some(customer) = known.customers.get_mut(&id) {
+                        customer.account = account;
+                    }
+                }
+                CacheChange::Entered(id, account, at) => {
+                    if let Some(customer) = known.customers.get_mut(&id) {
+                        (customer.account, customer.last_entry_at) = (account, at);
+                    }
+                }
+                CacheChange::Key(id) => drop(known.keys.remove(&id)),
+                CacheChange::Customer(id) => drop(known.customers.remove(&id)),
             }
         }
     }
@@ -105,6 +116,18 @@ impl KeyCache {
 }
 
 impl CachedKeys {
+    /// A key with its customer, if both are known.
+    fn key(&self, id: KeyId) -> Option<Key> {
+        let own = self.keys.get(&id)?.clone();
+        let customer = self.customers.get(&own.belongs_to)?.clone();
+        Some(Key { own, customer })
+    }
+
+    fn forget(&mut self) {
+        self.keys.clear();
+        self.customers.clear();
+    }
+
     /// Returns itself if its keys are valid for this count.
     fn at(&mut self, count: Option<u32>) -> Option<&mut Self> {
         (count.is_some() && self.at == count).then_some(self)

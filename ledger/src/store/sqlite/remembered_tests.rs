@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Act, Bill, Change, Credit, CreditKind, Hold, KeyChange, KeySettings, KeyStatus, NewHold,
-    NewKey, Refusal,
+    Act, Bill, Change, Credit, CreditKind, CustomerId, Hold, KeyChange, KeySettings, KeyStatus,
+    Membership, NewHold, NewKey, Refusal,
 };
 
 /// A gateway's ledger with keys of a dollar, and another program's view of the same file.
@@ -40,6 +40,7 @@ impl Two {
             let (secret, settings) = (SecretHash([1; 32]), KeySettings::default());
             two.console
                 .create_key(NewKey {
+                    within: Membership::default(),
                     id: key(number),
                     secret,
                     settings,
@@ -81,7 +82,7 @@ impl Two {
         let operation = self.operation();
         let credit = Credit {
             operation,
-            key: key(number),
+            to: (key(number)).into(),
             amount: Amount::from_picos(100),
             reference: operation.to_string(),
             kind: CreditKind::TopUp,
@@ -96,6 +97,7 @@ impl Two {
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
         let new = NewHold {
             request: self.operation(),
+            customer: CustomerId::made_for(key(number)),
             key: key(number),
             amount,
             slug,
@@ -158,7 +160,10 @@ async fn the_gateways_own_commits_keep_a_key_true_and_in_memory() {
     for _ in 0..3 {
         let hold = two.hold(1, 50).await.unwrap();
         let (held, read) = two.at_the_door(1);
-        assert_eq!((held.account.held, read), (Amount::from_picos(50), false));
+        assert_eq!(
+            (held.customer.account.held, read),
+            (Amount::from_picos(50), false)
+        );
         two.agree().await;
         hold.settle(Bill::default(), Timestamp::from_millis(11))
             .await
@@ -255,7 +260,10 @@ async fn a_restored_file_is_read_and_not_remembered() {
         two.pair(1).await;
         two.top_up(&two.gateway, 1).await;
     }
-    assert_ne!(two.at_the_door(1).0.account, before.account);
+    assert_ne!(
+        two.at_the_door(1).0.customer.account,
+        before.customer.account
+    );
     for suffix in ["", "-wal", "-shm"] {
         let name = format!("{}{suffix}", path.display());
         std::fs::rename(&name, format!("{name}.old")).unwrap();
@@ -287,7 +295,7 @@ async fn a_payment_is_at_the_door_as_soon_as_it_is_confirmed_whatever_the_gatewa
         two.top_up(&two.console, 1).await;
         let (paid, _) = two.at_the_door(1);
         assert_eq!(
-            paid.account.credit,
+            paid.customer.account.credit,
             Amount::from_picos(1_000_000 + 100 * payments)
         );
     }

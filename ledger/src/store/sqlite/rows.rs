@@ -5,13 +5,15 @@ use rusqlite::{Error, Result, Row};
 
 use crate::batch::rows::SpentHour;
 use crate::book::chain::{ChainedAct, ChainedEntry, evidence_code, kind_code};
-use crate::book::head::StoredKey;
+use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
+use crate::rule::key::KeyRecord;
 use crate::store::rows::{self, Decoded, Malformed};
-use crate::store::stored::status_code;
+use crate::store::stored::{customer_status_code, status_code};
 use crate::{
-    Amount, EntryKind, Evidence, FilesAct, KeyId, KeyStatus, OperationId, OwnCost, PublishedSlug,
-    SecretHash, Session, Timestamp, Totals, UtcDay, Vote,
+    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, FilesAct, Key, KeyId, KeyStatus,
+    OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp, Totals,
+    UtcDay, Vote,
 };
 
 macro_rules! parameter {
@@ -28,6 +30,8 @@ macro_rules! parameter {
 parameter!(Amount, Amount::picos);
 parameter!(Timestamp, Timestamp::millis);
 parameter!(KeyId, KeyId::to_i64);
+parameter!(CustomerId, CustomerId::to_i64);
+parameter!(CustomerStatus, customer_status_code);
 parameter!(UtcDay, UtcDay::number);
 parameter!(KeyStatus, status_code);
 parameter!(Evidence, evidence_code);
@@ -60,6 +64,7 @@ macro_rules! single {
 single!(Amount, i64, |picos| Some(Self::from_picos(picos)));
 single!(Timestamp, i64, |millis| Some(Self::from_millis(millis)));
 single!(KeyId, i64, Self::from_i64);
+single!(CustomerId, i64, Self::from_i64);
 single!(OperationId, [u8; 16], |bytes| Some(Self::from_bytes(bytes)));
 single!(SecretHash, [u8; 32], |bytes| Some(Self(bytes)));
 
@@ -119,7 +124,10 @@ macro_rules! decoded {
 }
 
 decoded! {
-    stored_key -> StoredKey;
+    key_record -> KeyRecord;
+    stored_customer -> StoredCustomer;
+    whole_key -> Key;
+    personal_data -> (CustomerId, PersonalData);
     stored_entry -> ChainedEntry;
     stored_hold -> StoredHold;
     stored_act -> ChainedAct;
@@ -141,17 +149,42 @@ macro_rules! select_totals {
 }
 pub(super) use select_totals;
 
-/// Selects what [`stored_key`] takes; a condition may follow.
+/// Selects what [`key_record`] takes; a condition may follow.
+macro_rules! select_key_record {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::rows::key_columns!(),
+            " FROM keys k"
+        )
+    };
+}
+pub(super) use select_key_record;
+
+/// Selects what [`stored_customer`] takes; a condition may follow.
+macro_rules! select_customer {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::rows::customer_columns!(),
+            " FROM accounts a"
+        )
+    };
+}
+pub(super) use select_customer;
+
+/// Selects what [`whole_key`] takes; a condition may follow.
 macro_rules! select_key {
     () => {
         concat!(
             "SELECT ",
             crate::store::rows::key_columns!(),
-            " FROM keys k JOIN accounts a ON a.id = k.id"
+            ", ",
+            crate::store::rows::customer_columns!(),
+            " FROM keys k JOIN accounts a ON a.id = k.customer"
         )
     };
 }
-pub(super) use select_key;
 
 /// [`select_key`], for statements assembled at run time.
 pub(super) const SELECT_KEY: &str = select_key!();
@@ -203,7 +236,7 @@ macro_rules! select_hold {
         concat!(
             "SELECT ",
             crate::store::rows::hold_columns!(),
-            " FROM holds"
+            " FROM holds h"
         )
     };
 }

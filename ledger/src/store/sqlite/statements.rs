@@ -5,7 +5,8 @@
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
-    select_act, select_entry, select_hold, select_key, select_session, select_totals,
+    select_act, select_customer, select_entry, select_hold, select_key_record, select_session,
+    select_totals,
 };
 
 macro_rules! statements {
@@ -36,8 +37,9 @@ statements! {
     NewestOperation = "SELECT max(operation) FROM entries";
     NewestHold = "SELECT max(request) FROM holds";
     Hold = concat!(select_hold!(), " WHERE request = ?1");
-    HoldsOfKey = concat!(select_hold!(), " WHERE key = ?1");
-    HoldsBefore = concat!(select_hold!(), " WHERE epoch < ?1 LIMIT ?2");
+    HoldsOfKey = concat!(select_hold!(), " WHERE h.key = ?1");
+    HoldsOfCustomer = concat!(select_hold!(), " WHERE h.key IN (SELECT id FROM keys WHERE customer = ?1)");
+    HoldsBefore = concat!(select_hold!(), " WHERE h.epoch < ?1 LIMIT ?2");
     InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4 WHERE request = ?1";
     DeleteHold = "DELETE FROM holds WHERE request = ?1";
@@ -49,7 +51,7 @@ statements! {
     InsertReference = "INSERT INTO refs VALUES (?1, ?2)";
     Refunds = "SELECT amount FROM entries WHERE refunds = ?1";
     InsertEntry = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
+         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
     // Two statements, because SQLite copies the pages of a statement that may do either. min() keeps an hour of absurd losses an
     // integer; sums of plausible counts come nowhere near.
     UpdateUsage = "UPDATE usage SET requests = requests + ?5, input = input + ?6, cache_read = cache_read + ?7,
@@ -72,6 +74,9 @@ statements! {
     Publish = "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)";
 
+    KeysOfCustomer = concat!(select_key_record!(), " WHERE k.customer = ?1");
+    SpentHoursOfCustomer = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug
+         WHERE u.key IN (SELECT id FROM keys WHERE customer = ?1) GROUP BY u.hour, u.slug";
     SpentHours = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.key = ?1
          GROUP BY u.hour, u.slug";
 
@@ -83,16 +88,29 @@ statements! {
     OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
 
     Act = concat!(select_act!(), " WHERE operation = ?1");
-    InsertAct = "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    MoveAudit = "UPDATE keys SET audit_last = ?2, audit_hash = ?3, audit_seq = ?4 WHERE id = ?1";
+    InsertAct = "INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    MoveAudit = "UPDATE accounts SET audit_last = ?2, audit_hash = ?3, audit_seq = ?4 WHERE id = ?1";
 
-    Key = concat!(select_key!(), " WHERE k.id = ?1");
-    InsertKey = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-    InsertAccount = "INSERT INTO accounts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    SetCaps = "UPDATE keys SET caps = ?2 WHERE id = ?1";
+    Key = concat!(select_key_record!(), " WHERE k.id = ?1");
+    InsertKey = "INSERT INTO keys (id, label, models, expires_at, rate, concurrency, status, secret, old_secret, old_until, customer,
+         owner, made_by, caps, created_at, created_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    SetKeyCaps = "UPDATE keys SET caps = ?2 WHERE id = ?1";
     UpdateKey = "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
          old_secret = ?9, old_until = ?10 WHERE id = ?1";
 
+    Customer = concat!(select_customer!(), " WHERE a.id = ?1");
+    CustomerByExternalId = concat!(select_customer!(), " WHERE a.external_id = ?1");
+    InsertCustomer = "INSERT INTO accounts (id, label, external_id, price_list, low_balance, rate, concurrency, status, personal, caps,
+         created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+    UpdateCustomer = "UPDATE accounts SET label = ?2, external_id = ?3, price_list = ?4, low_balance = ?5, rate = ?6,
+         concurrency = ?7, status = ?8, personal = ?9 WHERE id = ?1";
+    SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
+    PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";
+    ErasePersonal = "DELETE FROM personal_data WHERE customer = ?1";
+
+    EndSessionsOfCustomer = "DELETE FROM sessions WHERE key IN (SELECT id FROM keys WHERE customer = ?1)";
+    EndLinksOfCustomer = "DELETE FROM links WHERE key IN (SELECT id FROM keys WHERE customer = ?1)";
     EndSessions = "DELETE FROM sessions WHERE key = ?1";
     EndLinks = "DELETE FROM links WHERE key = ?1";
     Link = "SELECT token, key, expires FROM links WHERE token = ?1";

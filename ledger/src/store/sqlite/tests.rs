@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::batch::Batch;
 use super::*;
 use crate::batch::operation::OperationClass;
-use crate::{Act, Amount, Bill, Hold, KeySettings, NewHold, NewKey, Refusal};
+use crate::{
+    Act, Amount, Bill, CustomerId, Hold, KeySettings, Membership, NewHold, NewKey, Refusal,
+};
 use std::sync::Arc;
 
 fn open() -> (tempfile::TempDir, Arc<SqliteLedger>) {
@@ -38,6 +40,7 @@ fn new_hold(number: u64) -> NewHold {
     let (slug, family) = ("s".repeat(900), "chat".to_owned());
     NewHold {
         request: op(number),
+        customer: CustomerId::made_for(KeyId::from_random(1)),
         key: KeyId::from_random(1),
         amount: Amount::from_picos(10),
         slug,
@@ -54,6 +57,7 @@ fn new_key() -> NewKey {
     };
     let first_credit = Some((Amount::from_picos(1_000_000), "first".to_owned()));
     NewKey {
+        within: Membership::default(),
         id: KeyId::from_random(1),
         secret: SecretHash([1; 32]),
         settings: KeySettings::default(),

@@ -1,6 +1,6 @@
 //! How the verifier reads a file, and what only a file has.
 //!
-//! A key and its account are read at one instant; the entries behind them never change, so the walk along them needs no transaction
+//! A customer and its keys are read at one instant; the entries behind them never change, so the walk along them needs no transaction
 //! and blocks nothing. Sums over all keys are also compared at one instant, after catching up with what was appended during the
 //! walk.
 //!
@@ -21,14 +21,14 @@ use super::reads::{act_at, entry_at};
 use super::rows;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::StoredKey;
-use crate::book::verify::{self, KeyRows, LedgerIdentity, LedgerReader, ReadRow};
+use crate::book::head::StoredCustomer;
+use crate::book::verify::{self, CustomerRows, LedgerIdentity, LedgerReader, ReadRow};
 use crate::value::reference;
-use crate::{SecretHash, Timestamp, VerifyReport};
+use crate::{CustomerId, VerifyReport};
 use sums::Journal;
 
-/// Keys whose numbers are read at a time.
-const KEYS: i64 = 500;
+/// Customers whose numbers are read at a time.
+const CUSTOMERS: i64 = 500;
 /// Entries or acts that are read before they are checked.
 const PAGE: usize = 500;
 
@@ -148,24 +148,35 @@ impl FileReader<'_> {
     }
 }
 
-/// A key's holds, sessions and links.
-fn around(conn: &Connection, stored: StoredKey) -> Result<KeyRows> {
-    let key = stored.key.id;
-    let mut holds = conn.prepare_cached(concat!(rows::select_hold!(), " WHERE key = ?1"))?;
-    let mut sessions = conn.prepare_cached(concat!(rows::select_session!(), " WHERE key = ?1"))?;
-    let mut links = conn.prepare_cached("SELECT token, key, expires FROM links WHERE key = ?1")?;
-    let link = |row: &rusqlite::Row<'_>| -> Result<(SecretHash, Timestamp)> {
-        rows::link(row).map(|(token, _, expires)| (token, expires))
-    };
-    Ok(KeyRows {
+/// A customer's keys, and their holds, sessions and links.
+fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
+    fn all<T>(
+        conn: &Connection,
+        sql: &str,
+        of: CustomerId,
+        decode: fn(&rusqlite::Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut statement = conn.prepare_cached(sql)?;
+        statement.query_map([of], decode)?.collect()
+    }
+    const OF_KEYS: &str = " WHERE key IN (SELECT id FROM keys WHERE customer = ?1)";
+    let of = stored.customer.id;
+    let keys = all(
+        conn,
+        concat!(rows::select_key_record!(), " WHERE k.customer = ?1"),
+        of,
+        rows::key_record,
+    )?;
+    let holds = format!("{}{OF_KEYS}", rows::select_hold!());
+    let sessions = format!("{}{OF_KEYS}", rows::select_session!());
+    let links = format!("SELECT token, key, expires FROM links{OF_KEYS}");
+    Ok(CustomerRows {
+        keys: keys.into_iter().map(|key| (key, None)).collect(),
+        holds: all(conn, &holds, of, rows::stored_hold)?,
+        sessions: all(conn, &sessions, of, rows::session)?,
+        links: all(conn, &links, of, rows::link)?,
+        personal: super::reads::personal_data(conn, of)?,
         stored,
-        holds: holds
-            .query_map([key], rows::stored_hold)?
-            .collect::<Result<_>>()?,
-        sessions: sessions
-            .query_map([key], rows::session)?
-            .collect::<Result<_>>()?,
-        links: links.query_map([key], link)?.collect::<Result<_>>()?,
         // A file counts holds and keeps the hours over all keys.
         traffic: None,
         usage: None,
@@ -187,21 +198,21 @@ impl LedgerReader for FileReader<'_> {
         }))
     }
 
-    async fn keys(&mut self, after: i64) -> Result<Vec<i64>> {
+    async fn customers(&mut self, after: i64) -> Result<Vec<i64>> {
         self.conn
-            .prepare_cached("SELECT id FROM keys WHERE id > ?1 ORDER BY id LIMIT ?2")?
-            .query_map([after, KEYS], |row| row.get(0))?
+            .prepare_cached("SELECT id FROM accounts WHERE id > ?1 ORDER BY id LIMIT ?2")?
+            .query_map([after, CUSTOMERS], |row| row.get(0))?
             .collect()
     }
 
-    async fn key(&mut self, number: i64) -> Result<ReadRow<KeyRows>> {
+    async fn customer(&mut self, number: i64) -> Result<ReadRow<CustomerRows>> {
         let instant = self.conn.unchecked_transaction()?;
         let stored = instant
-            .prepare_cached(rows::KEY_BY_ID)?
-            .query_row([number], rows::stored_key)
+            .prepare_cached(concat!(rows::select_customer!(), " WHERE a.id = ?1"))?
+            .query_row([number], rows::stored_customer)
             .optional();
         let rows = match found("it", stored)? {
-            Ok(Some(stored)) => found("a hold, session or link", around(&instant, stored))?,
+            Ok(Some(stored)) => found("a key, hold, session or link", around(&instant, stored))?,
             Ok(None) => Err("has no account".to_owned()),
             Err(why) => Err(why),
         };
@@ -211,10 +222,10 @@ impl LedgerReader for FileReader<'_> {
 
     async fn entries(
         &mut self,
-        key: &StoredKey,
+        customer: &StoredCustomer,
         before: Option<&ChainedEntry>,
     ) -> Result<Vec<ReadRow<ChainedEntry>>> {
-        let start = before.map_or(key.head.last, |entry| entry.prev);
+        let start = before.map_or(customer.head.last, |entry| entry.prev);
         self.walk(
             "entry",
             start,
@@ -231,10 +242,10 @@ impl LedgerReader for FileReader<'_> {
 
     async fn acts(
         &mut self,
-        key: &StoredKey,
+        customer: &StoredCustomer,
         before: Option<&ChainedAct>,
     ) -> Result<Vec<ReadRow<ChainedAct>>> {
-        let start = before.map_or(key.audit.last, |act| act.prev);
+        let start = before.map_or(customer.audit.last, |act| act.prev);
         self.walk(
             "audit record",
             start,
@@ -263,17 +274,19 @@ impl LedgerReader for FileReader<'_> {
         Ok(taken)
     }
 
-    async fn end_key(&mut self) -> Result<()> {
+    async fn end_customer(&mut self) -> Result<()> {
         Ok(())
     }
 
     async fn rest(&mut self, anchors: &[Anchor]) -> Result<Vec<String>> {
         for position in self.entries.missing() {
-            self.fault(format!("entry {position}: missing, or in no key's history"));
+            self.fault(format!(
+                "entry {position}: missing, or in no customer's history"
+            ));
         }
         for position in self.audits.missing() {
             self.fault(format!(
-                "audit record {position}: missing, or in no key's history"
+                "audit record {position}: missing, or in no customer's history"
             ));
         }
         self.rollups()?;

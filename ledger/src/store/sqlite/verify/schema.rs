@@ -61,8 +61,12 @@ impl FileReader<'_> {
                 "SELECT count(*) FROM links WHERE key NOT IN (SELECT id FROM keys)",
             ),
             (
-                "account",
-                "SELECT count(*) FROM accounts WHERE id NOT IN (SELECT id FROM keys)",
+                "key",
+                "SELECT count(*) FROM keys WHERE customer NOT IN (SELECT id FROM accounts)",
+            ),
+            (
+                "row of personal data",
+                "SELECT count(*) FROM personal_data WHERE customer NOT IN (SELECT id FROM accounts)",
             ),
             (
                 "reference",

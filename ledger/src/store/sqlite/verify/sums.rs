@@ -9,7 +9,7 @@ use crate::book::anchor::Anchor;
 use crate::store::rows::{RowColumns as _, rollup_columns, served_columns};
 use crate::store::sqlite::reads;
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
-use crate::{EntryKind, JournalEntry, Served, Timestamp, Totals, UsageRow};
+use crate::{JournalEntry, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
 #[derive(Default)]
@@ -54,16 +54,13 @@ impl Journal {
     pub(super) fn add(&mut self, entry: &JournalEntry) {
         let totals = &mut self.totals;
         let amount = i128::from(entry.amount.picos());
-        match entry.kind {
-            EntryKind::TopUp | EntryKind::Adjust => {
-                totals.credit = totals.credit.saturating_add(amount)
-            }
-            EntryKind::Charge | EntryKind::Refund => {
-                totals.spent = totals.spent.saturating_sub(amount)
-            }
+        if entry.kind.changes_credit() {
+            totals.credit = totals.credit.saturating_add(amount);
+        } else {
+            totals.spent = totals.spent.saturating_sub(amount);
         }
         totals.entries = totals.entries.saturating_add(1);
-        if let Some(bill) = &entry.bill {
+        if let (Some(bill), Some(key)) = (&entry.bill, entry.key) {
             self.charges = self.charges.saturating_add(1);
             for (sum, more) in [
                 (&mut totals.loss, bill.loss),
@@ -76,7 +73,7 @@ impl Journal {
             for (target, served, row) in UsageRow::of(entry, bill) {
                 hour.entry((bill.slug.clone(), target.to_owned(), served.clone()))
                     .or_default()
-                    .add(entry.key.to_i64(), &row);
+                    .add(key.to_i64(), &row);
             }
         }
     }

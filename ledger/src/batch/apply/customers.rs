@@ -1,0 +1,93 @@
+//! Customers: create and change. Each leaves one audit record in the same transaction.
+
+use super::{check_unused, write_act};
+use crate::batch::rows::Rows;
+use crate::book::audit;
+use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
+use crate::rule::cap::PastSpending;
+use crate::{
+    Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer, PersonalData,
+    Refusal, Scope,
+};
+
+pub(super) fn create(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
+    let act = audit::create_customer(new);
+    if let Some(known) = rows.act(act.operation).filter(|known| known.act == act.act) {
+        return Ok(rows.customer(known.customer)?.customer.clone());
+    }
+    check_unused(rows, act.operation)?;
+    new.settings.check()?;
+    PersonalData::check_new(new.personal.as_ref())?;
+    check_external(rows, new.id, &new.settings)?;
+    insert(rows, new.customer())?;
+    if let Some(data) = &new.personal {
+        rows.set_personal(new.id, Some(data.clone()));
+    }
+    write_act(rows, act, new.id)?;
+    Ok(rows.customer(new.id)?.customer.clone())
+}
+
+/// Stores a new customer, whose id must be free.
+pub(super) fn insert(rows: &mut Rows, customer: Customer) -> Result<(), Refusal> {
+    if rows.customer(customer.id).is_ok() {
+        return Err(Refusal::NotApplicable(format!(
+            "customer id {} is taken",
+            customer.id
+        )));
+    }
+    rows.insert_customer(StoredCustomer {
+        customer,
+        head: EntryHead::NONE,
+        audit: AuditHead::NONE,
+    });
+    Ok(())
+}
+
+pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal> {
+    let act = audit::change_customer(change);
+    let known = rows.act(act.operation);
+    if known.is_some_and(|record| record.customer == change.customer && act.repeats(record)) {
+        return Ok(rows.customer(change.customer)?.customer.clone());
+    }
+    check_unused(rows, act.operation)?;
+    let mut customer = rows.customer(change.customer)?.customer.clone();
+    if let CustomerAct::Set(settings) = &change.change {
+        check_external(rows, change.customer, settings)?;
+    }
+    let of = Scope::Customer(customer.id);
+    let (hours, holds) = (rows.spent_hours(of), rows.holds_of(of));
+    let spending = PastSpending {
+        hours: &hours,
+        holds: &holds,
+    };
+    customer.apply(&change.change, rows.today(), spending)?;
+    rows.update_customer(customer);
+    match &change.change {
+        CustomerAct::Describe(data) => rows.set_personal(change.customer, Some(data.clone())),
+        CustomerAct::Erase => rows.set_personal(change.customer, None),
+        _ => {}
+    }
+    if change.change.ends_sessions() {
+        rows.end_access_of(change.customer);
+    }
+    write_act(rows, act, change.customer)?;
+    Ok(rows.customer(change.customer)?.customer.clone())
+}
+
+/// Refuses an external id that another customer has.
+fn check_external(
+    rows: &Rows,
+    customer: CustomerId,
+    settings: &CustomerSettings,
+) -> Result<(), Refusal> {
+    let Some(external_id) = &settings.external_id else {
+        return Ok(());
+    };
+    match rows.external_ids.get(external_id) {
+        Some(other) if *other != customer => Err(Refusal::ExternalIdUsed {
+            external_id: external_id.clone(),
+            customer: *other,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,225 @@
+//! Money that no request moves: credits, and moves between customers. Each leaves one audit record for each customer, in the same
+//! transaction.
+
+use super::{append, append_named, check_unused, write_act};
+use crate::batch::rows::Rows;
+use crate::book::audit;
+use crate::book::head::{EntryHead, StoredCustomer};
+use crate::value::reference;
+use crate::{
+    Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Moved, NewMove, OperationId,
+    Posted, Refusal, Scope, UtcDay,
+};
+
+pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
+    credit.check()?;
+    if let Some(posted) = repeated(rows, credit, rows.entry(credit.operation))? {
+        return Ok(posted);
+    }
+    check_unused(rows, credit.operation)?;
+    if let Some(posted) = repeated(rows, credit, rows.entry_by_reference(&credit.reference))? {
+        return Ok(posted);
+    }
+    check_reference(rows, &credit.reference)?;
+    let owner = owner(rows, credit.to)?;
+    let StoredCustomer { customer, head, .. } = rows.customer(owner)?.clone();
+    let before = customer.account;
+    customer.check_open()?;
+    let after = match &credit.kind {
+        CreditKind::TopUp => {
+            if let Scope::Key(key) = credit.to {
+                rows.key(key)?.check_payable()?;
+            }
+            before.top_up(credit.amount)?
+        }
+        CreditKind::Adjust { .. } => before.adjust(credit.amount)?,
+        CreditKind::WriteOff { .. } => before.write_off(credit.amount)?,
+        CreditKind::Refund { request, .. } => {
+            let (charged, refunded) = refunded(rows, credit.to, *request)?;
+            before.refund(credit.amount, *request, charged, refunded)?
+        }
+    };
+    let position = rows.positions.next_entry();
+    let entry = credit.entry(owner, position, &head, after.balance(), rows.now());
+    append(rows, entry.clone(), &head, after);
+    give_room_back(rows, credit)?;
+    write_act(rows, audit::credit(credit), owner)?;
+    posted(rows, entry, false)
+}
+
+/// The customer that a scope names.
+fn owner(rows: &Rows, of: Scope) -> Result<CustomerId, Refusal> {
+    match of {
+        Scope::Key(key) => Ok(rows.key(key)?.belongs_to),
+        Scope::Customer(customer) => Ok(customer),
+    }
+}
+
+/// The answer with the customer and key as they are now.
+fn posted(rows: &Rows, entry: JournalEntry, repeated: bool) -> Result<Posted, Refusal> {
+    Ok(Posted {
+        customer: rows.customer(entry.customer)?.customer.clone(),
+        key: entry.key.map(|key| rows.whole_key(key)).transpose()?,
+        entry,
+        repeated,
+    })
+}
+
+/// The answer to a credit that `found` shows to have been posted before.
+fn repeated(
+    rows: &Rows,
+    credit: &Credit,
+    found: Option<&JournalEntry>,
+) -> Result<Option<Posted>, Refusal> {
+    match found.filter(|entry| credit.repeats(entry)) {
+        Some(entry) => posted(rows, entry.clone(), true).map(Some),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+    match rows.entry_by_reference(reference) {
+        Some(entry) => Err(Refusal::ReferenceUsed {
+            reference: entry.reference.clone().unwrap_or_default(),
+            customer: entry.customer,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// A refund gives room back in the windows that its charge counts in, of the key that was charged and of the customer.
+fn give_room_back(rows: &mut Rows, credit: &Credit) -> Result<(), Refusal> {
+    let CreditKind::Refund { request, .. } = &credit.kind else {
+        return Ok(());
+    };
+    let Some((key, slug, day)) = charged(rows, *request) else {
+        return Ok(());
+    };
+    let mut purse = rows.purse(key)?;
+    purse.of_key.refund(&slug, day, credit.amount);
+    purse.of_customer.refund(&slug, day, credit.amount);
+    rows.set_purse(key, purse);
+    Ok(())
+}
+
+/// Key and slug of a charge, and the day of its request.
+fn charged(rows: &Rows, request: OperationId) -> Option<(crate::KeyId, String, UtcDay)> {
+    let charge = rows.entry(request)?;
+    let bill = charge.bill.as_ref()?;
+    Some((charge.key?, bill.slug.clone(), charge.day()))
+}
+
+/// The charge of a request and the sum of its refunds so far.
+fn refunded(rows: &Rows, to: Scope, request: OperationId) -> Result<(Amount, Amount), Refusal> {
+    let nothing = || Refusal::NotRefundable {
+        request,
+        refundable: Amount::ZERO,
+    };
+    let is_of = |entry: &&JournalEntry| match to {
+        Scope::Key(key) => entry.key == Some(key),
+        Scope::Customer(customer) => entry.customer == customer,
+    };
+    let charge = rows
+        .entry(request)
+        .filter(|entry| entry.kind == EntryKind::Charge)
+        .filter(is_of)
+        .ok_or_else(nothing)?;
+    let refunds = rows.refunds.get(&request);
+    let refunded = Amount::checked_sum(refunds.into_iter().flatten().copied());
+    charge
+        .amount
+        .checked_neg()
+        .zip(refunded)
+        .ok_or_else(nothing)
+}
+
+/// Moves money between customers. The entry of who gives has the operation's id and takes the reference; that of who gets has a
+/// derived id and the same reference.
+pub(super) fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
+    reference::check(&moved.reference)?;
+    let found = rows.entry(moved.act.operation);
+    let found = found.or_else(|| rows.entry_by_reference(&moved.reference));
+    if found.is_some_and(|entry| is_of_move(moved, entry)) {
+        return answer(rows, moved, true);
+    }
+    check_unused(rows, moved.act.operation)?;
+    check_unused(rows, moved.arrival())?;
+    check_reference(rows, &moved.reference)?;
+    if moved.from == moved.into {
+        let text = "money can only be moved to another customer";
+        return Err(Refusal::NotApplicable(text.to_owned()));
+    }
+    let (from, into) = (rows.customer(moved.from)?, rows.customer(moved.into)?);
+    from.customer.check_open()?;
+    into.customer.check_open()?;
+    let (given, got) = (from.customer.account).give(into.customer.account, moved.amount)?;
+    let taken = moved.amount.checked_neg().unwrap_or_default();
+    let heads = (from.head, into.head);
+    let (operation, arrival) = (moved.act.operation, moved.arrival());
+    let left = JournalEntry {
+        customer: moved.from,
+        operation,
+        amount: taken,
+        balance_after: given.balance(),
+        reason: Some(to(moved)),
+        ..side(rows, moved, &heads.0)
+    };
+    append(rows, left, &heads.0, given);
+    let came = JournalEntry {
+        customer: moved.into,
+        operation: arrival,
+        amount: moved.amount,
+        balance_after: got.balance(),
+        reason: Some(format!("from {}", moved.from)),
+        ..side(rows, moved, &heads.1)
+    };
+    append_named(rows, came, &heads.1, got);
+    let side = audit::side_of_move(moved, operation, taken, moved.into);
+    write_act(rows, side, moved.from)?;
+    let side = audit::side_of_move(moved, arrival, moved.amount, moved.from);
+    write_act(rows, side, moved.into)?;
+    answer(rows, moved, false)
+}
+
+/// What both entries of a move have in common, behind `head`.
+fn side(rows: &Rows, moved: &NewMove, head: &EntryHead) -> JournalEntry {
+    JournalEntry {
+        position: rows.positions.next_entry(),
+        seq: head.seq.saturating_add(1),
+        customer: moved.from,
+        key: None,
+        operation: moved.act.operation,
+        kind: EntryKind::Move,
+        amount: moved.amount,
+        balance_after: Amount::ZERO,
+        at: head.dated(moved.act.at, rows.now()),
+        actor: moved.act.actor.clone(),
+        reference: Some(reference::normal(&moved.reference)),
+        reason: None,
+        refunds: None,
+        bill: None,
+    }
+}
+
+/// The reason of the giving entry: who got it.
+fn to(moved: &NewMove) -> String {
+    format!("to {}", moved.into)
+}
+
+/// Whether an entry is the giving side of a move that was made before.
+fn is_of_move(moved: &NewMove, entry: &JournalEntry) -> bool {
+    entry.kind == EntryKind::Move
+        && entry.customer == moved.from
+        && entry.reason == Some(to(moved))
+        && Some(entry.amount) == moved.amount.checked_neg()
+        && entry.reference.as_deref().map(reference::folded)
+            == Some(reference::folded(&moved.reference))
+}
+
+fn answer(rows: &Rows, moved: &NewMove, repeated: bool) -> Result<Moved, Refusal> {
+    Ok(Moved {
+        from: rows.customer(moved.from)?.customer.clone(),
+        into: rows.customer(moved.into)?.customer.clone(),
+        repeated,
+    })
+}

@@ -1,0 +1,157 @@
+//! Customers and keys among the rows of a batch: how operations change them, and what is counted for their limits.
+
+use super::{CustomerRow, KeyRow, Positions, Rows};
+use crate::book::head::StoredCustomer;
+use crate::rule::customer::KeyPurse;
+use crate::rule::key::KeyRecord;
+use crate::rule::limit::{Traffic, TrafficLimits};
+use crate::{Account, Customer, CustomerId, KeyId, PersonalData};
+
+impl Rows {
+    pub(super) fn touch_customer(
+        &mut self,
+        customer: CustomerId,
+        change: impl FnOnce(&mut CustomerRow),
+    ) {
+        if let Some(row) = self.customers.get_mut(&customer) {
+            if !row.is_touched() {
+                self.changes.customers.push(customer);
+            }
+            change(row);
+        }
+    }
+
+    pub(super) fn touch_key(&mut self, key: KeyId, change: impl FnOnce(&mut KeyRow)) {
+        if let Some(row) = self.keys.get_mut(&key) {
+            if !row.settings_changed && !row.counts_changed {
+                self.changes.keys.push(key);
+            }
+            change(row);
+        }
+    }
+
+    /// Whether several gateways count together.
+    const fn is_shared(&self) -> bool {
+        matches!(self.positions, Positions::Shared(_))
+    }
+
+    /// Stores a new customer, without money or history.
+    pub(crate) fn insert_customer(&mut self, stored: StoredCustomer) {
+        let id = stored.customer.id;
+        let traffic = self.is_shared().then(Traffic::default);
+        if let Some(external) = &stored.customer.settings.external_id {
+            self.external_ids.insert(external.clone(), id);
+        }
+        self.customers.insert(id, CustomerRow::new(stored, traffic));
+        self.changes.customers.push(id);
+    }
+
+    /// Stores a new key.
+    pub(crate) fn insert_key(&mut self, key: KeyRecord) {
+        let id = key.id;
+        let limited = TrafficLimits::of_key(&key).is_some();
+        let traffic = (self.is_shared() && limited).then(Traffic::default);
+        self.keys.insert(id, KeyRow::new(key, traffic));
+        self.changes.keys.push(id);
+    }
+
+    /// Stores a customer's settings, state and caps.
+    pub(crate) fn update_customer(&mut self, customer: Customer) {
+        if let Some(known) = self.customers.get(&customer.id) {
+            let before = known.stored.customer.settings.external_id.clone();
+            if let Some(before) = before {
+                self.external_ids.remove(&before);
+            }
+        }
+        if let Some(external) = &customer.settings.external_id {
+            self.external_ids.insert(external.clone(), customer.id);
+        }
+        self.touch_customer(customer.id, |row| {
+            row.stored.customer = customer;
+            (row.settings_changed, row.caps_changed) = (true, true);
+        });
+    }
+
+    /// Stores a key's settings, state, secrets and caps. A limit that is new counts the holds that are open.
+    pub(crate) fn update_key(&mut self, key: KeyRecord) {
+        let limited = self.is_shared() && TrafficLimits::of_key(&key).is_some();
+        let running = i64::try_from(self.holds_of(key.id.into()).len()).unwrap_or(i64::MAX);
+        self.touch_key(key.id, |row| {
+            row.key = key;
+            let counted = row.traffic.unwrap_or(Traffic {
+                running,
+                ..Traffic::default()
+            });
+            row.traffic = limited.then_some(counted);
+            (row.settings_changed, row.counts_changed) = (true, true);
+        });
+    }
+
+    /// Stores what a key's purse holds and its caps count. Most have no caps.
+    pub(crate) fn set_purse(&mut self, key: KeyId, purse: KeyPurse) {
+        let Some(customer) = self.keys.get(&key).map(|row| row.key.belongs_to) else {
+            return;
+        };
+        let KeyPurse {
+            account,
+            of_key,
+            of_customer,
+            ..
+        } = purse;
+        self.touch_customer(customer, |row| {
+            row.stored.customer.account = account;
+            row.account_changed = true;
+            if !of_customer.is_empty() {
+                row.stored.customer.caps = of_customer;
+                row.caps_changed = true;
+            }
+        });
+        if !of_key.is_empty() {
+            self.touch_key(key, |row| {
+                row.key.caps = of_key;
+                row.counts_changed = true;
+            });
+        }
+    }
+
+    /// Changes what a customer has, without an entry of its own.
+    pub(crate) fn set_account(&mut self, customer: CustomerId, account: Account) {
+        self.touch_customer(customer, |row| {
+            row.stored.customer.account = account;
+            row.account_changed = true;
+        });
+    }
+
+    /// Stores personal data, or removes what is stored.
+    pub(crate) fn set_personal(&mut self, customer: CustomerId, data: Option<PersonalData>) {
+        self.changes.personal.insert(customer, data);
+    }
+
+    /// Counts a hold that begins or ends towards the limits of its key and customer.
+    pub(super) fn count_traffic(
+        &mut self,
+        key: KeyId,
+        of_key: impl FnOnce(Traffic, TrafficLimits) -> Traffic,
+        of_customer: impl FnOnce(Traffic, TrafficLimits) -> Traffic,
+    ) {
+        let Some(row) = self.keys.get(&key) else {
+            return;
+        };
+        let (customer, own) = (row.key.belongs_to, TrafficLimits::of_key(&row.key));
+        let of_both = self.customers.get(&customer);
+        let limits = of_both.map(|of| TrafficLimits::of_customer(&of.stored.customer, &row.key));
+        if let (Some(traffic), Some(own)) = (row.traffic, own) {
+            let traffic = of_key(traffic, own);
+            self.touch_key(key, |row| {
+                row.traffic = Some(traffic);
+                row.counts_changed = true;
+            });
+        }
+        if let Some(limits) = limits {
+            self.touch_customer(customer, |row| {
+                row.traffic = row.traffic.map(|traffic| of_customer(traffic, limits));
+                row.account_changed = true;
+            });
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Customers: who owns money, and the acts that change them. Pure.
+//!
+//! A customer has one purse and any number of keys that spend from it. Personal data is kept apart from everything that is chained,
+//! which carries only its salted hash: so it can be erased, and what was chained proves nothing about it then.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::rule::cap::PastSpending;
+use crate::value::text::{check_text, is_unseen};
+use crate::{
+    Account, Act, Amount, Cap, CapInterval, Caps, CustomerId, KeyId, OperationId, Refusal, Scope,
+    Timestamp, UtcDay,
+};
+
+/// What a customer may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CustomerStatus {
+    /// Its keys are served while money lasts.
+    Active,
+    /// All of its keys are refused until it is resumed. It can be paid meanwhile.
+    Suspended,
+    /// Refused forever: it has no money, and gets none. Row and history stay.
+    Closed,
+}
+
+impl fmt::Display for CustomerStatus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::Closed => "closed",
+        })
+    }
+}
+
+/// What an administrator can set on a customer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct CustomerSettings {
+    /// A name for people.
+    pub label: String,
+    /// Its name in the seller's own system; unique in the ledger.
+    pub external_id: Option<String>,
+    /// The name of its price list; `None` is the catalog's prices.
+    pub price_list: Option<String>,
+    /// The balance below which it is low; `None` is a tenth of the last top-up.
+    pub low_balance: Option<Amount>,
+    /// Requests each second, of all its keys; `None` is unlimited.
+    pub rate: Option<u32>,
+    /// Requests at once, of all its keys; `None` is the gateway's default, or what a key of it may do alone if that is more.
+    pub concurrency: Option<u32>,
+}
+
+impl CustomerSettings {
+    /// Concurrent requests of a customer without its own limit.
+    pub const CONCURRENCY: u32 = 64;
+
+    /// Checks that texts are of a reasonable length, and an external id can be typed again.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        check_text("a label", &self.label, 200, false)?;
+        if let Some(name) = &self.price_list {
+            check_text("a price list", name, 200, true)?;
+        }
+        if self.low_balance.is_some_and(Amount::is_negative) {
+            let text = "a low balance must not be negative";
+            return Err(Refusal::Limit(text.to_owned()));
+        }
+        match &self.external_id {
+            Some(id) => check_external_id(id),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ids of other systems are compared byte by byte, so that two that look the same must be the same.
+fn check_external_id(id: &str) -> Result<(), Refusal> {
+    check_text("an external id", id, 200, true)?;
+    if id.trim() != id || id.chars().any(is_unseen) {
+        let text = "an external id must not begin or end with a space or contain characters that cannot be seen";
+        return Err(Refusal::NotApplicable(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// A customer: settings, state and money, from one consistent read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Customer {
+    /// Public id.
+    pub id: CustomerId,
+    /// What was set.
+    pub settings: CustomerSettings,
+    /// What it may do now.
+    pub status: CustomerStatus,
+    /// The money.
+    pub account: Account,
+    /// How much of it all keys together may spend when.
+    pub caps: Caps,
+    /// The hash of its personal data, if there is any.
+    pub personal: Option<PersonalHash>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: String,
+    /// When its last entry was written.
+    pub last_entry_at: Option<Timestamp>,
+}
+
+impl Customer {
+    /// Refuses a customer whose keys are not served.
+    pub(crate) fn check_active(&self) -> Result<(), Refusal> {
+        match self.status {
+            CustomerStatus::Active => Ok(()),
+            stopped => Err(Refusal::CustomerStopped(stopped)),
+        }
+    }
+
+    /// Refuses a customer that is closed.
+    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
+        match self.status {
+            CustomerStatus::Closed => Err(Refusal::NotApplicable(format!(
+                "customer {} is closed, which cannot be undone",
+                self.id
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies a change. Repeating one, such as suspending a suspended customer, is fine. A new cap counts `spending` of its window,
+    /// in which `today` lies.
+    pub(crate) fn apply(
+        &mut self,
+        change: &CustomerAct,
+        today: UtcDay,
+        spending: PastSpending<'_>,
+    ) -> Result<(), Refusal> {
+        // Data of a closed customer can still be erased.
+        if !matches!(change, CustomerAct::Close | CustomerAct::Erase) {
+            self.check_open()?;
+        }
+        match change {
+            CustomerAct::Set(settings) => {
+                settings.check()?;
+                self.settings = settings.clone();
+            }
+            CustomerAct::Suspend => self.status = CustomerStatus::Suspended,
+            CustomerAct::Resume => self.status = CustomerStatus::Active,
+            CustomerAct::Close => {
+                self.check_empty()?;
+                self.status = CustomerStatus::Closed;
+            }
+            CustomerAct::Describe(data) => {
+                data.check()?;
+                self.personal = Some(data.hash());
+            }
+            CustomerAct::Erase => self.personal = None,
+            CustomerAct::SetCap(cap) => self.caps.set(cap, today, spending)?,
+            CustomerAct::ClearCap { interval, model } => {
+                self.caps.clear(*interval, model.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_empty(&self) -> Result<(), Refusal> {
+        if self.account.held.is_positive() {
+            return Err(Refusal::NotApplicable(format!(
+                "customer {} has {} USD held by running requests; suspend it, and close it when they have ended",
+                self.id, self.account.held
+            )));
+        }
+        let left = self.account.balance();
+        if left.is_positive() {
+            return Err(Refusal::NotApplicable(format!(
+                "customer {} has {left} USD left; pay it back and adjust its balance, move it to another customer, or write it off",
+                self.id
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A customer to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCustomer {
+    /// Chosen by the caller.
+    pub id: CustomerId,
+    /// Settings.
+    pub settings: CustomerSettings,
+    /// Name, address and whatever else is known.
+    pub personal: Option<PersonalData>,
+    /// By whom and when.
+    pub act: Act,
+}
+
+impl NewCustomer {
+    /// The customer, without money.
+    pub(crate) fn customer(&self) -> Customer {
+        let personal = self.personal.as_ref().map(PersonalData::hash);
+        let mut customer = made(self.id, self.settings.clone(), &self.act);
+        customer.personal = personal;
+        customer
+    }
+}
+
+/// A new customer, without money.
+pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Customer {
+    Customer {
+        id,
+        settings,
+        status: CustomerStatus::Active,
+        account: Account::default(),
+        caps: Caps::default(),
+        personal: None,
+        created_at: act.at,
+        created_by: act.actor.clone(),
+        last_entry_at: None,
+    }
+}
+
+/// One administrative change to one customer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomerChange {
+    /// The customer.
+    pub customer: CustomerId,
+    /// What to change.
+    pub change: CustomerAct,
+    /// By whom and when.
+    pub act: Act,
+}
+
+/// The kinds of change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CustomerAct {
+    /// Replace all settings.
+    Set(CustomerSettings),
+    /// Refuse its keys until it is resumed. What streams goes on as far as its hold reaches.
+    Suspend,
+    /// Serve again.
+    Resume,
+    /// Refuse forever; only with nothing held and no balance.
+    Close,
+    /// Replace all personal data.
+    Describe(PersonalData),
+    /// Remove all personal data.
+    Erase,
+    /// Bound what all keys together may spend; a cap of the same interval and model gets the new limit.
+    SetCap(Cap),
+    /// Remove such a bound.
+    ClearCap {
+        /// The cap's interval.
+        interval: CapInterval,
+        /// The cap's model.
+        model: Option<String>,
+    },
+}
+
+impl CustomerAct {
+    /// Whether it ends the sessions and links of the customer's keys.
+    pub(crate) const fn ends_sessions(&self) -> bool {
+        matches!(self, Self::Suspend | Self::Close)
+    }
+}
+
+/// Money that goes from one customer to another: only what was paid and is not held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMove {
+    /// Who gives.
+    pub from: CustomerId,
+    /// Who gets.
+    pub into: CustomerId,
+    /// How much; positive.
+    pub amount: Amount,
+    /// The name of the move; both entries carry it, and no other ever does.
+    pub reference: String,
+    /// By whom and when.
+    pub act: Act,
+}
+
+impl NewMove {
+    /// The operation of the entry and act of who gets: derived, so that a repetition finds it.
+    pub(crate) fn arrival(&self) -> OperationId {
+        let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox move")
+            .chain_update(self.act.operation.to_bytes())
+            .finalize()
+            .into();
+        let mut random = [0; 16];
+        random.copy_from_slice(&digest[..16]);
+        // Dated as its twin, because ids sort by time.
+        self.act.operation.twin(u128::from_be_bytes(random))
+    }
+}
+
+/// The outcome of a [`NewMove`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Who gave, as it is now.
+    pub from: Customer,
+    /// Who got, as it is now.
+    pub into: Customer,
+    /// Whether an earlier call with the same facts had already moved it.
+    pub repeated: bool,
+}
+
+/// The SHA-256 of personal data and its salt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PersonalHash(pub(crate) [u8; 32]);
+
+/// What is known about the person or firm behind a customer.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PersonalData {
+    /// Name on receipts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Address on receipts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Whatever else the seller keeps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// The caller's randomness: without it, short data could be guessed from its hash.
+    #[serde(with = "crate::book::anchor::hex")]
+    pub salt: [u8; 32],
+}
+
+/// Never shows what it is about: it ends up in no log.
+impl fmt::Debug for PersonalData {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("PersonalData(…)")
+    }
+}
+
+impl PersonalData {
+    /// Most pairs of metadata.
+    pub const MOST_PAIRS: usize = 16;
+
+    /// What the chains carry.
+    #[must_use]
+    pub fn hash(&self) -> PersonalHash {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let digest = Sha256::new_with_prefix(b"farebox personal data");
+        PersonalHash(digest.chain_update(text).finalize().into())
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        check_text(
+            "a name",
+            self.name.as_deref().unwrap_or_default(),
+            200,
+            false,
+        )?;
+        let address = self.address.as_deref().unwrap_or_default();
+        check_text("an address", address, 1000, false)?;
+        if self.metadata.len() > Self::MOST_PAIRS {
+            let most = Self::MOST_PAIRS;
+            return Err(Refusal::Limit(format!("metadata has at most {most} pairs")));
+        }
+        self.metadata.iter().try_for_each(|(name, value)| {
+            check_text("a name of metadata", name, 64, true)?;
+            check_text("a value of metadata", value, 256, false)
+        })
+    }
+
+    /// Checks what a new customer is created with.
+    pub(crate) fn check_new(data: Option<&Self>) -> Result<(), Refusal> {
+        data.map_or(Ok(()), Self::check)
+    }
+}
+
+/// What a request of one key may spend: the customer's money, within the caps of both.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyPurse {
+    pub(crate) account: Account,
+    pub(crate) of_key: Caps,
+    pub(crate) of_customer: Caps,
+    scopes: [Scope; 2],
+}
+
+impl KeyPurse {
+    pub(crate) fn of(key: KeyId, caps: &Caps, customer: &Customer) -> Self {
+        Self {
+            account: customer.account,
+            of_key: caps.clone(),
+            of_customer: customer.caps.clone(),
+            scopes: [Scope::Key(key), Scope::Customer(customer.id)],
+        }
+    }
+
+    /// Rich, and bounded by a key's caps alone.
+    #[cfg(test)]
+    pub(crate) fn bounded_by(caps: Caps) -> Self {
+        let key = KeyId::from_random(1);
+        let credit = Amount::MAX_LIFETIME_CREDIT;
+        Self {
+            account: Account {
+                credit,
+                ..Account::default()
+            },
+            of_key: caps,
+            of_customer: Caps::default(),
+            scopes: [Scope::Key(key), Scope::Customer(CustomerId::made_for(key))],
+        }
+    }
+
+    /// Whether any cap counts.
+    pub(crate) const fn has_caps(&self) -> bool {
+        !self.of_key.is_empty() || !self.of_customer.is_empty()
+    }
+
+    /// What may still be held for a slug in the windows of a day.
+    pub(crate) fn room(&self, slug: &str, day: UtcDay) -> Amount {
+        let of_key = self.of_key.room(slug, day, self.account.available());
+        self.of_customer.room(slug, day, of_key)
+    }
+
+    /// Reserves money for a new hold. Without room it is refused even if nothing is asked for, as an empty balance refuses it.
+    ///
+    /// # Errors
+    /// [`Refusal::Insufficient`] first, then [`Refusal::CapReached`] of the cap with least room; nothing is counted then.
+    pub(crate) fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
+        let account = self.account.hold(amount)?;
+        self.check(slug, day, amount, true)?;
+        self.account = account;
+        self.count_held(slug, day, amount);
+        Ok(())
+    }
+
+    /// Raises a hold of the size `now` that was opened on a day to `total`, and returns its new size.
+    ///
+    /// # Errors
+    /// As [`KeyPurse::hold`]; nothing more is always granted.
+    pub(crate) fn extend(
+        &mut self,
+        slug: &str,
+        day: UtcDay,
+        now: Amount,
+        total: Amount,
+    ) -> Result<Amount, Refusal> {
+        let (account, amount) = self.account.extend(now, total)?;
+        let more = amount.checked_sub(now).unwrap_or_default();
+        self.check(slug, day, more, false)?;
+        self.account = account;
+        self.count_held(slug, day, more);
+        Ok(amount)
+    }
+
+    /// Counts the end of a hold that was opened on a day.
+    pub(crate) fn end(&mut self, slug: &str, day: UtcDay, held: Amount, charge: Amount) {
+        self.of_key.end(slug, day, held, charge);
+        self.of_customer.end(slug, day, held, charge);
+    }
+
+    fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {
+        self.of_key.count_held(slug, day, more);
+        self.of_customer.count_held(slug, day, more);
+    }
+
+    fn check(&self, slug: &str, day: UtcDay, needed: Amount, begins: bool) -> Result<(), Refusal> {
+        let caps = self.scopes.iter().zip([&self.of_key, &self.of_customer]);
+        let tightest = caps
+            .filter_map(|(scope, caps)| Some((*scope, caps.tightest(slug, day)?)))
+            .min_by_key(|(_, counted)| counted.room(day));
+        match tightest {
+            Some((scope, counted)) if !counted.grants(day, needed, begins) => Err(
+                Refusal::CapReached(Box::new(counted.reached(scope, day, needed))),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The customer that the upgrade made for a key, or creating a key without one does.
+pub(crate) fn settings_for(label: &str) -> CustomerSettings {
+    CustomerSettings {
+        label: label.to_owned(),
+        ..CustomerSettings::default()
+    }
+}

@@ -1,0 +1,211 @@
+//! What a batch has changed of customers and keys, as statements.
+
+use super::trouble::TransactionTrouble;
+use super::writes::{TableWrite, Write};
+use crate::batch::changes::Changes;
+use crate::batch::rows::{CustomerRow, Rows};
+use crate::rule::key::KeyRecord;
+use crate::store::stored;
+use crate::{Amount, Caps, CustomerId, KeyId, SecretHash, Timestamp};
+
+pub(super) fn json(value: &impl serde::Serialize) -> Result<String, TransactionTrouble> {
+    Ok(serde_json::to_string(value)?)
+}
+
+fn secret(hash: &SecretHash) -> Vec<u8> {
+    hash.0.to_vec()
+}
+
+/// The customer rows to insert, or those to update.
+fn changed(rows: &Rows, is_new: bool, of: fn(&CustomerRow) -> bool) -> Vec<&CustomerRow> {
+    let mut found: Vec<&CustomerRow> = rows
+        .changed_customers()
+        .filter(|row| row.before.is_none() == is_new && of(row))
+        .collect();
+    found.sort_by_key(|row| row.stored.customer.id);
+    found
+}
+
+pub(super) fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+    for is_new in [true, false] {
+        let mut found = Vec::new();
+        for row in rows.changed_keys().filter(|row| row.is_stored != is_new) {
+            let KeyRecord { settings, caps, .. } = &row.key;
+            let models = settings.models.as_ref().map(json).transpose()?;
+            found.push((row, models, caps_text(caps)?));
+        }
+        found.sort_by_key(|(row, ..)| row.key.id);
+        if found.is_empty() {
+            continue;
+        }
+        let table = TableWrite::of("keys", &found)
+            .number("id", |(row, ..)| row.key.id.to_i64())
+            .text("label", |(row, ..)| row.key.settings.label.clone())
+            .text("models", |(_, models, _)| models.clone())
+            .text("caps", |(.., caps)| caps.clone())
+            .number("expires_at", |(row, ..)| {
+                row.key.settings.expires_at.map(Timestamp::millis)
+            })
+            .number("rate", |(row, ..)| row.key.settings.rate.map(i64::from))
+            .number("concurrency", |(row, ..)| {
+                row.key.settings.concurrency.map(i64::from)
+            })
+            .number("status", |(row, ..)| {
+                stored::status_code(row.key.stored_status)
+            })
+            .bytes("secret", |(row, ..)| secret(&row.key.secret))
+            .bytes("old_secret", |(row, ..)| {
+                row.key.old_secret.map(|(hash, _)| secret(&hash))
+            })
+            .number("old_until", |(row, ..)| {
+                row.key.old_secret.map(|(_, until)| until.millis())
+            })
+            .number("running", |(row, ..)| {
+                row.traffic.map(|traffic| traffic.running)
+            })
+            .number("paced_to", |(row, ..)| {
+                row.traffic.map(|traffic| traffic.paced_to)
+            });
+        if !is_new {
+            writes.push(table.update("id"));
+            continue;
+        }
+        let table = table
+            .number("customer", |(row, ..)| row.key.belongs_to.to_i64())
+            .number("owner", |(row, ..)| i64::from(row.key.is_owner))
+            .number("made_by", |(row, ..)| row.key.made_by.map(KeyId::to_i64))
+            .number("created_at", |(row, ..)| row.key.created_at.millis())
+            .text("created_by", |(row, ..)| row.key.created_by.clone());
+        writes.push(table.insert(""));
+    }
+    Ok(())
+}
+
+fn caps_text(caps: &Caps) -> Result<Option<String>, TransactionTrouble> {
+    (!caps.is_empty()).then(|| json(caps)).transpose()
+}
+
+/// What only administrators change of customers, and their caps. New ones are inserted whole.
+pub(super) fn customers(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+    let mut found = Vec::new();
+    for row in changed(rows, false, |row| {
+        row.settings_changed || row.audit_changed || row.caps_changed
+    }) {
+        found.push((row, caps_text(&row.stored.customer.caps)?));
+    }
+    if !found.is_empty() {
+        let table = TableWrite::of("accounts", &found);
+        let table = table.number("id", |(row, _)| row.stored.customer.id.to_i64());
+        writes.push(with_settings(table).update("id"));
+    }
+    Ok(())
+}
+
+fn with_settings<'a, 'b>(
+    table: TableWrite<'a, (&'b CustomerRow, Option<String>)>,
+) -> TableWrite<'a, (&'b CustomerRow, Option<String>)> {
+    table
+        .text("label", |(row, _)| {
+            row.stored.customer.settings.label.clone()
+        })
+        .text("external_id", |(row, _)| {
+            row.stored.customer.settings.external_id.clone()
+        })
+        .text("price_list", |(row, _)| {
+            row.stored.customer.settings.price_list.clone()
+        })
+        .number("low_balance", |(row, _)| {
+            row.stored.customer.settings.low_balance.map(Amount::picos)
+        })
+        .number("rate", |(row, _)| {
+            row.stored.customer.settings.rate.map(i64::from)
+        })
+        .number("concurrency", |(row, _)| {
+            row.stored.customer.settings.concurrency.map(i64::from)
+        })
+        .number("status", |(row, _)| {
+            stored::customer_status_code(row.stored.customer.status)
+        })
+        .text("caps", |(_, caps)| caps.clone())
+        .bytes("personal", |(row, _)| {
+            row.stored.customer.personal.map(|hash| hash.0.to_vec())
+        })
+        .number("audit_seq", |(row, _)| row.stored.audit.seq)
+        .number("audit_last", |(row, _)| row.stored.audit.last)
+        .bytes("audit_hash", |(row, _)| row.stored.audit.hash.to_vec())
+}
+
+pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+    for is_new in [true, false] {
+        let mut found = Vec::new();
+        for row in changed(rows, is_new, |row| row.account_changed) {
+            let caps = if is_new {
+                caps_text(&row.stored.customer.caps)?
+            } else {
+                None
+            };
+            found.push((row, caps));
+        }
+        if found.is_empty() {
+            continue;
+        }
+        let traffic = |row: &CustomerRow| row.traffic.unwrap_or_default();
+        let table = TableWrite::of("accounts", &found)
+            .number("id", |(row, _)| row.stored.customer.id.to_i64())
+            .number("credit", |(row, _)| {
+                row.stored.customer.account.credit.picos()
+            })
+            .number("spent", |(row, _)| {
+                row.stored.customer.account.spent.picos()
+            })
+            .number("held", |(row, _)| row.stored.customer.account.held.picos())
+            .number("seq", |(row, _)| row.stored.head.seq)
+            .number("last", |(row, _)| row.stored.head.last)
+            .number("last_at", |(row, _)| {
+                row.stored.head.last_at.map(Timestamp::millis)
+            })
+            .bytes("hash", |(row, _)| row.stored.head.hash.to_vec())
+            .number("opened", |(row, _)| traffic(row).opened)
+            .number("running", |(row, _)| traffic(row).running)
+            .number("paced_to", |(row, _)| traffic(row).paced_to);
+        if !is_new {
+            writes.push(table.update("id"));
+            continue;
+        }
+        let table = with_settings(table)
+            .number("created_at", |(row, _)| {
+                row.stored.customer.created_at.millis()
+            })
+            .text("created_by", |(row, _)| {
+                row.stored.customer.created_by.clone()
+            });
+        writes.push(table.insert(""));
+    }
+    Ok(())
+}
+
+/// Personal data to store, after that which goes.
+pub(super) fn personal(
+    changes: &Changes,
+    writes: &mut Vec<Write>,
+) -> Result<(), TransactionTrouble> {
+    let gone: Vec<CustomerId> = changes.personal.keys().copied().collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let table = TableWrite::of("personal_data", &gone);
+    writes.push(table.number("customer", |id| id.to_i64()).delete());
+    let mut found = Vec::new();
+    for (customer, data) in &changes.personal {
+        if let Some(data) = data {
+            found.push((*customer, json(data)?));
+        }
+    }
+    if !found.is_empty() {
+        let table = TableWrite::of("personal_data", &found)
+            .number("customer", |(customer, _)| customer.to_i64())
+            .text("data", |(_, data)| data.clone());
+        writes.push(table.insert(""));
+    }
+    Ok(())
+}

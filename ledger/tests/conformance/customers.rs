@@ -1,0 +1,376 @@
+//! Customers: their acts, several keys of one purse, caps of both, and moves.
+
+use super::*;
+use farebox_ledger::{
+    CustomerAct, CustomerChange, CustomerQuery, CustomerSettings, CustomerStatus, EntryQuery,
+    NewCustomer, NewMove, PersonalData, Scope,
+};
+
+fn customer(number: u64) -> CustomerId {
+    CustomerId::from_random(1_000 + number)
+}
+
+fn new_customer(number: u64, operation: u64, external_id: Option<&str>) -> NewCustomer {
+    NewCustomer {
+        id: customer(number),
+        settings: CustomerSettings {
+            label: format!("Customer {number}"),
+            external_id: external_id.map(str::to_owned),
+            ..CustomerSettings::default()
+        },
+        personal: None,
+        act: act(operation, 1),
+    }
+}
+
+/// A key of a customer.
+fn key_of(number: u64, of: u64, operation: u64) -> NewKey {
+    let mut new = new_key(number, operation, None);
+    new.within.customer = Some(customer(of));
+    new
+}
+
+fn hold_of(number: u64, of: u64, request: u64, usd: &str) -> NewHold {
+    NewHold {
+        customer: customer(of),
+        ..new_hold(number, request, usd)
+    }
+}
+
+fn credit_of(of: u64, operation: u64, usd: &str, reference: &str) -> Credit {
+    Credit {
+        to: customer(of).into(),
+        ..top_up(1, operation, usd, reference)
+    }
+}
+
+async fn change(
+    ledger: &SharedLedger,
+    of: u64,
+    operation: u64,
+    change: CustomerAct,
+) -> Result<farebox_ledger::Customer, LedgerError> {
+    ledger
+        .change_customer(CustomerChange {
+            customer: customer(of),
+            change,
+            act: act(operation, 2),
+        })
+        .await
+}
+
+fn give(from: u64, into: u64, operation: u64, usd_of: &str, reference: &str) -> NewMove {
+    NewMove {
+        from: customer(from),
+        into: customer(into),
+        amount: usd(usd_of),
+        reference: reference.to_owned(),
+        act: act(operation, 3),
+    }
+}
+
+/// Two keys spend one purse; each is charged for itself, and the books name both.
+pub(crate) async fn several_keys_spend_one_purse(ledger: SharedLedger) {
+    let made = ledger.create_customer(new_customer(1, 10, None)).await;
+    assert_eq!(made.unwrap().status, CustomerStatus::Active);
+    for (number, operation) in [(1, 11), (2, 12)] {
+        let key = ledger.create_key(key_of(number, 1, operation)).await;
+        assert_eq!(key.unwrap().customer.id, customer(1));
+    }
+    let posted = ledger.credit(credit_of(1, 13, "5", "paid")).await.unwrap();
+    assert_eq!((posted.entry.key, posted.key), (None, None));
+    assert_eq!(posted.customer.account.credit, usd("5"));
+    ledger.open_hold(hold_of(1, 1, 20, "3")).await.unwrap();
+    let refusal = refused(ledger.open_hold(hold_of(2, 1, 21, "3")).await);
+    assert!(matches!(refusal, Refusal::Insufficient { .. }), "{refusal}");
+    ledger.open_hold(hold_of(2, 1, 22, "2")).await.unwrap();
+    for of in [Scope::Key(key(2)), Scope::Customer(customer(1))] {
+        let open = ledger.open_holds(Some(of), 9).await.unwrap();
+        assert_eq!(open.len(), if of == key(2).into() { 1 } else { 2 });
+    }
+    for request in [20, 22] {
+        ledger.finish_hold(finish(request, 10)).await.unwrap();
+    }
+    let entries = ledger.entries(EntryQuery {
+        customer: Some(customer(1)),
+        ..EntryQuery::default()
+    });
+    let entries = entries.await.unwrap();
+    let keys: Vec<_> = entries.iter().map(|entry| (entry.seq, entry.key)).collect();
+    assert_eq!(
+        keys,
+        [(1, None), (2, Some(key(1))), (3, Some(key(2)))],
+        "one chain"
+    );
+    let of_key = EntryQuery {
+        key: Some(key(2)),
+        ..EntryQuery::default()
+    };
+    assert_eq!(ledger.entries(of_key).await.unwrap(), entries[2..]);
+    // A hold that names another customer than its key's is none.
+    let refusal = refused(ledger.open_hold(hold_of(1, 2, 23, "1")).await);
+    assert!(matches!(refusal, Refusal::NoSuchKey(_)), "{refusal}");
+    sound(&*ledger).await;
+}
+
+/// A customer's cap counts all of its keys, a key's only that key, and a refusal names whose cap it was.
+pub(crate) async fn caps_of_both_bound_a_request(ledger: SharedLedger) {
+    ledger
+        .create_customer(new_customer(1, 10, None))
+        .await
+        .unwrap();
+    ledger
+        .credit(credit_of(1, 11, "100", "paid"))
+        .await
+        .unwrap();
+    for (number, operation) in [(1, 12), (2, 13)] {
+        ledger
+            .create_key(key_of(number, 1, operation))
+            .await
+            .unwrap();
+    }
+    // What happened before counts in a new cap.
+    ledger.open_hold(hold_of(1, 1, 20, "2")).await.unwrap();
+    let cap = |usd_of: &str| Cap {
+        interval: CapInterval::Day,
+        model: None,
+        limit: usd(usd_of),
+    };
+    let capped = change(&ledger, 1, 14, CustomerAct::SetCap(cap("5"))).await;
+    assert_eq!(
+        capped.unwrap().caps.iter().next().unwrap().current.held,
+        usd("2")
+    );
+    let of_key = KeyChange {
+        key: key(2),
+        change: Change::SetCap(cap("1")),
+        act: act(15, 2),
+    };
+    ledger.change_key(of_key).await.unwrap();
+    for (request, number, asked, scope) in [
+        (21, 2, "2", Scope::Key(key(2))),
+        (22, 1, "4", Scope::Customer(customer(1))),
+    ] {
+        match refused(ledger.open_hold(hold_of(number, 1, request, asked)).await) {
+            Refusal::CapReached(reached) => assert_eq!(reached.scope, scope),
+            other => panic!("{other}"),
+        }
+    }
+    ledger.open_hold(hold_of(2, 1, 23, "1")).await.unwrap();
+    let key_2 = ledger.find_key(key(2)).await.unwrap().unwrap();
+    assert_eq!(key_2.spendable(clock::now()), Amount::ZERO);
+    let key_1 = ledger.find_key(key(1)).await.unwrap().unwrap();
+    assert_eq!(key_1.spendable(clock::now()), usd("2"));
+    sound(&*ledger).await;
+    for request in [20, 23] {
+        ledger.finish_hold(finish(request, 10)).await.unwrap();
+    }
+    // A refund gives room back to both.
+    let before = ledger.find_key(key(2)).await.unwrap().unwrap();
+    let back = Credit {
+        kind: CreditKind::Refund {
+            request: op(23),
+            reason: "sorry".to_owned(),
+        },
+        ..top_up(2, 30, "0.00001", "back")
+    };
+    ledger.credit(back).await.unwrap();
+    let after = ledger.find_key(key(2)).await.unwrap().unwrap();
+    let charged = |caps: &farebox_ledger::Caps| caps.iter().next().unwrap().current.charged;
+    assert!(charged(&after.caps) < charged(&before.caps));
+    assert!(charged(&after.customer.caps) < charged(&before.customer.caps));
+    sound(&*ledger).await;
+}
+
+/// A suspended customer's keys are refused, a closed one's forever, and it is closed only when nothing is left.
+pub(crate) async fn customers_are_suspended_resumed_and_closed(ledger: SharedLedger) {
+    ledger
+        .create_customer(new_customer(1, 10, Some("crm-1")))
+        .await
+        .unwrap();
+    ledger.create_key(key_of(1, 1, 11)).await.unwrap();
+    ledger.credit(credit_of(1, 12, "5", "paid")).await.unwrap();
+    ledger.open_hold(hold_of(1, 1, 20, "1")).await.unwrap();
+    change(&ledger, 1, 13, CustomerAct::Suspend).await.unwrap();
+    let refusal = refused(ledger.open_hold(hold_of(1, 1, 21, "1")).await);
+    assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
+    let refusal = refused(ledger.extend_hold(extension(20, "2", 10)).await);
+    assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
+    let refusal = refused(change(&ledger, 1, 14, CustomerAct::Close).await);
+    assert!(refusal.to_string().contains("held by running"), "{refusal}");
+    ledger.finish_hold(finish(20, 0)).await.unwrap();
+    let refusal = refused(change(&ledger, 1, 15, CustomerAct::Close).await);
+    assert!(refusal.to_string().contains("5.00 USD left"), "{refusal}");
+    ledger
+        .credit(credit_of(1, 16, "1", "while it is suspended"))
+        .await
+        .unwrap();
+    let off = Credit {
+        amount: usd("6").checked_neg().unwrap(),
+        kind: CreditKind::WriteOff {
+            reason: "it is over".to_owned(),
+        },
+        ..credit_of(1, 17, "6", "off")
+    };
+    ledger.credit(off).await.unwrap();
+    change(&ledger, 1, 18, CustomerAct::Close).await.unwrap();
+    for act in [CustomerAct::Resume, CustomerAct::Suspend] {
+        let refusal = refused(change(&ledger, 1, 19, act).await);
+        assert!(refusal.to_string().contains("is closed"), "{refusal}");
+    }
+    assert!(ledger.credit(credit_of(1, 30, "1", "late")).await.is_err());
+    assert!(ledger.create_key(key_of(2, 1, 31)).await.is_err());
+    sound(&*ledger).await;
+}
+
+/// Ids of other systems are unique and found; personal data goes without a trace in the books.
+pub(crate) async fn customers_are_found_and_forgotten(ledger: SharedLedger) {
+    let data = PersonalData {
+        name: Some("Ada L.".to_owned()),
+        metadata: [("plan".to_owned(), "gold".to_owned())].into(),
+        salt: [7; 32],
+        ..PersonalData::default()
+    };
+    let new = NewCustomer {
+        personal: Some(data.clone()),
+        ..new_customer(1, 10, Some("crm-1"))
+    };
+    let made = ledger.create_customer(new.clone()).await.unwrap();
+    assert_eq!(ledger.create_customer(new).await.unwrap(), made);
+    let refusal = refused(
+        ledger
+            .create_customer(new_customer(2, 11, Some("crm-1")))
+            .await,
+    );
+    assert_eq!(
+        refusal,
+        Refusal::ExternalIdUsed {
+            external_id: "crm-1".to_owned(),
+            customer: customer(1)
+        }
+    );
+    for bad in [" crm", "", "a\u{200b}b", "a\nb", "a\0b"] {
+        let new = new_customer(3, 12, Some(bad));
+        assert!(ledger.create_customer(new).await.is_err(), "{bad:?}");
+    }
+    ledger
+        .create_customer(new_customer(2, 13, None))
+        .await
+        .unwrap();
+    let found = ledger.find_external("crm-1").await.unwrap().unwrap();
+    assert_eq!(found.id, customer(1));
+    assert_eq!(ledger.find_external("CRM-1").await.unwrap(), None);
+    let query = CustomerQuery {
+        text: Some("CRM".to_owned()),
+        limit: 9,
+        ..CustomerQuery::default()
+    };
+    assert_eq!(ledger.list_customers(query).await.unwrap(), [found]);
+    let page = |after| CustomerQuery {
+        after,
+        limit: 1,
+        ..CustomerQuery::default()
+    };
+    let first = ledger.list_customers(page(None)).await.unwrap();
+    let place = page(None).order.place_of_customer(&first[0]);
+    let second = ledger.list_customers(page(Some(place))).await.unwrap();
+    assert_ne!(first[0].id, second[0].id);
+    assert_eq!(ledger.personal_data(customer(1)).await.unwrap(), Some(data));
+    sound(&*ledger).await;
+    let erased = change(&ledger, 1, 14, CustomerAct::Erase).await.unwrap();
+    assert_eq!(erased.personal, None);
+    assert_eq!(ledger.personal_data(customer(1)).await.unwrap(), None);
+    sound(&*ledger).await;
+    let told = ledger.audit(None, None, 99).await.unwrap();
+    assert!(told.iter().all(|act| !act.details.contains("Ada")));
+}
+
+/// Money that is paid and not held moves once, under one reference.
+pub(crate) async fn money_moves_between_customers(ledger: SharedLedger) {
+    for number in [1, 2] {
+        ledger
+            .create_customer(new_customer(number, 10 + number, None))
+            .await
+            .unwrap();
+    }
+    ledger.create_key(key_of(1, 1, 13)).await.unwrap();
+    ledger.credit(credit_of(1, 14, "5", "paid")).await.unwrap();
+    ledger.open_hold(hold_of(1, 1, 20, "2")).await.unwrap();
+    let refusal = refused(ledger.move_money(give(1, 2, 15, "4", "one purse")).await);
+    assert!(matches!(refusal, Refusal::Insufficient { .. }), "{refusal}");
+    for (from, into, amount) in [(1, 1, "1"), (1, 9, "1"), (1, 2, "0")] {
+        let bad = give(from, into, 16, amount, "bad");
+        assert!(ledger.move_money(bad).await.is_err());
+    }
+    let moved = ledger.move_money(give(1, 2, 17, "3", "one purse")).await;
+    let moved = moved.unwrap();
+    let balances = (moved.from.account.balance(), moved.into.account.balance());
+    assert_eq!((balances, moved.repeated), ((usd("2"), usd("3")), false));
+    let again = ledger.move_money(give(1, 2, 18, "3", "ONE purse")).await;
+    assert!(again.unwrap().repeated);
+    for other in [
+        give(1, 2, 19, "1", "one purse"),
+        give(2, 1, 21, "3", "one purse"),
+    ] {
+        let refusal = refused(ledger.move_money(other).await);
+        assert!(
+            matches!(refusal, Refusal::ReferenceUsed { .. }),
+            "{refusal}"
+        );
+    }
+    let entries = ledger.entries(EntryQuery::default()).await.unwrap();
+    let moves: Vec<_> = entries
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Move)
+        .map(|entry| (entry.customer, entry.amount, entry.reason.clone().unwrap()))
+        .collect();
+    let taken = usd("3").checked_neg().unwrap();
+    assert_eq!(
+        moves,
+        [
+            (customer(1), taken, format!("to {}", customer(2))),
+            (customer(2), usd("3"), format!("from {}", customer(1)))
+        ]
+    );
+    ledger.finish_hold(finish(20, 10)).await.unwrap();
+    sound(&*ledger).await;
+}
+
+/// Only an owner key of the same customer makes further ones, and only while it is active.
+pub(crate) async fn owners_make_keys(ledger: SharedLedger) {
+    for number in [1, 2] {
+        ledger
+            .create_customer(new_customer(number, 10 + number, None))
+            .await
+            .unwrap();
+    }
+    let mut owner = key_of(1, 1, 13);
+    owner.within.is_owner = true;
+    assert!(ledger.create_key(owner).await.unwrap().is_owner);
+    let made = |number: u64, of: u64, by: u64, operation: u64| {
+        let mut new = key_of(number, of, operation);
+        new.within.made_by = Some(key(by));
+        new
+    };
+    let member = ledger.create_key(made(2, 1, 1, 14)).await.unwrap();
+    assert_eq!((member.made_by, member.is_owner), (Some(key(1)), false));
+    for bad in [made(3, 1, 2, 15), made(3, 2, 1, 16)] {
+        let refusal = refused(ledger.create_key(bad).await);
+        assert!(refusal.to_string().contains("no owner key"), "{refusal}");
+    }
+    let block = KeyChange {
+        key: key(1),
+        change: Change::Block,
+        act: act(17, 2),
+    };
+    ledger.change_key(block).await.unwrap();
+    assert!(ledger.create_key(made(3, 1, 1, 18)).await.is_err());
+    let query = KeyQuery {
+        customer: Some(customer(1)),
+        limit: 9,
+        ..KeyQuery::default()
+    };
+    let keys = ledger.list_keys(query).await.unwrap();
+    assert_eq!(keys.len(), 2);
+    sound(&*ledger).await;
+}

@@ -1,0 +1,235 @@
+//! Customers in the reference store: create, change, move.
+
+use super::State;
+use super::keys::paid_in;
+use super::operations::{
+    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos,
+};
+use crate::book::audit;
+use crate::value::reference::{self, folded, normal};
+use crate::{
+    Account, Act, Amount, Caps, Customer, CustomerAct, CustomerChange, CustomerId,
+    CustomerSettings, CustomerStatus, EntryKind, JournalEntry, Moved, NewCustomer, NewMove,
+    PersonalData, Refusal, UtcDay, clock,
+};
+
+pub(super) fn settings_of(label: &str) -> CustomerSettings {
+    CustomerSettings {
+        label: label.to_owned(),
+        ..CustomerSettings::default()
+    }
+}
+
+pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &Act) -> Customer {
+    Customer {
+        id,
+        settings,
+        status: CustomerStatus::Active,
+        account: Account::default(),
+        caps: Caps::default(),
+        personal: None,
+        created_at: act.at,
+        created_by: act.actor.clone(),
+        last_entry_at: None,
+    }
+}
+
+pub(super) fn not_closed(customer: &Customer) -> Done<()> {
+    if customer.status == CustomerStatus::Closed {
+        let text = format!("customer {} is closed, which cannot be undone", customer.id);
+        return Err(not_applicable(&text));
+    }
+    Ok(())
+}
+
+impl State {
+    pub(super) fn create_customer(&mut self, new: &NewCustomer) -> Done<Customer> {
+        let operation = new.act.operation;
+        let known = self.audited(operation);
+        if let Some(made) = known.filter(|act| act.act == "create_customer") {
+            return self.customer(made.customer).cloned();
+        }
+        self.check_unused(operation)?;
+        new.settings.check()?;
+        PersonalData::check_new(new.personal.as_ref())?;
+        self.check_external(new.id, &new.settings)?;
+        if self.customers.contains_key(&new.id) {
+            return Err(not_applicable(&format!("customer id {} is taken", new.id)));
+        }
+        let mut customer = blank_customer(new.id, new.settings.clone(), &new.act);
+        if let Some(data) = &new.personal {
+            customer.personal = Some(data.hash());
+            self.personal.insert(new.id, data.clone());
+        }
+        self.customers.insert(new.id, customer.clone());
+        self.write(new.id, audit::create_customer(new));
+        Ok(customer)
+    }
+
+    fn check_external(&self, id: CustomerId, settings: &CustomerSettings) -> Done<()> {
+        let Some(external_id) = &settings.external_id else {
+            return Ok(());
+        };
+        let mut others = self.customers.values();
+        let same = |other: &&Customer| {
+            other.id != id && other.settings.external_id.as_ref() == Some(external_id)
+        };
+        match others.find(same) {
+            Some(other) => Err(Refusal::ExternalIdUsed {
+                external_id: external_id.clone(),
+                customer: other.id,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn change_customer(&mut self, change: &CustomerChange) -> Done<Customer> {
+        let (id, act) = (change.customer, audit::change_customer(change));
+        let known = self.audited(act.operation);
+        if known.is_some_and(|known| known.customer == id && is_same(&act, known)) {
+            return self.customer(id).cloned();
+        }
+        self.check_unused(act.operation)?;
+        let mut customer = self.customer(id)?.clone();
+        if let CustomerAct::Set(settings) = &change.change {
+            self.check_external(id, settings)?;
+        }
+        if !matches!(change.change, CustomerAct::Close | CustomerAct::Erase) {
+            not_closed(&customer)?;
+        }
+        match &change.change {
+            CustomerAct::Set(settings) => {
+                settings.check()?;
+                customer.settings = settings.clone();
+            }
+            CustomerAct::Suspend => customer.status = CustomerStatus::Suspended,
+            CustomerAct::Resume => customer.status = CustomerStatus::Active,
+            CustomerAct::Close => {
+                is_empty(&customer)?;
+                customer.status = CustomerStatus::Closed;
+            }
+            CustomerAct::Describe(data) => {
+                PersonalData::check_new(Some(data))?;
+                customer.personal = Some(data.hash());
+                self.personal.insert(id, data.clone());
+            }
+            CustomerAct::Erase => {
+                customer.personal = None;
+                self.personal.remove(&id);
+            }
+            CustomerAct::SetCap(cap) => {
+                self.set_cap(id.into(), cap, UtcDay::of(clock::now()))?;
+                customer.caps = self.customer(id)?.caps.clone();
+            }
+            CustomerAct::ClearCap { interval, model } => {
+                self.clear_cap(id.into(), *interval, model.as_deref())?;
+                customer.caps = self.customer(id)?.caps.clone();
+            }
+        }
+        if customer.status != CustomerStatus::Active {
+            let keys = self.keys.values().filter(|key| key.belongs_to == id);
+            let keys: Vec<_> = keys.map(|key| key.id).collect();
+            self.sessions
+                .retain(|_, session| !keys.contains(&session.key));
+            self.links.retain(|_, (key, _)| !keys.contains(key));
+        }
+        self.customers.insert(id, customer.clone());
+        self.write(id, act);
+        Ok(customer)
+    }
+
+    pub(super) fn give(&mut self, moved: &NewMove) -> Done<Moved> {
+        reference::check(&moved.reference)?;
+        let operation = moved.act.operation;
+        let known = self
+            .entry(operation)
+            .or_else(|| self.named(&moved.reference));
+        if known.is_some_and(|entry| is_giving(moved, entry)) {
+            return self.moved(moved, true);
+        }
+        self.check_unused(operation)?;
+        self.check_unused(moved.arrival())?;
+        self.check_reference(&moved.reference)?;
+        if moved.from == moved.into {
+            return Err(not_applicable(
+                "money can only be moved to another customer",
+            ));
+        }
+        let (from, into) = (self.customer(moved.from)?, self.customer(moved.into)?);
+        not_closed(from)?;
+        not_closed(into)?;
+        let (from, into) = (from.account, into.account);
+        if !moved.amount.is_positive() {
+            return Err(limit("a move must be more than zero"));
+        }
+        if picos(moved.amount) > available(&from) {
+            return Err(insufficient(moved.amount, &from)?);
+        }
+        let left = picos(from.credit).saturating_sub(picos(moved.amount));
+        let given = Account {
+            credit: amount(left)?,
+            ..from
+        };
+        let got = paid_in(into, moved.amount)?;
+        let taken = amount(picos(moved.amount).saturating_neg())?;
+        let entry = |customer, operation, amount, reason| JournalEntry {
+            operation,
+            kind: EntryKind::Move,
+            amount,
+            at: moved.act.at,
+            actor: moved.act.actor.clone(),
+            reference: Some(normal(&moved.reference)),
+            reason: Some(reason),
+            ..blank(customer, None)
+        };
+        let to = format!("to {}", moved.into);
+        self.enter(moved.from, given, entry(moved.from, operation, taken, to))?;
+        let (from, arrival) = (format!("from {}", moved.from), moved.arrival());
+        let came = entry(moved.into, arrival, moved.amount, from);
+        self.enter(moved.into, got, came)?;
+        let side = audit::side_of_move(moved, operation, taken, moved.into);
+        self.write(moved.from, side);
+        let side = audit::side_of_move(moved, arrival, moved.amount, moved.from);
+        self.write(moved.into, side);
+        self.moved(moved, false)
+    }
+
+    fn moved(&self, moved: &NewMove, repeated: bool) -> Done<Moved> {
+        Ok(Moved {
+            from: self.customer(moved.from)?.clone(),
+            into: self.customer(moved.into)?.clone(),
+            repeated,
+        })
+    }
+}
+
+/// Whether an entry is the giving side of the same move.
+fn is_giving(moved: &NewMove, entry: &JournalEntry) -> bool {
+    let named = entry.reference.as_deref().map(folded);
+    entry.kind == EntryKind::Move
+        && entry.customer == moved.from
+        && entry.reason.as_deref() == Some(&*format!("to {}", moved.into))
+        && picos(entry.amount) == picos(moved.amount).saturating_neg()
+        && named == Some(folded(&moved.reference))
+}
+
+fn is_empty(customer: &Customer) -> Done<()> {
+    let Account {
+        credit,
+        spent,
+        held,
+    } = customer.account;
+    let id = customer.id;
+    if held > Amount::ZERO {
+        return Err(not_applicable(&format!(
+            "customer {id} has {held} USD held by running requests; suspend it, and close it when they have ended"
+        )));
+    }
+    let left = amount(picos(credit).saturating_sub(picos(spent)))?;
+    if left > Amount::ZERO {
+        return Err(not_applicable(&format!(
+            "customer {id} has {left} USD left; pay it back and adjust its balance, move it to another customer, or write it off"
+        )));
+    }
+    Ok(())
+}

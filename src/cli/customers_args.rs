@@ -1,0 +1,188 @@
+//! The arguments of `farebox customers …`.
+
+use clap::{Args as ClapArgs, Subcommand};
+use farebox_ledger::{Amount, CustomerId};
+
+use super::values::{
+    Setting, correction, customer_id, label, number_or_none, one_line, payment, setting_text,
+};
+
+/// Commands on customers.
+#[derive(Debug, Subcommand)]
+pub enum CustomersCommand {
+    /// Create a customer without a key; `keys create --customer` gives it keys
+    Create(CreateCustomerOptions),
+    /// List customers, oldest first
+    List(ListCustomersOptions),
+    /// Show one customer: money, limits, caps, personal data and its keys
+    Show(OneCustomer),
+    /// Change a customer's label, ids, limits or personal data
+    Set(SetCustomerOptions),
+    /// Refuse all keys of a customer until it is resumed
+    Suspend(OneCustomer),
+    /// Serve the keys of a suspended customer again
+    Resume(OneCustomer),
+    /// Close a customer that has no money and no running requests, permanently
+    Close(CloseOptions),
+    /// Remove name, address and metadata; the books keep no copy
+    Erase(OneCustomer),
+    /// Pay money to a customer
+    TopUp(CustomerTopUpOptions),
+    /// Correct a customer's credit in either direction
+    Adjust(CustomerAdjustOptions),
+    /// Make a sign-in link to the dashboard for the customer's oldest owner key, or its only key
+    Link(OneCustomer),
+    /// Move paid money that no request holds to another customer; both sides are booked, or neither
+    Move(MoveOptions),
+}
+
+/// One customer.
+#[derive(Debug, ClapArgs)]
+pub struct OneCustomer {
+    /// The customer's id, as in c_7f3q9d2xw1
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+}
+
+/// What is kept beside the books.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct PersonalOptions {
+    /// Name on receipts; kept beside the books, and removed by `customers erase`
+    #[arg(long, value_parser = one_line)]
+    pub name: Option<String>,
+    /// Address on receipts
+    #[arg(long)]
+    pub address: Option<String>,
+    /// Anything else, as NAME=VALUE; may be given up to 16 times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub metadata: Vec<(String, String)>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("write a name and a value with = between them".to_owned()),
+    }
+}
+
+/// Options of `customers create`.
+#[derive(Debug, ClapArgs)]
+pub struct CreateCustomerOptions {
+    /// A name that tells you who it is
+    #[arg(long, value_parser = label)]
+    pub label: String,
+    /// Its id in your own system; unique
+    #[arg(long, value_name = "ID")]
+    pub external_id: Option<String>,
+    /// Paid requests per second of all keys together [default: unlimited]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub rate: Option<Setting<u32>>,
+    /// Concurrent requests of all keys together [default: 64]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub concurrency: Option<Setting<u32>>,
+    /// Tell when the balance falls below this [default: a tenth of the last top-up]
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
+    pub low_balance: Option<Amount>,
+    #[command(flatten)]
+    pub personal: PersonalOptions,
+}
+
+/// Options of `customers list`.
+#[derive(Debug, ClapArgs)]
+pub struct ListCustomersOptions {
+    /// Only customers whose label or external id contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// The one with exactly this external id
+    #[arg(long, value_name = "ID", conflicts_with = "label")]
+    pub external_id: Option<String>,
+}
+
+/// Options of `customers set`.
+#[derive(Debug, ClapArgs)]
+pub struct SetCustomerOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// A name that tells you who it is
+    #[arg(long, value_parser = label)]
+    pub label: Option<String>,
+    /// Its id in your own system, or `none`
+    #[arg(long, value_name = "ID", value_parser = setting_text)]
+    pub external_id: Option<Setting<String>>,
+    /// Paid requests per second of all keys together, or `none`
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub rate: Option<Setting<u32>>,
+    /// Concurrent requests of all keys together, or `none` for the usual 64
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub concurrency: Option<Setting<u32>>,
+    /// Tell when the balance falls below this
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
+    pub low_balance: Option<Amount>,
+    #[command(flatten)]
+    pub personal: PersonalOptions,
+}
+
+/// Options of `customers close`.
+#[derive(Debug, ClapArgs)]
+pub struct CloseOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// Write off what is left first, under this id; without it, money that is left is an error
+    #[arg(long, value_name = "REFERENCE", requires = "reason")]
+    pub write_off: Option<String>,
+    /// Why it is written off, for the journal
+    #[arg(long, value_parser = one_line, requires = "write_off")]
+    pub reason: Option<String>,
+}
+
+/// Options of `customers top-up`.
+#[derive(Debug, ClapArgs)]
+pub struct CustomerTopUpOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// USD with a decimal point, as in 25 or 25.50
+    #[arg(value_parser = payment, allow_negative_numbers = true)]
+    pub amount: Amount,
+    /// Invoice or payment id; a repeated one is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Options of `customers adjust`.
+#[derive(Debug, ClapArgs)]
+pub struct CustomerAdjustOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// USD with a sign, as in +2.50 or -10; at most the available balance can be taken
+    #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
+    pub amount: Amount,
+    /// The reason, for the journal
+    #[arg(long, value_parser = one_line)]
+    pub reason: String,
+    /// An id for this correction; a repeated one is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Options of `customers move`.
+#[derive(Debug, ClapArgs)]
+pub struct MoveOptions {
+    /// The customer that gives
+    #[arg(value_parser = customer_id)]
+    pub from: CustomerId,
+    /// The customer that gets
+    #[arg(value_parser = customer_id)]
+    pub into: CustomerId,
+    /// USD with a decimal point; at most what is available
+    #[arg(value_parser = payment, allow_negative_numbers = true)]
+    pub amount: Amount,
+    /// An id for this move; a repeated one is applied only once
+    #[arg(long)]
+    pub reference: String,
+}

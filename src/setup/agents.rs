@@ -1,0 +1,102 @@
+//! Programs by their `User-Agent`: the status at which each stops when the money is out, and its own name for what a refusal asks for.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// What is known of one program.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// A part of its `User-Agent`.
+    pub user_agent: String,
+    /// The status at which it stops at once, where that is not 429.
+    pub out_of_balance: Option<u16>,
+    /// By what run that is known.
+    pub measured: Option<String>,
+    /// What to set in it: by the code of a refusal, by the field at fault, or by the field that helps.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AgentTable {
+    agent: Vec<Agent>,
+}
+
+static AGENTS: LazyLock<Vec<Agent>> = LazyLock::new(|| {
+    toml::from_str::<AgentTable>(include_str!("agents.toml"))
+        .map(|table| table.agent)
+        .unwrap_or_default()
+});
+
+/// The program that sends this `User-Agent`, if it is known.
+#[must_use]
+pub fn agent(user_agent: &str) -> Option<&'static Agent> {
+    AGENTS
+        .iter()
+        .find(|agent| user_agent.contains(&agent.user_agent))
+}
+
+impl Agent {
+    /// What to set in it, by the first of these names that it has a setting for.
+    pub fn setting<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&str> {
+        let mut settings = names.into_iter().map(|name| self.settings.get(name));
+        settings.find_map(|setting| setting.map(String::as_str))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Shop;
+
+    /// What these programs were recorded to send on 25 November 2026.
+    #[test]
+    fn programs_are_told_apart_by_what_they_send() {
+        for (sent, known) in [
+            (
+                "opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14",
+                Some("opencode/"),
+            ),
+            (
+                "Kilo-Code/7.7.9 ai-sdk/provider-utils/4.0.27 runtime/bun/1.3.14",
+                Some("Kilo-Code/"),
+            ),
+            (
+                "ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13",
+                Some("ai-sdk"),
+            ),
+            (
+                "ai/7.0.173 ai-sdk-provider-utils/5.0.81 node.js/v20.20.2",
+                Some("ai-sdk"),
+            ),
+            ("factory-cli/0.225.2", Some("factory-cli/")),
+            ("codex_exec/0.169.0 (Debian 12.0.0; x86_64)", Some("codex")),
+            (
+                "claude-cli/2.1.330 (external, sdk-cli)",
+                Some("claude-cli/"),
+            ),
+            ("OpenAI/Python 3.54.0", None),
+            ("AsyncOpenAI/Python 2.54.0", None),
+            ("OpenAI/JS 6.26.0", None),
+            ("Anthropic/Python 2.12.0", None),
+            ("", None),
+        ] {
+            let found = agent(sent).map(|agent| agent.user_agent.as_str());
+            assert_eq!(found, known, "{sent}");
+        }
+    }
+
+    #[test]
+    fn another_status_is_one_that_shops_know_and_was_measured() {
+        assert!(AGENTS.len() >= 5, "the table can be read");
+        for agent in AGENTS.iter() {
+            assert_eq!(agent.out_of_balance.is_some(), agent.measured.is_some());
+            assert!(agent.out_of_balance.is_none_or(|status| {
+                Shop::STATUSES.contains(&status) && status != Shop::STATUSES[0]
+            }));
+        }
+    }
+}
