@@ -58,8 +58,8 @@ use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, PersonalData, ProbeLease, PublishedSlug,
-    Scope, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    Scope, SecretHash, Server, SlugHour, SlugUse, Standby, Timestamp, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::Confirmed;
@@ -486,6 +486,16 @@ impl Ledger for PostgresLedger {
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
         self.readers
             .with(|link| async move { lists::margins(&link, query).await })
+            .await
+    }
+
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::slug_hours(&link, from, to).await })
             .await
     }
 
