@@ -60,7 +60,7 @@ use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, PersonalData, ProbeLease, PublishedSlug,
-    Scope, SecretHash, Server, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
     WriterStats,
 };
 pub use confirmed::AcceptedLoss;
@@ -430,6 +430,16 @@ impl Ledger for PostgresLedger {
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
         self.readers
             .with(|link| async move { lists::margins(&link, query).await })
+            .await
+    }
+
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::slug_hours(&link, from, to).await })
             .await
     }
 
