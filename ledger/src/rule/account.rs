@@ -181,6 +181,15 @@ impl Account {
         Ok((Self { credit, ..self }, into.pay_in(amount)?))
     }
 
+    /// Gives back what was taken for a payment that went back and came again. Its customer had it before, so no limit refuses it.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] when the amounts are too large to be added.
+    pub fn give_back(self, amount: Amount) -> Result<Self, Refusal> {
+        let credit = self.credit.checked_add(amount).ok_or_else(overflow)?;
+        Ok(Self { credit, ..self })
+    }
+
     /// Refunds part of one charged request, of which `charged − refunded` is left to refund.
     ///
     /// # Errors

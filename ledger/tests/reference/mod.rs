@@ -5,6 +5,7 @@
 //! compare them. It keeps nothing across a restart. The library includes it under the feature `reference`, which only tests have.
 
 mod caps;
+mod claims;
 mod customers;
 mod holds;
 mod keys;
@@ -21,8 +22,8 @@ use crate::value::owed::UNMETERED;
 use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginBy, MarginQuery,
-    Margins, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
-    Served, Session, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
+    Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -58,6 +59,8 @@ struct State {
     customers: BTreeMap<CustomerId, Customer>,
     personal: BTreeMap<CustomerId, PersonalData>,
     keys: BTreeMap<KeyId, KeyRecord>,
+    /// By their folded references.
+    payments: BTreeMap<String, Payment>,
     caps: BTreeMap<Scope, Vec<caps::Capped>>,
     holds: BTreeMap<OperationId, Held>,
     entries: Vec<JournalEntry>,
@@ -354,6 +357,7 @@ impl State {
                     "customer {id}: its account does not follow from its entries and holds"
                 ));
             }
+            report.faults.extend(self.unsound_claim(*id));
         }
         report
     }
@@ -399,6 +403,14 @@ impl Ledger for MemoryLedger {
 
     async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {
         Ok(self.state().personal.get(&id).cloned())
+    }
+
+    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
+        Ok(self.state().payment(reference).cloned())
+    }
+
+    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
+        Ok(self.state().unapplied())
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {

@@ -4,6 +4,7 @@
 //! write, so that a refusal leaves nothing behind.
 
 mod access;
+mod claims;
 mod customers;
 mod holds;
 mod keys;
@@ -39,6 +40,15 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         }
         Operation::Move(moved) => {
             return payments::give(rows, moved).map(|moved| Outcome::Moved(Box::new(moved)));
+        }
+        Operation::Pay(new) => {
+            return claims::pay(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::Reverse(new) => {
+            return claims::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::EndUnapplied(act) => {
+            return claims::end_unapplied(rows, act).map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::CreateCustomer(new) => {
             return customers::create(rows, new).map(|made| Outcome::Customer(Box::new(made)));

@@ -23,6 +23,7 @@ mod lock;
 mod migrations;
 mod node;
 mod owner_tables;
+mod payments;
 mod printable;
 mod probe_leases;
 mod readers;
@@ -40,8 +41,7 @@ mod writer;
 mod writes;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OpenMode, Opening, OperationId, OwnCost, PersonalData, ProbeLease, PublishedSlug,
-    Scope, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
+    PublishedSlug, Scope, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::Confirmed;
@@ -550,17 +550,19 @@ impl Ledger for PostgresLedger {
     }
 
     async fn lease_probe(&self, place: &str) -> Result<ProbeLease, LedgerError> {
-        let epoch = self.epoch_to_write_with()?;
-        self.readers
-            .with(|link| async move { probe_leases::take(&link, place, epoch).await })
-            .await
+        probe_leases::lease(&self.readers, place, self.epoch_to_write_with()?).await
     }
 
     async fn tell(&self, place: &str, found: &str) -> Result<(), LedgerError> {
-        let epoch = self.epoch_to_write_with()?;
-        self.readers
-            .with(|link| async move { probe_leases::tell(&link, place, found, epoch).await })
-            .await
+        probe_leases::tell(&self.readers, place, found, self.epoch_to_write_with()?).await
+    }
+
+    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
+        payments::by_reference(&self.readers, reference).await
+    }
+
+    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
+        payments::unapplied(&self.readers).await
     }
 
     async fn files_acts(

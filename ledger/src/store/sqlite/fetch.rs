@@ -29,7 +29,7 @@ impl Batch<'_> {
     fn fetch(&mut self, operation: &Operation) -> Result<()> {
         let needs = operation.needs();
         let is_of_running_holds = needs.acts == Few::default()
-            && needs.reference.is_none()
+            && needs.references == Few::default()
             && needs.token.is_none()
             && needs.external_id.is_none()
             && needs.dead.is_none();
@@ -54,7 +54,7 @@ impl Batch<'_> {
         for operation in needs.acts.into_iter().flatten() {
             self.fetch_act(operation)?;
         }
-        if let Some(spelled) = needs.reference {
+        for spelled in needs.references.into_iter().flatten() {
             self.fetch_reference(spelled)?;
         }
         if let Some(token) = needs.token {
@@ -197,6 +197,7 @@ impl Batch<'_> {
     /// may have both.
     fn fetch_reference(&mut self, spelled: &str) -> Result<()> {
         let folded = reference::folded(spelled);
+        self.fetch_payment(&folded)?;
         let exact = self.tables.statements.get(Sql::EntryByReference)?;
         let found = exact.query_row([spelled], rows::stored_entry).optional()?;
         let found = match found {
