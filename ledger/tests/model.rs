@@ -7,13 +7,16 @@
 
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
+#[path = "model/customers.rs"]
+mod customers;
 #[path = "model/facts.rs"]
 mod facts;
 
 use std::sync::Arc;
 
 use common::*;
-use facts::{a_cap, a_change, a_credit, a_payment, a_reversal, cents, cost, hour};
+use customers::{a_cap, customers};
+use facts::{a_change, a_credit, a_payment, a_reversal, cents, cost, hour};
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
@@ -33,6 +36,12 @@ enum Step {
         operation: u64,
         change: u8,
         time: i64,
+    },
+    Customer {
+        key: u64,
+        operation: u64,
+        act: u8,
+        amount: i64,
     },
     Cap {
         key: u64,
@@ -118,6 +127,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, operation, change, time)| Step::Change { key, operation, change, time }),
         2 => (key.clone(), operation.clone(), 0..12_u8, money.clone())
             .prop_map(|(key, operation, cap, limit)| Step::Cap { key, operation, cap, limit }),
+        3 => (key.clone(), operation.clone(), 0..14_u8, money.clone())
+            .prop_map(|(key, operation, act, amount)| Step::Customer { key, operation, act, amount }),
         5 => (key.clone(), operation.clone(), 0..6_u8, money.clone(), reference, request.clone()).prop_map(
             |(key, operation, kind, amount, reference, request)| Step::Credit { key, operation, kind, amount, reference, request }),
         3 => (key.clone(), operation.clone(), money.clone(), reference_of.clone())
@@ -156,6 +167,12 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                 ledger
                     .create_key(NewKey {
                         first_credit,
+                        // The third key joins the first one's customer, every other time.
+                        within: Membership {
+                            customer: (key == 3 && operation % 2 == 0)
+                                .then(|| CustomerId::made_for(common::key(1))),
+                            ..Membership::default()
+                        },
                         ..new_key(key, operation, None)
                     })
                     .await
@@ -174,6 +191,12 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                     .await
             )
         }
+        Step::Customer {
+            key,
+            operation,
+            act,
+            amount,
+        } => customers(ledger, key, operation, act, amount).await,
         Step::Cap {
             key,
             operation,
@@ -235,10 +258,13 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             amount,
             time,
         } => {
+            let found = ledger.find_key(common::key(key)).await.unwrap();
+            let own = CustomerId::made_for(common::key(key));
             format!(
                 "{:?}",
                 ledger
                     .open_hold(NewHold {
+                        customer: found.map_or(own, |key| key.belongs_to),
                         amount: cents(amount),
                         at: hour(time),
                         ..new_hold(key, operation, "1")
@@ -358,6 +384,17 @@ async fn everything(ledger: &dyn Ledger) -> String {
                 .await
                 .unwrap()
         ));
+    }
+    let all = CustomerQuery {
+        limit: 9,
+        ..CustomerQuery::default()
+    };
+    let customers = ledger.list_customers(all).await.unwrap();
+    for customer in &customers {
+        let of = Some(customer.id.into());
+        let acts = ledger.audit(of, None, 1_000).await.unwrap();
+        let holds = ledger.open_holds(of, 1_000).await.unwrap();
+        seen.push(format!("{customer:?} {acts:?} {holds:?}"));
     }
     for number in 1..4 {
         seen.push(format!(

@@ -10,6 +10,7 @@ use super::activity::Activity;
 use super::decimal_json::DecimalJson;
 use super::dialects::{Dialect, Statement};
 use super::recent::RecentSpending;
+use super::share::KeyShare;
 use super::usage::Days;
 use super::{receipt, usage};
 use crate::clock;
@@ -126,7 +127,7 @@ impl Context {
         query: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<ProgramAnswer, Failure> {
         let now = clock::now();
-        let mut statement = Statement::of(key, &self.shop(), now);
+        let mut statement = self.statement(key, now).await?;
         match what {
             ProgramQuery::Account(dialect) if dialect.has_spent => {
                 let until = Timestamp::from_millis(now.millis().saturating_add(1));
@@ -167,10 +168,16 @@ impl Context {
         }
     }
 
+    /// A key's money as its holder sees it.
+    pub(super) async fn statement(&self, key: &Key, now: Timestamp) -> Result<Statement, Failure> {
+        let share = KeyShare::read(self.ledger.as_ref(), key).await?;
+        Ok(Statement::of(key, share, &self.shop(), now))
+    }
+
     /// What one request used and cost. Refused requests are known as long as the gateway remembers them.
     async fn receipt(&self, key: &Key, id: &str) -> Result<DecimalJson, Failure> {
         match receipt::find(self.ledger.as_ref(), key, id).await {
-            Ok(entry) => Ok(receipt::document(&entry)),
+            Ok(entry) => Ok(receipt::document(&entry, key.is_owner)),
             Err(Failure::NoRequest(id)) => record::operation(&id)
                 .and_then(|request| self.activity.refusal(key.id, request))
                 .map(|refused| receipt::refused_document(&refused))

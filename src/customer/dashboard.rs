@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::assets::Asset;
 use super::context::Context;
 use super::guest::Guest;
+use super::owner::{Owner, OwnerDeed, OwnerFields, OwnerForm, OwnerRefusal};
 use super::page::{self, DashboardView, setup::Checked};
 use super::session::{self, Visitor};
 use super::{export, live, views};
@@ -43,6 +44,8 @@ pub enum Room {
     View(DashboardView),
     /// One request; needs a session.
     Receipt,
+    /// One of the customer's keys; needs an owner's session.
+    Key,
     /// What is on sale, for everybody.
     Prices,
     /// Where one-time links land.
@@ -70,6 +73,8 @@ pub enum PostedForm {
     LogoutEverywhere,
     /// Check a key.
     Test,
+    /// What an owner does to its customer's keys and caps.
+    Owner(OwnerForm),
 }
 
 /// The handler of one path.
@@ -151,7 +156,8 @@ impl Dashboard {
             | Room::Receipt
             | Room::Live
             | Room::Export(_)
-            | Room::Act(PostedForm::Test) => {
+            | Room::Key
+            | Room::Act(PostedForm::Test | PostedForm::Owner(_)) => {
                 let Some(visitor) = self.visitor(req).await? else {
                     self.send_to_sign_in(req, res);
                     return Ok(());
@@ -185,6 +191,10 @@ impl Dashboard {
             .rate_limits
             .admit_visitor(visitor.key.id, Instant::now())?;
         match self.room {
+            Room::View(view) if !view.is_for(&visitor.key) => self.only_owners(res),
+            Room::View(DashboardView::Keys) => self.keys(&visitor, None, None, res).await?,
+            Room::Key => self.keys(&visitor, named(req)?, None, res).await?,
+            Room::Act(PostedForm::Owner(form)) => self.manage(form, &visitor, req, res).await?,
             Room::View(view) => html(
                 res,
                 200,
@@ -223,6 +233,72 @@ impl Dashboard {
         Ok(())
     }
 
+    /// The owner's views; `told` is why a form was refused.
+    async fn keys(
+        &self,
+        visitor: &Visitor,
+        one: Option<KeyId>,
+        told: Option<&str>,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
+        match views::keys(&self.context, visitor, one, told).await? {
+            Some(page) => html(res, if told.is_some() { 422 } else { 200 }, page),
+            None => self.only_owners(res),
+        }
+        Ok(())
+    }
+
+    /// Does what a form of an owner asks for, and shows its page again.
+    async fn manage(
+        &self,
+        form: OwnerForm,
+        visitor: &Visitor,
+        req: &mut Request,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
+        let Some(owner) = Owner::of(self.ledger(), visitor) else {
+            self.only_owners(res);
+            return Ok(());
+        };
+        let fields = OwnerFields {
+            once: field(req, "once").await?,
+            label: field(req, "label").await?,
+            interval: field(req, "interval").await?,
+            model: field(req, "model").await?,
+            limit: field(req, "limit").await?,
+            overlap: field(req, "overlap").await?,
+        };
+        let target = named(req)?;
+        match owner.act(form, target, &fields).await {
+            Ok(OwnerDeed::Secret(key, secret)) => {
+                let content = page::keys::secret(&key, &secret);
+                let (shop, view) = (self.context.shop(), DashboardView::Keys);
+                html(
+                    res,
+                    200,
+                    page::signed_in(&shop, view, &visitor.key, None, &content),
+                );
+            }
+            Ok(OwnerDeed::Done) => {
+                let one = target.map(|key| format!("/dashboard/keys/{key}"));
+                see_other(res, one.as_deref().unwrap_or("/dashboard/keys"));
+            }
+            Err(OwnerRefusal::Told(text)) => self.keys(visitor, target, Some(&text), res).await?,
+            Err(OwnerRefusal::Failed(failure)) => return Err(*failure),
+        }
+        Ok(())
+    }
+
+    fn only_owners(&self, res: &mut Response) {
+        let text = "Payments, keys and caps are shown to the owner keys of a customer, and this is a member's. \
+                    Ask whoever gave you this key.";
+        html(
+            res,
+            403,
+            page::notice(&self.context.shop(), "Not with this key", text),
+        );
+    }
+
     async fn visitor(&self, req: &Request) -> Result<Option<Visitor>, Failure> {
         Ok(session::visitor(self.ledger(), req.headers(), self.context.is_secure()).await?)
     }
@@ -248,7 +324,7 @@ impl Dashboard {
                     );
                 }
             }
-            Room::View(_) | Room::Receipt => see_other(res, "/dashboard"),
+            Room::View(_) | Room::Receipt | Room::Key => see_other(res, "/dashboard"),
             _ => html(
                 res,
                 401,
@@ -399,10 +475,22 @@ fn html(res: &mut Response, status: u16, page: Markup) {
     res.body(page.into_string());
 }
 
-fn see_other(res: &mut Response, path: &'static str) {
+fn see_other(res: &mut Response, path: &str) {
     res.status_code(StatusCode::SEE_OTHER);
-    res.headers_mut()
-        .insert(LOCATION, HeaderValue::from_static(path));
+    header(res, LOCATION, path);
+}
+
+/// The key that a path names, if it names one.
+///
+/// # Errors
+/// 404 for what is no key's id: a form would otherwise be about the customer.
+fn named(req: &Request) -> Result<Option<KeyId>, Failure> {
+    let id = req.param::<String>("key");
+    id.map(|id| {
+        id.parse()
+            .map_err(|_| Failure::NoPath("this is no key's id".to_owned()))
+    })
+    .transpose()
 }
 
 fn file(res: &mut Response, asset: &'static Asset) {

@@ -8,6 +8,7 @@ use farebox_ledger::{Account, Amount, Cap, CapInterval, Key, KeyStatus, Timestam
 
 use super::decimal_json::{DecimalJson, in_units};
 use super::recent::RecentSpending;
+use super::share::KeyShare;
 use crate::config::Shop;
 
 /// Picodollars per unit of resale gateways, 1/500,000 USD.
@@ -21,7 +22,10 @@ pub(super) struct Statement {
     pub(super) label: String,
     pub(super) status: KeyStatus,
     pub(super) expires_at: Option<Timestamp>,
+    /// As the key's holder sees it.
     pub(super) account: Account,
+    /// What this key alone has spent and holds.
+    pub(super) share: KeyShare,
     /// What may be spent now: what is available, or less where a cap has less room.
     pub(super) spendable: Amount,
     /// The cap of all models with least room.
@@ -32,14 +36,22 @@ pub(super) struct Statement {
 
 impl Statement {
     /// The statement of a key at an instant.
-    pub(super) fn of(key: &Key, shop: &Arc<Shop>, now: Timestamp) -> Self {
+    pub(super) fn of(key: &Key, share: KeyShare, shop: &Arc<Shop>, now: Timestamp) -> Self {
+        let today = UtcDay::of(now);
+        // A member is told nothing of what the customer's other keys spend, and so of no cap that counts them.
+        let tightest = if key.is_owner {
+            key.tightest_cap("", today).map(|(_, counted)| counted)
+        } else {
+            key.caps.tightest("", today)
+        };
         Self {
             label: key.settings.label.clone(),
             status: key.status(now),
             expires_at: key.settings.expires_at,
-            account: key.customer.account,
+            account: share.account(key, now),
+            share,
             spendable: key.spendable(now),
-            cap: (key.tightest_cap("", UtcDay::of(now))).map(|(_, counted)| counted.cap.clone()),
+            cap: tightest.map(|counted| counted.cap.clone()),
             shop: Arc::clone(shop),
             spent: RecentSpending::default(),
         }
@@ -116,7 +128,7 @@ fn key(statement: &Statement) -> DecimalJson {
                 .map(str::to_owned)
                 .into(),
         ),
-        ("usage", account.spent.into()),
+        ("usage", statement.share.spent.into()),
         ("usage_daily", spent.day.into()),
         ("usage_weekly", spent.week.into()),
         ("usage_monthly", spent.month.into()),
@@ -144,9 +156,12 @@ fn key(statement: &Statement) -> DecimalJson {
             "expires_at",
             statement.expires_at.map(|at| at.to_string()).into(),
         ),
+        ("disabled", (!statement.is_active()).into()),
         ("balance", account.balance().to_string().into()),
         ("held", account.held.to_string().into()),
         ("available", statement.spendable.to_string().into()),
+        ("key_spent", statement.share.spent.to_string().into()),
+        ("key_held", statement.share.held.to_string().into()),
         ("shop", shop(&statement.shop)),
     ]);
     DecimalJson::object([("data", data)])

@@ -12,7 +12,6 @@ use salvo::http::{HeaderValue, ResBody};
 use salvo::prelude::Response;
 
 use super::context::Context;
-use super::dialects::Statement;
 use super::receipt;
 use super::usage::{self, Days};
 use super::views::Query;
@@ -77,9 +76,7 @@ pub(super) async fn answer(
             let rows = days.read(context.ledger.as_ref(), &key).await?;
             res.body(match form {
                 ExportFormat::Csv => usage::spreadsheet(&rows),
-                ExportFormat::Json => {
-                    usage::document(&Statement::of(&key, &context.shop(), now), &rows)
-                }
+                ExportFormat::Json => usage::document(&context.statement(&key, now).await?, &rows),
             });
         }
         Export::Requests(form) => {
@@ -172,8 +169,11 @@ impl ExportWalk {
             ",\n"
         };
         match self.form {
-            ExportFormat::Csv => receipt::spreadsheet_row(entry),
-            ExportFormat::Json => format!("{between}{}", receipt::document(entry).document()),
+            ExportFormat::Csv => receipt::spreadsheet_row(entry, self.key.is_owner),
+            ExportFormat::Json => format!(
+                "{between}{}",
+                receipt::document(entry, self.key.is_owner).document()
+            ),
         }
     }
 }

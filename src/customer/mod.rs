@@ -1,6 +1,6 @@
 //! The customer's side: balance responses, usage and receipts for programs, and the dashboard for people.
 //!
-//! Reads accounts and never changes one; it only writes sessions. Every response shape and page is built from the same statement of
+//! Reads accounts and moves no money; it writes sessions, and what an owner decides about keys and caps. Every response shape and page is built from the same statement of
 //! the account. No prompt, no answer and no secret is stored or shown here.
 
 mod activity;
@@ -12,10 +12,12 @@ mod dialects;
 mod export;
 mod guest;
 mod live;
+mod owner;
 mod page;
 mod receipt;
 mod recent;
 mod session;
+mod share;
 mod usage;
 mod views;
 
@@ -26,5 +28,6 @@ pub use dashboard::{Dashboard, PostedForm, Room};
 pub use dialects::{DIALECTS, Dialect};
 pub use export::{Export, ExportFormat};
 pub use guest::Guest;
+pub use owner::OwnerForm;
 pub use page::DashboardView;
 pub use session::new_token;

@@ -29,8 +29,26 @@ pub(super) async fn find(
         .ok_or_else(|| Failure::NoRequest(id.to_owned()))
 }
 
+/// The charge that the holder of a key may see: an owner those of every key of its customer, by our request id.
+///
+/// # Errors
+/// 404 for an id that is unknown, another customer's or, for a member, another key's.
+pub(super) async fn find_seen(
+    ledger: &dyn Ledger,
+    key: &Key,
+    id: &str,
+) -> Result<JournalEntry, Failure> {
+    if let Some(operation) = record::operation(id).filter(|_| key.is_owner) {
+        let found = ledger.entry(operation).await?;
+        return found
+            .filter(|entry| entry.customer == key.customer.id && entry.kind == EntryKind::Charge)
+            .ok_or_else(|| Failure::NoRequest(id.to_owned()));
+    }
+    find(ledger, key, id).await
+}
+
 /// The document of one charge.
-pub(super) fn document(entry: &JournalEntry) -> DecimalJson {
+pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let (usage, charge) = (bill.usage, charged(entry));
@@ -51,7 +69,7 @@ pub(super) fn document(entry: &JournalEntry) -> DecimalJson {
         ("loss", bill.loss.into()),
         // What a provider may still bill us for it, at these prices.
         ("uncharged", bill.exposure.into()),
-        ("balance_after", entry.balance_after.into()),
+        ("balance_after", balance_after(entry, is_owner).into()),
         ("usage", counts(&usage)),
         (
             "lines",
@@ -104,6 +122,11 @@ pub(super) fn refused_document(refused: &RefusedRequest) -> DecimalJson {
         ("end_reason", refused.reason.as_str().into()),
         ("message", refused.message.as_str().into()),
     ])
+}
+
+/// The customer's balance after a charge, which is not shown to a member.
+fn balance_after(entry: &JournalEntry, is_owner: bool) -> Option<Amount> {
+    is_owner.then_some(entry.balance_after)
 }
 
 /// The amount charged to the key.
@@ -162,7 +185,7 @@ pub(super) fn spreadsheet_header() -> String {
 }
 
 /// One charge as a row under that header.
-pub(super) fn spreadsheet_row(entry: &JournalEntry) -> String {
+pub(super) fn spreadsheet_row(entry: &JournalEntry, is_owner: bool) -> String {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let mut cells = vec![
@@ -176,7 +199,9 @@ pub(super) fn spreadsheet_row(entry: &JournalEntry) -> String {
     cells.extend(COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
     cells.extend([
         charged(entry).to_string(),
-        entry.balance_after.to_string(),
+        balance_after(entry, is_owner)
+            .map(|balance| balance.to_string())
+            .unwrap_or_default(),
         bill.first_byte_ms
             .map(|ms| ms.to_string())
             .unwrap_or_default(),
@@ -248,7 +273,7 @@ mod tests {
     #[test]
     fn a_receipt_names_the_class_and_nothing_of_the_provider() {
         let entry = charge();
-        let text = document(&entry).document();
+        let text = document(&entry, true).document();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let lines = &json["lines"];
         assert_eq!(
@@ -259,14 +284,14 @@ mod tests {
             (&json["usage"]["cache_write_12h"], &json["tokens_prompt"]),
             (&7.into(), &7.into())
         );
-        let row = spreadsheet_row(&entry);
+        let row = spreadsheet_row(&entry, false);
         assert!(row.ends_with(",\"fast,us\",7\r\n"), "{row}");
         assert_eq!(
             spreadsheet_header().split(',').count() + 1,
             row.split(',').count(),
             "one comma is the class's own"
         );
-        let page = page(&entry).into_string();
+        let page = page(&entry, false).into_string();
         assert!(page.contains("cache write 12h, fast, us"), "{page}");
         for shown in [text, row, page] {
             assert!(
@@ -274,10 +299,13 @@ mod tests {
                 "{shown}"
             );
         }
-        let plain = document(&JournalEntry {
+        assert_eq!(json["balance_after"], 0);
+        let entry = JournalEntry {
             bill: None,
             ..entry
-        });
+        };
+        let plain = document(&entry, false);
+        assert!(plain.document().contains("\"balance_after\":null"));
         assert!(plain.document().contains("\"class\":null"));
     }
 }

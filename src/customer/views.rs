@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use farebox_ledger::{
-    Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyStatus, Ledger, LedgerError, Timestamp,
+    Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger, LedgerError,
+    Timestamp, UsageRow,
 };
 use maud::Markup;
 
 use super::context::Context;
+use super::owner::{self, Owner};
 use super::page::chart::Range;
+use super::page::keys::OwnerPage;
 use super::page::overview::Overview;
-use super::page::requests::{RequestFilter, RequestsPage};
+use super::page::requests::{KeyLabels, RequestFilter, RequestsPage};
 use super::page::setup::Checked;
 use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
+use super::session::Visitor;
+use super::share::KeyShare;
 use crate::clock;
 use crate::config::Model;
 use crate::proxy::{Failure, record};
@@ -25,6 +30,8 @@ const LOOKS: usize = 10;
 /// Requests on the overview, and on a page of all.
 const NEWEST: usize = 10;
 const PAGE: usize = 50;
+/// Less available than this counts as low where neither a top-up nor a setting says so, as in the console.
+const LOW: Amount = Amount::from_picos(1_000_000_000_000);
 /// Administrative acts searched for payments, and payments shown.
 const ACTS: usize = 400;
 const PAYMENTS: usize = 100;
@@ -64,6 +71,8 @@ pub(super) async fn view(
             None,
             &page::payments::page(&payments(ledger, key).await?),
         )),
+        // `keys` renders it, with what its forms say.
+        DashboardView::Keys => Err(Failure::Internal),
         DashboardView::Setup => Ok(setup(context, key, None, query("model").as_deref())),
         DashboardView::Models => Ok(page::signed_in(
             &context.shop(),
@@ -73,6 +82,57 @@ pub(super) async fn view(
             &page::models::page(&models(context, key)),
         )),
     }
+}
+
+/// The owner's view of all keys, or of one; with why a form was refused. `None` for a member.
+///
+/// # Errors
+/// 404 for another customer's key, 503 when the ledger cannot be read.
+pub(super) async fn keys(
+    context: &Context,
+    visitor: &Visitor,
+    one: Option<KeyId>,
+    problem: Option<&str>,
+) -> Result<Option<Markup>, Failure> {
+    let (ledger, own) = (context.ledger.as_ref(), &visitor.key);
+    let Some(owner) = Owner::of(ledger, visitor) else {
+        return Ok(None);
+    };
+    let now = clock::now();
+    let month = Timestamp::from_millis(month_of(now).saturating_mul(3_600_000));
+    let models: Vec<String> = (models(context, own).iter())
+        .map(|model| model.slug.clone())
+        .collect();
+    let once = owner::once();
+    let page = OwnerPage {
+        own,
+        once: &once,
+        models: &models,
+        now,
+        problem,
+    };
+    let content = match one {
+        Some(id) => {
+            let key = owner.key(id).await?;
+            let spent = ledger.spent_since(&[id], month).await?;
+            page::keys::one(page, &key, spent.first().copied().unwrap_or_default())
+        }
+        None => {
+            let keys = owner::keys(ledger, own, now).await?;
+            let ids: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
+            let spent = ledger.spent_since(&ids, month).await?;
+            let keys: Vec<(Key, Amount)> = keys.into_iter().zip(spent).collect();
+            page::keys::list(page, &keys)
+        }
+    };
+    let shop = context.shop();
+    Ok(Some(page::signed_in(
+        &shop,
+        DashboardView::Keys,
+        own,
+        None,
+        &content,
+    )))
 }
 
 /// What is on sale, for everybody.
@@ -95,15 +155,18 @@ pub(super) async fn overview(
     let (ledger, now) = (context.ledger.as_ref(), clock::now());
     let first = Range::Month.first_hour(now).min(month_of(now));
     let since = Timestamp::from_millis(first.saturating_mul(3_600_000));
-    let rows = ledger
-        .usage(
-            key.id,
-            since,
-            Timestamp::from_millis(now.millis().saturating_add(3_600_000)),
-        )
-        .await?;
+    let until = Timestamp::from_millis(now.millis().saturating_add(3_600_000));
+    let labels = labels(ledger, &key).await?;
+    let rows = match &labels {
+        None => ledger.usage(key.id, since, until).await?,
+        Some(labels) => usage_of_all(ledger, labels, since, until).await?,
+    };
     let newest = newest(ledger, &key, None, NEWEST).await?.0;
+    let account = KeyShare::read(ledger, &key).await?.account(&key, now);
     Ok(Overview {
+        account,
+        low: low_balance(ledger, &key).await?,
+        labels,
         key,
         range,
         rows,
@@ -111,6 +174,64 @@ pub(super) async fn overview(
         now,
         shop: context.shop(),
     })
+}
+
+/// The usage of several keys, of which those that were not used are not read.
+async fn usage_of_all(
+    ledger: &dyn Ledger,
+    labels: &KeyLabels,
+    since: Timestamp,
+    until: Timestamp,
+) -> Result<Vec<UsageRow>, LedgerError> {
+    let ids: Vec<KeyId> = labels.keys().copied().collect();
+    let spent = ledger.spent_since(&ids, since).await?;
+    let mut rows = Vec::new();
+    for (id, _) in ids
+        .iter()
+        .zip(spent)
+        .filter(|(_, spent)| spent.is_positive())
+    {
+        rows.extend(ledger.usage(*id, since, until).await?);
+    }
+    Ok(rows)
+}
+
+/// The labels of the customer's keys, for an owner.
+async fn labels(ledger: &dyn Ledger, key: &Key) -> Result<Option<KeyLabels>, LedgerError> {
+    if !key.is_owner {
+        return Ok(None);
+    }
+    let keys = owner::keys(ledger, key, clock::now()).await?;
+    let label = |key: &Key| (key.id, key.settings.label.clone());
+    Ok(Some(keys.iter().chain([key]).map(label).collect()))
+}
+
+/// The balance below which the customer is told that it is low: as set, or a tenth of the last top-up.
+async fn low_balance(ledger: &dyn Ledger, key: &Key) -> Result<Amount, LedgerError> {
+    if let Some(low) = key.customer.settings.low_balance {
+        return Ok(low);
+    }
+    for act in ledger
+        .audit(Some(key.customer.id.into()), None, ACTS)
+        .await?
+    {
+        if matches!(act.act.as_str(), "create" | "top_up") {
+            let entry = ledger.entry(act.operation).await?;
+            if let Some(entry) = entry.filter(|entry| entry.kind == EntryKind::TopUp) {
+                return Ok(Amount::from_picos(entry.amount.picos() / 10));
+            }
+        }
+    }
+    Ok(LOW)
+}
+
+/// The entries that the holder of a key sees: of the key, or of the whole customer.
+fn seen(key: &Key) -> EntryQuery {
+    EntryQuery {
+        customer: Some(key.customer.id),
+        key: (!key.is_owner).then_some(key.id),
+        ..EntryQuery::default()
+    }
 }
 
 async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Markup, Failure> {
@@ -121,7 +242,8 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
         // A walk starts only from an entry of this key: from anywhere else it would read all of them.
         Some(before) => Some(place(ledger, key, before).await?),
     };
-    let filter = filter(query)?;
+    let filter = filter(key, query)?;
+    let labels = labels(ledger, key).await?;
     let (entries, older) = if !filter.id.is_empty() {
         (named(ledger, key, &filter.id).await?, None)
     } else if filter.is_empty() {
@@ -149,6 +271,7 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
         filter: &filter,
         models: &models,
         refusals: &refusals,
+        labels: labels.as_ref(),
     };
     let live = (first && filter.is_empty()).then_some("/dashboard/live?view=requests");
     Ok(page::signed_in(
@@ -161,13 +284,14 @@ async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Mark
 }
 
 /// The query of the view's form.
-fn filter(query: Query<'_>) -> Result<RequestFilter, Failure> {
+fn filter(key: &Key, query: Query<'_>) -> Result<RequestFilter, Failure> {
     let asked = |name: &str| query(name).unwrap_or_default();
     let filter = RequestFilter {
         model: asked("model"),
         day: asked("day"),
         status: asked("status"),
         id: asked("id").trim().to_owned(),
+        key: asked("key").parse().ok().filter(|_| key.is_owner),
     };
     let slug = |text: &str| {
         text.len() <= 100
@@ -201,7 +325,7 @@ fn filter(query: Query<'_>) -> Result<RequestFilter, Failure> {
 
 /// The one request that an id names.
 async fn named(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<Vec<JournalEntry>, Failure> {
-    match receipt::find(ledger, key, id).await {
+    match receipt::find_seen(ledger, key, id).await {
         Ok(entry) => Ok(vec![entry]),
         Err(Failure::NoRequest(_)) => Ok(Vec::new()),
         Err(failure) => Err(failure),
@@ -218,10 +342,9 @@ async fn filtered(
     let mut found = Vec::new();
     for _ in 0..LOOKS {
         let query = EntryQuery {
-            key: Some(key.id),
             before: position,
             limit: Some(LOOK),
-            ..EntryQuery::default()
+            ..seen(key)
         };
         let mut entries = ledger.entries(query).await?;
         let whole = entries.len() == LOOK;
@@ -244,10 +367,9 @@ async fn filtered(
         }
     }
     let query = EntryQuery {
-        key: Some(key.id),
         before: position.map(|at| at + 1),
         limit: Some(1),
-        ..EntryQuery::default()
+        ..seen(key)
     };
     let last = ledger.entries(query).await?;
     Ok((
@@ -262,13 +384,13 @@ async fn filtered(
 /// # Errors
 /// 404 for an id that is unknown or another key's.
 pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Markup, Failure> {
-    let entry = receipt::find(context.ledger.as_ref(), key, id).await?;
+    let entry = receipt::find_seen(context.ledger.as_ref(), key, id).await?;
     Ok(page::signed_in(
         &context.shop(),
         DashboardView::Requests,
         key,
         None,
-        &page::receipt::page(&entry),
+        &page::receipt::page(&entry, key.is_owner),
     ))
 }
 
@@ -278,7 +400,8 @@ async fn place(ledger: &dyn Ledger, key: &Key, id: &str) -> Result<i64, Failure>
         .entry(record::operation(id).ok_or_else(missing)?)
         .await?;
     entry
-        .filter(|entry| entry.key == Some(key.id))
+        .filter(|entry| entry.customer == key.customer.id)
+        .filter(|entry| key.is_owner || entry.key == Some(key.id))
         .map(|entry| entry.position)
         .ok_or_else(missing)
 }
@@ -291,10 +414,9 @@ async fn newest(
     limit: usize,
 ) -> Result<(Vec<JournalEntry>, Option<String>), LedgerError> {
     let query = EntryQuery {
-        key: Some(key.id),
         before,
         limit: Some(limit + 1),
-        ..EntryQuery::default()
+        ..seen(key)
     };
     let mut entries = ledger.entries(query).await?;
     entries.reverse();
@@ -313,24 +435,31 @@ async fn newest(
 /// # Errors
 /// When the ledger cannot be read.
 pub(super) async fn newest_part(ledger: &dyn Ledger, key: &Key) -> Result<Markup, LedgerError> {
-    Ok(page::requests::rows(
-        &newest(ledger, key, None, PAGE).await?.0,
-    ))
+    let labels = labels(ledger, key).await?;
+    let newest = newest(ledger, key, None, PAGE).await?.0;
+    Ok(page::requests::rows(&newest, labels.as_ref()))
 }
 
 /// Credits, newest first. They are found through the acts that made them, because among a million charges there are few.
 async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, LedgerError> {
     let mut found = Vec::new();
-    for act in ledger.audit(Some(key.id.into()), None, ACTS).await? {
+    for act in ledger
+        .audit(Some(key.customer.id.into()), None, ACTS)
+        .await?
+    {
         if found.len() >= PAYMENTS {
             break;
         }
-        if matches!(act.act.as_str(), "create" | "top_up" | "adjust" | "refund") {
+        if matches!(
+            act.act.as_str(),
+            "create" | "top_up" | "adjust" | "refund" | "move" | "write_off"
+        ) {
             found.extend(
                 ledger
                     .entry(act.operation)
                     .await?
-                    .filter(|entry| entry.kind != EntryKind::Charge),
+                    .filter(|entry| entry.kind != EntryKind::Charge)
+                    .filter(|entry| entry.customer == key.customer.id),
             );
         }
     }

@@ -12,8 +12,8 @@ use salvo::routing::{Filter, filters};
 use super::models::ModelListing;
 use super::{Front, account, free, generate, models};
 use crate::customer::{
-    DIALECTS, Dashboard, DashboardView, Export, ExportFormat, PostedForm, ProgramQuery, Room,
-    SCRIPT, STYLE,
+    DIALECTS, Dashboard, DashboardView, Export, ExportFormat, OwnerForm, PostedForm, ProgramQuery,
+    Room, SCRIPT, STYLE,
 };
 
 /// One path and how it is called.
@@ -159,7 +159,39 @@ fn dashboard() -> impl Iterator<Item = ServedPath> {
     ];
     pages
         .into_iter()
+        .chain(OWNERS)
         .map(|(method, path, room)| at(method, path, Serves::Dashboard(room)))
+}
+
+/// What owner keys manage.
+const OWNERS: [(Method, &str, Room); 11] = [
+    (Get, "/dashboard/keys", Room::View(DashboardView::Keys)),
+    (Get, "/dashboard/keys/{key}", Room::Key),
+    (Post, "/dashboard/keys", owner(OwnerForm::Make)),
+    (
+        Post,
+        "/dashboard/keys/{key}/rotate",
+        owner(OwnerForm::Rotate),
+    ),
+    (Post, "/dashboard/keys/{key}/block", owner(OwnerForm::Block)),
+    (
+        Post,
+        "/dashboard/keys/{key}/unblock",
+        owner(OwnerForm::Unblock),
+    ),
+    (Post, "/dashboard/keys/{key}/caps", owner(OwnerForm::SetCap)),
+    (
+        Post,
+        "/dashboard/keys/{key}/caps/clear",
+        owner(OwnerForm::ClearCap),
+    ),
+    (Post, "/dashboard/caps", owner(OwnerForm::SetCap)),
+    (Post, "/dashboard/caps/clear", owner(OwnerForm::ClearCap)),
+    (Post, "/dashboard/low-balance", owner(OwnerForm::LowBalance)),
+];
+
+const fn owner(form: OwnerForm) -> Room {
+    Room::Act(PostedForm::Owner(form))
 }
 
 const fn at(method: Method, path: &'static str, serves: Serves) -> ServedPath {

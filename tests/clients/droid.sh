@@ -6,4 +6,4 @@ droid=("$place/node_modules/@factory/cli-linux-x64/bin/droid" exec --auto low --
 scenario as-printed 5 as_printed gpt-sim droid "${droid[@]/PROMPT/Say hello}"
 expect as-printed hello
 at_trouble gpt droid "${droid[@]/PROMPT/Say hello}"
-TOOL="Read {\"file_path\": \"$project/note.txt\"}" MIDDLE=0.05 program_at_limits droid "${droid[@]}"
+TOOL="Read {\"file_path\": \"$project/note.txt\"}" MIDDLE=0.0155 program_at_limits droid "${droid[@]}"

@@ -95,7 +95,7 @@ async fn every_view_is_accessible_in_both_sizes_and_colours() {
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
     let catalog = format!("{SHOP}{}", with_every_price());
     let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
-    let key = gateway.key("5.00").await;
+    let key = gateway.owner("5.00").await;
     gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
         .await;
@@ -268,7 +268,7 @@ async fn hostile_names_are_only_text() {
         label: HOSTILE.to_owned(),
         ..KeySettings::default()
     };
-    let key = gateway.key_with("5.00", settings).await;
+    let key = gateway.owner_with("5.00", settings).await;
     gateway
         .post("/v1/chat/completions", &key, &chat(HOSTILE, false))
         .await;
@@ -469,7 +469,7 @@ async fn everything_but_the_movement_works_without_scripts() {
     let gateway = Gateway::before(&upstream).await;
     let expires_at = Some(Timestamp::from_millis(4_000_000_000_000));
     let key = gateway
-        .key_with(
+        .owner_with(
             "5.00",
             KeySettings {
                 label: "plain".to_owned(),

@@ -3,6 +3,7 @@
 mod dashboard;
 mod dialects;
 mod open_pages;
+mod owners;
 mod seller;
 pub(crate) mod sessions;
 mod setup;

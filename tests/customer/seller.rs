@@ -96,7 +96,7 @@ async fn prices_are_for_everybody() {
 #[tokio::test]
 async fn every_page_is_the_sellers() {
     let (_upstream, gateway) = selling().await;
-    let key = gateway.key("5.00").await;
+    let key = gateway.owner("5.00").await;
     let answer = gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
         .await;
@@ -155,7 +155,7 @@ async fn paper_is_black_on_white_with_whole_tables_and_nothing_to_press() {
         return;
     }
     let (_upstream, gateway) = selling().await;
-    let key = gateway.key("5.00").await;
+    let key = gateway.owner("5.00").await;
     let answer = gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
         .await;

@@ -64,7 +64,12 @@ impl<'a> Visitor<'a> {
         .await
     }
 
-    async fn post(&self, path: &str, form: &[(&str, &str)], origin: Option<&str>) -> Answer {
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        form: &[(&str, &str)],
+        origin: Option<&str>,
+    ) -> Answer {
         let body = form
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
@@ -132,7 +137,7 @@ async fn the_id_in_the_answer_is_in_every_export() {
 #[tokio::test]
 async fn a_key_opens_a_session_and_is_never_shown() {
     let (_upstream, gateway) = gateway().await;
-    let key = gateway.key("5.00").await;
+    let key = gateway.owner("5.00").await;
     gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
         .await;

@@ -115,7 +115,7 @@ async fn nothing_that_is_kept_of_an_answer_holds_a_secret() {
     for family in Family::ALL {
         let upstream = ScriptedUpstream::start(Reply::whole(200, "text/plain", "")).await;
         let gateway = Gateway::before(&upstream).await;
-        let key = gateway.key("50").await;
+        let key = gateway.owner("50").await;
         ask_for_all(&gateway, &upstream, &key, family).await;
         let mut places = shown(&gateway, &key).await;
         let entries = gateway

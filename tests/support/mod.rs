@@ -47,13 +47,22 @@ use tokio::task::JoinHandle;
 
 /// Makes a key in a ledger, with money on it unless the amount is zero.
 pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySettings) -> TestKey {
+    new_key_within(ledger, usd, settings, Membership::default()).await
+}
+
+async fn new_key_within(
+    ledger: &dyn Ledger,
+    usd: &str,
+    settings: KeySettings,
+    within: Membership,
+) -> TestKey {
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let amount = Amount::from_usd_str(usd).unwrap();
     let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
     ledger
         .create_key(NewKey {
-            within: Membership::default(),
+            within,
             id,
             secret: secret.hash(),
             settings,
@@ -252,6 +261,29 @@ impl Gateway {
     /// A key with settings.
     pub(crate) async fn key_with(&self, usd: &str, settings: KeySettings) -> TestKey {
         new_key(&*self.ledger, usd, settings).await
+    }
+
+    /// An owner key of a new customer with this balance.
+    pub(crate) async fn owner(&self, usd: &str) -> TestKey {
+        self.owner_with(usd, KeySettings::default()).await
+    }
+
+    /// The same, with these settings.
+    pub(crate) async fn owner_with(&self, usd: &str, settings: KeySettings) -> TestKey {
+        let within = Membership {
+            is_owner: true,
+            ..Membership::default()
+        };
+        new_key_within(&*self.ledger, usd, settings, within).await
+    }
+
+    /// A member key of the customer of another key.
+    pub(crate) async fn member(&self, of: &TestKey, settings: KeySettings) -> TestKey {
+        let within = Membership {
+            customer: Some(self.account(of).await.customer.id),
+            ..Membership::default()
+        };
+        new_key_within(&*self.ledger, "0", settings, within).await
     }
 
     /// Changes a key as an operator would.

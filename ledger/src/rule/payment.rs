@@ -198,9 +198,12 @@ impl NewPayment {
         self.paid.check()
     }
 
-    /// Whether a payment that is known is this one.
-    pub(crate) fn repeats(&self, known: &Payment) -> bool {
-        (self.customer, &self.paid, self.credit) == (known.customer, &known.paid, known.credit)
+    /// Whether a payment that is known, with the entry of its credit, is this one. It may have been assigned to another customer
+    /// meanwhile, of which its processor knows nothing.
+    pub(crate) fn repeats(&self, known: &Payment, entry: Option<&JournalEntry>) -> bool {
+        let told_for = entry.and_then(|entry| entry.reason.as_deref());
+        (&self.paid, self.credit) == (&known.paid, known.credit)
+            && (self.customer == known.customer || told_for == Some(&*assigned(self.customer)))
     }
 
     /// As it is stored.
@@ -244,9 +247,9 @@ impl NewReversal {
         check_text("an actor", &self.act.actor, 200, false)
     }
 
-    /// Why its entry was made.
-    pub(crate) fn reason(&self) -> String {
-        let (kind, payment) = (self.kind.as_str(), reference::normal(&self.payment));
+    /// Why its entry was made, of a payment with this reference.
+    pub(crate) fn reason(&self, payment: &str) -> String {
+        let kind = self.kind.as_str();
         format!("{kind} of payment {payment}, {} so far", self.cumulative)
     }
 }
@@ -338,6 +341,11 @@ impl Claimed {
         };
         Ok((collected, less))
     }
+}
+
+/// Why the credit of a payment that was told for this customer was booked later, on whom it was assigned to.
+pub(crate) fn assigned(told_for: CustomerId) -> String {
+    format!("paid for {told_for}")
 }
 
 /// The operation of the entry that pays a claim out of what another operation made available: derived, so that a repetition finds

@@ -206,6 +206,13 @@ pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger
         assert_eq!(assigned.entry.unwrap().amount, usd("10"));
         assert_eq!(assigned.customer.account.balance(), usd("5"));
     }
+    // Its processor tells about it again, and knows nothing of the other customer.
+    let again = ledger.pay(payment(closed, 25, "pi-1")).await.unwrap();
+    assert!(again.repeated);
+    assert_eq!(
+        (again.customer.id, again.entry.unwrap().operation),
+        (open, op(30))
+    );
     let twice = ending("pi-1", 31, UnappliedEnd::Assign(open));
     assert!(matches!(
         refused(ledger.end_unapplied(twice).await),

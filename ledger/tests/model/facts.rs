@@ -1,4 +1,4 @@
-//! What the steps of the model test are made of: changes, caps, credits, payments.
+//! What the steps of the model test are made of: changes, credits, payments.
 
 use farebox_ledger::*;
 
@@ -63,28 +63,6 @@ pub(super) fn a_change(number: u8, time: i64) -> Change {
         _ if time < 20 => Change::Revoke,
         _ => Change::Block,
     }
-}
-
-/// Caps of a month and of all time, of each slug and of both. At midnight between two months a run may differ.
-pub(super) fn a_cap(number: u8, limit: i64) -> Change {
-    let interval = if number.is_multiple_of(2) {
-        CapInterval::Total
-    } else {
-        CapInterval::Month
-    };
-    let model = match number % 6 {
-        0 | 1 => Some("small".to_owned()),
-        2 | 3 => Some("odd".to_owned()),
-        _ => None,
-    };
-    if number > 9 {
-        return Change::ClearCap { interval, model };
-    }
-    Change::SetCap(Cap {
-        interval,
-        model,
-        limit: cents(limit),
-    })
 }
 
 pub(super) fn a_credit(

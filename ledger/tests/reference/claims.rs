@@ -75,14 +75,16 @@ impl State {
     pub(super) fn pay(&mut self, new: &NewPayment) -> Done<PaymentMoved> {
         new.check()?;
         if let Some(known) = self.payment(&new.reference).cloned() {
-            if (known.customer, &known.paid, known.credit) != (new.customer, &new.paid, new.credit)
-            {
+            let entry = self.named(&new.reference).cloned();
+            let told_for = entry.as_ref().and_then(|entry| entry.reason.clone());
+            let is_of = known.customer == new.customer
+                || told_for == Some(format!("paid for {}", new.customer));
+            if !is_of || (&known.paid, known.credit) != (&new.paid, new.credit) {
                 return Err(Refusal::ReferenceUsed {
                     reference: known.reference,
                     customer: known.customer,
                 });
             }
-            let entry = self.named(&new.reference).cloned();
             return self.answered(known, entry, true);
         }
         topped_up(Account::default(), new.credit)?;
@@ -130,8 +132,9 @@ impl State {
         };
         *register = (*register).max(new.cumulative);
         let named = self.named(&new.reference).cloned();
+        let reason = new.reason(&payment.reference);
         let is_own = |entry: &JournalEntry| {
-            entry.kind == EntryKind::Reversal && entry.reason == Some(new.reason())
+            entry.kind == EntryKind::Reversal && entry.reason.as_ref() == Some(&reason)
         };
         if let Some(other) = named.as_ref().filter(|entry| !is_own(entry)) {
             return Err(Refusal::ReferenceUsed {
@@ -152,7 +155,7 @@ impl State {
                 at: new.act.at,
                 actor: new.act.actor.clone(),
                 reference: Some(normal(&new.reference)),
-                reason: Some(new.reason()),
+                reason: Some(reason),
                 ..blank(payment.customer, None)
             };
             let made = self.claim(payment.customer, more, made)?;
@@ -252,6 +255,7 @@ impl State {
             at: ending.act.at,
             actor: ending.act.actor.clone(),
             reference: Some(payment.reference.clone()),
+            reason: Some(format!("paid for {}", payment.customer)),
             ..blank(customer, None)
         };
         let entry = self.enter(customer, after, entry)?;

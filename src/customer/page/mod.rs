@@ -1,7 +1,9 @@
 //! The dashboard as HTML: one layout, one file per view. The templates escape everything, and nothing is inline that the content
 //! security policy would have to allow.
 
+mod caps;
 pub(super) mod chart;
+pub(super) mod keys;
 pub(super) mod models;
 pub(super) mod overview;
 pub(super) mod payments;
@@ -27,6 +29,8 @@ pub enum DashboardView {
     Requests,
     /// Top-ups, refunds, corrections.
     Payments,
+    /// The customer's keys and caps.
+    Keys,
     /// Settings for client programs.
     Setup,
     /// What is on sale, and its prices.
@@ -34,13 +38,19 @@ pub enum DashboardView {
 }
 
 impl DashboardView {
-    const ALL: [(Self, &'static str, &'static str); 5] = [
+    const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Overview, "/dashboard", "Overview"),
         (Self::Requests, "/dashboard/requests", "Requests"),
         (Self::Payments, "/dashboard/payments", "Payments"),
+        (Self::Keys, "/dashboard/keys", "Keys"),
         (Self::Setup, "/dashboard/setup", "Set up"),
         (Self::Models, "/dashboard/models", "Models"),
     ];
+
+    /// Whether the holder of a key sees it: payments and keys are the owner's.
+    pub(super) const fn is_for(self, key: &Key) -> bool {
+        key.own.is_owner || !matches!(self, Self::Payments | Self::Keys)
+    }
 }
 
 /// A page for a signed-in customer. `live` is the source of its updates.
@@ -65,7 +75,7 @@ pub(super) fn signed_in(
                 form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
             }
             nav.wide aria-label="Views" {
-                ul { @for (other, path, name) in DashboardView::ALL {
+                ul { @for (other, path, name) in DashboardView::ALL.into_iter().filter(|(view, ..)| view.is_for(key)) {
                     li { a href=(path) aria-current=[(other == view).then_some("page")] { (name) } }
                 } }
             }

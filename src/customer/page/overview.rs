@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, JournalEntry, Key, KeyStatus, Timestamp, UsageRow, UtcDay};
+use farebox_ledger::{
+    Account, Amount, CustomerStatus, JournalEntry, Key, KeyStatus, Timestamp, UsageRow, UtcDay,
+};
 use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
-use super::{requests, shown};
+use super::requests::KeyLabels;
+use super::{caps, requests, shown};
 use crate::config::Shop;
 use crate::customer::recent::{month_of, spent_since};
 
-/// Less available than this counts as low, as in the console.
-const LOW: Amount = Amount::from_picos(1_000_000_000_000);
 /// A balance that lasts fewer days than this also counts as low.
 const SHORT: i64 = 3;
 
@@ -26,6 +27,12 @@ pub(in crate::customer) struct Overview {
     pub(in crate::customer) newest: Vec<JournalEntry>,
     pub(in crate::customer) now: Timestamp,
     pub(in crate::customer) shop: Arc<Shop>,
+    /// As the key's holder sees it.
+    pub(in crate::customer) account: Account,
+    /// Less available than this counts as low.
+    pub(in crate::customer) low: Amount,
+    /// The labels of the customer's keys, for an owner.
+    pub(in crate::customer) labels: Option<KeyLabels>,
 }
 
 impl Overview {
@@ -37,7 +44,7 @@ impl Overview {
             ("ranges", self.ranges()),
             ("chart", spending.draw()),
             ("models", by_model(&spending)),
-            ("newest", requests::rows(&self.newest)),
+            ("newest", requests::rows(&self.newest, self.labels.as_ref())),
         ]
     }
 
@@ -75,7 +82,7 @@ impl Overview {
     fn first_use(&self) -> Option<i64> {
         let first = self.rows.iter().map(|row| row.hour.hour()).min()?;
         // A refund lowers what was spent, and no row.
-        (self.key.customer.account.spent <= self.spent_since(first)).then_some(first)
+        (self.account.spent <= self.spent_since(first)).then_some(first)
     }
 
     /// Spending since an hour.
@@ -94,21 +101,27 @@ impl Overview {
         // A first hour of trying things out is no pace: a day is the least.
         let hours = i128::from((end - since).max(24));
         let available = i128::from(self.key.spendable(self.now).picos());
-        (spent > 0).then(|| Runway {
+        (spent > 0 && !self.is_capped()).then(|| Runway {
             days: i64::try_from(available * hours / spent / 24).unwrap_or(i64::MAX),
             is_young: young.is_some(),
         })
+    }
+
+    /// Whether a cap leaves less than the purse has: that says nothing of how long the purse lasts.
+    fn is_capped(&self) -> bool {
+        self.key.spendable(self.now) < self.key.customer.account.available()
     }
 
     /// Whether something is left, but not much or not for long.
     fn is_low(&self) -> bool {
         let available = self.key.spendable(self.now);
         available.is_positive()
-            && (available < LOW || self.runway().is_some_and(|runway| runway.days < SHORT))
+            && !self.is_capped()
+            && (available < self.low || self.runway().is_some_and(|runway| runway.days < SHORT))
     }
 
     fn money(&self) -> Markup {
-        let account = self.key.customer.account;
+        let account = self.account;
         let today = self.now.hour().div_euclid(24) * 24;
         let low = self.is_low();
         let expires = self.key.settings.expires_at;
@@ -126,6 +139,8 @@ impl Overview {
             }
             @if self.key.status(self.now) != KeyStatus::Active {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
+            } @else if self.key.customer.status != CustomerStatus::Active {
+                p.problem { "This account is " (self.key.customer.status) ": requests with its keys are refused." }
             } @else if account.available() == Amount::ZERO {
                 p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until this key is topped up." }
             }
@@ -135,24 +150,12 @@ impl Overview {
         }
     }
 
-    /// What may be spent by day, week, month and in all, with what is left of it.
+    /// What may be spent by day, week, month and in all, with what is left of it. The customer's caps are the owner's business.
     fn caps(&self) -> Markup {
         let today = UtcDay::of(self.now);
         html! {
-            @if self.key.all_caps().next().is_some() {
-                ul.caps {
-                    @for (scope, counted) in self.key.all_caps() {
-                        @let state = counted.reached(scope, today, Amount::ZERO);
-                        @let used = state.cap.limit.picos().saturating_sub(state.room.picos());
-                        li {
-                            "At most " (state.cap) ": " (shown::money(state.room)) " USD left"
-                            @if let Some(at) = state.resets_at { ", starts again " (shown::time(at)) " UTC" }
-                            " "
-                            meter aria-label={ "Used of the cap of " (state.cap) } min="0" max=(state.cap.limit.picos()) value=(used) {}
-                        }
-                    }
-                }
-            }
+            (caps::bars(self.key.id.into(), &self.key.caps, today))
+            @if self.key.is_owner { (caps::bars(self.key.customer.id.into(), &self.key.customer.caps, today)) }
         }
     }
 
@@ -243,8 +246,7 @@ fn by_model(spending: &Spending) -> Markup {
 #[cfg(test)]
 mod tests {
     use farebox_ledger::{
-        Account, Caps, Customer, CustomerId, CustomerSettings, CustomerStatus, KeyId, KeyRecord,
-        KeySettings, SecretHash,
+        Caps, Customer, CustomerId, CustomerSettings, KeyId, KeyRecord, KeySettings, SecretHash,
     };
 
     use super::*;
@@ -271,34 +273,36 @@ mod tests {
             ..Account::default()
         };
         let id = KeyId::from_random(7);
-        let key = Key {
-            own: KeyRecord {
-                id,
-                belongs_to: CustomerId::made_for(id),
-                is_owner: false,
-                made_by: None,
-                settings: KeySettings::default(),
-                stored_status: KeyStatus::Active,
-                secret: SecretHash::of("secret"),
-                old_secret: None,
-                caps: Caps::default(),
-                created_at: now,
-                created_by: "tests".to_owned(),
-            },
-            customer: Customer {
-                id: CustomerId::made_for(id),
-                settings: CustomerSettings::default(),
-                status: CustomerStatus::Active,
-                account,
-                claim: Amount::ZERO,
-                caps: Caps::default(),
-                personal: None,
-                created_at: now,
-                created_by: "tests".to_owned(),
-                last_entry_at: None,
-            },
+        let customer = Customer {
+            id: CustomerId::made_for(id),
+            settings: CustomerSettings::default(),
+            status: CustomerStatus::Active,
+            account,
+            claim: Amount::ZERO,
+            caps: Caps::default(),
+            personal: None,
+            created_at: now,
+            created_by: "tests".to_owned(),
+            last_entry_at: None,
         };
+        let own = KeyRecord {
+            id,
+            belongs_to: customer.id,
+            is_owner: true,
+            made_by: None,
+            settings: KeySettings::default(),
+            stored_status: KeyStatus::Active,
+            secret: SecretHash::of("secret"),
+            old_secret: None,
+            caps: Caps::default(),
+            created_at: now,
+            created_by: "tests".to_owned(),
+        };
+        let key = Key { own, customer };
         Overview {
+            account,
+            low: usd("1.00"),
+            labels: None,
             key,
             range: Range::Month,
             rows,
@@ -336,10 +340,13 @@ mod tests {
             overview.rows.truncate(1);
             overview.rows[0].hour =
                 Timestamp::from_millis((overview.now.hour() - hours_ago) * 3_600_000);
-            overview.key.customer.account.spent = overview.rows[0].charge;
-            overview.key.customer.account.credit = (overview.key.customer.account.spent)
-                .checked_add(Amount::from_usd_str("40.00").unwrap())
+            let spent = overview.rows[0].charge;
+            overview.account.spent = spent;
+            overview.account.credit = Amount::from_usd_str("40.00")
+                .unwrap()
+                .checked_add(spent)
                 .unwrap();
+            overview.key.customer.account = overview.account;
             overview
         };
         let shown = |overview: Overview| overview.runway().unwrap().shown();

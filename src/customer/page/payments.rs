@@ -12,7 +12,7 @@ pub(in crate::customer) fn page(entries: &[JournalEntry]) -> Markup {
     html! {
         h1 { "Payments" }
         section.card aria-label="Payments" {
-            @if entries.is_empty() { p.empty { "Nothing has been paid onto this key yet." } } @else {
+            @if entries.is_empty() { p.empty { "Nothing has been paid yet." } } @else {
                 table.stacked role="table" {
                     caption.hidden { "Payments, newest first" }
                     thead role="rowgroup" { tr role="row" {
@@ -25,7 +25,7 @@ pub(in crate::customer) fn page(entries: &[JournalEntry]) -> Markup {
                     tbody role="rowgroup" { @for entry in entries { (row(entry, (moved, after))) } }
                 }
             }
-            p.hint { "The newest 100 payments onto this key." }
+            p.hint { "The newest 100 payments and corrections, of all keys." }
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::config::{PriceUnit, show_price};
 use crate::customer::receipt;
 use crate::proxy::{LOST, REMOVED, record};
 
-/// The view.
-pub(in crate::customer) fn page(entry: &JournalEntry) -> Markup {
+/// The view. The balance is the customer's, so a member does not see it.
+pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
@@ -53,7 +53,7 @@ pub(in crate::customer) fn page(entry: &JournalEntry) -> Markup {
                 @if let Some(removed) = receipt::fact(bill, REMOVED) { dt { "Taken out before it was sent" } dd { code { (removed) } } }
                 @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation" } dd { code { (lost) } } }
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
-                dt { "Balance after" } dd { (entry.balance_after) " USD" }
+                @if is_owner { dt { "Balance after" } dd { (entry.balance_after) " USD" } }
             }
             p.hint.screen { a href="/dashboard/requests" { "All requests" } " · printed, this page is a receipt." }
         }

@@ -1,6 +1,8 @@
 //! Every request of the key, page by page, and the newest refusals with their remedies.
 
-use farebox_ledger::{Bill, JournalEntry};
+use std::collections::BTreeMap;
+
+use farebox_ledger::{Bill, JournalEntry, KeyId};
 use maud::{Markup, html};
 
 use super::shown;
@@ -8,8 +10,11 @@ use crate::customer::activity::RefusedRequest;
 use crate::customer::receipt;
 use crate::proxy::record;
 
-/// The table of requests, which is also part of the overview.
-pub(in crate::customer) fn rows(entries: &[JournalEntry]) -> Markup {
+/// The labels of a customer's keys, which only its owner sees.
+pub(in crate::customer) type KeyLabels = BTreeMap<KeyId, String>;
+
+/// The table of requests, which is also part of the overview; with `labels`, it names the key of each.
+pub(in crate::customer) fn rows(entries: &[JournalEntry], labels: Option<&KeyLabels>) -> Markup {
     let titles = [
         "Time (UTC)",
         "Model",
@@ -24,14 +29,16 @@ pub(in crate::customer) fn rows(entries: &[JournalEntry]) -> Markup {
             caption.hidden { "Requests, newest first" }
             thead role="rowgroup" { tr role="row" { @for title in titles {
                 th scope="col" role="columnheader" class=[(title == "USD" || title == "First byte").then_some("number")] { (title) }
-            } } }
+            }
+                @if labels.is_some() { th scope="col" role="columnheader" { "Key" } }
+            } }
             @let places = shown::places(entries.iter().map(receipt::charged));
-            tbody role="rowgroup" { @for entry in entries { (row(entry, places)) } }
+            tbody role="rowgroup" { @for entry in entries { (row(entry, places, labels)) } }
         }
     } }
 }
 
-fn row(entry: &JournalEntry, places: usize) -> Markup {
+fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
@@ -62,6 +69,12 @@ fn row(entry: &JournalEntry, places: usize) -> Markup {
             td.id role="cell" data-label="Receipt" {
                 a href=(format!("/dashboard/requests/{id}")) title=(id) { code { "…" (ending(&id)) } }
             }
+            @if let Some((labels, key)) = labels.zip(entry.key) {
+                td role="cell" data-label="Key" { @match labels.get(&key) {
+                    Some(label) if !label.is_empty() => (label),
+                    _ => code { (key) },
+                } }
+            }
         }
     }
 }
@@ -81,6 +94,8 @@ pub(in crate::customer) struct RequestFilter {
     pub(in crate::customer) status: String,
     /// Our id of a request, or the id in its answer. It finds one request, whatever else is chosen.
     pub(in crate::customer) id: String,
+    /// One of the customer's keys, for an owner; `None` is all of them.
+    pub(in crate::customer) key: Option<KeyId>,
 }
 
 impl RequestFilter {
@@ -99,6 +114,7 @@ impl RequestFilter {
             _ => true,
         };
         status
+            && self.key.is_none_or(|key| entry.key == Some(key))
             && (self.model.is_empty() || bill.slug == self.model)
             && (self.day.is_empty() || shown::format(entry.at, "%Y-%m-%d") == self.day)
     }
@@ -114,8 +130,9 @@ impl RequestFilter {
             return format!("/dashboard/requests?before={id}");
         }
         // Every value was checked: slugs, days and words need no escaping.
+        let key = self.key.map(|key| key.to_string()).unwrap_or_default();
         format!(
-            "/dashboard/requests?model={}&day={}&status={}&before={id}",
+            "/dashboard/requests?model={}&day={}&status={}&key={key}&before={id}",
             self.model, self.day, self.status
         )
     }
@@ -133,6 +150,8 @@ pub(in crate::customer) struct RequestsPage<'a> {
     /// Slugs to choose from.
     pub(in crate::customer) models: &'a [String],
     pub(in crate::customer) refusals: &'a [RefusedRequest],
+    /// For an owner.
+    pub(in crate::customer) labels: Option<&'a KeyLabels>,
 }
 
 /// The view.
@@ -144,17 +163,18 @@ pub(in crate::customer) fn page(page: &RequestsPage<'_>) -> Markup {
         filter,
         models,
         refusals,
+        labels,
     } = *page;
     html! {
         h1 { "Requests" }
         section.card aria-label="Requests" {
-            (choose(filter, models))
+            (choose(filter, models, labels))
             @if entries.is_empty() && !filter.is_empty() {
                 p.empty { @if older.is_some() { "No matches in the newest requests searched." }
                     @else if !filter.id.is_empty() { "No charged request of this key has this id." }
                     @else { "None." } }
             } @else {
-                div #newest { (rows(entries)) }
+                div #newest { (rows(entries, labels)) }
             }
             p.pages {
                 @if !first || !filter.is_empty() { a href="/dashboard/requests" { "Newest" } }
@@ -173,14 +193,14 @@ pub(in crate::customer) fn page(page: &RequestsPage<'_>) -> Markup {
         }
         section.card.screen aria-labelledby="refused" {
             h2 #refused { "Refused requests" }
-            p.hint { "The newest 50 since the gateway's start. A refused request costs nothing." }
+            p.hint { @if labels.is_some() { "With this key. " } "The newest 50 since the gateway's start. A refused request costs nothing." }
             div #refusals { (self::refusals(refusals)) }
         }
     }
 }
 
 /// A form that works without a script.
-fn choose(filter: &RequestFilter, models: &[String]) -> Markup {
+fn choose(filter: &RequestFilter, models: &[String], labels: Option<&KeyLabels>) -> Markup {
     let states = [
         ("", "All"),
         ("ok", "Answered"),
@@ -196,6 +216,14 @@ fn choose(filter: &RequestFilter, models: &[String]) -> Markup {
             div { label for="status" { "Status" } select #status name="status" {
                 @for (value, name) in states { option value=(value) selected[value == filter.status] { (name) } }
             } }
+            @if let Some(labels) = labels {
+                div { label for="of-key" { "Key" } select #of-key name="key" {
+                    option value="" { "All" }
+                    @for (key, label) in labels { option value=(key) selected[filter.key == Some(*key)] {
+                        @if label.is_empty() { (key) } @else { (label) }
+                    } }
+                } }
+            }
             div { label for="id" { "Id" } input #id type="search" name="id" value=(filter.id) autocomplete="off" spellcheck="false"
                 placeholder="req_… or an answer's id"; }
             button { "Show" }

@@ -3,7 +3,7 @@
 use super::{append, check_unused, payments, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
-use crate::rule::payment::{Claimed, collection_of};
+use crate::rule::payment::{Claimed, assigned, collection_of};
 use crate::value::reference;
 use crate::{
     Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewPayment, NewReversal,
@@ -19,8 +19,8 @@ pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Ref
     new.check()?;
     if let Some(known) = rows.payment(&new.reference) {
         let known = known.clone();
-        return if new.repeats(&known) {
-            let entry = rows.entry_by_reference(&new.reference).cloned();
+        let entry = rows.entry_by_reference(&new.reference).cloned();
+        return if new.repeats(&known, entry.as_ref()) {
             answer(rows, known, entry, true)
         } else {
             Err(Refusal::ReferenceUsed {
@@ -72,8 +72,9 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
     let (registers, before) = (payment.registers, payment.due());
     payment.registers.tell(new.kind, new.cumulative);
     let named = rows.entry_by_reference(&new.reference).cloned();
+    let reason = new.reason(&payment.reference);
     if let Some(entry) = &named
-        && (entry.kind, entry.reason.as_deref()) != (EntryKind::Reversal, Some(&*new.reason()))
+        && (entry.kind, entry.reason.as_deref()) != (EntryKind::Reversal, Some(&*reason))
     {
         return Err(Refusal::ReferenceUsed {
             reference: entry.reference.clone().unwrap_or_default(),
@@ -89,7 +90,7 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
     let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
     let entry = (before != after).then(|| {
         let name = (new.act.operation, new.act.actor.clone());
-        let texts = (Some(reference::normal(&new.reference)), new.reason());
+        let texts = (Some(reference::normal(&new.reference)), reason);
         book(rows, payment.customer, claimed, name, texts, new.act.at)
     });
     let entry = entry.transpose()?;
@@ -138,11 +139,18 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
     .due();
     let later = act.act.operation.derived(b"farebox due");
     check_unused(rows, later)?;
+    let claim = rows.customer(customer)?.customer.claim;
+    if claim.checked_add(due).is_none() {
+        return Err(Refusal::Limit("the amounts are too large".to_owned()));
+    }
     let credited = entry(
         rows,
         (customer, act.act.operation),
         (EntryKind::TopUp, payment.credit, account.balance()),
-        (Some(payment.reference.clone()), None),
+        (
+            Some(payment.reference.clone()),
+            Some(assigned(payment.customer)),
+        ),
         (act.act.actor.clone(), act.act.at),
     )?;
     let head = rows.customer(customer)?.head;

@@ -1,0 +1,81 @@
+//! Steps on customers and caps.
+
+use super::common::*;
+use super::*;
+
+/// Caps of a month and of all time, of each slug and of both. At midnight between two months a run may differ.
+pub(crate) fn a_cap(number: u8, limit: i64) -> Change {
+    let interval = if number.is_multiple_of(2) {
+        CapInterval::Total
+    } else {
+        CapInterval::Month
+    };
+    let model = match number % 6 {
+        0 | 1 => Some("small".to_owned()),
+        2 | 3 => Some("odd".to_owned()),
+        _ => None,
+    };
+    if number > 9 {
+        return Change::ClearCap { interval, model };
+    }
+    Change::SetCap(Cap {
+        interval,
+        model,
+        limit: cents(limit),
+    })
+}
+
+/// An act on the customer with a key's symbols, a payment to it, or a move to another.
+pub(crate) async fn customers(
+    ledger: &dyn Ledger,
+    number: u64,
+    operation: u64,
+    kind: u8,
+    amount: i64,
+) -> String {
+    let (of, signed) = (CustomerId::made_for(key(number)), act(operation, 60));
+    let cap = |limit| match a_cap(kind, limit) {
+        Change::SetCap(cap) => CustomerAct::SetCap(cap),
+        _ => CustomerAct::Resume,
+    };
+    let external = CustomerSettings {
+        external_id: Some(format!("x{}", amount % 3)),
+        concurrency: Some(2),
+        ..CustomerSettings::default()
+    };
+    let change = match kind {
+        0 => CustomerAct::Suspend,
+        1 | 2 => CustomerAct::Resume,
+        3 => CustomerAct::Close,
+        4 => CustomerAct::Set(external),
+        5..=8 => cap(amount),
+        9 => CustomerAct::Erase,
+        10 | 11 => {
+            let paid = credit(
+                number,
+                operation,
+                CreditKind::TopUp,
+                "1",
+                &format!("r-{kind}"),
+            );
+            let to = of.into();
+            return format!("{:?}", ledger.credit(Credit { to, ..paid }).await);
+        }
+        _ => {
+            let moved = NewMove {
+                from: of,
+                into: CustomerId::made_for(key(number % 3 + 1)),
+                amount: cents(amount),
+                reference: format!("r-{}", amount % 12),
+                act: signed,
+            };
+            return format!("{:?}", ledger.move_money(moved).await);
+        }
+    };
+    let change = CustomerChange {
+        customer: of,
+        change,
+        act: signed,
+    };
+    format!("{:?}", ledger.change_customer(change).await)
+}

@@ -1,0 +1,209 @@
+//! Several keys of one customer at three gateways at once: the last dollar of its balance and of each kind of cap, and batches and moves
+//! over shared customers, which never lock each other for good. Few rounds for every day, 500 races and 10,000 pairs with
+//! `FAREBOX_FULL=1`.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use farebox_ledger::postgres::PostgresLedger;
+use farebox_ledger::*;
+
+const GATEWAYS: usize = 3;
+const KEYS: u64 = 4;
+const CUSTOMERS: u64 = 8;
+
+fn full() -> bool {
+    std::env::var_os("FAREBOX_FULL").is_some()
+}
+
+fn customer(number: u64) -> CustomerId {
+    CustomerId::from_random(9_000 + number)
+}
+
+/// The number of a customer's key, unique among all.
+fn key_number(of: u64, which: u64) -> u64 {
+    100 + of * KEYS + which
+}
+
+/// A customer of so many dollars with its keys.
+async fn make(ledger: &PostgresLedger, number: u64, dollars: &str) {
+    let operation = 1_000_000 + number * 10;
+    let new = NewCustomer {
+        id: customer(number),
+        settings: CustomerSettings::default(),
+        personal: None,
+        act: act(operation, 1),
+    };
+    ledger.create_customer(new).await.unwrap();
+    for which in 0..KEYS {
+        let mut key = new_key(key_number(number, which), operation + 1 + which, None);
+        key.within.customer = Some(customer(number));
+        ledger.create_key(key).await.unwrap();
+    }
+    let paid = Credit {
+        to: customer(number).into(),
+        ..top_up(1, operation + 9, dollars, &format!("paid {number}"))
+    };
+    ledger.credit(paid).await.unwrap();
+}
+
+fn hold_of(number: u64, which: u64, request: u64, dollars: &str) -> NewHold {
+    NewHold {
+        customer: customer(number),
+        ..new_hold(key_number(number, which), request, dollars)
+    }
+}
+
+async fn gateways(url: &str) -> Vec<Arc<PostgresLedger>> {
+    let mut all = Vec::new();
+    for _ in 0..GATEWAYS {
+        all.push(gateway(url).await);
+    }
+    all
+}
+
+/// What bounds a race to one dollar.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    Balance,
+    OfCustomer(CapInterval),
+    OfKey(CapInterval),
+}
+
+async fn bind(ledger: &PostgresLedger, number: u64, bound: Bound) {
+    let cap = |interval| Cap {
+        interval,
+        model: None,
+        limit: usd("1"),
+    };
+    let operation = 2_000_000 + number;
+    match bound {
+        Bound::Balance => {}
+        Bound::OfCustomer(interval) => {
+            let change = CustomerChange {
+                customer: customer(number),
+                change: CustomerAct::SetCap(cap(interval)),
+                act: act(operation, 2),
+            };
+            ledger.change_customer(change).await.unwrap();
+        }
+        Bound::OfKey(interval) => {
+            let change = KeyChange {
+                key: key(key_number(number, 0)),
+                change: Change::SetCap(cap(interval)),
+                act: act(operation, 2),
+            };
+            ledger.change_key(change).await.unwrap();
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
+    with_cluster("the last dollar of a customer", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        let bounds: Vec<Bound> = std::iter::once(Bound::Balance)
+            .chain(CapInterval::ALL.map(Bound::OfCustomer))
+            .chain(CapInterval::ALL.map(Bound::OfKey))
+            .collect();
+        let rounds = if full() { 500 } else { bounds.len() as u64 };
+        for round in 0..rounds {
+            let bound = bounds[usize::try_from(round).unwrap() % bounds.len()];
+            let dollars = if matches!(bound, Bound::Balance) {
+                "1"
+            } else {
+                "90"
+            };
+            make(&ledgers[0], round, dollars).await;
+            bind(&ledgers[0], round, bound).await;
+            let racers = (0..24_u64).map(|racer| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
+                let which = if matches!(bound, Bound::OfKey(_)) {
+                    0
+                } else {
+                    racer % KEYS
+                };
+                let request = 10_000_000 + round * 100 + racer;
+                tokio::spawn(async move {
+                    let new = hold_of(round, which, request, "0.1");
+                    if ledger.open_hold(new).await.is_ok() {
+                        let _ = ledger.extend_hold(extension(request, "0.2", 1)).await;
+                        let cost = 10_000 * (1 + racer % 40);
+                        ledger.finish_hold(finish(request, cost)).await.unwrap();
+                    }
+                })
+            });
+            for racer in racers.collect::<Vec<_>>() {
+                racer.await.unwrap();
+            }
+            let after = ledgers[0].find_customer(customer(round)).await.unwrap();
+            let account = after.unwrap().account;
+            assert_eq!(account.held, Amount::ZERO, "{bound:?}");
+            assert!(account.spent <= usd("1"), "{bound:?}: {account:?}");
+            assert!(account.spent > Amount::ZERO, "{bound:?}");
+        }
+        sound(&*ledgers[0]).await;
+    });
+}
+
+#[test]
+fn batches_and_moves_over_shared_customers_never_lock_each_other() {
+    with_cluster("pairs of shared customers", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        for number in 0..CUSTOMERS {
+            make(&ledgers[0], number, "1000").await;
+        }
+        let pairs = if full() { 10_000 } else { 300 };
+        let begun = std::time::Instant::now();
+        let work = (0..24_u64).map(|worker| {
+            let ledgers = ledgers.clone();
+            tokio::spawn(async move {
+                for turn in (worker..pairs).step_by(24) {
+                    // A cheap shuffle: which two customers, and which of their keys.
+                    let random = (turn + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+                    let (a, b) = (random % CUSTOMERS, (random >> 8) % CUSTOMERS);
+                    let ledger = &ledgers[usize::try_from(turn).unwrap() % GATEWAYS];
+                    let request = 10_000_000 + turn * 10;
+                    let (one, other) = (
+                        ledger.open_hold(hold_of(a, random % KEYS, request, "0.1")),
+                        ledger.open_hold(hold_of(b, (random >> 4) % KEYS, request + 1, "0.1")),
+                    );
+                    let (one, other) = tokio::join!(one, other);
+                    one.unwrap();
+                    other.unwrap();
+                    if a != b && turn % 3 == 0 {
+                        let moved = NewMove {
+                            from: customer(a),
+                            into: customer(b),
+                            amount: usd("0.01"),
+                            reference: format!("move {turn}"),
+                            act: act(request + 2, 3),
+                        };
+                        ledger.move_money(moved).await.unwrap();
+                    }
+                    let (one, other) = tokio::join!(
+                        ledger.finish_hold(finish(request, 1)),
+                        ledger.finish_hold(finish(request + 1, 1))
+                    );
+                    one.unwrap();
+                    other.unwrap();
+                }
+            })
+        });
+        for worker in work.collect::<Vec<_>>() {
+            worker.await.unwrap();
+        }
+        let deadlocks =
+            format!("SELECT deadlocks FROM pg_stat_database WHERE datname = '{database}'");
+        assert_eq!(cluster.psql(&database, &deadlocks).unwrap(), "0");
+        println!("{pairs} pairs in {:?}", begun.elapsed());
+        sound(&*ledgers[0]).await;
+    });
+}

@@ -1,0 +1,407 @@
+//! What the holder of an owner key does on the dashboard: makes, rotates, blocks and unblocks keys of the same customer, and sets
+//! caps on them and on the customer.
+//!
+//! The ledger is asked for the key that a form names, and a key of another customer does not exist here. What the seller has blocked
+//! stays blocked.
+
+use farebox_ledger::key::Change;
+use farebox_ledger::{
+    Act, Amount, Cap, CapInterval, CustomerAct, CustomerChange, CustomerSettings, Key, KeyChange,
+    KeyId, KeyOrder, KeyQuery, KeySettings, Ledger, LedgerError, Membership, NewKey, OperationId,
+    Secret, Timestamp,
+};
+use sha2::{Digest, Sha256};
+
+use super::session::Visitor;
+use crate::clock;
+use crate::proxy::Failure;
+
+/// The most keys that a customer's owners make; the seller can make more.
+pub(super) const MOST_KEYS: usize = 200;
+/// How long the old secret of a rotated key works, if its holder needs time.
+const OVERLAP_MS: i64 = 24 * 3_600 * 1_000;
+/// A form is older than any session.
+const OLDEST_FORM_MS: i64 = 12 * 3_600 * 1_000;
+/// Acts of a key searched for its last block.
+const ACTS: usize = 200;
+
+/// What a form asks for. Forms about a key have its id in their path; without one, caps are the customer's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerForm {
+    /// A new member key.
+    Make,
+    /// A new secret.
+    Rotate,
+    /// Refuse its requests.
+    Block,
+    /// Serve it again.
+    Unblock,
+    /// Set a cap, or change its limit.
+    SetCap,
+    /// Remove a cap.
+    ClearCap,
+    /// The balance below which the customer is told that it is low.
+    LowBalance,
+}
+
+/// What a form brought, each field empty if it did not.
+#[derive(Debug, Default)]
+pub(super) struct OwnerFields {
+    /// Names this form, so that sending it twice acts once.
+    pub(super) once: String,
+    pub(super) label: String,
+    pub(super) interval: String,
+    pub(super) model: String,
+    pub(super) limit: String,
+    /// `day`: the old secret works for another day.
+    pub(super) overlap: String,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub(super) enum OwnerDeed {
+    /// A key has a new secret, which is shown once.
+    Secret(Box<Key>, Secret),
+    /// Nothing to show but the page.
+    Done,
+}
+
+/// Why it was not done.
+#[derive(Debug)]
+pub(super) enum OwnerRefusal {
+    /// The form has to be filled in otherwise; the text says how.
+    Told(String),
+    /// As for any page.
+    Failed(Box<Failure>),
+}
+
+impl From<LedgerError> for OwnerRefusal {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Refused(refusal) => Self::Told(sentence(&refusal.to_string())),
+            other => Self::Failed(Box::new(other.into())),
+        }
+    }
+}
+
+fn told<T>(text: &str) -> Result<T, OwnerRefusal> {
+    Err(OwnerRefusal::Told(text.to_owned()))
+}
+
+/// The acts of one visitor, who holds an owner key.
+#[derive(Debug)]
+pub(super) struct Owner<'a> {
+    ledger: &'a dyn Ledger,
+    visitor: &'a Visitor,
+    now: Timestamp,
+}
+
+impl<'a> Owner<'a> {
+    /// `None` for a member, who manages nothing.
+    pub(super) fn of(ledger: &'a dyn Ledger, visitor: &'a Visitor) -> Option<Self> {
+        let now = clock::now();
+        (visitor.key.is_owner).then_some(Self {
+            ledger,
+            visitor,
+            now,
+        })
+    }
+
+    /// A key of the customer.
+    ///
+    /// # Errors
+    /// 404 for a key that is unknown or another customer's, 503 when the ledger cannot be read.
+    pub(super) async fn key(&self, id: KeyId) -> Result<Key, Failure> {
+        let found = self.ledger.find_key(id).await?;
+        found
+            .filter(|key| key.customer.id == self.visitor.key.customer.id)
+            .ok_or_else(|| Failure::NoPath(format!("this customer has no key {id}")))
+    }
+
+    /// Does what a form asks for.
+    ///
+    /// # Errors
+    /// [`OwnerRefusal`].
+    pub(super) async fn act(
+        &self,
+        form: OwnerForm,
+        target: Option<KeyId>,
+        fields: &OwnerFields,
+    ) -> Result<OwnerDeed, OwnerRefusal> {
+        let act = Act {
+            operation: self.operation(form, target, fields)?,
+            actor: actor(self.visitor.key.id),
+            at: self.now,
+        };
+        let Some(target) = target else {
+            return self.of_customer(form, fields, act).await;
+        };
+        let failed = |failure| OwnerRefusal::Failed(Box::new(failure));
+        let key = self.key(target).await.map_err(failed)?;
+        self.of_key(form, key, fields, act).await
+    }
+
+    /// A form about one key.
+    async fn of_key(
+        &self,
+        form: OwnerForm,
+        key: Key,
+        fields: &OwnerFields,
+        act: Act,
+    ) -> Result<OwnerDeed, OwnerRefusal> {
+        let change = match form {
+            OwnerForm::Rotate => return self.rotate(key, fields, act).await,
+            OwnerForm::Block if key.id == self.visitor.key.id => {
+                return told(
+                    "This is the key of this page. Rotate it instead, or block it with another owner key.",
+                );
+            }
+            OwnerForm::Block => Change::Block,
+            OwnerForm::Unblock => {
+                self.check_blocked_here(key.id).await?;
+                Change::Unblock
+            }
+            OwnerForm::SetCap => Change::SetCap(cap(fields)?),
+            OwnerForm::ClearCap => {
+                let (interval, model) = window(fields)?;
+                Change::ClearCap { interval, model }
+            }
+            OwnerForm::Make | OwnerForm::LowBalance => return told("This form is about no key."),
+        };
+        self.ledger
+            .change_key(KeyChange {
+                key: key.id,
+                change,
+                act,
+            })
+            .await?;
+        Ok(OwnerDeed::Done)
+    }
+
+    /// A form about the customer.
+    async fn of_customer(
+        &self,
+        form: OwnerForm,
+        fields: &OwnerFields,
+        act: Act,
+    ) -> Result<OwnerDeed, OwnerRefusal> {
+        let own = &self.visitor.key.customer;
+        let change = match form {
+            OwnerForm::Make => return self.make(fields, act).await,
+            OwnerForm::SetCap => CustomerAct::SetCap(cap(fields)?),
+            OwnerForm::ClearCap => {
+                let (interval, model) = window(fields)?;
+                CustomerAct::ClearCap { interval, model }
+            }
+            OwnerForm::LowBalance => CustomerAct::Set(CustomerSettings {
+                low_balance: threshold(&fields.limit)?,
+                ..own.settings.clone()
+            }),
+            OwnerForm::Rotate | OwnerForm::Block | OwnerForm::Unblock => {
+                return told("This form is about a key.");
+            }
+        };
+        self.ledger
+            .change_customer(CustomerChange {
+                customer: own.id,
+                change,
+                act,
+            })
+            .await?;
+        Ok(OwnerDeed::Done)
+    }
+
+    /// A new member, which may do what its owner may. Its secret is shown only when its cap is set.
+    async fn make(&self, fields: &OwnerFields, act: Act) -> Result<OwnerDeed, OwnerRefusal> {
+        let label = fields.label.trim();
+        if label.is_empty() {
+            return told("Give the key a label: who or what will use it.");
+        }
+        let cap = if fields.limit.trim().is_empty() {
+            None
+        } else {
+            Some(cap(fields)?)
+        };
+        if self.ledger.act(act.operation).await?.is_some() {
+            return told(
+                "This form was sent before, and its key was made. If its secret is lost, rotate that key.",
+            );
+        }
+        if keys(self.ledger, &self.visitor.key, self.now).await?.len() >= MOST_KEYS {
+            return told("This customer has 200 keys already; the seller can make more.");
+        }
+        let id = clock::key_id();
+        let secret = Secret::generate(id, clock::random());
+        let owner = &self.visitor.key;
+        let new = NewKey {
+            id,
+            secret: secret.hash(),
+            settings: KeySettings {
+                label: label.to_owned(),
+                ..owner.settings.clone()
+            },
+            within: Membership {
+                customer: Some(owner.customer.id),
+                is_owner: false,
+                made_by: Some(owner.id),
+            },
+            first_credit: None,
+            act: act.clone(),
+        };
+        let mut key = self.ledger.create_key(new).await?;
+        if let Some(cap) = cap {
+            let act = Act {
+                operation: clock::operation_id(),
+                ..act
+            };
+            let change = Change::SetCap(cap);
+            key = self
+                .ledger
+                .change_key(KeyChange {
+                    key: id,
+                    change,
+                    act,
+                })
+                .await?;
+        }
+        Ok(OwnerDeed::Secret(Box::new(key), secret))
+    }
+
+    async fn rotate(
+        &self,
+        key: Key,
+        fields: &OwnerFields,
+        act: Act,
+    ) -> Result<OwnerDeed, OwnerRefusal> {
+        if self.ledger.act(act.operation).await?.is_some() {
+            return told(
+                "This form was sent before, and the key was rotated. If its new secret is lost, rotate it again.",
+            );
+        }
+        let secret = Secret::generate(key.id, clock::random());
+        let overlap = Timestamp::from_millis(self.now.millis().saturating_add(OVERLAP_MS));
+        let change = Change::Rotate {
+            secret: secret.hash(),
+            old_until: (fields.overlap == "day").then_some(overlap),
+        };
+        let key = self
+            .ledger
+            .change_key(KeyChange {
+                key: key.id,
+                change,
+                act,
+            })
+            .await?;
+        Ok(OwnerDeed::Secret(Box::new(key), secret))
+    }
+
+    /// Refuses to undo a block that no owner of this customer made.
+    async fn check_blocked_here(&self, key: KeyId) -> Result<(), OwnerRefusal> {
+        let acts = self.ledger.audit(Some(key.into()), None, ACTS).await?;
+        let block = acts.iter().find(|act| act.act == "block");
+        match block {
+            Some(block) if block.actor.starts_with(ACTOR) => Ok(()),
+            _ => told("The seller has blocked this key. Ask the seller."),
+        }
+    }
+
+    /// The operation of a form: the same for the same form, and no other visitor's.
+    fn operation(
+        &self,
+        form: OwnerForm,
+        target: Option<KeyId>,
+        fields: &OwnerFields,
+    ) -> Result<OperationId, OwnerRefusal> {
+        let once = fields.once.as_str();
+        let made = once.split('-').next().and_then(|at| at.parse::<i64>().ok());
+        let made = made.filter(|at| {
+            let age = self.now.millis().saturating_sub(*at);
+            (0..OLDEST_FORM_MS).contains(&age) && once.len() < 64
+        });
+        let Some(made) = made else {
+            return told("This form is too old. Open the page again.");
+        };
+        let whose = self.visitor.key.id;
+        let sent = format!("{whose} {form:?} {target:?} {fields:?}");
+        let digest = Sha256::digest(sent.as_bytes());
+        let random = digest
+            .iter()
+            .take(16)
+            .fold(0_u128, |sum, byte| sum << 8 | u128::from(*byte));
+        Ok(OperationId::new(Timestamp::from_millis(made), random))
+    }
+}
+
+/// The keys of an owner's customer, newest first.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(super) async fn keys(
+    ledger: &dyn Ledger,
+    own: &Key,
+    now: Timestamp,
+) -> Result<Vec<Key>, LedgerError> {
+    let query = KeyQuery {
+        order: KeyOrder::Newest,
+        customer: Some(own.customer.id),
+        now,
+        limit: MOST_KEYS,
+        ..KeyQuery::default()
+    };
+    ledger.list_keys(query).await
+}
+
+/// The name of a new form.
+pub(super) fn once() -> String {
+    format!(
+        "{}-{}",
+        clock::now().millis(),
+        hex::encode(clock::random::<8>())
+    )
+}
+
+/// Whom the audit names: operators have names of their own.
+const ACTOR: &str = "owner key ";
+
+fn actor(key: KeyId) -> String {
+    format!("{ACTOR}{key}")
+}
+
+fn window(fields: &OwnerFields) -> Result<(CapInterval, Option<String>), OwnerRefusal> {
+    let named = |interval: &CapInterval| interval.as_str() == fields.interval;
+    let Some(interval) = CapInterval::ALL.into_iter().find(named) else {
+        return told("The interval of a cap is day, week, month or total.");
+    };
+    let model = Some(fields.model.trim()).filter(|model| !model.is_empty());
+    Ok((interval, model.map(str::to_owned)))
+}
+
+fn cap(fields: &OwnerFields) -> Result<Cap, OwnerRefusal> {
+    let (interval, model) = window(fields)?;
+    match Amount::from_usd_str(fields.limit.trim()) {
+        Ok(limit) => Ok(Cap {
+            interval,
+            model,
+            limit,
+        }),
+        Err(_) => told("Write the limit in US dollars, as in 5 or 0.50."),
+    }
+}
+
+/// A threshold; nothing typed is the default.
+fn threshold(text: &str) -> Result<Option<Amount>, OwnerRefusal> {
+    match text.trim() {
+        "" => Ok(None),
+        text => match Amount::from_usd_str(text) {
+            Ok(amount) => Ok(Some(amount)),
+            Err(_) => told("Write the balance in US dollars, as in 5 or 0.50."),
+        },
+    }
+}
+
+/// A refusal as a sentence of the page.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}

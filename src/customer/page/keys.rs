@@ -1,0 +1,170 @@
+//! The owner's views: the customer's keys and caps, one key, and a secret that is shown once.
+
+use farebox_ledger::{Amount, Key, KeyStatus, Secret, Timestamp, UtcDay};
+use maud::{Markup, html};
+
+use super::{caps, shown, status};
+
+/// What both views need.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::customer) struct OwnerPage<'a> {
+    /// The owner's own key.
+    pub(in crate::customer) own: &'a Key,
+    /// Names this page's forms.
+    pub(in crate::customer) once: &'a str,
+    /// Slugs to choose from.
+    pub(in crate::customer) models: &'a [String],
+    pub(in crate::customer) now: Timestamp,
+    /// Why a form was refused.
+    pub(in crate::customer) problem: Option<&'a str>,
+}
+
+/// All keys with what they spent this month, newest first.
+pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> Markup {
+    let today = UtcDay::of(page.now);
+    let places = shown::places(keys.iter().map(|(_, spent)| *spent));
+    html! {
+        h1 { "Keys" }
+        (problem(page.problem))
+        section.card aria-labelledby="all-keys" {
+            h2 #all-keys { "Keys of this account" }
+            table.stacked role="table" {
+                caption.hidden { "Keys, newest first" }
+                thead role="rowgroup" { tr role="row" {
+                    @for title in ["Label", "Id", "Role", "Status", "Caps"] { th scope="col" role="columnheader" { (title) } }
+                    th.number scope="col" role="columnheader" { "Spent this month" }
+                } }
+                tbody role="rowgroup" { @for (key, spent) in keys { tr role="row" {
+                    th.name scope="row" role="rowheader" { a href=(format!("/dashboard/keys/{}", key.id)) { (name(key)) } }
+                    td.id role="cell" data-label="Id" { code { (key.id) } }
+                    td role="cell" data-label="Role" { (role(key)) @if key.id == page.own.id { ", this one" } }
+                    td role="cell" data-label="Status" { (status(key.status(page.now))) }
+                    td role="cell" data-label="Caps" { @if key.caps.is_empty() { "–" } @else {
+                        @for (at, counted) in key.caps.iter().enumerate() { @if at > 0 { "; " } (counted.cap) }
+                    } }
+                    td.number.cost role="cell" data-label="Spent this month" { (shown::aligned(*spent, places)) }
+                } } }
+            }
+        }
+        section.card.screen aria-labelledby="new-key" {
+            h2 #new-key { "New key" }
+            form.inline method="post" action="/dashboard/keys" {
+                (once(page))
+                div { label for="label" { "Label" } input #label name="label" required maxlength="200" autocomplete="off"; }
+                (caps::fields("new", page.models, false))
+                button.primary { "Make a key" }
+            }
+            p.hint { "It spends this customer's money, at most as its cap says; without a cap, all of it. It may use the models that this key may use." }
+        }
+        section.card.screen aria-labelledby="caps" {
+            h2 #caps { "Caps of all keys together" }
+            (caps::editable(page.own.customer.id.into(), &page.own.customer.caps, today, ("/dashboard/caps/clear", page.once)))
+            (set_cap(page, "/dashboard/caps", "all"))
+        }
+        section.card.screen aria-labelledby="low" {
+            h2 #low { "Low balance" }
+            form.inline method="post" action="/dashboard/low-balance" {
+                (once(page))
+                div { label for="low-limit" { "Low below (USD)" }
+                    input #low-limit name="limit" inputmode="decimal" autocomplete="off" placeholder="a tenth of the last top-up"
+                        value=[page.own.customer.settings.low_balance]; }
+                button { "Save" }
+            }
+            p.hint { "Below it, this page and whoever the seller tells say that the balance is low." }
+        }
+    }
+}
+
+/// One key.
+pub(in crate::customer) fn one(page: OwnerPage<'_>, key: &Key, spent: Amount) -> Markup {
+    let path = |deed: &str| format!("/dashboard/keys/{}/{deed}", key.id);
+    let state = key.status(page.now);
+    html! {
+        h1 { (name(key)) }
+        (problem(page.problem))
+        section.card aria-labelledby="facts" {
+            h2 #facts { "Key" }
+            dl.prices {
+                dt { "Id" } dd { code { (key.id) } }
+                dt { "Role" } dd { (role(key)) }
+                dt { "Status" } dd { (status(state)) }
+                dt { "Made" } dd { (shown::time(key.created_at)) " UTC" @if let Some(by) = key.made_by { ", by " code { (by) } } }
+                dt { "Spent this month" } dd { (shown::money(spent)) " USD" }
+            }
+            p.hint { a href=(format!("/dashboard/requests?key={}", key.id)) { "Its requests" } " · " a href="/dashboard/keys" { "All keys" } }
+        }
+        section.card aria-labelledby="caps" {
+            h2 #caps { "Caps" }
+            (caps::editable(key.id.into(), &key.caps, UtcDay::of(page.now), (&path("caps/clear"), page.once)))
+            (set_cap(page, &path("caps"), "key"))
+        }
+        @if state != KeyStatus::Revoked {
+            section.card.screen aria-labelledby="secret" {
+                h2 #secret { "Secret" }
+                form.inline method="post" action=(path("rotate")) {
+                    (once(page))
+                    div { label for="overlap" { "The old secret works" } select #overlap name="overlap" {
+                        option value="" { "no longer" } option value="day" { "for another 24 hours" }
+                    } }
+                    button { "Make a new secret" }
+                }
+                @if key.id == page.own.id { p.hint { "This is the key of this page: you will have to sign in again, with the new secret." } }
+            }
+            section.card.screen aria-labelledby="serve" {
+                h2 #serve { "Requests" }
+                @if key.id == page.own.id {
+                    p.hint { "This is the key of this page. Another owner key can block it." }
+                } @else if state == KeyStatus::Blocked {
+                    form method="post" action=(path("unblock")) { (once(page)) button { "Serve this key again" } }
+                } @else {
+                    form method="post" action=(path("block")) { (once(page)) button { "Block this key" } }
+                    p.hint { "Its requests are refused and its sessions end until an owner unblocks it. What is running goes on to its end." }
+                }
+            }
+        }
+    }
+}
+
+/// A secret, once.
+pub(in crate::customer) fn secret(key: &Key, secret: &Secret) -> Markup {
+    html! {
+        h1 { (name(key)) }
+        section.card aria-labelledby="secret" {
+            h2 #secret { "The key's secret" }
+            p { "Copy it now: it is shown only once, and nobody can read it again." }
+            figure {
+                figcaption { code { (key.id) } }
+                pre tabindex="0" role="region" aria-label="The secret" { code #new-secret { (secret.reveal()) } }
+            }
+            p.hint { a href=(format!("/dashboard/keys/{}", key.id)) { "This key" } " · " a href="/dashboard/keys" { "All keys" } }
+        }
+    }
+}
+
+fn set_cap(page: OwnerPage<'_>, action: &str, id: &str) -> Markup {
+    html! {
+        form.inline method="post" action=(action) {
+            (once(page)) (caps::fields(id, page.models, true)) button { "Set the cap" }
+        }
+        p.hint { "Decided before each request, in UTC; weeks begin on Monday. A cap of the same interval and model gets the new limit." }
+    }
+}
+
+fn once(page: OwnerPage<'_>) -> Markup {
+    html! { input type="hidden" name="once" value=(page.once); }
+}
+
+fn problem(problem: Option<&str>) -> Markup {
+    html! { @if let Some(problem) = problem { p.problem role="alert" { (problem) } } }
+}
+
+fn name(key: &Key) -> String {
+    match key.settings.label.as_str() {
+        "" => key.id.to_string(),
+        label => label.to_owned(),
+    }
+}
+
+fn role(key: &Key) -> &'static str {
+    if key.is_owner { "owner" } else { "member" }
+}
