@@ -37,7 +37,7 @@ pub use batch::operation::{Operation, Outcome};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
-pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins};
+pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, SlugHour};
 pub use book::page::{
     CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse,
     Totals, UsageRow, VerifyReport,
@@ -292,6 +292,13 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Charges, cost and possible debts, by key, target or UTC day.
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError>;
+
+    /// What all keys together did with each slug in each hour of `[from, to)`, by hour and slug.
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError>;
 
     /// How many keys used each slug since an instant (whole hours).
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError>;

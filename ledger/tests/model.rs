@@ -414,6 +414,10 @@ async fn everything(ledger: &dyn Ledger) -> String {
     seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
     seen.push(format!(
         "{:?}",
+        ledger.slug_hours(at(0), at(1_000_000)).await.unwrap()
+    ));
+    seen.push(format!(
+        "{:?}",
         ledger
             .list_keys(KeyQuery {
                 limit: 9,

@@ -230,6 +230,7 @@ fn a_database_of_the_eighth_schema_takes_money_back() {
             ledger.create_key(new_key(1, 10, None)).await.unwrap();
             ledger.credit(top_up(1, 11, "5", "inv-9")).await.unwrap();
             ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.finish_hold(finish(20, 1_000_000)).await.unwrap();
         }
         cluster.psql(&database, BACK_TO_8).unwrap();
         assert!(

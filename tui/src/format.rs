@@ -231,6 +231,25 @@ pub(crate) fn act_details(act: &AuditRecord) -> String {
         .join(", ")
 }
 
+/// One of the details of an act; empty if it has none of this name.
+pub(crate) fn act_fact(act: &AuditRecord, name: &str) -> String {
+    let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
+    details
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The money that an act moved.
+pub(crate) fn paid(act: &AuditRecord) -> Amount {
+    let name = match act.act.as_str() {
+        "create" => "credit",
+        _ => "amount",
+    };
+    Amount::from_usd_str(&act_fact(act, name)).unwrap_or_default()
+}
+
 /// One difference between two configurations: `~ SLUG output 15.00 → 1.50`.
 pub(crate) fn change(change: &ReportedChange) -> String {
     let values = match (&change.old, &change.new) {

@@ -2,10 +2,15 @@
 //!
 //! A letter acts only if no text field has the focus. No ctrl chord does more than move, send a form to its review, or quit.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::{Position, Rect};
 
-use crate::app::command::{BINDINGS, CommandContext, ConsoleCommand};
+use crate::app::bindings::BINDINGS;
+use crate::app::command::{CommandContext, ConsoleCommand};
 use crate::app::modal::Modal;
+use crate::app::mouse::Spot;
 use crate::app::{Action, ConsoleApp};
 use crate::field::FieldEdit;
 
@@ -24,12 +29,29 @@ pub(crate) fn apart(event: Event) -> (Event, Option<Event>) {
     }
 }
 
-/// The action for one event of the terminal.
-pub(crate) fn action(app: &ConsoleApp, event: &Event) -> Option<Action> {
+/// The action for one event of the terminal; `spots` is what is where on the screen.
+pub(crate) fn action(app: &ConsoleApp, spots: &[(Rect, Spot)], event: &Event) -> Option<Action> {
     match event {
+        Event::Mouse(mouse) => mouse_action(spots, *mouse),
         Event::Resize(width, height) => Some(Action::Resize(*width, *height)),
         Event::Paste(text) if types(app) => Some(Action::Edit(FieldEdit::Paste(text.clone()))),
         Event::Key(key) if key.kind != KeyEventKind::Release => key_action(app, *key),
+        _ => None,
+    }
+}
+
+/// The left button and the wheel act; all else of the mouse does nothing.
+fn mouse_action(spots: &[(Rect, Spot)], mouse: MouseEvent) -> Option<Action> {
+    let at = Position::new(mouse.column, mouse.row);
+    match mouse.kind {
+        MouseEventKind::ScrollDown => Some(Action::Wheel { down: true }),
+        MouseEventKind::ScrollUp => Some(Action::Wheel { down: false }),
+        MouseEventKind::Down(MouseButton::Left) => {
+            let above = spots.iter().rev().find(|(place, _)| place.contains(at));
+            above.map(|(place, spot)| {
+                Action::Click(*spot, usize::from(mouse.row.saturating_sub(place.y)))
+            })
+        }
         _ => None,
     }
 }
@@ -104,6 +126,7 @@ fn typing(app: &ConsoleApp, code: KeyCode, ctrl: bool) -> Option<Action> {
         KeyCode::Right => edit(FieldEdit::Right),
         KeyCode::Home => edit(FieldEdit::Home),
         KeyCode::End => edit(FieldEdit::End),
+        KeyCode::Tab if app.palette.is_some() => Some(Action::Complete),
         KeyCode::Tab | KeyCode::Down => Some(Action::Next),
         KeyCode::BackTab | KeyCode::Up => Some(Action::Previous),
         KeyCode::Enter => Some(Action::Enter),

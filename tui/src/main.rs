@@ -6,6 +6,7 @@
 
 mod admin;
 mod app;
+mod background;
 mod clock;
 mod field;
 mod format;
@@ -24,22 +25,25 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
-use crossterm::event::EventStream;
+use crossterm::event::{Event, EventStream};
 
 use farebox_ledger::{LedgerAddress, OpenMode, Opening, parse_public_url};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use app::message::{Effect, Message};
 use app::modal::Modal;
 use app::{Action, ConsoleApp, Options};
+use background::{AnswerFilter, ThemeChoice};
 use state_file::StateFile;
 use store::StoreHandle;
 use term::Term;
-use view::Theme;
+use view::{Spots, Theme};
 
 /// Balances, top-ups and everything about keys, in a terminal. Works with and without a running gateway.
 #[derive(Debug, Parser)]
@@ -74,6 +78,9 @@ struct ConsoleArgs {
     /// Use a database that confirms what no standby has: to try things out.
     #[arg(long, env = "FAREBOX_ALLOW_SINGLE")]
     allow_single: bool,
+    /// Colours for this terminal; `auto` asks it for its background. NO_COLOR means none.
+    #[arg(long, value_enum, default_value_t, value_name = "THEME")]
+    theme: ThemeChoice,
     /// Look, but change nothing.
     #[arg(long)]
     read_only: bool,
@@ -183,6 +190,10 @@ fn options(args: &ConsoleArgs) -> Options {
         admin: args.admin.clone(),
         read_only: args.read_only,
         public_url: args.public_url.clone(),
+        theme: match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+            true => args.theme,
+            false => ThemeChoice::None,
+        },
         operator: farebox_ledger::owner::actor(typed.or_else(sudo_user)),
         random: clock::random_bits,
     }
@@ -194,10 +205,15 @@ async fn console(
     mut store: StoreHandle,
     mut messages: UnboundedReceiver<Message>,
 ) -> io::Result<()> {
-    let theme = Theme {
-        color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-    };
     let mut term = Term::enter()?;
+    // The console of Linux may print the question, and is dark.
+    let asked = options.theme == ThemeChoice::Auto
+        && std::env::var("TERM").is_ok_and(|term| term != "linux" && term != "dumb");
+    if asked {
+        term.ask_for_background()?;
+    }
+    let (mut answer, begun) = (AnswerFilter::new(asked), Instant::now());
+    let mut spots = Spots::new();
     let size = term.terminal.size()?;
     let (mut app, first) = ConsoleApp::new(options, (size.width, size.height), clock::now());
     first.into_iter().for_each(|effect| store.handle(effect));
@@ -205,18 +221,23 @@ async fn console(
     let mut events = EventStream::new();
     while !app.quit {
         if std::mem::take(&mut app.dirty) {
-            term.terminal.draw(|frame| view::draw(&app, theme, frame))?;
+            let theme = Theme::of(&app);
+            term.terminal
+                .draw(|frame| spots = view::draw(&app, theme, frame))?;
         }
         let shows_secret = matches!(app.modal, Some(Modal::Secret(_)));
         tokio::select! {
             event = events.next() => {
                 let Some(event) = event else { break };
-                let (first, second) = input::apart(event?);
-                for event in [Some(first), second].into_iter().flatten() {
-                    if let Some(action) = input::action(&app, &event) {
-                        update(&mut app, action, &mut store, &mut term)?;
-                    }
+                let (typed, background) = answer.take(event?);
+                if let Some(background) = background {
+                    update(&mut app, Action::Background(background), &mut store, &mut term)?;
                 }
+                act_on(&mut app, typed, &spots, &mut store, &mut term)?;
+            }
+            () = pause(answer.pause()) => {
+                let typed = answer.give_up();
+                act_on(&mut app, typed, &spots, &mut store, &mut term)?;
             }
             message = messages.recv() => {
                 let Some(message) = message else { break };
@@ -230,6 +251,44 @@ async fn console(
         }
         if shows_secret && !matches!(app.modal, Some(Modal::Secret(_))) {
             term.clear()?;
+        }
+    }
+    // An answer that is still on its way would end up on the user's command line.
+    while answer.waits() && begun.elapsed() < ANSWERS_WITHIN {
+        let event = tokio::time::timeout(LAST_WAIT, events.next()).await;
+        let Ok(Some(Ok(event))) = event else { break };
+        answer.take(event);
+    }
+    Ok(())
+}
+
+/// A terminal that has not answered by then does not.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// How long the end of the console waits for it.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+
+/// Ends after this time, or never.
+async fn pause(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Acts on what was typed or clicked.
+fn act_on(
+    app: &mut ConsoleApp,
+    typed: Vec<Event>,
+    spots: &Spots,
+    store: &mut StoreHandle,
+    term: &mut Term,
+) -> io::Result<()> {
+    for event in typed {
+        let (first, second) = input::apart(event);
+        for event in [Some(first), second].into_iter().flatten() {
+            if let Some(action) = input::action(app, spots, &event) {
+                update(app, action, store, term)?;
+            }
         }
     }
     Ok(())
@@ -248,6 +307,7 @@ fn update(
                 term.copy(&text.0)?;
                 effects.extend(app.update(Action::Message(Message::Copied)));
             }
+            Effect::Mouse(on) => term.mouse(on)?,
             effect => store.handle(effect),
         }
     }

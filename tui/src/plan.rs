@@ -4,7 +4,8 @@
 //! is sent. Contains no secret.
 
 use farebox_ledger::{
-    Account, Amount, CreditKind, KeyId, KeySettings, LINK_LIFETIME, OperationId, Timestamp,
+    Account, Amount, CreditKind, Key, KeyId, KeySettings, KeyStatus, LINK_LIFETIME, OperationId,
+    Timestamp,
 };
 
 /// The act itself.
@@ -291,4 +292,65 @@ pub(crate) fn limits(settings: &KeySettings) -> String {
         |limit| format!("{limit} at once"),
     );
     format!("{rate}, {at_once}")
+}
+
+/// What is done to each key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BulkPlan {
+    Credit {
+        kind: CreditKind,
+        amount: Amount,
+        reference: String,
+    },
+    Block,
+    Unblock,
+    Revoke,
+}
+
+impl BulkPlan {
+    /// The act on one key.
+    pub(crate) fn of(&self, key: &Key) -> ActPlan {
+        match self {
+            Self::Credit {
+                kind,
+                amount,
+                reference,
+            } => ActPlan::Credit {
+                kind: kind.clone(),
+                amount: *amount,
+                reference: format!("{reference}-{}", key.id),
+            },
+            Self::Block => ActPlan::Block,
+            Self::Unblock => ActPlan::Unblock,
+            Self::Revoke => ActPlan::Revoke,
+        }
+    }
+
+    /// Why it does nothing to a key.
+    pub(crate) fn problem(&self, key: &Key) -> Option<String> {
+        let adjusts = matches!(self, Self::Credit { kind, .. } if *kind != CreditKind::TopUp);
+        match (self, key.stored_status) {
+            (_, KeyStatus::Revoked) if !adjusts => Some("revoked already".to_owned()),
+            (Self::Block, KeyStatus::Blocked) => Some("blocked already".to_owned()),
+            (Self::Unblock, status) if status != KeyStatus::Blocked => {
+                Some("served already".to_owned())
+            }
+            (Self::Credit { .. }, _) => self.of(key).after(key.customer.account)?.err(),
+            _ => None,
+        }
+    }
+
+    /// Its name, as a title.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Credit {
+                kind: CreditKind::TopUp,
+                ..
+            } => "Top up",
+            Self::Credit { .. } => "Adjust",
+            Self::Block => "Block",
+            Self::Unblock => "Serve again",
+            Self::Revoke => "Revoke",
+        }
+    }
 }

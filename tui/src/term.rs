@@ -9,6 +9,10 @@ use crossterm::execute;
 use ratatui::DefaultTerminal;
 use ratatui::layout::{Position, Rect};
 
+/// Buttons and wheel, with coordinates of any size.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
+
 /// The terminal while the console runs.
 pub(crate) struct Term {
     pub(crate) terminal: DefaultTerminal,
@@ -20,7 +24,25 @@ impl Term {
         let terminal = ratatui::try_init()?;
         let mut term = Self { terminal };
         execute!(term.terminal.backend_mut(), EnableBracketedPaste)?;
+        term.mouse(true)?;
         Ok(term)
+    }
+
+    /// Has the terminal report buttons and the wheel, or leaves them to the terminal. Movements are never reported: each would be
+    /// a few bytes for nothing.
+    pub(crate) fn mouse(&mut self, on: bool) -> io::Result<()> {
+        self.say(if on { MOUSE_ON } else { MOUSE_OFF })
+    }
+
+    /// Asks the terminal for its background; the answer comes among its events.
+    pub(crate) fn ask_for_background(&mut self) -> io::Result<()> {
+        self.say(crate::background::QUESTION)
+    }
+
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        out.write_all(text.as_bytes())?;
+        out.flush()
     }
 
     /// Hands a text to the terminal's clipboard (OSC 52).
@@ -42,6 +64,7 @@ impl Drop for Term {
     fn drop(&mut self) {
         // If the terminal itself is gone, there is nowhere to report it.
         let _ = self.clear();
+        let _ = self.mouse(false);
         let _ = execute!(self.terminal.backend_mut(), DisableBracketedPaste);
         ratatui::restore();
     }
@@ -115,6 +138,10 @@ mod tests {
         assert!(
             place("\x1b[?2004h") < place("\x1b[?2004l"),
             "pasting is as it was: {text:?}"
+        );
+        assert!(
+            place(super::MOUSE_ON) < place(super::MOUSE_OFF),
+            "so is the mouse: {text:?}"
         );
         assert!(
             !text.contains("\x1b[6n"),

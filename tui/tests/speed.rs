@@ -10,96 +10,19 @@
     reason = "a test says what is wrong by failing"
 )]
 
+#[path = "support/running.rs"]
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod running;
 #[path = "../../tests/support/skip.rs"]
 mod skip;
 
-use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use running::Running;
 
 const FIRST_PAINT: Duration = Duration::from_millis(100);
 const SCREEN: Duration = Duration::from_millis(50);
-
-/// The console on a terminal of its own, and what it draws.
-struct Running {
-    child: Child,
-    drawn: Receiver<Vec<u8>>,
-    since: Instant,
-}
-
-impl Running {
-    fn start(ledger: &Path, home: &Path) -> Self {
-        let command = format!(
-            "stty cols 80 rows 24; exec {} --ledger {}",
-            env!("CARGO_BIN_EXE_farebox-console"),
-            ledger.display()
-        );
-        let since = Instant::now();
-        let mut child = Command::new("script")
-            .args(["-qfec", &command, "/dev/null"])
-            .env("XDG_STATE_HOME", home)
-            .env("TERM", "xterm-256color")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let (tell, drawn) = channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 65536];
-            while let Ok(read @ 1..) = out.read(&mut bytes) {
-                if tell.send(bytes[..read].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self {
-            child,
-            drawn,
-            since,
-        }
-    }
-
-    /// Until these bytes were drawn, from the last key or the start on.
-    fn until(&self, text: &str) -> Duration {
-        let mut all = Vec::new();
-        while !all.windows(text.len()).any(|part| part == text.as_bytes()) {
-            match self.drawn.recv_timeout(Duration::from_secs(60)) {
-                Ok(more) => all.extend(more),
-                Err(error) => unreachable!(
-                    "{text:?} was not drawn ({error}): {}",
-                    String::from_utf8_lossy(&all)
-                ),
-            }
-        }
-        self.since.elapsed()
-    }
-
-    fn press(&mut self, key: &str) {
-        // What is still being drawn for the key before does not count for this one.
-        while self.drawn.recv_timeout(Duration::from_millis(150)) != Err(RecvTimeoutError::Timeout)
-        {
-        }
-        self.since = Instant::now();
-        self.child
-            .stdin
-            .as_mut()
-            .unwrap()
-            .write_all(key.as_bytes())
-            .unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.stdin.as_mut().unwrap().write_all(b"\x03");
-        std::thread::sleep(Duration::from_millis(50));
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn first_paint_and_screens_are_quick() {

@@ -3,12 +3,14 @@
 //! A margin is known only if the operator has given a target's prices, so each sum records separately which charges have a known
 //! cost. Pure: the stores supply the rows; order and totals are decided here for all of them. Sums saturate, as the rollup does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use crate::{Amount, KeyId, OwnCost, Timestamp, UsageRow};
 
+/// Milliseconds of an hour.
+const HOUR: i64 = 3_600_000;
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
 /// Hours of a day.
@@ -137,6 +139,40 @@ impl MarginRow {
         ] {
             *sum = Amount::from_picos(sum.picos().saturating_add(more.picos()));
         }
+    }
+}
+
+/// One hour of one slug, summed over all keys and targets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SlugHour {
+    /// When the hour began.
+    pub hour: Timestamp,
+    /// Its sums; the name is the slug.
+    pub sums: MarginRow,
+}
+
+/// Adds rows of the rollup up by hour and slug.
+#[derive(Debug, Default)]
+pub(crate) struct SlugHours(BTreeMap<(i64, String), MarginRow>);
+
+impl SlugHours {
+    /// Adds one row of the rollup.
+    pub(crate) fn add(&mut self, hour: i64, slug: &str, row: &UsageRow) {
+        self.0.entry((hour, slug.to_owned())).or_default().add(row);
+    }
+
+    /// By hour, then by slug.
+    pub(crate) fn finish(self) -> Vec<SlugHour> {
+        let named = |((hour, name), sums)| slug_hour(hour, MarginRow { name, ..sums });
+        self.0.into_iter().map(named).collect()
+    }
+}
+
+/// The sums of the slug in their name in an hour, which is counted since 1970.
+pub(crate) const fn slug_hour(hour: i64, sums: MarginRow) -> SlugHour {
+    SlugHour {
+        hour: Timestamp::from_millis(hour.saturating_mul(HOUR)),
+        sums,
     }
 }
 

@@ -176,6 +176,28 @@ pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
         ledger.usage(key(9), at(0), at(99_999)).await.unwrap(),
         Vec::new()
     );
+    let hours = ledger.slug_hours(at(3_700), at(7_201)).await.unwrap();
+    let hours: Vec<_> = hours
+        .iter()
+        .map(|hour| {
+            (
+                hour.hour,
+                &*hour.sums.name,
+                hour.sums.requests,
+                hour.sums.charge,
+            )
+        })
+        .collect();
+    assert_eq!(
+        hours,
+        [
+            (at(3_600), "a", 1, usd("0.000001")),
+            (at(3_600), "b", 2, usd("0.000015")),
+            (at(7_200), "a", 2, usd("0.000005")),
+        ],
+        "of all keys"
+    );
+    assert_eq!(ledger.slug_hours(at(0), at(3_600)).await.unwrap(), []);
     let slugs = ledger.slug_use(at(7_300)).await.unwrap();
     assert_eq!(
         slugs,

@@ -17,13 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::batch::operation::{Operation, Outcome};
-use crate::book::margin::Summing;
+use crate::book::margin::{self, SlugHours, Summing};
 use crate::value::owed::UNMETERED;
 use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginBy, MarginQuery,
     Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, Served, Session, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
+    SecretHash, Served, Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay,
+    VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -53,6 +54,9 @@ struct Held {
     day: UtcDay,
     checkpoint: Option<Bill>,
 }
+
+/// Hour, key, slug, target and class of a row of the rollup.
+type RollupPlace = (i64, i64, String, String, Served);
 
 #[derive(Debug, Default)]
 struct State {
@@ -243,9 +247,9 @@ impl State {
         rows.into_values().collect()
     }
 
-    fn margins(&self, query: MarginQuery) -> Margins {
-        let (first, last) = query.hours();
-        let mut rows: BTreeMap<(i64, i64, String, String, Served), UsageRow> = BTreeMap::new();
+    /// The rollup of these hours, by hour, key, slug, target and class.
+    fn rollup(&self, (first, last): (i64, i64)) -> BTreeMap<RollupPlace, UsageRow> {
+        let mut rows: BTreeMap<RollupPlace, UsageRow> = BTreeMap::new();
         for (entry, bill) in self
             .entries
             .iter()
@@ -265,8 +269,21 @@ impl State {
                 }
             }
         }
+        rows
+    }
+
+    fn slug_hours(&self, from: Timestamp, to: Timestamp) -> Vec<SlugHour> {
+        let mut sums = SlugHours::default();
+        for ((hour, _, slug, ..), row) in &self.rollup(margin::hours(from, to)) {
+            sums.add(*hour, slug, row);
+        }
+        sums.finish()
+    }
+
+    fn margins(&self, query: MarginQuery) -> Margins {
+        let (first, last) = query.hours();
         let mut sums = Summing::new(query);
-        for ((hour, key, _, target, served), row) in &rows {
+        for ((hour, key, _, target, served), row) in &self.rollup((first, last)) {
             let name = match query.by {
                 MarginBy::Class => served.class().unwrap_or("standard"),
                 _ => target,
@@ -489,6 +506,14 @@ impl Ledger for MemoryLedger {
 
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
         Ok(self.state().margins(query))
+    }
+
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        Ok(self.state().slug_hours(from, to))
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {

@@ -46,6 +46,7 @@ impl ConsoleApp {
             Some(Modal::Operations(selected)) => self.in_operations(selected, &action),
             Some(Modal::Request(page)) => self.in_request(page, &action),
             Some(Modal::Find(page)) => self.in_find(page, &action),
+            Some(Modal::Bulk(act)) => self.in_bulk(act, &action),
             Some(Modal::Reading(mut page)) => {
                 match action {
                     Action::Escape | Action::Enter => return Vec::new(),
@@ -118,6 +119,7 @@ impl ConsoleApp {
                         path: PathBuf::from(path),
                     }];
                 }
+                Some(FinishedForm::Bulk(plan)) => return self.review_bulk(plan, Some(form)),
                 Some(FinishedForm::SaveSecret { .. }) => {}
             },
             _ => {}
@@ -177,6 +179,9 @@ impl ConsoleApp {
         operation: OperationId,
         result: Result<ActOutcome, ApplyError>,
     ) -> Vec<Effect> {
+        if let Some(effects) = self.bulk_applied(operation, &result) {
+            return effects;
+        }
         self.dirty = true;
         let review = match self.modal.take() {
             Some(Modal::Sending(review)) if review.pending.operation == operation => review,
@@ -287,6 +292,9 @@ impl ConsoleApp {
         found: OutcomeLookup,
         outcome: Option<ActOutcome>,
     ) -> Vec<Effect> {
+        if let Some(effects) = self.bulk_resolved(operation, &found) {
+            return effects;
+        }
         self.dirty = true;
         if let Some(listed) = self
             .operations

@@ -4,6 +4,7 @@ use farebox_ledger::{AuditRecord, FilesAct, KeyId, OperationId, Timestamp};
 use serde_json::Value;
 
 use super::ConsoleApp;
+use super::order::{SortRank, sorted};
 use crate::admin::ReportedChange;
 use crate::format;
 
@@ -105,6 +106,18 @@ fn fall(fall: &Value) -> String {
     format!("price of {slug} fell by more than half: {what}")
 }
 
+/// What a column sorts by.
+fn rank(act: &Audited<'_>, column: &str) -> SortRank {
+    match column {
+        "BY" => SortRank::text(act.actor()),
+        "ACT" => SortRank::text(act.act()),
+        "KEY" => SortRank::text(act.key().map(|key| key.to_string()).unwrap_or_default()),
+        "DETAILS" => SortRank::text(act.details()),
+        "OPERATION" => SortRank::text(act.operation().to_string()),
+        _ => SortRank::number(act.at().millis()),
+    }
+}
+
 impl ConsoleApp {
     /// Acts that pass the filter, newest first. Configurations older than the oldest act that was read come with its page.
     pub(crate) fn shown_audit(&self) -> Vec<Audited<'_>> {
@@ -122,7 +135,7 @@ impl ConsoleApp {
             })
         };
         all.retain(passes);
-        all
+        sorted(all, self.audit.order, rank)
     }
 }
 

@@ -9,6 +9,9 @@ use farebox_ledger::{
     Amount, AuditRecord, JournalEntry, Key, KeyId, OpenHold, Timestamp, UsageRow,
 };
 
+use super::order::{ListOrder, SortRank, sorted};
+use super::ranks;
+
 /// Entries read per page.
 pub(crate) const PAGE: usize = 200;
 /// The books of a key with at most this many entries are checked automatically.
@@ -24,16 +27,18 @@ pub(crate) enum Tab {
     Models,
     Running,
     Acts,
+    Charts,
 }
 
 impl Tab {
     /// All, in order, with their names.
-    pub(crate) const ALL: [(Self, &'static str); 5] = [
+    pub(crate) const ALL: [(Self, &'static str); 6] = [
         (Self::Entries, "all"),
         (Self::Payments, "money in"),
         (Self::Models, "models"),
         (Self::Running, "running"),
         (Self::Acts, "acts"),
+        (Self::Charts, "charts"),
     ];
 
     /// The next or previous one, in a ring.
@@ -76,11 +81,13 @@ pub(crate) enum BalanceCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetailData {
     pub(crate) id: KeyId,
+    /// When it was read.
+    pub(crate) at: Timestamp,
     pub(crate) key: Option<Key>,
     /// Newest first.
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
-    /// The last seven days.
+    /// The last 30 days.
     pub(crate) usage: Vec<UsageRow>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
@@ -90,6 +97,7 @@ pub(crate) struct DetailData {
 #[derive(Debug)]
 pub(crate) struct KeyDetail {
     pub(crate) id: KeyId,
+    at: Timestamp,
     pub(crate) key: Option<Key>,
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
@@ -98,6 +106,8 @@ pub(crate) struct KeyDetail {
     pub(crate) holds: Vec<OpenHold>,
     pub(crate) tab: Tab,
     pub(crate) selected: usize,
+    /// Of this tab.
+    pub(crate) order: ListOrder,
     pub(crate) check: BalanceCheck,
     pub(crate) loaded: bool,
     pub(crate) loading_more: bool,
@@ -109,6 +119,7 @@ impl KeyDetail {
     pub(crate) const fn new(id: KeyId, key: Option<Key>) -> Self {
         Self {
             id,
+            at: Timestamp::from_millis(0),
             key,
             entries: Vec::new(),
             entries_end: false,
@@ -117,6 +128,10 @@ impl KeyDetail {
             holds: Vec::new(),
             tab: Tab::Entries,
             selected: 0,
+            order: ListOrder {
+                column: "",
+                descending: false,
+            },
             check: BalanceCheck::NotYet,
             loaded: false,
             loading_more: false,
@@ -132,7 +147,8 @@ impl KeyDetail {
         let at_top = self.selected == 0;
         let newest = self.entries.first().map_or(0, |entry| entry.position);
         let overlaps = data.entries.iter().any(|entry| entry.position == newest);
-        if self.loaded && overlaps && self.tab == Tab::Entries && !at_top {
+        let moves = self.tab == Tab::Entries && !self.order.sorts();
+        if self.loaded && overlaps && moves && !at_top {
             self.selected += data
                 .entries
                 .iter()
@@ -151,7 +167,7 @@ impl KeyDetail {
         }
         (self.key, self.usage, self.acts, self.holds) =
             (data.key, data.usage, data.acts, data.holds);
-        (self.loaded, self.error) = (true, None);
+        (self.loaded, self.error, self.at) = (true, None, data.at);
         self.selected = self.selected.min(self.rows().saturating_sub(1));
         let count = self.entries.first().map_or(0, |entry| entry.seq);
         match &self.check {
@@ -180,14 +196,83 @@ impl KeyDetail {
             Tab::Models => self.by_model().len(),
             Tab::Running => self.holds.len(),
             Tab::Acts => self.acts.len(),
+            Tab::Charts => 0,
         }
+    }
+
+    /// Shows another tab, in the order in which its rows come.
+    pub(crate) fn show(&mut self, tab: Tab) {
+        (self.tab, self.selected, self.order) = (tab, 0, ListOrder::default());
+    }
+
+    /// The places of this tab's rows in the order in which they are shown.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        let places: Vec<usize> = (0..self.rows()).collect();
+        if !self.order.sorts() {
+            return places;
+        }
+        let (payments, models): (Vec<_>, _) = (self.payments().collect(), self.by_model());
+        let rank = |place: &usize, column: &str| {
+            let rank = match self.tab {
+                Tab::Entries => self
+                    .entries
+                    .get(*place)
+                    .map(|row| ranks::entry(row, column)),
+                Tab::Payments => payments.get(*place).map(|row| ranks::act(row, column)),
+                Tab::Models => models.get(*place).map(|row| ranks::of_model(row, column)),
+                Tab::Running => self.holds.get(*place).map(|row| ranks::hold(row, column)),
+                Tab::Acts => self.acts.get(*place).map(|row| ranks::act(row, column)),
+                Tab::Charts => None,
+            };
+            rank.unwrap_or_else(|| SortRank::text(""))
+        };
+        sorted(places, self.order, rank)
+    }
+
+    /// The place of the selected row.
+    fn place(&self) -> usize {
+        let sorted = self.order.sorts().then(|| self.places());
+        let place = sorted.and_then(|places| places.get(self.selected).copied());
+        place.unwrap_or(self.selected)
     }
 
     /// The selected entry.
     pub(crate) fn selected_entry(&self) -> Option<&JournalEntry> {
         (self.tab == Tab::Entries)
-            .then(|| self.entries.get(self.selected))
+            .then(|| self.entries.get(self.place()))
             .flatten()
+    }
+
+    /// The selected hold.
+    pub(crate) fn selected_hold(&self) -> Option<&OpenHold> {
+        (self.tab == Tab::Running)
+            .then(|| self.holds.get(self.place()))
+            .flatten()
+    }
+
+    /// The selected payment or act.
+    pub(crate) fn selected_act(&self) -> Option<&AuditRecord> {
+        match self.tab {
+            Tab::Payments => self.payments().nth(self.place()),
+            Tab::Acts => self.acts.get(self.place()),
+            Tab::Entries | Tab::Models | Tab::Running | Tab::Charts => None,
+        }
+    }
+
+    /// The id of the selected row, for copying.
+    pub(crate) fn selected_name(&self) -> Option<String> {
+        if let Some(entry) = self.selected_entry() {
+            return Some(match entry.request() {
+                Some(request) => format!("req_{request}"),
+                None => format!("op_{}", entry.operation),
+            });
+        }
+        let hold = self.selected_hold();
+        let request = hold.map(|hold| format!("req_{}", hold.request));
+        request.or_else(|| {
+            self.selected_act()
+                .map(|act| format!("op_{}", act.operation))
+        })
     }
 
     /// Acts that moved money.
@@ -230,7 +315,8 @@ impl KeyDetail {
     /// The last seven days by model, highest charge first.
     pub(crate) fn by_model(&self) -> Vec<UsageRow> {
         let mut models: BTreeMap<&str, UsageRow> = BTreeMap::new();
-        for row in &self.usage {
+        let week = self.at.hour() - 167;
+        for row in self.usage.iter().filter(|row| row.hour.hour() >= week) {
             let Some(sum) = models.get_mut(row.slug.as_str()) else {
                 models.insert(&row.slug, row.clone());
                 continue;

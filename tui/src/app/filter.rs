@@ -17,7 +17,9 @@ impl ConsoleApp {
             Screen::Audit => self.audit.filter.clone(),
             Screen::Config => self.config.filter.clone(),
             // Sums, nodes and alerts have no filter.
-            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts => String::new(),
+            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts | Screen::Spend => {
+                String::new()
+            }
         }
     }
 
@@ -31,7 +33,7 @@ impl ConsoleApp {
             Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
             Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
             Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
-            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts => {}
+            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts | Screen::Spend => {}
         }
         Vec::new()
     }

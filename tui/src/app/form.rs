@@ -9,7 +9,7 @@ use farebox_ledger::{Amount, CreditKind, Key, KeyId, KeySettings, MarginQuery, O
 use super::margins::{self, MarginView};
 use crate::clock;
 use crate::field::{FieldEdit, TextField};
-use crate::plan::{ActPlan, PlannedOverlap};
+use crate::plan::{ActPlan, BulkPlan, PlannedOverlap};
 
 /// Top-ups above this amount are typed twice.
 pub(crate) const TYPE_TWICE_ABOVE: Amount = Amount::from_picos(1_000_000_000_000_000);
@@ -28,6 +28,10 @@ pub(crate) enum FormPurpose {
         charge: Amount,
         slug: String,
     },
+    /// On this many marked keys, like the two below.
+    BulkTopUp(usize),
+    BulkAdjust(usize),
+    BulkRevoke(usize),
     Export(ConsoleExport),
     SaveSecret,
 }
@@ -56,6 +60,7 @@ pub(crate) enum Input {
     Concurrency,
     Overlap,
     LastFour,
+    HowMany,
     Format,
     Path,
 }
@@ -88,6 +93,7 @@ pub(crate) struct Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FinishedForm {
     Review(ActPlan),
+    Bulk(BulkPlan),
     Export {
         what: ConsoleExport,
         json: bool,
@@ -109,6 +115,9 @@ impl Input {
     }
 }
 
+/// A field's meaning, name and hint.
+type InputRow = (Input, &'static str, &'static str);
+
 const fn field(
     input: Input,
     name: &'static str,
@@ -118,7 +127,7 @@ const fn field(
 }
 
 /// What a form asks for, in order.
-fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
+fn inputs(purpose: &FormPurpose) -> Vec<InputRow> {
     let settings = [
         field(Input::Label, "Label", "a name: a customer, a project"),
         field(Input::Models, "Models", "slugs with commas; empty is all"),
@@ -161,6 +170,9 @@ fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
             reference,
         ],
         FormPurpose::Refund { .. } => vec![amount, reason, reference],
+        FormPurpose::BulkTopUp(_) | FormPurpose::BulkAdjust(_) | FormPurpose::BulkRevoke(_) => {
+            bulk_inputs(purpose, amount, reason)
+        }
         FormPurpose::Export(_) => {
             vec![
                 field(Input::Format, "Format", "csv or json: ← →"),
@@ -171,6 +183,28 @@ fn inputs(purpose: &FormPurpose) -> Vec<(Input, &'static str, &'static str)> {
             Input::Path,
             "File",
             "a new file, readable only by you",
+        )],
+    }
+}
+
+/// What the form of an act on all marked keys asks for.
+fn bulk_inputs(purpose: &FormPurpose, amount: InputRow, reason: InputRow) -> Vec<InputRow> {
+    let each = field(
+        Input::Reference,
+        "Reference",
+        "of all; each gets its key's id",
+    );
+    match purpose {
+        FormPurpose::BulkTopUp(_) => vec![amount, each],
+        FormPurpose::BulkAdjust(_) => vec![
+            field(Input::Amount, "Amount $", "like -2.50 or 2.50, for each"),
+            reason,
+            each,
+        ],
+        _ => vec![field(
+            Input::HowMany,
+            "How many",
+            "keys are revoked: the number above",
         )],
     }
 }
@@ -247,6 +281,9 @@ impl Form {
     /// The title of the page.
     pub(crate) const fn title(&self) -> &'static str {
         match self.purpose {
+            FormPurpose::BulkTopUp(_) => "Top up",
+            FormPurpose::BulkAdjust(_) => "Adjust",
+            FormPurpose::BulkRevoke(_) => "Revoke",
             FormPurpose::TopUp => "Top up",
             FormPurpose::NewKey => "New key",
             FormPurpose::Edit => "Edit",
@@ -380,6 +417,9 @@ impl Form {
                     amount,
                 )?
             }
+            FormPurpose::BulkTopUp(_) | FormPurpose::BulkAdjust(_) | FormPurpose::BulkRevoke(_) => {
+                return self.bulk().map(FinishedForm::Bulk);
+            }
             FormPurpose::NewKey => ActPlan::Create {
                 settings: self.settings()?,
                 first: self.first_credit()?,
@@ -437,12 +477,48 @@ impl Form {
         }
     }
 
+    /// The act on all marked keys. What each of their accounts allows is checked in the review.
+    fn bulk(&self) -> Result<BulkPlan, (Input, String)> {
+        let reference = |form: &Self| form.needed(Input::Reference, "a reference");
+        match self.purpose {
+            FormPurpose::BulkRevoke(keys) if self.value(Input::HowMany) == keys.to_string() => {
+                Ok(BulkPlan::Revoke)
+            }
+            FormPurpose::BulkRevoke(_) => Err((
+                Input::HowMany,
+                "this is not how many keys are marked".to_owned(),
+            )),
+            FormPurpose::BulkAdjust(_) => {
+                let amount = Amount::parse_adjustment(self.value(Input::Amount))
+                    .map_err(at(Input::Amount))?;
+                let reason = self.needed(Input::Reason, "a reason")?;
+                Ok(BulkPlan::Credit {
+                    kind: CreditKind::Adjust { reason },
+                    amount,
+                    reference: reference(self)?,
+                })
+            }
+            FormPurpose::BulkTopUp(keys) => Ok(BulkPlan::Credit {
+                kind: CreditKind::TopUp,
+                amount: self.amount_for(keys)?,
+                reference: reference(self)?,
+            }),
+            _ => Err((Input::Amount, "nothing is marked".to_owned())),
+        }
+    }
+
     fn amount(&self) -> Result<Amount, (Input, String)> {
+        self.amount_for(1)
+    }
+
+    /// An amount that so many keys get.
+    fn amount_for(&self, keys: usize) -> Result<Amount, (Input, String)> {
         let amount = Amount::parse_payment(self.value(Input::Amount)).map_err(at(Input::Amount))?;
         if !amount.is_positive() {
             return Err((Input::Amount, "type an amount above zero".to_owned()));
         }
-        if amount > TYPE_TWICE_ABOVE
+        let all = Amount::times(amount, u64::try_from(keys).unwrap_or(u64::MAX));
+        if all.is_none_or(|all| all > TYPE_TWICE_ABOVE)
             && Amount::parse_payment(self.value(Input::Again)) != Ok(amount)
         {
             return Err((

@@ -7,9 +7,12 @@ use std::collections::VecDeque;
 
 use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
 
+use super::order::{ListOrder, SortRank, sorted};
+
 /// Rows requested at once.
 pub(crate) const PAGE: usize = 200;
-const WINDOW: usize = 1000;
+/// Rows kept, and the most that the console sorts by itself.
+pub(crate) const WINDOW: usize = 1000;
 /// A key with less available is called low.
 pub(crate) const LOW: Amount = Amount::from_picos(1_000_000_000_000);
 
@@ -21,32 +24,37 @@ pub(crate) enum Sort {
     Balance,
     Held,
     LastUsed,
+    /// A column that the ledger has no order for: the console sorts it, among at most [`WINDOW`] keys.
+    Other(&'static str),
 }
 
 impl Sort {
-    /// The next one, and whether it begins with the largest.
-    pub(crate) const fn next(self) -> (Self, bool) {
-        match self {
-            Self::Created => (Self::Balance, false),
-            Self::Balance => (Self::Held, true),
-            Self::Held => (Self::LastUsed, true),
-            Self::LastUsed => (Self::Created, true),
-        }
-    }
+    /// All columns, those that the ledger sorts first.
+    pub(crate) const COLUMNS: &[&str] = &[
+        "CREATED", "BALANCE", "HELD", "LAST", "LABEL", "KEY", "24 h", "STATE",
+    ];
 
-    /// Its name in the title.
-    pub(crate) const fn name(self) -> &'static str {
+    /// The column's heading.
+    pub(crate) const fn column(self) -> &'static str {
         match self {
             Self::Created => "CREATED",
             Self::Balance => "BALANCE",
             Self::Held => "HELD",
-            Self::LastUsed => "LAST ENTRY",
+            Self::LastUsed => "LAST",
+            Self::Other(column) => column,
         }
+    }
+
+    fn of(column: &'static str) -> Self {
+        let in_ledger = [Self::Created, Self::Balance, Self::Held, Self::LastUsed];
+        let known = in_ledger.into_iter().find(|sort| sort.column() == column);
+        known.unwrap_or(Self::Other(column))
     }
 
     /// The ledger's order for it.
     const fn order(self, descending: bool) -> KeyOrder {
         let largest_first = match self {
+            Self::Other(_) => return KeyOrder::Newest,
             Self::Created => KeyOrder::Newest,
             Self::Balance => KeyOrder::HighestBalance,
             Self::Held => KeyOrder::MostHeld,
@@ -155,6 +163,8 @@ pub(crate) struct KeysRequest {
     pub(crate) filter: KeyFilter,
     pub(crate) order: KeyOrder,
     pub(crate) from: From,
+    /// How many rows; fewer are the last ones.
+    pub(crate) limit: usize,
     /// Delayed slightly, because the user is still typing.
     pub(crate) debounce: bool,
 }
@@ -213,6 +223,8 @@ pub(crate) struct KeysScreen {
     at_end: bool,
     /// Position of the first row among all, when it is known.
     first: Option<u64>,
+    /// The column by which more keys match than the console sorts.
+    pub(crate) unsorted: Option<&'static str>,
 }
 
 impl KeysScreen {
@@ -246,7 +258,12 @@ impl KeysScreen {
         }
         self.loading = true;
         let (filter, order) = (self.filter.clone(), self.order());
+        let limit = match self.sort {
+            Sort::Other(_) => WINDOW,
+            _ => PAGE,
+        };
         KeysRequest {
+            limit,
             generation: self.generation,
             filter,
             order,
@@ -257,6 +274,42 @@ impl KeysScreen {
 
     const fn order(&self) -> KeyOrder {
         self.sort.order(!self.ascending)
+    }
+
+    /// What the list is sorted by.
+    pub(crate) const fn list_order(&self) -> ListOrder {
+        ListOrder {
+            column: self.sort.column(),
+            descending: !self.ascending,
+        }
+    }
+
+    /// Sorts by a column; the rows follow with the next page.
+    pub(crate) fn set_list_order(&mut self, order: ListOrder) {
+        (self.sort, self.ascending, self.selected) = (Sort::of(order.column), !order.descending, 0);
+    }
+
+    /// Puts rows that the ledger has no order for into theirs; the cursor stays on its key. Where the window does not hold all of
+    /// them, they remain in the order of creation, in which they were read.
+    fn sort_here(&mut self) {
+        let Sort::Other(column) = self.sort else {
+            return;
+        };
+        if !self.is_whole() {
+            self.unsorted = Some(column);
+            (self.sort, self.ascending) = (Sort::Created, false);
+            return;
+        }
+        let selected = self.row().map(|row| row.key.id);
+        let order = self.list_order();
+        let now = self.ordered_at.unwrap_or_default();
+        let rows = Vec::from(std::mem::take(&mut self.rows));
+        self.rows = sorted(rows, order, |row, column| rank(row, column, now)).into();
+        let kept = self
+            .rows
+            .iter()
+            .position(|row| Some(row.key.id) == selected);
+        self.selected = kept.unwrap_or(0);
     }
 
     /// Whether the rows still have another order, or there are none.
@@ -313,6 +366,7 @@ impl KeysScreen {
             From::Start | From::End => {
                 self.ordered_at = Some(page.at);
                 self.replace(rows.collect(), page.from == From::End, page.ended);
+                self.sort_here();
             }
             From::After(after) if self.rows.back().is_some_and(|row| row.place == after) => {
                 self.rows.extend(rows);
@@ -370,7 +424,20 @@ impl KeysScreen {
                 (row.key, row.day) = (key, day);
             }
         }
+        if changed && self.sort == Sort::Other("24 h") {
+            self.sort_here();
+        }
         changed
+    }
+}
+
+/// What a column that the ledger has no order for sorts by.
+fn rank(row: &ListedKey, column: &str, now: Timestamp) -> SortRank {
+    match column {
+        "LABEL" => SortRank::text(&row.key.settings.label),
+        "24 h" => SortRank::number(row.day.map_or(-1, Amount::picos)),
+        "STATE" => SortRank::text(state_word(&row.key, now)),
+        _ => SortRank::text(row.key.id.to_string()),
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::{HashMap, VecDeque};
 
 use farebox_ledger::{Amount, KeyId, OpenHold, Timestamp};
 
+use super::order::{ListOrder, sorted};
+use super::ranks;
 use crate::admin::{LiveEvent, StatusReport};
 use crate::clock;
 
@@ -57,6 +59,7 @@ pub(crate) struct Live {
     pub(crate) paused: bool,
     pub(crate) selected: usize,
     pub(crate) filter: String,
+    pub(crate) order: ListOrder,
     seconds: VecDeque<Second>,
 }
 
@@ -65,7 +68,7 @@ impl Live {
     pub(crate) fn take(&mut self, events: Vec<LiveEvent>) {
         for event in events {
             self.count(&event);
-            let below = self.selected > self.shown_running().count();
+            let below = self.selected > self.shown_running().count() && !self.order.sorts();
             let shown = !self.paused && below && self.passes(&event);
             let list = match self.paused {
                 true => &mut self.held_back,
@@ -102,11 +105,14 @@ impl Live {
         self.held_back.len()
     }
 
-    /// What the filter lets through, running requests first.
+    /// What the filter lets through, running requests first unless it is sorted.
     pub(crate) fn shown(&self) -> Vec<&LiveEvent> {
-        self.shown_running()
-            .chain(self.events.iter().filter(|event| self.passes(event)))
-            .collect()
+        let ended = self.events.iter().filter(|event| self.passes(event));
+        sorted(
+            self.shown_running().chain(ended).collect(),
+            self.order,
+            |event, column| ranks::live(event, self.label(event), column),
+        )
     }
 
     fn shown_running(&self) -> impl Iterator<Item = &LiveEvent> {
@@ -132,7 +138,7 @@ impl Live {
         let before = self.shown_running().count();
         self.running = holds.iter().rev().map(of_hold).collect();
         let after = self.shown_running().count();
-        if self.selected >= before && self.selected > 0 {
+        if self.selected >= before && self.selected > 0 && !self.order.sorts() {
             self.selected = self.selected - before + after;
         }
     }

@@ -6,9 +6,12 @@ use std::collections::HashMap;
 
 use farebox_ledger::{MarginBy, MarginOrder, MarginQuery, Margins, Timestamp};
 
+use super::order::{ListOrder, sorted};
+use super::ranks;
+
 const DAY: i64 = 86_400_000;
 /// More rows than anybody scrolls through.
-const ROWS: usize = 500;
+pub(crate) const ROWS: usize = 500;
 
 /// Which of the two screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +29,45 @@ impl MarginView {
             Self::Exposure => "exposure",
             Self::Margin => "margin",
         }
+    }
+
+    /// Its columns, those that the ledger sorts first.
+    pub(crate) const fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Exposure => &[
+                "EXPOSURE",
+                "CHARGED",
+                "LOSS",
+                "NAME",
+                "REQUESTS",
+                "OF CHARGED",
+            ],
+            Self::Margin => &[
+                "MARGIN", "CHARGED", "COST", "EXPOSURE", "LOSS", "NAME", "REQUESTS", "OF",
+            ],
+        }
+    }
+}
+
+/// The ledger's orders.
+const ORDERS: &[MarginOrder] = &[
+    MarginOrder::Exposure,
+    MarginOrder::Charge,
+    MarginOrder::Cost,
+    MarginOrder::Loss,
+    MarginOrder::Margin,
+    MarginOrder::Name,
+];
+
+/// The heading of the column of an order.
+const fn column(order: MarginOrder) -> &'static str {
+    match order {
+        MarginOrder::Name => "NAME",
+        MarginOrder::Charge => "CHARGED",
+        MarginOrder::Cost => "COST",
+        MarginOrder::Exposure => "EXPOSURE",
+        MarginOrder::Loss => "LOSS",
+        MarginOrder::Margin => "MARGIN",
     }
 }
 
@@ -50,7 +92,7 @@ pub(crate) enum Period {
 }
 
 impl Period {
-    const ALL: [Self; 4] = [Self::Today, Self::Week, Self::Month, Self::LastMonth];
+    pub(crate) const ALL: [Self; 4] = [Self::Today, Self::Week, Self::Month, Self::LastMonth];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -101,6 +143,10 @@ pub(crate) struct Sums {
     pub(crate) period: Period,
     pub(crate) order: MarginOrder,
     pub(crate) reverse: bool,
+    /// The order that is sorted here, if it is not the ledger's.
+    pub(crate) here: Option<ListOrder>,
+    /// The column by which there are more sums than the console sorts.
+    pub(crate) unsorted: Option<&'static str>,
     pub(crate) asked: Option<MarginQuery>,
     pub(crate) page: Margins,
     /// Labels of the keys among the rows, by id.
@@ -118,6 +164,8 @@ impl Sums {
             period: Period::default(),
             order: MarginOrder::default(),
             reverse: false,
+            here: None,
+            unsorted: None,
             asked: None,
             page: Margins::default(),
             labels: HashMap::new(),
@@ -129,26 +177,6 @@ impl Sums {
         sums
     }
 
-    /// The orders of this screen; the first one is the default.
-    const fn orders(&self) -> &'static [MarginOrder] {
-        match self.view {
-            MarginView::Exposure => &[
-                MarginOrder::Exposure,
-                MarginOrder::Charge,
-                MarginOrder::Loss,
-                MarginOrder::Name,
-            ],
-            MarginView::Margin => &[
-                MarginOrder::Margin,
-                MarginOrder::Charge,
-                MarginOrder::Cost,
-                MarginOrder::Exposure,
-                MarginOrder::Loss,
-                MarginOrder::Name,
-            ],
-        }
-    }
-
     /// Days newest first, margins smallest first, exposures largest first.
     fn usual_order(&mut self) {
         (self.order, self.reverse) = match (self.by, self.view) {
@@ -156,6 +184,7 @@ impl Sums {
             (_, MarginView::Exposure) => (MarginOrder::Exposure, false),
             (_, MarginView::Margin) => (MarginOrder::Margin, true),
         };
+        self.here = None;
     }
 
     /// Sets what each sum is for.
@@ -171,23 +200,48 @@ impl Sums {
     }
 
     pub(crate) fn next_period(&mut self) {
-        self.period = self.period.next();
+        self.show(self.period.next());
+    }
+
+    /// Adds up another range of days.
+    pub(crate) fn show(&mut self, period: Period) {
+        self.period = period;
         self.restart();
     }
 
-    /// The next column, or the reverse order.
-    pub(crate) fn sort(&mut self, next: bool) {
-        if next {
-            let orders = self.orders();
-            let at = orders
-                .iter()
-                .position(|order| *order == self.order)
-                .map_or(0, |at| (at + 1) % orders.len());
-            (self.order, self.reverse) = (orders.get(at).copied().unwrap_or_default(), false);
-        } else {
-            self.reverse = !self.reverse;
+    /// What the list is sorted by.
+    pub(crate) fn list_order(&self) -> ListOrder {
+        self.here.unwrap_or_else(|| ListOrder {
+            column: column(self.order),
+            // Names are in ascending order unless reversed, amounts in descending order.
+            descending: self.reverse == (self.order == MarginOrder::Name),
+        })
+    }
+
+    /// Sorts by a column, here if the ledger has no order for it.
+    pub(crate) fn set_list_order(&mut self, order: ListOrder) {
+        let in_ledger = ORDERS.iter().find(|known| column(**known) == order.column);
+        match in_ledger {
+            Some(known) => {
+                self.order = *known;
+                self.reverse = order.descending == (*known == MarginOrder::Name);
+                self.here = None;
+            }
+            None => self.here = Some(order),
         }
         self.restart();
+    }
+
+    /// Sorts what the ledger has no order for. Where there are more sums than rows, they remain in the ledger's order.
+    fn sort_here(&mut self) {
+        let Some(order) = self.here else {
+            return;
+        };
+        if self.page.count > self.page.rows.len() {
+            (self.unsorted, self.here) = (Some(order.column), None);
+            return;
+        }
+        self.page.rows = sorted(std::mem::take(&mut self.page.rows), order, ranks::sums);
     }
 
     fn restart(&mut self) {
@@ -216,7 +270,10 @@ impl Sums {
         }
         self.loaded = true;
         match answer {
-            Ok(answer) => (self.page, self.labels, self.error) = (answer.page, answer.labels, None),
+            Ok(answer) => {
+                (self.page, self.labels, self.error) = (answer.page, answer.labels, None);
+                self.sort_here();
+            }
             Err(error) => self.error = Some(error),
         }
         self.selected = self.selected.min(self.page.rows.len().saturating_sub(1));

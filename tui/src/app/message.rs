@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use farebox_ledger::{
     Amount, AuditRecord, FilesAct, JournalEntry, Key, KeyId, MarginQuery, OpenHold, OperationId,
-    PublishedSlug, SlugUse, Timestamp, Totals, VerifyReport,
+    PublishedSlug, SlugHour, SlugUse, Timestamp, Totals, VerifyReport,
 };
 
 use super::detail::{BalanceCheck, DetailData};
@@ -44,6 +44,11 @@ pub(crate) enum Effect {
         view: MarginView,
         query: MarginQuery,
     },
+    /// What every slug did in the hours of this range.
+    LoadSpend {
+        from: Timestamp,
+        to: Timestamp,
+    },
     Verify,
     LoadRequest(OperationId),
     /// Look for something by any of its names. It may be a secret.
@@ -66,6 +71,8 @@ pub(crate) enum Effect {
         text: Hidden,
     },
     Copy(Hidden),
+    /// Have the terminal report the mouse, or leave it to the terminal.
+    Mouse(bool),
     ReadStatus,
 }
 
@@ -112,6 +119,7 @@ pub(crate) enum Message {
         query: MarginQuery,
         answer: Result<SumsPage, String>,
     },
+    Spend(Result<Vec<SlugHour>, String>),
     Verified {
         report: Result<VerifyReport, String>,
         took_ms: u64,

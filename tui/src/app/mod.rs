@@ -6,6 +6,9 @@
 
 pub(crate) mod act;
 pub(crate) mod audited;
+pub(crate) mod bindings;
+pub(crate) mod bulk;
+mod bulk_flow;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod detail;
@@ -15,13 +18,21 @@ pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod live;
 pub(crate) mod margins;
+pub(crate) mod marks;
 pub(crate) mod message;
 pub(crate) mod modal;
-mod palette;
+pub(crate) mod mouse;
+pub(crate) mod order;
+pub(crate) mod palette;
 pub(crate) mod perform;
+mod ranks;
 pub(crate) mod reading;
 pub(crate) mod receive;
 mod shown;
+mod sorting;
+pub(crate) mod spend;
+mod sums;
+mod undo;
 
 use farebox_ledger::{
     AuditRecord, FilesAct, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp,
@@ -29,14 +40,20 @@ use farebox_ledger::{
 };
 
 use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
+use crate::background::{Background, ThemeChoice};
 use crate::field::{FieldEdit, TextField};
-use command::{BINDINGS, Binding, CommandContext, ConsoleCommand};
+use command::{CommandContext, ConsoleCommand};
 use detail::KeyDetail;
 use keys::KeysScreen;
 use live::{GatewayLink, GatewayView, Live};
 use margins::Sums;
+use marks::Marks;
 use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
+use mouse::Spot;
+use order::{ListOrder, sorted};
+use spend::Spend;
+use undo::Undo;
 
 /// From this width on, a list and its detail are shown side by side.
 pub(crate) const WIDE: u16 = 140;
@@ -58,6 +75,7 @@ pub(crate) enum Screen {
     Margin,
     Nodes,
     Alerts,
+    Spend,
 }
 
 /// The program's settings.
@@ -71,6 +89,7 @@ pub(crate) struct Options {
     /// The base of settings and links, if it was given.
     pub(crate) public_url: Option<String>,
     pub(crate) operator: String,
+    pub(crate) theme: ThemeChoice,
     /// The source of random bits for ids.
     pub(crate) random: fn() -> u128,
 }
@@ -86,6 +105,8 @@ pub(crate) enum Action {
     Escape,
     Next,
     Previous,
+    /// Complete what is typed, in the palette.
+    Complete,
     Submit,
     /// `y` in a review or on an operation.
     Yes,
@@ -93,6 +114,14 @@ pub(crate) enum Action {
     Letter(char),
     /// Up or down on a page over the screen.
     Scroll(i16),
+    /// A click on a place, and how many lines below its top.
+    Click(Spot, usize),
+    /// The mouse's wheel, down or up.
+    Wheel {
+        down: bool,
+    },
+    /// What the terminal says of its background.
+    Background(Background),
     Quit,
 }
 
@@ -116,6 +145,7 @@ pub(crate) struct RowList<T> {
     pub(crate) rows: Vec<T>,
     pub(crate) selected: usize,
     pub(crate) filter: String,
+    pub(crate) order: ListOrder,
     pub(crate) loaded: bool,
     pub(crate) end: bool,
     pub(crate) loading: bool,
@@ -128,6 +158,7 @@ impl<T> Default for RowList<T> {
             rows: Vec::new(),
             selected: 0,
             filter: String::new(),
+            order: ListOrder::default(),
             loaded: false,
             end: false,
             loading: false,
@@ -161,6 +192,7 @@ pub(crate) struct ConsoleApp {
     pub(crate) detail_open: bool,
     pub(crate) detail: Option<KeyDetail>,
     pub(crate) keys: KeysScreen,
+    pub(crate) marks: Marks,
     pub(crate) live: Live,
     pub(crate) gateway: GatewayView,
     pub(crate) models: RowList<()>,
@@ -173,7 +205,11 @@ pub(crate) struct ConsoleApp {
     pub(crate) config: RowList<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
+    pub(crate) spend: Spend,
+    /// Whether Margin and Exposure have charts above their sums.
+    pub(crate) charts: bool,
     pub(crate) selected_node: usize,
+    pub(crate) nodes_order: ListOrder,
     pub(crate) selected_alert: usize,
     pub(crate) books: AllBooks,
     pub(crate) totals: Option<Totals>,
@@ -185,6 +221,12 @@ pub(crate) struct ConsoleApp {
     /// The filter line being typed.
     pub(crate) filtering: Option<TextField>,
     pub(crate) notice: Option<Notice>,
+    pub(crate) theme: ThemeChoice,
+    /// The terminal's, once it has told.
+    pub(crate) background: Option<Background>,
+    /// Whether the terminal reports the mouse.
+    pub(crate) mouse: bool,
+    undo: Undo,
     pub(crate) dirty: bool,
     pub(crate) quit: bool,
 }
@@ -192,6 +234,7 @@ pub(crate) struct ConsoleApp {
 impl ConsoleApp {
     /// The initial state, and the effects it needs first.
     pub(crate) fn new(options: Options, size: (u16, u16), now: Timestamp) -> (Self, Vec<Effect>) {
+        let theme = options.theme;
         let mut app = Self {
             options,
             size,
@@ -200,6 +243,7 @@ impl ConsoleApp {
             detail_open: false,
             detail: None,
             keys: KeysScreen::default(),
+            marks: Marks::default(),
             live: Live::default(),
             gateway: GatewayView::default(),
             models: RowList::default(),
@@ -212,7 +256,10 @@ impl ConsoleApp {
             config: RowList::default(),
             exposure: Sums::new(margins::MarginView::Exposure),
             margin: Sums::new(margins::MarginView::Margin),
+            spend: Spend::default(),
+            charts: false,
             selected_node: 0,
+            nodes_order: ListOrder::default(),
             selected_alert: 0,
             books: AllBooks::NotChecked,
             totals: None,
@@ -223,6 +270,10 @@ impl ConsoleApp {
             palette: None,
             filtering: None,
             notice: None,
+            theme,
+            background: None,
+            mouse: true,
+            undo: Undo::default(),
             dirty: true,
             quit: false,
         };
@@ -238,6 +289,16 @@ impl ConsoleApp {
                 self.notice = None;
             }
         }
+        if matches!(action, Action::Message(_)) {
+            return self.change(action);
+        }
+        let before = self.undo.before(self.look());
+        let effects = self.change(action);
+        self.note(before);
+        effects
+    }
+
+    fn change(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Message(message) => self.receive(message),
             Action::Resize(width, height) => {
@@ -249,6 +310,12 @@ impl ConsoleApp {
                 Vec::new()
             }
             Action::Command(command) => self.perform(command),
+            Action::Background(background) => {
+                self.background = Some(background);
+                Vec::new()
+            }
+            Action::Click(spot, line) => self.click(spot, line),
+            Action::Wheel { down } => self.wheel(down),
             typed if self.palette.is_some() => self.in_palette(typed),
             typed if self.filtering.is_some() => self.in_filter(typed),
             typed => self.in_modal(typed),
@@ -260,6 +327,11 @@ impl ConsoleApp {
         if self.detail_open {
             return CommandContext::Detail;
         }
+        self.screen_place()
+    }
+
+    /// Where letters act when no page of a key is open either.
+    pub(crate) const fn screen_place(&self) -> CommandContext {
         match self.screen {
             Screen::Keys => CommandContext::Keys,
             Screen::Live => CommandContext::Live,
@@ -272,6 +344,7 @@ impl ConsoleApp {
             Screen::Margin => CommandContext::Margin,
             Screen::Nodes => CommandContext::Nodes,
             Screen::Alerts => CommandContext::Alerts,
+            Screen::Spend => CommandContext::Spend,
         }
     }
 
@@ -294,6 +367,17 @@ impl ConsoleApp {
         }
     }
 
+    /// Whether acts apply to the marked keys, and not to the selected one.
+    pub(crate) fn acts_on_marks(&self) -> bool {
+        self.place() == CommandContext::Keys && !self.marks.is_empty()
+    }
+
+    /// Why nothing can be undone.
+    pub(crate) fn undo_problem(&self) -> Option<String> {
+        let nothing = self.undo.is_empty();
+        nothing.then(|| "no filter, order or mark was changed".to_owned())
+    }
+
     /// Whether nothing is selected.
     pub(crate) fn selected_is_empty(&self) -> bool {
         self.selected_id().is_none()
@@ -305,31 +389,8 @@ impl ConsoleApp {
             CommandContext::Keys => self.keys.row().map(|row| row.key.id.to_string()),
             CommandContext::Detail => {
                 let detail = self.detail.as_ref()?;
-                let request = || {
-                    detail
-                        .holds
-                        .get(detail.selected)
-                        .map(|hold| format!("req_{}", hold.request))
-                };
-                match detail.tab {
-                    detail::Tab::Entries => {
-                        detail.selected_entry().map(|entry| match entry.request() {
-                            Some(request) => format!("req_{request}"),
-                            None => format!("op_{}", entry.operation),
-                        })
-                    }
-                    detail::Tab::Running => request(),
-                    detail::Tab::Payments => detail
-                        .payments()
-                        .nth(detail.selected)
-                        .map(|act| format!("op_{}", act.operation)),
-                    detail::Tab::Acts => detail
-                        .acts
-                        .get(detail.selected)
-                        .map(|act| format!("op_{}", act.operation)),
-                    detail::Tab::Models => None,
-                }
-                .or_else(|| Some(detail.id.to_string()))
+                let of_row = detail.selected_name();
+                of_row.or_else(|| Some(detail.id.to_string()))
             }
             CommandContext::Live => self
                 .live
@@ -353,7 +414,19 @@ impl ConsoleApp {
                 target.map(|(_, target)| target.target.clone())
             }
             CommandContext::Alerts => self.alert().map(|alert| alert.kind.clone()),
-            CommandContext::Models | CommandContext::Config | CommandContext::Nodes => None,
+            CommandContext::Models if self.gateway.status.is_some() => {
+                let models = self.shown_models();
+                models
+                    .get(self.models.selected)
+                    .map(|model| model.slug.clone())
+            }
+            CommandContext::Models => {
+                let slugs = self.shown_published();
+                slugs
+                    .get(self.models.selected)
+                    .map(|slug| slug.slug.clone())
+            }
+            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => None,
         }
     }
 
@@ -391,11 +464,12 @@ impl ConsoleApp {
     }
 
     /// The gateways that share the ledger.
-    pub(crate) fn nodes(&self) -> &[ReportedNode] {
-        self.gateway
-            .status
-            .as_ref()
-            .map_or(&[], |status| &status.nodes)
+    pub(crate) fn nodes(&self) -> Vec<&ReportedNode> {
+        let status = self.gateway.status.iter();
+        let nodes = status.flat_map(|status| &status.nodes).collect();
+        sorted(nodes, self.nodes_order, |node, column| {
+            ranks::node(node, column)
+        })
     }
 
     /// The servers of the ledger's database.
@@ -415,31 +489,10 @@ impl ConsoleApp {
                     || hold.request.to_string().contains(word)
             })
         };
-        self.holds.rows.iter().filter(passes).collect()
-    }
-
-    /// What the palette offers now, with the reason if it is not available.
-    pub(crate) fn palette_lines(&self) -> Vec<(&'static Binding, Option<String>)> {
-        let typed = self
-            .palette
-            .as_ref()
-            .map(|palette| palette.field.text().to_ascii_lowercase())
-            .unwrap_or_default();
-        let place = self.place();
-        let fits = |binding: &&Binding| {
-            let text = format!("{} {}", binding.name, binding.help).to_ascii_lowercase();
-            !binding.command.moves()
-                && binding.works_at(place)
-                && typed.split_whitespace().all(|word| text.contains(word))
-        };
-        let mut lines: Vec<_> = BINDINGS
-            .iter()
-            .filter(fits)
-            .map(|binding| (binding, binding.command.reason_against(self)))
-            .collect();
-        // Names that begin with the typed text come first.
-        lines.sort_by_key(|(binding, _)| !binding.name.to_ascii_lowercase().starts_with(&typed));
-        lines
+        let shown = self.holds.rows.iter().filter(passes).collect();
+        sorted(shown, self.holds.order, |hold, column| {
+            ranks::hold(hold, column)
+        })
     }
 
     /// The base of the settings and links that are shown.

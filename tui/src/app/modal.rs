@@ -4,6 +4,7 @@
 
 use farebox_ledger::{JournalEntry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
 
+use super::bulk::BulkAct;
 use super::form::Form;
 use crate::admin::OneRequest;
 use crate::field::TextField;
@@ -24,6 +25,7 @@ pub(crate) enum Modal {
     /// Operations with an unknown outcome, and the selected one.
     Operations(usize),
     Reading(ReadingModal),
+    Bulk(BulkAct),
     Find(Find),
 }
 

@@ -8,6 +8,7 @@ use super::detail::{BalanceCheck, KeyDetail, Tab};
 use super::form::{ConsoleExport, Form, FormPurpose};
 use super::keys::{From, PAGE};
 use super::margins::Sums;
+use super::marks::Marks;
 use super::message::Effect;
 use super::modal::{ActReview, Find, Hidden, Modal, RequestPage};
 use super::{AllBooks, ConsoleApp, Palette, Screen, reading};
@@ -40,8 +41,20 @@ impl ConsoleApp {
                 .unwrap_or_default(),
             ConsoleCommand::Refresh => self.refresh(),
             ConsoleCommand::Sort | ConsoleCommand::Reverse => {
-                self.sort(command == ConsoleCommand::Sort)
+                self.sort_next(command == ConsoleCommand::Sort)
             }
+            ConsoleCommand::Undo => self.undo(),
+            ConsoleCommand::Mark => self.mark(),
+            ConsoleCommand::Mouse => {
+                self.mouse = !self.mouse;
+                let text = match self.mouse {
+                    true => "the mouse is on: M turns it off",
+                    false => "the mouse is off: the terminal selects text; M turns it on",
+                };
+                self.say(text, false);
+                vec![Effect::Mouse(self.mouse)]
+            }
+            ConsoleCommand::Charts => self.toggle_charts(),
             ConsoleCommand::Period => self.with_sums(super::margins::Sums::next_period),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab
                 if self.sums().is_some() && !self.detail_open =>
@@ -81,18 +94,19 @@ impl ConsoleApp {
                 self.say("every operation has a known outcome", false)
             }
             ConsoleCommand::Operations => self.modal = Some(Modal::Operations(0)),
+            ConsoleCommand::MarkRange => self.mark_range(),
+            ConsoleCommand::MarkAll => self.mark_all(),
             ConsoleCommand::Find => self.modal = Some(Modal::Find(Find::default())),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab => {
                 if let Some(detail) = self.detail.as_mut() {
-                    detail.tab = detail.tab.step(command == ConsoleCommand::NextTab);
-                    detail.selected = 0;
+                    detail.show(detail.tab.step(command == ConsoleCommand::NextTab));
                 }
             }
             _ => {}
         }
     }
 
-    fn move_by(&mut self, lines: isize) -> Vec<Effect> {
+    pub(super) fn move_by(&mut self, lines: isize) -> Vec<Effect> {
         let step = |selected: usize, rows: usize| {
             selected
                 .saturating_add_signed(lines)
@@ -125,6 +139,10 @@ impl ConsoleApp {
             CommandContext::Margin => self.margin.move_by(lines),
             CommandContext::Nodes => {
                 self.selected_node = step(self.selected_node, self.nodes().len())
+            }
+            CommandContext::Spend => {
+                let lines = self.spend.lines(self.now).len();
+                self.spend.selected = step(self.spend.selected, lines)
             }
             CommandContext::Alerts => {
                 self.selected_alert = step(self.selected_alert, self.alerts().len())
@@ -214,7 +232,7 @@ impl ConsoleApp {
             .collect()
     }
 
-    fn show(&mut self, screen: Screen) -> Vec<Effect> {
+    pub(super) fn show(&mut self, screen: Screen) -> Vec<Effect> {
         self.screen = screen;
         self.detail_open = false;
         self.filtering = None;
@@ -235,7 +253,7 @@ impl ConsoleApp {
             Screen::Routes | Screen::Config | Screen::Nodes | Screen::Alerts => {
                 vec![Effect::ReadStatus]
             }
-            Screen::Exposure | Screen::Margin => self.load_sums(),
+            Screen::Exposure | Screen::Margin | Screen::Spend => self.load_sums(),
         }
     }
 
@@ -245,28 +263,14 @@ impl ConsoleApp {
         (!unknown.is_empty()).then_some(Effect::LoadLabels(unknown))
     }
 
-    /// Requests the sums of this screen.
-    pub(crate) fn load_sums(&mut self) -> Vec<Effect> {
-        let now = self.now;
-        let asked = self.sums_mut().map(|sums| (sums.view, sums.ask(now)));
-        asked
-            .map(|(view, query)| Effect::LoadMargins { view, query })
-            .into_iter()
-            .collect()
-    }
-
-    /// Changes what this screen adds up, and requests it.
-    fn with_sums(&mut self, change: impl FnOnce(&mut super::margins::Sums)) -> Vec<Effect> {
-        if let Some(sums) = self.sums_mut() {
-            change(sums);
-        }
-        self.load_sums()
-    }
-
     fn back(&mut self) -> Vec<Effect> {
         if self.detail_open {
             self.detail_open = false;
             return self.after_move();
+        }
+        if self.acts_on_marks() {
+            self.marks = Marks::default();
+            return Vec::new();
         }
         if self.filter_text().is_empty() {
             return Vec::new();
@@ -288,17 +292,14 @@ impl ConsoleApp {
                 };
                 let request = match detail.tab {
                     Tab::Entries => detail.selected_entry().map(|entry| entry.operation),
-                    Tab::Running => detail.holds.get(detail.selected).map(|hold| hold.request),
-                    Tab::Payments => detail
-                        .payments()
-                        .nth(detail.selected)
-                        .map(|act| act.operation),
+                    Tab::Running => detail.selected_hold().map(|hold| hold.request),
+                    Tab::Payments => detail.selected_act().map(|act| act.operation),
                     Tab::Acts => {
-                        let act = detail.acts.get(detail.selected).map(reading::of_act);
+                        let act = detail.selected_act().map(reading::of_act);
                         self.modal = act.map(Modal::Reading);
                         None
                     }
-                    Tab::Models => None,
+                    Tab::Models | Tab::Charts => None,
                 };
                 let key = detail.id;
                 request
@@ -338,7 +339,11 @@ impl ConsoleApp {
                 .selected_key_id()
                 .map(|id| self.open_key(id))
                 .unwrap_or_default(),
-            CommandContext::Models | CommandContext::Config | CommandContext::Nodes => Vec::new(),
+            CommandContext::Models => {
+                let slug = self.selected_id();
+                slug.map(|slug| self.show_slug(slug)).unwrap_or_default()
+            }
+            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => Vec::new(),
         }
     }
 
@@ -417,22 +422,14 @@ impl ConsoleApp {
         }
     }
 
-    fn sort(&mut self, next: bool) -> Vec<Effect> {
-        if self.sums().is_some() {
-            return self.with_sums(|sums| sums.sort(next));
+    /// Shows the charts of a slug.
+    pub(super) fn show_slug(&mut self, slug: String) -> Vec<Effect> {
+        let lines = self.spend.lines(self.now);
+        match lines.iter().position(|line| line.slug == slug) {
+            Some(line) => self.spend.selected = line,
+            None => self.spend.wanted = Some(slug),
         }
-        if next {
-            let (sort, descending) = self.keys.sort.next();
-            (self.keys.sort, self.keys.ascending) = (sort, !descending);
-        } else {
-            self.keys.ascending = !self.keys.ascending;
-        }
-        self.keys.selected = 0;
-        vec![Effect::LoadKeys(self.keys.request(
-            From::Start,
-            false,
-            false,
-        ))]
+        self.show(Screen::Spend)
     }
 
     fn verify(&mut self) -> Vec<Effect> {
@@ -451,6 +448,15 @@ impl ConsoleApp {
 
     /// Opens the form of an act, or its review if it needs no form.
     fn begin(&mut self, command: ConsoleCommand) -> Vec<Effect> {
+        let in_bulk = [
+            ConsoleCommand::TopUp,
+            ConsoleCommand::Adjust,
+            ConsoleCommand::Block,
+            ConsoleCommand::Revoke,
+        ];
+        if self.acts_on_marks() && in_bulk.contains(&command) {
+            return self.begin_bulk(command);
+        }
         let key = self.selected_key().cloned();
         let entry = self
             .detail
@@ -481,21 +487,7 @@ impl ConsoleApp {
                     slug: bill.slug.clone(),
                 }
             }
-            ConsoleCommand::Export => {
-                FormPurpose::Export(match (self.place(), &key, self.sums()) {
-                    (CommandContext::Audit, ..) => ConsoleExport::Audit,
-                    (CommandContext::Detail, Some(key), _) => ConsoleExport::Entries(key.id),
-                    (
-                        ..,
-                        Some(Sums {
-                            view,
-                            asked: Some(query),
-                            ..
-                        }),
-                    ) => ConsoleExport::Sums(*view, *query),
-                    _ => ConsoleExport::Keys,
-                })
-            }
+            ConsoleCommand::Export => FormPurpose::Export(self.exported(key.as_ref())),
             ConsoleCommand::Block | ConsoleCommand::Link => {
                 let plan = match key.as_ref().map(|key| key.stored_status) {
                     _ if command == ConsoleCommand::Link => ActPlan::Link,
@@ -514,6 +506,23 @@ impl ConsoleApp {
         let form = Form::new(purpose, id, about, self.new_operation());
         self.modal = Some(Modal::Form(form));
         Vec::new()
+    }
+
+    /// What an export from here writes.
+    fn exported(&self, key: Option<&farebox_ledger::Key>) -> ConsoleExport {
+        match (self.place(), key, self.sums()) {
+            (CommandContext::Audit, ..) => ConsoleExport::Audit,
+            (CommandContext::Detail, Some(key), _) => ConsoleExport::Entries(key.id),
+            (
+                ..,
+                Some(Sums {
+                    view,
+                    asked: Some(query),
+                    ..
+                }),
+            ) => ConsoleExport::Sums(*view, *query),
+            _ => ConsoleExport::Keys,
+        }
     }
 
     fn review_of(&self, plan: ActPlan, key: farebox_ledger::Key) -> ActReview {

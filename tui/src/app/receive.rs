@@ -3,6 +3,7 @@
 use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
 
 use super::detail::{BalanceCheck, KeyDetail, Tab};
+use super::keys::{KeysPage, Sort};
 use super::live::GatewayLink;
 use super::margins::MarginView;
 use super::message::{Effect, Message};
@@ -17,24 +18,7 @@ impl ConsoleApp {
     pub(crate) fn receive(&mut self, message: Message) -> Vec<Effect> {
         match message {
             Message::Pulse { now, totals } => return self.pulse(now, totals),
-            Message::Keys(page) => {
-                let (generation, first) = (page.generation, page.from == super::keys::From::Start);
-                self.keys.take(page);
-                self.dirty = true;
-                let mut effects = self.after_move();
-                // A filtered list that fits its window is counted by its length.
-                if first
-                    && generation == self.keys.generation
-                    && !self.keys.filter.is_empty()
-                    && !self.keys.is_whole()
-                {
-                    effects.push(Effect::CountKeys {
-                        generation,
-                        filter: self.keys.filter.clone(),
-                    });
-                }
-                return effects;
-            }
+            Message::Keys(page) => return self.take_keys(page),
             Message::Visible(rows) => {
                 for (key, _) in &rows {
                     self.freshen(key);
@@ -69,7 +53,10 @@ impl ConsoleApp {
                     &mut self.margin
                 };
                 self.dirty |= sums.take(query, answer);
+                let unsorted = sums.unsorted.take();
+                self.say_unsorted(unsorted, super::margins::ROWS, "sums are listed");
             }
+            Message::Spend(answer) => self.dirty |= self.spend.take(self.now, answer),
             Message::Status(status) => self.take_status(status),
             plain => {
                 self.dirty = true;
@@ -77,6 +64,41 @@ impl ConsoleApp {
             }
         }
         Vec::new()
+    }
+
+    fn take_keys(&mut self, page: KeysPage) -> Vec<Effect> {
+        let (generation, first) = (page.generation, page.from == super::keys::From::Start);
+        self.keys.take(page);
+        self.dirty = true;
+        let unsorted = self.keys.unsorted.take();
+        self.say_unsorted(unsorted, super::keys::WINDOW, "keys match");
+        let mut effects = self.after_move();
+        if self.keys.sort == Sort::Other("24 h") {
+            let all = self.keys.rows.iter().map(|row| row.key.id).collect();
+            effects.push(Effect::Visible(all));
+        }
+        // A filtered list that fits its window is counted by its length.
+        if first
+            && generation == self.keys.generation
+            && !self.keys.filter.is_empty()
+            && !self.keys.is_whole()
+        {
+            effects.push(Effect::CountKeys {
+                generation,
+                filter: self.keys.filter.clone(),
+            });
+        }
+        effects
+    }
+
+    /// Says that a column is only sorted where all rows are here.
+    fn say_unsorted(&mut self, column: Option<&str>, most: usize, what: &str) {
+        if let Some(column) = column {
+            let most = crate::format::count(most as u64);
+            let text =
+                format!("not sorted by {column}: more than {most} {what}; filter them first");
+            self.say(text, true);
+        }
     }
 
     fn take_holds(&mut self, rows: Vec<OpenHold>) -> Vec<Effect> {
@@ -226,8 +248,8 @@ impl ConsoleApp {
                 return Vec::new();
             }
         };
-        let sums_due =
-            second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && self.sums().is_some();
+        let adds_up = self.sums().is_some() || self.screen == Screen::Spend;
+        let sums_due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && adds_up;
         let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
         if unchanged {
             // Blocking a key or changing its settings moves no total.
@@ -326,6 +348,10 @@ impl ConsoleApp {
 
     /// Updates a key wherever it is shown.
     fn freshen(&mut self, key: &Key) {
+        self.marks.freshen(key);
+        if let Some(Modal::Bulk(act)) = self.modal.as_mut() {
+            self.dirty |= act.freshen(key);
+        }
         if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == key.id) {
             self.dirty |= detail.key.as_ref() != Some(key);
             detail.key = Some(key.clone());

@@ -1,8 +1,9 @@
 //! The rows of the Models and Routes screens that pass the filter.
 
-use farebox_ledger::PublishedSlug;
+use farebox_ledger::{PublishedSlug, SlugUse};
 
-use super::ConsoleApp;
+use super::order::{SortRank, sorted};
+use super::{ConsoleApp, ranks};
 use crate::admin::{ReportedModel, ReportedTarget};
 
 /// A route's slug, or one of its targets with its position.
@@ -23,25 +24,32 @@ impl ConsoleApp {
             .to_ascii_lowercase();
             filter.split_whitespace().all(|word| text.contains(word))
         };
-        self.gateway
-            .status
-            .iter()
-            .flat_map(|status| &status.models)
-            .filter(passes)
-            .collect()
+        let status = self.gateway.status.iter();
+        let all = status.flat_map(|status| &status.models);
+        sorted(
+            all.filter(passes).collect(),
+            self.models.order,
+            |model, column| ranks::model(model, self.used(&model.slug), column),
+        )
+    }
+
+    /// How many keys used a slug, if any did.
+    pub(crate) fn used(&self, slug: &str) -> Option<&SlugUse> {
+        self.used.iter().find(|used| used.slug == slug)
     }
 
     /// The published slugs recorded in the ledger, for when no gateway runs.
     pub(crate) fn shown_published(&self) -> Vec<&PublishedSlug> {
         let filter = self.models.filter.to_ascii_lowercase();
-        self.published
-            .iter()
-            .filter(|slug| {
-                filter
-                    .split_whitespace()
-                    .all(|word| slug.slug.contains(word))
-            })
-            .collect()
+        let passes = |slug: &&PublishedSlug| {
+            let mut words = filter.split_whitespace();
+            words.all(|word| slug.slug.contains(word))
+        };
+        sorted(
+            self.published.iter().filter(passes).collect(),
+            self.models.order,
+            |slug, column| ranks::published(slug, self.used(&slug.slug), column),
+        )
     }
 
     /// How many rows the Models screen has.
@@ -53,7 +61,7 @@ impl ConsoleApp {
         }
     }
 
-    /// Routes, each followed by those of its targets that pass the filter.
+    /// Routes, each followed by those of its targets that pass the filter; sorted by a column, the targets of all routes.
     pub(crate) fn shown_routes(&self) -> Vec<RouteLine<'_>> {
         let filter = self.routes.filter.to_ascii_lowercase();
         let mut lines: Vec<RouteLine<'_>> = Vec::new();
@@ -79,6 +87,14 @@ impl ConsoleApp {
             place += 1;
             lines.push((&target.slug, Some((place, target))));
         }
-        lines
+        if self.routes.order.sorts() {
+            lines.retain(|(_, target)| target.is_some());
+        }
+        sorted(lines, self.routes.order, |(_, target), column| {
+            target.map_or_else(
+                || SortRank::text(""),
+                |(_, target)| ranks::target(target, column),
+            )
+        })
     }
 }

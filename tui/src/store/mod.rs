@@ -101,7 +101,7 @@ impl StoreHandle {
         });
     }
 
-    /// Runs one effect. [`Effect::Copy`] belongs to the terminal and never comes here.
+    /// Runs one effect. [`Effect::Copy`] and [`Effect::Mouse`] belong to the terminal and never come here.
     pub(crate) fn handle(&mut self, effect: Effect) {
         let shared = self.shared.clone();
         match effect {
@@ -134,6 +134,9 @@ impl StoreHandle {
             Effect::LoadMargins { view, query } => self.newest(QuerySlot::Margins, async move {
                 shared.margins(view, query).await
             }),
+            Effect::LoadSpend { from, to } => {
+                drop(tokio::spawn(async move { shared.spend(from, to).await }))
+            }
             Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
             Effect::Apply(pending) => {
                 drop(tokio::spawn(async move { shared.send(*pending).await }))

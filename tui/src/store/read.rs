@@ -9,10 +9,11 @@ use farebox_ledger::{
 
 use super::{StoreShared, TYPING};
 use crate::app::detail::{self, BalanceCheck, DetailData};
-use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount, PAGE};
+use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount};
 use crate::app::margins::{MarginView, SumsPage};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
+use crate::app::spend;
 use crate::clock;
 
 /// Counting stops here.
@@ -67,10 +68,10 @@ impl StoreShared {
         let query = KeyQuery {
             order,
             after,
-            ..query(&request.filter, PAGE)
+            ..query(&request.filter, request.limit)
         };
         let mut rows = self.ledger.list_keys(query).await?;
-        let ended = rows.len() < PAGE;
+        let ended = rows.len() < request.limit;
         if backwards {
             rows.reverse();
         }
@@ -154,7 +155,7 @@ impl StoreShared {
         entries.reverse();
         let usage = self
             .ledger
-            .usage(id, detail::week_before(now), after(now))
+            .usage(id, spend::month_before(now), after(now))
             .await?;
         let acts = self
             .ledger
@@ -163,6 +164,7 @@ impl StoreShared {
         let holds = self.ledger.open_holds(Some(id.into()), LIST).await?;
         Ok(DetailData {
             id,
+            at: now,
             key,
             entries_end: entries.len() < detail::PAGE,
             entries,
@@ -277,6 +279,11 @@ impl StoreShared {
             query,
             answer,
         });
+    }
+
+    pub(super) async fn spend(&self, from: Timestamp, to: Timestamp) {
+        let hours = self.ledger.slug_hours(from, to).await;
+        self.tell(Message::Spend(hours.map_err(|error| error.to_string())));
     }
 
     pub(super) async fn sums(

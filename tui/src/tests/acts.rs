@@ -421,6 +421,7 @@ fn a_sort_is_said_at_once_and_filled_in_later() {
 fn older_answers_are_dropped() {
     let mut detail = KeyDetail::new(keys()[0].id, None);
     let other = crate::app::detail::DetailData {
+        at: now(),
         id: keys()[1].id,
         key: None,
         entries: Vec::new(),

@@ -1,6 +1,8 @@
 //! The console with a store that answers every query at once, from made-up data.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 use farebox_ledger::{
     Amount, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyId, LinkToken, MarginBy,
     MarginQuery, MarginRow, Margins, PublishedSlug, Scope, Secret, SlugUse, Totals, VerifyReport,
@@ -15,6 +17,7 @@ use crate::app::keys::{KeysPage, MatchCount};
 use crate::app::margins::SumsPage;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ActOutcome, Hit, OutcomeLookup};
+use crate::app::mouse::{Pane, Spot};
 use crate::app::{Action, ConsoleApp, Options};
 use crate::plan::{ActPlan, Pending};
 use crate::view::Theme;
@@ -54,6 +57,7 @@ impl Bench {
             read_only: false,
             public_url: Some("https://api.example.com".to_owned()),
             operator: "ada".to_owned(),
+            theme: crate::background::ThemeChoice::Auto,
             random,
         };
         let (app, first) = ConsoleApp::new(options, (width, height), now());
@@ -106,7 +110,11 @@ impl Bench {
     }
 
     pub(super) fn event(&mut self, event: &Event) {
-        if let Some(action) = input::action(&self.app, event) {
+        let spots = match event {
+            Event::Mouse(_) => self.draw(Theme::Dark).1,
+            _ => Vec::new(),
+        };
+        if let Some(action) = input::action(&self.app, &spots, event) {
             let effects = self.app.update(action);
             self.run(effects);
         }
@@ -201,6 +209,7 @@ impl Bench {
                 query,
                 answer: Ok(self.sums(query)),
             },
+            Effect::LoadSpend { .. } => Message::Spend(Ok(slug_hours())),
             Effect::Verify => {
                 let report = VerifyReport {
                     customers: 39,
@@ -243,7 +252,7 @@ impl Bench {
             }
             Effect::WriteSecret { .. } => Message::SecretWritten(Ok("k.key".to_owned())),
             Effect::Copy(_) => Message::Copied,
-            Effect::Forget(_) | Effect::ReadStatus => return None,
+            Effect::Forget(_) | Effect::ReadStatus | Effect::Mouse(_) => return None,
         })
     }
 
@@ -337,6 +346,7 @@ impl Bench {
             .is_some_and(|key| key.customer.account.credit.is_positive());
         DetailData {
             id,
+            at: now(),
             key,
             entries: if busy { entries() } else { Vec::new() },
             entries_end: true,
@@ -399,16 +409,62 @@ impl Bench {
 
     /// The screen as text.
     pub(super) fn screen(&self) -> String {
-        self.terminal(Theme { color: true }).backend().to_string()
+        self.terminal(Theme::Dark).backend().to_string()
     }
 
     pub(super) fn terminal(&self, theme: Theme) -> Terminal<TestBackend> {
-        let mut terminal =
-            Terminal::new(TestBackend::new(self.app.size.0, self.app.size.1)).unwrap();
+        self.draw(theme).0
+    }
+
+    /// The screen, and what is where on it.
+    fn draw(&self, theme: Theme) -> (Terminal<TestBackend>, view::Spots) {
+        let (width, height) = self.app.size;
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let mut spots = view::Spots::new();
         terminal
-            .draw(|frame| view::draw(&self.app, theme, frame))
+            .draw(|frame| spots = view::draw(&self.app, theme, frame))
             .unwrap();
-        terminal
+        (terminal, spots)
+    }
+
+    /// Clicks on the first place where the screen has this text.
+    pub(super) fn click(&mut self, text: &str) -> &mut Self {
+        let terminal = self.terminal(Theme::Dark);
+        let buffer = terminal.backend().buffer();
+        let width = buffer.area.width;
+        let symbols: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        let place = symbols
+            .windows(letters.len())
+            .position(|cells| cells == letters)
+            .unwrap_or_else(|| panic!("{text:?} is not on\n{}", self.screen()));
+        let place = u16::try_from(place).unwrap();
+        self.mouse(
+            MouseEventKind::Down(MouseButton::Left),
+            (place % width, place / width),
+        )
+    }
+
+    /// The columns whose headings are on the screen.
+    pub(super) fn heads(&self) -> Vec<&'static str> {
+        let spots = self.draw(Theme::Dark).1.into_iter();
+        spots
+            .filter_map(|(_, spot)| match spot {
+                Spot::Head(Pane::List, column) => Some(column),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// One event of the mouse.
+    pub(super) fn mouse(&mut self, kind: MouseEventKind, (column, row): (u16, u16)) -> &mut Self {
+        self.event(&Event::Mouse(MouseEvent {
+            kind,
+            column,
+            row,
+            modifiers: KeyModifiers::NONE,
+        }));
+        self
     }
 }
 

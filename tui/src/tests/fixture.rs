@@ -6,8 +6,8 @@ use crate::admin;
 use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
     CustomerStatus, EndReason, EntryKind, JournalEntry, Key, KeyId, KeyRecord, KeySettings,
-    KeyStatus, OpenHold, OperationId, SecretHash, Served, ServedRegion, ServedTier, Timestamp,
-    Totals, Usage, UsageRow,
+    KeyStatus, MarginRow, OpenHold, OperationId, SecretHash, Served, ServedRegion, ServedTier,
+    SlugHour, Timestamp, Totals, Usage, UsageRow,
 };
 
 pub(super) const HOUR: i64 = 3_600_000;
@@ -278,6 +278,30 @@ pub(super) fn usage() -> Vec<UsageRow> {
         row(30, "gpt-5-mini", "1.2"),
         row(100, "gpt-5", "3"),
     ]
+}
+
+/// Ten days of two slugs, with more by day than by night.
+pub(super) fn slug_hours() -> Vec<SlugHour> {
+    let mut rows = Vec::new();
+    for hours in (0..240).rev() {
+        let day = (now().hour() - hours).rem_euclid(24);
+        let busy = 15 - (day - 13).abs();
+        for (slug, each) in [("gpt-5-mini", 3), ("large-model", 20)] {
+            let charge = Amount::from_picos(busy * each * 100_000_000_000);
+            rows.push(SlugHour {
+                hour: Timestamp::from_millis((now().hour() - hours) * HOUR),
+                sums: MarginRow {
+                    name: slug.to_owned(),
+                    requests: u64::try_from(busy * (50 - each)).unwrap(),
+                    charge,
+                    cost: Amount::from_picos(charge.picos() * 6 / 10),
+                    priced: charge,
+                    ..MarginRow::default()
+                },
+            });
+        }
+    }
+    rows
 }
 
 pub(super) fn status() -> admin::StatusReport {

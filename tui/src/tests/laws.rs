@@ -1,6 +1,8 @@
 //! Properties: no sequence of keys at any size makes the console panic, send without a review, or draw outside the screen.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 use proptest::prelude::*;
 
 use super::bench::Bench;
@@ -26,7 +28,7 @@ fn code() -> impl Strategy<Value = KeyCode> {
         KeyCode::PageUp,
     ];
     prop_oneof![
-        4 => prop::sample::select("tnxbeRafFALvoscOKrgGjkyqhw/:?[]1234567 .-漢".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
+        4 => prop::sample::select("tnxbeRafFALvoscOKrgGjkyqhwumS*/:?[]1234567890 .-漢".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
         3 => prop::sample::select(special),
         1 => any::<char>().prop_map(KeyCode::Char),
     ]
@@ -39,6 +41,14 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         1 => (0_u16..220, 0_u16..60).prop_map(|(width, height)| Event::Resize(width, height)),
         1 => "\\PC{0,40}".prop_map(Event::Paste),
+        3 => (0_u16..220, 0_u16..60, prop::sample::select(vec![
+            MouseEventKind::Down(MouseButton::Left),
+            MouseEventKind::ScrollDown,
+            MouseEventKind::ScrollUp,
+            MouseEventKind::Up(MouseButton::Left),
+        ])).prop_map(|(column, row, kind)| {
+            Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
+        }),
     ]
 }
 
@@ -52,11 +62,15 @@ proptest! {
             bench = bench.live();
         }
         for event in events {
-            let reviewed = matches!(bench.app.modal, Some(Modal::Review(_)));
+            let reviewed = match &bench.app.modal {
+                Some(Modal::Review(_)) => 1,
+                Some(Modal::Bulk(act)) if !act.sent => act.changes(),
+                _ => 0,
+            };
             let sent = bench.sent.len();
             bench.event(&event);
-            prop_assert!(bench.sent.len() <= sent + usize::from(reviewed), "an act was sent without its review");
-            bench.terminal(Theme { color: live });
+            prop_assert!(bench.sent.len() <= sent + reviewed, "an act was sent without its review");
+            bench.terminal(if live { Theme::Light } else { Theme::Plain });
         }
     }
 }

@@ -2,7 +2,10 @@
 
 mod acts;
 mod bench;
+mod bulk;
 mod fixture;
 mod laws;
+mod lists;
+mod mouse;
 mod picture;
 mod screens;

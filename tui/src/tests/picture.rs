@@ -1,4 +1,5 @@
-//! The picture of the console in the README: drawn from a screen, and compared, so that it never shows a console of the past.
+//! The pictures of the console in the README and in its manual: drawn from screens, and compared, so that they never show a console of
+//! the past.
 //! `FAREBOX_BLESS=1 cargo test -p farebox-console picture` draws it anew.
 
 use std::fmt::Write as _;
@@ -17,30 +18,66 @@ const MARGIN: usize = 10;
 const PAPER: &str = "#1b1e24";
 const INK: &str = "#d7dae0";
 
+/// A picture: its file, what it shows, its size in cells, and the keys that show it.
+type Picture = (&'static str, &'static str, (u16, u16), &'static str);
+
+const PICTURES: &[Picture] = &[
+    (
+        "console.svg",
+        "farebox-console: the keys, and one of them",
+        (170, 26),
+        "jjj",
+    ),
+    (
+        "console-80x24.svg",
+        "farebox-console at 80x24: three marked keys",
+        (80, 24),
+        "<space><space>jj<space>",
+    ),
+    (
+        "console-120x40.svg",
+        "farebox-console at 120x40: what all keys spend",
+        (120, 40),
+        "$",
+    ),
+    (
+        "console-200x50.svg",
+        "farebox-console at 200x50: the keys, and the charts of one of them",
+        (200, 50),
+        "jjj<enter>[",
+    ),
+];
+
 #[test]
-fn the_picture_in_the_readme_is_what_the_console_shows() {
+fn the_pictures_are_what_the_console_shows() {
     let plain = |label: &str| label.is_ascii() && !label.contains(char::is_control);
-    let shown = keys()
+    let shown: Vec<_> = keys()
         .into_iter()
         .filter(|key| plain(&key.settings.label))
         .collect();
-    let mut bench = Bench::with(170, 26, shown, || 1).live();
-    bench.press("jjj");
-    let terminal = bench.terminal(Theme { color: true });
-    let drawn = drawing(terminal.backend().buffer());
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures/console.svg");
-    if std::env::var_os("FAREBOX_BLESS").is_some() {
-        std::fs::write(&file, &drawn).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
+    let mut old = Vec::new();
+    for (name, title, (width, height), keys) in PICTURES {
+        let mut bench = Bench::with(*width, *height, shown.clone(), || 1).live();
+        bench.press(keys);
+        let terminal = bench.terminal(Theme::Dark);
+        let drawn = drawing(terminal.backend().buffer(), title);
+        let file = folder.join(name);
+        if std::env::var_os("FAREBOX_BLESS").is_some() {
+            std::fs::write(&file, &drawn).unwrap();
+        }
+        if std::fs::read_to_string(&file).unwrap_or_default() != drawn {
+            old.push(*name);
+        }
     }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
-        kept == drawn,
-        "docs/pictures/console.svg is out of date: FAREBOX_BLESS=1 cargo test -p farebox-console picture"
+        old.is_empty(),
+        "out of date: {old:?}; FAREBOX_BLESS=1 cargo test -p farebox-console picture"
     );
 }
 
 /// A screen as an SVG document.
-fn drawing(screen: &Buffer) -> String {
+fn drawing(screen: &Buffer, title: &str) -> String {
     let (columns, rows) = (
         usize::from(screen.area.width),
         usize::from(screen.area.height),
@@ -48,7 +85,7 @@ fn drawing(screen: &Buffer) -> String {
     let (width, height) = (columns * CELL.0 + 2 * MARGIN, rows * CELL.1 + 2 * MARGIN);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"13\">\n\
-         <title>farebox-console: the keys, and one of them</title>\n\
+         <title>{title}</title>\n\
          <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"{PAPER}\"/>\n"
     );
     for (row, cells) in screen.content.chunks(columns).enumerate() {

@@ -35,6 +35,16 @@ fn keys() {
 }
 
 #[test]
+fn bulk_acts() {
+    at_all_sizes("bulk_review", |bench| {
+        bench.press("jjj<space>jjj<space>m<space>t5<tab>inv-7<enter>");
+    });
+    at_all_sizes("bulk_done", |bench| {
+        bench.press("jj<space>jj<space>m<space>by");
+    });
+}
+
+#[test]
 fn key_detail() {
     at_all_sizes("detail", |bench| {
         bench.press("jjj<enter>j");
@@ -64,6 +74,9 @@ fn other_screens() {
         ("alert", "A<enter>"),
         ("target", "4j<enter>"),
         ("find", "Finv-88"),
+        ("spend", "$j"),
+        ("margin_charts", "9C"),
+        ("detail_charts", "jjj<enter>["),
     ] {
         at_all_sizes(name, |bench| {
             bench.press(key);
@@ -426,7 +439,7 @@ fn without_colours_there_are_words() {
         "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "A", "1<enter>", "t",
     ] {
         bench.press(keys);
-        let plain = bench.terminal(Theme { color: false });
+        let plain = bench.terminal(Theme::Plain);
         let cells = &plain.backend().buffer().content;
         assert!(
             cells
@@ -442,10 +455,7 @@ fn without_colours_there_are_words() {
     }
     insta::assert_snapshot!(
         "no_color",
-        Bench::new(80, 24)
-            .live()
-            .terminal(Theme { color: false })
-            .backend()
+        Bench::new(80, 24).live().terminal(Theme::Plain).backend()
     );
     assert_eq!(acts().len(), 5);
 }
@@ -502,7 +512,7 @@ fn every_text_is_readable_on_light_terminals() {
         "?",
     ] {
         bench.press(keys);
-        let terminal = bench.terminal(Theme { color: true });
+        let terminal = bench.terminal(Theme::Dark);
         for cell in &terminal.backend().buffer().content {
             assert!(
                 !matches!(
@@ -542,7 +552,7 @@ fn nothing_unsafe_reaches_a_cell() {
         "t",
     ] {
         bench.press(keys);
-        let terminal = bench.terminal(Theme { color: true });
+        let terminal = bench.terminal(Theme::Dark);
         for cell in &terminal.backend().buffer().content {
             assert!(
                 !cell

@@ -58,6 +58,14 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, y, bar, pen.theme.strong());
         pen.text(inner, 2, y, line.name, pen.theme.faint());
         pen.text(inner, NAME, y, &line.text, line.style);
+        let place = Rect {
+            y: inner.y + y,
+            height: 1,
+            ..inner
+        };
+        if line.alert < alerts.len() {
+            pen.rows_from(place, &(line.alert..line.alert + 1));
+        }
     }
     pen.extent(area, (first, height, lines.len()), " · j k");
 }

@@ -1,14 +1,16 @@
 //! The page of one key: facts, the chart of two days, and the tab's list.
 
-use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, Scope, UtcDay};
+use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, OpenHold, Scope, UtcDay};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use serde_json::Value;
 
+use super::chart;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
 use crate::app::detail::{BalanceCheck, KeyDetail, Tab};
 use crate::app::keys::{state_word, window};
+use crate::app::mouse::Spot;
+use crate::app::spend::SpendFlow;
 use crate::format;
 use crate::plan::limits;
 use crate::sanitize::width;
@@ -266,7 +268,15 @@ fn tabs(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         } else {
             format!(" {name} ")
         };
-        x += pen.text(area, x, 0, &text, style) + 1;
+        let used = pen.text(area, x, 0, &text, style);
+        let place = Rect {
+            x: area.x + x,
+            width: used,
+            height: 1,
+            ..area
+        };
+        pen.spots.push((place, Spot::Tab(tab)));
+        x += used + 1;
     }
 }
 
@@ -277,6 +287,10 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
         Tab::Models => MODELS,
         Tab::Running => RUNNING,
         Tab::Acts => ACTS,
+        Tab::Charts => {
+            let flow = SpendFlow::of_key(app.now, &detail.usage);
+            return chart::grid(pen, area, app.now, &flow);
+        }
     };
     if detail.rows() == 0 {
         let text = match detail.tab {
@@ -286,22 +300,20 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
             Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
             Tab::Acts => "no acts",
+            Tab::Charts => "",
         };
         pen.text(area, 0, 0, text, pen.theme.faint());
         return;
     }
-    let placed = pen.heads(area, 0, columns);
+    let placed = pen.heads(area, 0, columns, detail.order);
     let list = Rect {
         y: area.y + 1,
         height: area.height.saturating_sub(1),
         ..area
     };
-    let cells = lines(
-        app,
-        detail,
-        pen,
-        window(detail.selected, detail.rows(), usize::from(list.height)),
-    );
+    let range = window(detail.selected, detail.rows(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    let cells = lines(app, detail, pen, range);
     let focused = app.detail_open;
     for (y, (index, cells)) in cells.into_iter().enumerate() {
         pen.line(
@@ -315,74 +327,48 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
     }
 }
 
+/// The cells of these lines of the tab.
 fn lines(
     app: &ConsoleApp,
     detail: &KeyDetail,
     pen: &Pen<'_>,
     range: std::ops::Range<usize>,
 ) -> Vec<(usize, Vec<Cell>)> {
-    let skip = range.start;
-    let take = range.len();
-    let cells: Vec<Vec<Cell>> = match detail.tab {
-        Tab::Entries => detail
-            .entries
-            .iter()
-            .skip(skip)
-            .take(take)
-            .map(|entry| entry_cells(app, pen, entry))
-            .collect(),
-        Tab::Payments => detail
-            .payments()
-            .skip(skip)
-            .take(take)
-            .map(|act| payment_cells(app, pen, act))
-            .collect(),
-        Tab::Models => model_cells(detail, pen)
-            .into_iter()
-            .skip(skip)
-            .take(take)
-            .collect(),
-        Tab::Running => {
-            let hold = |hold: &farebox_ledger::OpenHold| {
-                let age = format::age(app.now.millis() - hold.at.millis());
-                let request = hold.request.to_string();
-                let tail = request.get(14..).unwrap_or(&request);
-                plain(
-                    pen,
-                    [
-                        format!("…{tail}"),
-                        hold.slug.clone(),
-                        hold.family.clone(),
-                        format::within(hold.amount, 12),
-                        format::within(hold.used, 12),
-                        age,
-                    ],
-                )
-            };
-            detail
-                .holds
-                .iter()
-                .skip(skip)
-                .take(take)
-                .map(hold)
-                .collect()
-        }
-        Tab::Acts => {
-            let act = |act: &AuditRecord| {
-                plain(
-                    pen,
-                    [
-                        format::when(act.at, app.now),
-                        act.act.clone(),
-                        act.actor.clone(),
-                        format::act_details(act),
-                    ],
-                )
-            };
-            detail.acts.iter().skip(skip).take(take).map(act).collect()
-        }
+    let places = detail.places();
+    let shown = places.get(range.clone()).unwrap_or_default();
+    // Collected once: each of them is a pass over the key's acts or usage.
+    let (payments, models): (Vec<&AuditRecord>, _) =
+        (detail.payments().collect(), model_cells(detail, pen));
+    let cells = |place: &usize| match detail.tab {
+        Tab::Entries => (detail.entries.get(*place)).map(|entry| entry_cells(app, pen, entry)),
+        Tab::Payments => (payments.get(*place)).map(|act| payment_cells(app, pen, act)),
+        Tab::Models => models.get(*place).cloned(),
+        Tab::Running => (detail.holds.get(*place)).map(|hold| running_cells(app, pen, hold)),
+        Tab::Charts => None,
+        Tab::Acts => detail.acts.get(*place).map(|act| {
+            let details = format::act_details(act);
+            let when = format::when(act.at, app.now);
+            plain(pen, [when, act.act.clone(), act.actor.clone(), details])
+        }),
     };
-    range.zip(cells).collect()
+    range.zip(shown.iter().filter_map(cells)).collect()
+}
+
+fn running_cells(app: &ConsoleApp, pen: &Pen<'_>, hold: &OpenHold) -> Vec<Cell> {
+    let age = format::age(app.now.millis() - hold.at.millis());
+    let request = hold.request.to_string();
+    let tail = request.get(14..).unwrap_or(&request);
+    plain(
+        pen,
+        [
+            format!("…{tail}"),
+            hold.slug.clone(),
+            hold.family.clone(),
+            format::within(hold.amount, 12),
+            format::within(hold.used, 12),
+            age,
+        ],
+    )
 }
 
 fn plain<const N: usize>(pen: &Pen<'_>, cells: [String; N]) -> Vec<Cell> {
@@ -424,20 +410,8 @@ fn entry_cells(app: &ConsoleApp, pen: &Pen<'_>, entry: &JournalEntry) -> Vec<Cel
 }
 
 fn payment_cells(app: &ConsoleApp, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell> {
-    let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
-    let text = |name: &str| {
-        details
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let amount = Amount::from_usd_str(&text(if act.act == "create" {
-        "credit"
-    } else {
-        "amount"
-    }))
-    .unwrap_or_default();
+    let text = |name: &str| format::act_fact(act, name);
+    let amount = format::paid(act);
     let kind = if act.act == "top_up" || act.act == "create" {
         "top-up"
     } else {

@@ -3,19 +3,28 @@
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
+use super::FooterKey;
 use super::pen::Pen;
 use crate::app::ConsoleApp;
-use crate::app::command::{BINDINGS, CommandContext};
+use crate::app::bindings::BINDINGS;
+use crate::app::command::CommandContext;
 use crate::app::keys::window;
 use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
-use crate::sanitize::{width, wrap};
+use crate::app::mouse::Spot;
+use crate::app::palette::PaletteLine;
+use crate::sanitize::{mask, width, wrap};
 
 /// The available keys, in a few words.
-pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<(String, String)> {
+pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<FooterKey> {
     if app.help.is_some() {
         owned(&[("j k", "scroll"), ("any other key", "closes")])
     } else if app.palette.is_some() {
-        owned(&[("↑ ↓", "choose"), ("enter", "do it"), ("esc", "close")])
+        owned(&[
+            ("↑ ↓", "choose"),
+            ("tab", "complete"),
+            ("enter", "do it"),
+            ("esc", "close"),
+        ])
     } else {
         app.modal.as_ref().map_or_else(
             || super::bound_keys(app),
@@ -24,10 +33,14 @@ pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<(String, String)> {
     }
 }
 
-fn owned(keys: &[(&str, &str)]) -> Vec<(String, String)> {
-    keys.iter()
-        .map(|(key, name)| ((*key).to_owned(), (*name).to_owned()))
-        .collect()
+/// Keys of a page. Only what closes it can be clicked.
+fn owned(keys: &[(&str, &str)]) -> Vec<FooterKey> {
+    let of = |(key, name): &(&str, &str)| FooterKey {
+        key: (*key).to_owned(),
+        name: (*name).to_owned(),
+        spot: key.contains("esc").then_some(Spot::Escape),
+    };
+    keys.iter().map(of).collect()
 }
 
 /// The keys of a page over the screen.
@@ -73,6 +86,13 @@ fn page_keys(app: &ConsoleApp, modal: &Modal) -> &'static [(&'static str, &'stat
             }
         }
         Modal::Reading(_) => &[("esc", "close"), ("j k", "scroll")],
+        Modal::Bulk(act) if !act.sent => &[
+            ("y", "apply to all of these"),
+            ("enter, esc", "back, nothing is applied"),
+            ("j k", "scroll"),
+        ],
+        Modal::Bulk(act) if act.is_over() => &[("esc", "close"), ("j k", "scroll")],
+        Modal::Bulk(_) => &[("…", "waiting for the ledger"), ("j k", "scroll")],
         Modal::Secret(page) if page.file.is_some() => &[("enter", "write"), ("esc", "back")],
         Modal::Secret(page) if page.leaving.is_some() => &[("enter", "leave"), ("esc", "back")],
         Modal::Secret(page) if matches!(page.shown, ShownOnce::Link(..)) => &[
@@ -182,6 +202,9 @@ fn about(modal: &Modal) -> &'static str {
         Modal::Review(_) | Modal::Sending(_) => {
             "The operation is applied at most once, however often it is sent. It is kept on file until its outcome is known."
         }
+        Modal::Bulk(_) => {
+            "Each key has an operation of its own, applied at most once. The reference of a payment gets the key's id: the same act with the same reference pays nobody twice."
+        }
         Modal::Unknown(_) => {
             "The ledger did not confirm the operation. The console looks it up by its id; sending it again uses the same id and has no second effect."
         }
@@ -216,6 +239,7 @@ fn name_of(app: &ConsoleApp) -> &'static str {
             CommandContext::Margin => "Margin",
             CommandContext::Nodes => "Nodes",
             CommandContext::Alerts => "Alerts",
+            CommandContext::Spend => "Spend",
         },
     }
 }
@@ -228,7 +252,10 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let used = pen.pieces(
         inner,
         0,
-        &[(": ", theme.key()), (palette.field.text(), Style::new())],
+        &[
+            (": ", theme.key()),
+            (&mask(palette.field.text()), Style::new()),
+        ],
     );
     let before: String = palette
         .field
@@ -242,7 +269,13 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         y: inner.y,
     });
     if palette.field.text().is_empty() {
-        pen.text(inner, used + 1, 0, "type a part of a name", theme.faint());
+        pen.text(
+            inner,
+            used + 1,
+            0,
+            "type a part of a name, like sort balance or filter acme",
+            theme.faint(),
+        );
     }
     let lines = app.palette_lines();
     if lines.is_empty() {
@@ -254,8 +287,10 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(2),
         ..inner
     };
-    for (y, index) in window(palette.selected, lines.len(), usize::from(list.height)).enumerate() {
-        let Some((binding, reason)) = lines.get(index) else {
+    let range = window(palette.selected, lines.len(), usize::from(list.height));
+    pen.spots.push((list, Spot::Palette(range.start)));
+    for (y, index) in range.enumerate() {
+        let Some(line) = lines.get(index) else {
             continue;
         };
         let row = Rect {
@@ -263,20 +298,28 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             height: 1,
             ..list
         };
-        let (text, name_style, text_style) = match reason {
-            None => (binding.help.to_owned(), theme.strong(), Style::new()),
-            Some(reason) => (format!("not now: {reason}"), theme.faint(), theme.faint()),
-        };
-        let cut = |width: u16| Rect {
-            width: row.width.min(width),
-            ..row
-        };
-        pen.text(cut(15), 2, 0, binding.name, name_style);
-        pen.text(cut(22), 16, 0, binding.key, theme.key());
-        pen.text(row, 23, 0, &text, text_style);
+        palette_line(pen, row, line);
         if index == palette.selected {
             pen.text(row, 0, 0, ">", theme.strong());
             pen.buf.set_style(row, theme.selected());
         }
     }
+}
+
+/// One line of the palette: its text, its key, and what it does or why it cannot.
+fn palette_line(pen: &mut Pen<'_>, row: Rect, line: &PaletteLine) {
+    let theme = pen.theme;
+    let (text, name_style, text_style) = match &line.reason {
+        None => (line.help.clone(), theme.strong(), Style::new()),
+        Some(reason) => (format!("not now: {reason}"), theme.faint(), theme.faint()),
+    };
+    let cut = |width: u16| Rect {
+        width: row.width.min(width),
+        ..row
+    };
+    // Only what has no key may be longer than the names of keys.
+    let name = if line.key.is_empty() { 28 } else { 15 };
+    let used = pen.text(cut(name), 2, 0, &line.text, name_style);
+    pen.text(cut(22), 16, 0, line.key, theme.key());
+    pen.text(row, 23.max(used + 4), 0, &text, text_style);
 }

@@ -26,13 +26,14 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     if keys.rows.is_empty() {
         return empty(app, pen, inner);
     }
-    let placed = pen.heads(inner, 0, COLUMNS);
+    let placed = pen.heads(inner, 0, COLUMNS, keys.list_order());
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(2),
         ..inner
     };
     let range = keys.visible(usize::from(list.height));
+    pen.rows_from(list, &range);
     for (y, index) in range.clone().enumerate() {
         let Some(row) = keys.rows.get(index) else {
             continue;
@@ -46,6 +47,9 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             &cells(app, pen, row),
             index == keys.selected,
         );
+        if app.marks.has(row.key.id) {
+            pen.text(list, 1, y, "•", pen.theme.warn());
+        }
     }
     let bottom = Rect {
         y: inner.bottom().saturating_sub(1),
@@ -90,9 +94,13 @@ fn title(app: &ConsoleApp) -> String {
     } else {
         ""
     };
+    let marked = match app.marks.len() {
+        0 => String::new(),
+        marks => format!(" · {marks} MARKED"),
+    };
     format!(
-        "Keys{filter}{how_many} · {} {arrow}{sorting}",
-        keys.sort.name()
+        "Keys{filter}{how_many}{marked} · {} {arrow}{sorting}",
+        keys.sort.column()
     )
 }
 

@@ -40,9 +40,10 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(
         area,
         &format!(
-            "Holds{filter} · {} · {} held",
+            "Holds{filter} · {} · {} held{}",
             format::count(count),
-            format::total(held)
+            format::total(held),
+            app.holds.order.in_title()
         ),
     );
     if shown.is_empty() {
@@ -53,7 +54,7 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             "no request is running: nothing is held",
         );
     }
-    let placed = pen.heads(inner, 0, HOLDS);
+    let placed = pen.heads(inner, 0, HOLDS, app.holds.order);
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(2),
@@ -66,8 +67,9 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .map(|hold| hold.epoch)
         .max()
         .unwrap_or(0);
-    for (y, index) in window(app.holds.selected, shown.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.holds.selected, shown.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(hold) = shown.get(index) else {
             continue;
         };
@@ -130,21 +132,26 @@ pub(super) fn audit(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(
         area,
         &format!(
-            "Audit{filter} · {}{more} acts, newest first",
-            format::count(shown.len() as u64)
+            "Audit{filter} · {}{more} acts{}",
+            format::count(shown.len() as u64),
+            match app.audit.order {
+                order if order.sorts() => order.in_title(),
+                _ => ", newest first".to_owned(),
+            }
         ),
     );
     if shown.is_empty() {
         return nothing(&app.audit, pen, inner, "no administrative act yet");
     }
-    let placed = pen.heads(inner, 0, AUDIT);
+    let placed = pen.heads(inner, 0, AUDIT, app.audit.order);
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(1),
         ..inner
     };
-    for (y, index) in window(app.audit.selected, shown.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.audit.selected, shown.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(act) = shown.get(index) else {
             continue;
         };

@@ -44,8 +44,9 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(
         area,
         &format!(
-            "Live{filter} · last {}{paused}",
-            format::many(shown.len(), "request")
+            "Live{filter} · last {}{}{paused}",
+            format::many(shown.len(), "request"),
+            live.order.in_title()
         ),
     );
     if shown.is_empty() && live.events.is_empty() && app.gateway.link != GatewayLink::Live {
@@ -66,13 +67,15 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         height: inner.height.saturating_sub(2),
         ..inner
     };
-    let placed = pen.heads(table, 0, COLUMNS);
+    let placed = pen.heads(table, 0, COLUMNS, live.order);
     let list = Rect {
         y: table.y + 1,
         height: table.height.saturating_sub(1),
         ..table
     };
-    for (y, index) in window(live.selected, shown.len(), usize::from(list.height)).enumerate() {
+    let range = window(live.selected, shown.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(event) = shown.get(index) else {
             continue;
         };

@@ -1,9 +1,10 @@
 //! The Exposure and Margin screens: one line per key, target, class or UTC day, and the total at the end.
 
-use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginRow};
+use farebox_ledger::{Amount, MarginBy, MarginRow};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::chart;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
 use crate::app::keys::window;
@@ -30,13 +31,23 @@ const MARGIN: &[Column] = &[
     right("LOSS", 7, 2),
 ];
 
+/// From this height on there is room for charts.
+const CHARTS_FROM: u16 = 14;
+
 /// Draws one of them.
 pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &title(sums));
-    let warned = warning(app, sums, pen, inner);
+    // Charts are about all keys, the warning is about the selected row: it stands right above the list.
+    let charted = charts(app, pen, inner);
+    let rest = Rect {
+        y: inner.y + charted,
+        height: inner.height - charted,
+        ..inner
+    };
+    let above = charted + warning(app, sums, pen, rest);
     let body = Rect {
-        y: inner.y + warned,
-        height: inner.height.saturating_sub(warned),
+        y: inner.y + above,
+        height: inner.height.saturating_sub(above),
         ..inner
     };
     if sums.page.rows.is_empty() {
@@ -47,19 +58,16 @@ pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect)
     } else {
         MARGIN
     };
-    let placed = pen.heads(body, 0, columns);
+    let placed = pen.heads(body, 0, columns, sums.list_order());
     let list = Rect {
         y: body.y + 1,
         height: body.height.saturating_sub(3),
         ..body
     };
-    for (y, index) in window(
-        sums.selected,
-        sums.page.rows.len(),
-        usize::from(list.height),
-    )
-    .enumerate()
-    {
+    let height = usize::from(list.height);
+    let range = window(sums.selected, sums.page.rows.len(), height);
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(row) = sums.page.rows.get(index) else {
             continue;
         };
@@ -105,28 +113,33 @@ fn title(sums: &Sums) -> String {
         },
         by_name(sums.by),
     );
-    let order = match sums.order {
-        MarginOrder::Name => by.to_uppercase(),
-        MarginOrder::Charge => "CHARGED".to_owned(),
-        MarginOrder::Cost => "COST".to_owned(),
-        MarginOrder::Exposure => "EXPOSURE".to_owned(),
-        MarginOrder::Loss => "LOSS".to_owned(),
-        MarginOrder::Margin => "MARGIN".to_owned(),
+    let order = sums.list_order();
+    let column = match order.column {
+        "NAME" => by.to_uppercase(),
+        column => column.to_owned(),
     };
-    // Names are sorted in ascending order unless reversed, amounts in descending order.
-    let arrow = if sums.reverse == (sums.order == MarginOrder::Name) {
-        '▼'
-    } else {
-        '▲'
-    };
+    let arrow = order.arrow();
     let from = sums
         .asked
         .map(|query| format!(" from {}", format::date(query.from)))
         .unwrap_or_default();
     format!(
-        "{what} by {by} · {}{from} UTC · {order} {arrow}",
+        "{what} by {by} · {}{from} UTC · {column} {arrow}",
         sums.period.name()
     )
+}
+
+/// The charts of all keys, if they are wanted and fit; returns the number of lines used.
+fn charts(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) -> u16 {
+    if !app.charts || area.height < CHARTS_FROM {
+        return 0;
+    }
+    let place = Rect {
+        height: area.height / 2,
+        ..area
+    };
+    chart::grid(pen, place, app.now, &app.spend.flow(app.now, ""));
+    place.height
 }
 
 /// The alert about the selected row, if there is one; returns the number of lines used.

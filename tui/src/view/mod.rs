@@ -4,6 +4,8 @@
 //! its detail. Below 40x10 a single line asks for more room.
 
 mod alerts;
+mod bulk;
+mod chart;
 mod config;
 mod detail;
 mod entry;
@@ -18,7 +20,9 @@ mod models;
 mod nodes;
 mod pen;
 mod request;
+mod screens;
 mod secret;
+mod spend;
 mod theme;
 
 use ratatui::Frame;
@@ -26,28 +30,40 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use crate::app::command::BINDINGS;
+use crate::app::bindings::{BINDINGS, Binding};
+use crate::app::command::ConsoleCommand;
 use crate::app::live::GatewayLink;
+use crate::app::mouse::{Pane, Spot};
 use crate::app::{ConsoleApp, SMALLEST, Screen};
+use crate::field::TextField;
 use crate::format;
 use crate::sanitize::{mask, width};
 use pen::Pen;
+pub(crate) use pen::Spots;
 pub(crate) use theme::Theme;
 
-/// Draws everything.
-pub(crate) fn draw(app: &ConsoleApp, theme: Theme, frame: &mut Frame<'_>) {
+/// Draws everything; returns what was drawn where, for the mouse.
+pub(crate) fn draw(app: &ConsoleApp, theme: Theme, frame: &mut Frame<'_>) -> Spots {
     let area = frame.area();
-    let cursor = draw_into(app, theme, area, frame.buffer_mut());
+    let (cursor, spots) = draw_into(app, theme, area, frame.buffer_mut());
     if let Some(cursor) = cursor {
         frame.set_cursor_position(cursor);
     }
+    spots
 }
 
-fn draw_into(app: &ConsoleApp, theme: Theme, area: Rect, buf: &mut Buffer) -> Option<Position> {
+fn draw_into(
+    app: &ConsoleApp,
+    theme: Theme,
+    area: Rect,
+    buf: &mut Buffer,
+) -> (Option<Position>, Spots) {
     let mut pen = Pen {
         buf,
         theme,
         cursor: None,
+        spots: Spots::new(),
+        pane: Pane::List,
     };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         pen.paragraph(
@@ -59,7 +75,7 @@ fn draw_into(app: &ConsoleApp, theme: Theme, area: Rect, buf: &mut Buffer) -> Op
             ),
             Style::new(),
         );
-        return None;
+        return (None, Spots::new());
     }
     let row = |y: u16| Rect {
         y: area.y + y,
@@ -102,32 +118,36 @@ fn draw_into(app: &ConsoleApp, theme: Theme, area: Rect, buf: &mut Buffer) -> Op
         screen(app, &mut pen, body);
     }
     footer(app, &mut pen, row(area.height - 1));
-    pen.cursor
+    (pen.cursor, pen.spots)
 }
 
 fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
+    let beside = app.screen == Screen::Keys && app.is_wide();
+    let width = match beside {
+        true => body.width * 11 / 20,
+        false => body.width,
+    };
+    let list = Rect { width, ..body };
+    if beside {
+        keys::draw(app, pen, list);
+        pen.pane = Pane::Detail;
+        let rest = Rect {
+            x: body.x + width,
+            width: body.width - width,
+            ..body
+        };
+        detail::draw(app, pen, rest);
+    } else if app.detail_open {
+        pen.pane = Pane::Detail;
+        detail::draw(app, pen, body);
+    } else {
+        one_screen(app, pen, body);
+    }
+    screens::draw(app, pen, list);
+}
+
+fn one_screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
     match app.screen {
-        Screen::Keys if app.is_wide() => {
-            let left = body.width * 11 / 20;
-            keys::draw(
-                app,
-                pen,
-                Rect {
-                    width: left,
-                    ..body
-                },
-            );
-            detail::draw(
-                app,
-                pen,
-                Rect {
-                    x: body.x + left,
-                    width: body.width - left,
-                    ..body
-                },
-            );
-        }
-        _ if app.detail_open => detail::draw(app, pen, body),
         Screen::Keys => keys::draw(app, pen, body),
         Screen::Live => live::draw(app, pen, body),
         Screen::Models => models::models(app, pen, body),
@@ -139,6 +159,7 @@ fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
         Screen::Margin => margins::draw(app, &app.margin, pen, body),
         Screen::Nodes => nodes::draw(app, pen, body),
         Screen::Alerts => alerts::draw(app, pen, body),
+        Screen::Spend => spend::draw(app, pen, body),
     }
 }
 
@@ -261,6 +282,32 @@ fn traffic(app: &ConsoleApp, theme: Theme) -> (Vec<HeaderPart>, Option<HeaderPar
     (parts, refused)
 }
 
+/// The filter while it is typed.
+fn filter_line(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, field: &TextField) {
+    let theme = pen.theme;
+    let shown = mask(field.text());
+    let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
+    let before: String = shown.chars().take(field.cursor()).collect();
+    pen.cursor = Some(Position {
+        x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0))
+            .min(area.right().saturating_sub(1)),
+        y: area.y,
+    });
+    let hint = match (&app.keys.filter_error, app.screen) {
+        (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
+        (None, Screen::Keys) => (
+            "label  balance<5  state:blocked  k_id   enter keep  esc clear",
+            theme.faint(),
+        ),
+        (_, Screen::Live) => (
+            "text  status>=400  key:k_  model:   enter keep  esc clear",
+            theme.faint(),
+        ),
+        _ => ("any text   enter keep  esc clear", theme.faint()),
+    };
+    pen.text(area, used + 3, 0, hint.0, hint.1);
+}
+
 fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     if let Some(field) = app
@@ -268,27 +315,7 @@ fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .as_ref()
         .filter(|_| app.modal.is_none() && app.palette.is_none())
     {
-        let shown = mask(field.text());
-        let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
-        let before: String = shown.chars().take(field.cursor()).collect();
-        pen.cursor = Some(Position {
-            x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0))
-                .min(area.right().saturating_sub(1)),
-            y: area.y,
-        });
-        let hint = match (&app.keys.filter_error, app.screen) {
-            (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
-            (None, Screen::Keys) => (
-                "label  balance<5  state:blocked  k_id   enter keep  esc clear",
-                theme.faint(),
-            ),
-            (_, Screen::Live) => (
-                "text  status>=400  key:k_  model:   enter keep  esc clear",
-                theme.faint(),
-            ),
-            _ => ("any text   enter keep  esc clear", theme.faint()),
-        };
-        pen.text(area, used + 3, 0, hint.0, hint.1);
+        filter_line(app, pen, area, field);
         return;
     }
     if let Some(notice) = &app.notice {
@@ -310,11 +337,17 @@ fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .width
         .saturating_sub(u16::try_from(width(tail)).unwrap_or(0) + 2);
     let mut x = 1;
-    for (key, name) in keys {
+    for FooterKey { key, name, spot } in keys {
         let wide = u16::try_from(width(&key) + 1 + width(&name)).unwrap_or(u16::MAX);
         if x + wide > room {
             break;
         }
+        let place = Rect {
+            x: area.x + x,
+            width: wide,
+            ..area
+        };
+        pen.spots.extend(spot.map(|spot| (place, spot)));
         x += pen.text(area, x, 0, &key, theme.key()) + 1;
         x += pen.text(area, x, 0, &name, Style::new()) + 2;
     }
@@ -329,23 +362,29 @@ fn footer(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     );
 }
 
+/// A key in the footer, and what a click on it does.
+struct FooterKey {
+    key: String,
+    name: String,
+    spot: Option<Spot>,
+}
+
 /// The keys of a place, as the footer names them.
-fn bound_keys(app: &ConsoleApp) -> Vec<(String, String)> {
+fn bound_keys(app: &ConsoleApp) -> Vec<FooterKey> {
     let place = app.place();
-    let named = |binding: &&crate::app::command::Binding| {
-        binding.works_at(place) && !binding.places.is_empty()
+    let named = |binding: &&Binding| binding.works_at(place) && !binding.places.is_empty();
+    let of = |binding: &Binding| FooterKey {
+        key: binding.key.to_owned(),
+        name: binding.name.to_owned(),
+        spot: Some(Spot::Command(binding.command)),
     };
-    let back = app
-        .detail_open
-        .then(|| ("esc".to_owned(), "back".to_owned()));
-    back.into_iter()
-        .chain(
-            BINDINGS
-                .iter()
-                .filter(named)
-                .map(|binding| (binding.key.to_owned(), binding.name.to_owned())),
-        )
-        .collect()
+    let back = app.detail_open.then(|| FooterKey {
+        key: "esc".to_owned(),
+        name: "back".to_owned(),
+        spot: Some(Spot::Command(ConsoleCommand::Back)),
+    });
+    let bound = BINDINGS.iter().filter(named).map(of);
+    back.into_iter().chain(bound).collect()
 }
 
 /// The text of a screen that needs the gateway when none is running.

@@ -10,6 +10,7 @@ use crate::app::ConsoleApp;
 use crate::app::form::{Form, FormPurpose};
 use crate::app::keys::window;
 use crate::app::modal::{ActReview, Find, Modal, OutcomeLookup, ReadingModal, Receipt, Unknown};
+use crate::app::order::ListOrder;
 use crate::format;
 use crate::plan::ActPlan;
 use crate::sanitize::{cut, mask, width};
@@ -35,6 +36,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         Some(Modal::Operations(selected)) => operations(app, pen, area, *selected),
         Some(Modal::Reading(page)) => reading(pen, area, page),
         Some(Modal::Find(page)) => find(pen, area, page),
+        Some(Modal::Bulk(act)) => super::bulk::draw(app, pen, area, act),
         None => {}
     }
 }
@@ -76,7 +78,12 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         {
             format!(" {} · {}", key.id, key.settings.label)
         }
-        _ => String::new(),
+        _ => match form.purpose {
+            FormPurpose::BulkTopUp(keys)
+            | FormPurpose::BulkAdjust(keys)
+            | FormPurpose::BulkRevoke(keys) => format!(" {}", format::many(keys, "marked key")),
+            _ => String::new(),
+        },
     };
     let inner = pen.frame(area, &format!("{}{about}", form.title()));
     let theme = pen.theme;
@@ -116,7 +123,9 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         FormPurpose::Export(_) => {
             "written at once; the file must be new and is readable only by you"
         }
-        FormPurpose::Revoke => "revoking cannot be undone; blocking (b) can",
+        FormPurpose::Revoke | FormPurpose::BulkRevoke(_) => {
+            "revoking cannot be undone; blocking (b) can"
+        }
         _ => "you review the change before it is applied",
     };
     pen.text(inner, 0, y + roomy, hint, theme.faint());
@@ -317,7 +326,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
 fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) {
     let inner = pen.frame(area, "Operations whose outcome is unknown");
     let theme = pen.theme;
-    let placed = pen.heads(inner, 0, OPERATIONS);
+    let placed = pen.heads(inner, 0, OPERATIONS, ListOrder::default());
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(4),

@@ -61,9 +61,10 @@ pub(super) fn models(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(
         area,
         &format!(
-            "Models{filter} · {} published, {} retired",
+            "Models{filter} · {} published, {} retired{}",
             status.models.len(),
-            status.retired.len()
+            status.retired.len(),
+            app.models.order.in_title()
         ),
     );
     if models.is_empty() {
@@ -75,15 +76,15 @@ pub(super) fn models(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 1, text, pen.theme.warn());
         return;
     }
-    let placed = pen.heads(inner, 0, MODELS);
+    let placed = pen.heads(inner, 0, MODELS, app.models.order);
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(4),
         ..inner
     };
-    for (y, index) in
-        window(app.models.selected, models.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.models.selected, models.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(model) = models.get(index) else {
             continue;
         };
@@ -159,7 +160,7 @@ fn path(family: &str) -> &str {
 }
 
 fn model_cells(app: &ConsoleApp, pen: &Pen<'_>, model: &ReportedModel) -> Vec<Cell> {
-    let used = app.used.iter().find(|used| used.slug == model.slug);
+    let used = app.used(&model.slug);
     let number = |number: Option<u64>| number.map_or_else(|| "—".to_owned(), format::count);
     vec![
         (model.slug.clone(), pen.theme.strong()),
@@ -202,19 +203,20 @@ fn published(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         "the ledger remembers these slugs; prices come from the gateway",
         pen.theme.faint(),
     );
-    let placed = pen.heads(rest, 1, PUBLISHED);
+    let placed = pen.heads(rest, 1, PUBLISHED, app.models.order);
     let list = Rect {
         y: rest.y + 2,
         height: rest.height.saturating_sub(2),
         ..rest
     };
     let slugs = app.shown_published();
-    for (y, index) in window(app.models.selected, slugs.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.models.selected, slugs.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(slug) = slugs.get(index) else {
             continue;
         };
-        let used = app.used.iter().find(|used| used.slug == slug.slug);
+        let used = app.used(&slug.slug);
         let cells = [
             (slug.slug.clone(), pen.theme.strong()),
             (format::date(slug.since), pen.theme.faint()),
@@ -252,10 +254,11 @@ pub(super) fn routes(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(
         area,
         &format!(
-            "Routes · {} · {} · {}",
+            "Routes · {} · {} · {}{}",
             format::many(status.providers.len(), "provider"),
             format::many(status.targets.len(), "target"),
-            format::many(open, "open breaker")
+            format::many(open, "open breaker"),
+            app.routes.order.in_title()
         ),
     );
     let lines = app.shown_routes();
@@ -273,20 +276,24 @@ pub(super) fn routes(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let about = about_target(app, selected);
     let needs = u16::try_from(wrap(&about, usize::from(inner.width)).len()).unwrap_or(MOST_ABOUT);
     let needs = needs.min(MOST_ABOUT).min(inner.height / 3).max(1);
-    let placed = pen.heads(inner, 0, &columns);
+    let placed = pen.heads(inner, 0, &columns, app.routes.order);
     let list = Rect {
         y: inner.y + 1,
         height: inner.height.saturating_sub(2 + needs),
         ..inner
     };
-    for (y, index) in window(app.routes.selected, lines.len(), usize::from(list.height)).enumerate()
-    {
+    let range = window(app.routes.selected, lines.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some((route, target)) = lines.get(index) else {
             continue;
         };
         let cells = target.map_or_else(
             || route_cells(pen, status, route),
-            |(place, target)| target_cells(pen, place, target),
+            |(place, target)| match app.routes.order.sorts() {
+                true => target_cells(pen, &format!("{route} {place} "), target),
+                false => target_cells(pen, &format!(" {place} "), target),
+            },
         );
         pen.line(
             list,
@@ -407,7 +414,7 @@ fn route_cells(pen: &Pen<'_>, status: &StatusReport, slug: &str) -> Vec<Cell> {
     ]
 }
 
-fn target_cells(pen: &Pen<'_>, place: usize, target: &ReportedTarget) -> Vec<Cell> {
+fn target_cells(pen: &Pen<'_>, before: &str, target: &ReportedTarget) -> Vec<Cell> {
     let state = match target.state.as_str() {
         "open" => "OPEN",
         "half_open" => "trial",
@@ -421,7 +428,7 @@ fn target_cells(pen: &Pen<'_>, place: usize, target: &ReportedTarget) -> Vec<Cel
         Style::new()
     };
     vec![
-        (format!(" {place} {}", target.target), Style::new()),
+        (format!("{before}{}", target.target), Style::new()),
         (target.provider.clone(), Style::new()),
         (state.to_owned(), pen.theme.state(state)),
         (format::count(target.requests), Style::new()),

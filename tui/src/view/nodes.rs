@@ -7,6 +7,7 @@ use super::pen::{Column, Pen, left, right};
 use crate::admin::{ReportedNode, ReportedServer};
 use crate::app::ConsoleApp;
 use crate::app::keys::window;
+use crate::app::order::ListOrder;
 use crate::{format, sanitize};
 
 const NODES: &[Column] = &[
@@ -34,7 +35,11 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let (nodes, servers) = (app.nodes(), app.servers());
     let inner = pen.frame(
         area,
-        &format!("Nodes · {}", format::many(nodes.len(), "gateway")),
+        &format!(
+            "Nodes · {}{}",
+            format::many(nodes.len(), "gateway"),
+            app.nodes_order.in_title()
+        ),
     );
     if nodes.is_empty() {
         let why = match &app.gateway.status {
@@ -62,19 +67,21 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     if !servers.is_empty() && place.height >= 2 {
         database(servers, pen, place);
     }
-    foot(nodes, pen, inner);
+    foot(&nodes, pen, inner);
 }
 
 /// The gateways, below their heads.
 fn gateways(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let nodes = app.nodes();
-    let placed = pen.heads(area, 0, NODES);
+    let placed = pen.heads(area, 0, NODES, app.nodes_order);
     let list = Rect {
         y: area.y + 1,
         height: area.height.saturating_sub(1),
         ..area
     };
-    for (y, index) in window(app.selected_node, nodes.len(), usize::from(list.height)).enumerate() {
+    let range = window(app.selected_node, nodes.len(), usize::from(list.height));
+    pen.rows_from(list, &range);
+    for (y, index) in range.enumerate() {
         let Some(node) = nodes.get(index) else {
             continue;
         };
@@ -117,7 +124,7 @@ fn row(node: &ReportedNode, differs: bool, pen: &Pen<'_>) -> [(String, Style); 8
 
 /// The servers of the database, as the gateway last saw them.
 fn database(servers: &[ReportedServer], pen: &mut Pen<'_>, area: Rect) {
-    let placed = pen.heads(area, 0, SERVERS);
+    let placed = pen.heads(area, 0, SERVERS, ListOrder::default());
     let list = Rect {
         y: area.y + 1,
         height: area.height.saturating_sub(1),
@@ -145,7 +152,7 @@ fn database(servers: &[ReportedServer], pen: &mut Pen<'_>, area: Rect) {
 }
 
 /// The last line: what to do, or how to read the page.
-fn foot(nodes: &[ReportedNode], pen: &mut Pen<'_>, inner: Rect) {
+fn foot(nodes: &[&ReportedNode], pen: &mut Pen<'_>, inner: Rect) {
     let bottom = Rect {
         y: inner.bottom().saturating_sub(1),
         height: 1,

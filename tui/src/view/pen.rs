@@ -2,11 +2,13 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Constraint, Position, Rect};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Widget};
 
 use super::theme::Theme;
+use crate::app::mouse::{Pane, Spot};
+use crate::app::order::ListOrder;
 use crate::sanitize::{clean, cut, width, wrap};
 
 /// One column of a list.
@@ -44,6 +46,9 @@ pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
 /// A cell's text and style.
 pub(crate) type Cell = (String, Style);
 
+/// Places of the screen, for the mouse.
+pub(crate) type Spots = Vec<(Rect, Spot)>;
+
 /// Cells for the mark of the selected line.
 const BEFORE: u16 = 2;
 /// Other columns are dropped until the column that takes the rest has this width.
@@ -55,6 +60,10 @@ pub(crate) struct Pen<'a> {
     pub(crate) theme: Theme,
     /// Position of the terminal's cursor when a text field has the focus.
     pub(crate) cursor: Option<Position>,
+    /// What was drawn where, for the mouse. Later ones lie above earlier ones.
+    pub(crate) spots: Spots,
+    /// What is being drawn.
+    pub(crate) pane: Pane,
 }
 
 impl Pen<'_> {
@@ -106,24 +115,39 @@ impl Pen<'_> {
         block.render(area, self.buf);
         if area.height > 0 {
             // The border under it is dim, and a style only adds to a cell's attributes.
-            self.text(
-                area,
-                1,
-                0,
-                &format!(" {title} "),
-                self.theme.head().remove_modifier(Modifier::DIM),
-            );
+            self.text(area, 1, 0, &format!(" {title} "), self.theme.undimmed());
         }
         inner_of(inner)
     }
 
-    /// The column headings; returns index and width of those that fit.
-    pub(crate) fn heads(&mut self, area: Rect, y: u16, columns: &[Column]) -> Vec<(usize, u16)> {
+    /// The column headings, with an arrow at the one that the rows are sorted by; returns index and width of those that fit.
+    pub(crate) fn heads(
+        &mut self,
+        area: Rect,
+        y: u16,
+        columns: &[Column],
+        order: ListOrder,
+    ) -> Vec<(usize, u16)> {
         let placed = place(columns, area.width);
-        let faint = self.theme.faint();
-        let titles: Vec<Cell> = (columns.iter())
-            .map(|column| (column.title.to_owned(), faint))
-            .collect();
+        let mut x = area.x.saturating_add(BEFORE);
+        for (index, wide) in &placed {
+            if let Some(column) = columns.get(*index) {
+                let head = Rect {
+                    x,
+                    y: area.y.saturating_add(y),
+                    width: *wide,
+                    height: 1,
+                };
+                self.spots.push((head, Spot::Head(self.pane, column.title)));
+            }
+            x = x.saturating_add(wide + 1);
+        }
+        let theme = self.theme;
+        let title = |column: &Column| match column.title == order.column {
+            true => (format!("{}{}", column.title, order.arrow()), theme.strong()),
+            false => (column.title.to_owned(), theme.faint()),
+        };
+        let titles: Vec<Cell> = columns.iter().map(title).collect();
         self.row(area, y, columns, &placed, &titles);
         placed
     }
@@ -155,6 +179,16 @@ impl Pen<'_> {
         let widths = placed.iter().map(|(_, wide)| Constraint::Length(*wide));
         let table = Table::new([Row::new(shown)], widths).column_spacing(1);
         table.render(line.intersection(area), self.buf);
+    }
+
+    /// Notes where the rows of a list are, for the mouse; the first line shows this row.
+    pub(crate) fn rows_from(&mut self, area: Rect, rows: &std::ops::Range<usize>) {
+        let height = u16::try_from(rows.len()).unwrap_or(u16::MAX);
+        let shown = Rect {
+            height: height.min(area.height),
+            ..area
+        };
+        self.spots.push((shown, Spot::Rows(self.pane, rows.start)));
     }
 
     /// One line of a list.

@@ -1,27 +1,54 @@
-//! Colours and weights: the terminal's sixteen colours, or none. What matters is always written in words too.
+//! Colours and weights, for a dark and for a light terminal, or none. What matters is always written in words too.
 
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::app::ConsoleApp;
 use crate::app::config_page::Tone;
+use crate::background::{Background, ThemeChoice};
 
 /// The styles for this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Theme {
-    pub(crate) color: bool,
+pub(crate) enum Theme {
+    /// The terminal's own sixteen, which are made for a dark background.
+    Dark,
+    /// Darker ones of the 256: the terminal's own yellow, green and cyan are unreadable on white.
+    Light,
+    Plain,
 }
 
 impl Theme {
+    /// The one that was chosen, or the one for the terminal's background.
+    pub(crate) fn of(app: &ConsoleApp) -> Self {
+        match (app.theme, app.background) {
+            (ThemeChoice::None, _) => Self::Plain,
+            (ThemeChoice::Light, _) | (ThemeChoice::Auto, Some(Background::Light)) => Self::Light,
+            (ThemeChoice::Dark | ThemeChoice::Auto, _) => Self::Dark,
+        }
+    }
+
     fn tinted(self, color: Color) -> Style {
-        if self.color {
-            Style::new().fg(color)
-        } else {
-            Style::new()
+        let light = match color {
+            Color::Cyan => Color::Indexed(25),
+            Color::Green => Color::Indexed(28),
+            Color::Yellow => Color::Indexed(130),
+            Color::Red => Color::Indexed(160),
+            other => other,
+        };
+        match self {
+            Self::Dark => Style::new().fg(color),
+            Self::Light => Style::new().fg(light),
+            Self::Plain => Style::new(),
         }
     }
 
     /// Titles and column heads.
     pub(crate) fn head(self) -> Style {
         self.tinted(Color::Cyan).add_modifier(Modifier::BOLD)
+    }
+
+    /// A title on a frame, whose border is dim.
+    pub(crate) fn undimmed(self) -> Style {
+        self.head().remove_modifier(Modifier::DIM)
     }
 
     /// Frames, hints and secondary text. The terminal's own text colour, dimmed: a fixed grey is unreadable on some light

@@ -147,6 +147,13 @@ impl Console {
         }
     }
 
+    /// A click at a place, counted from 1.
+    pub(crate) fn click(&self, column: u16, row: u16) {
+        let report = format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m");
+        let sent = self.tmux(&["send-keys", "-l", &report]);
+        assert!(sent.status.success(), "{sent:?}");
+    }
+
     pub(crate) fn screen(&self) -> String {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
     }

@@ -225,6 +225,41 @@ fn balances_move_by_themselves_beside_a_writer() {
 }
 
 #[test]
+fn marked_keys_are_topped_up_once_each() {
+    if !has_tmux() {
+        return;
+    }
+    let console = Console::new(40);
+    console.press(&["*", "t", "2", "Tab", "inv-b", "Enter"]);
+    console.wait_for("Top up: review · 40 keys");
+    console.press(&["y", "y", "y"]);
+    console.wait_for("40 of 40 applied, 0 failed");
+    assert_eq!(console.books(1), (usd("2"), 1));
+    assert_eq!(console.books(40), (usd("7"), 2));
+    assert_eq!(console.operations_on_file(), 0);
+    // The same act again, with the same reference: nobody is paid twice.
+    console.press(&["Escape", "*", "t", "2", "Tab", "inv-b", "Enter"]);
+    console.wait_for("Top up: review · 40 keys");
+    console.press(&["y"]);
+    console.wait_for("40 of 40 applied, 0 failed");
+    assert_eq!(console.books(40), (usd("7"), 2));
+}
+
+#[test]
+fn the_mouse_selects_and_opens() {
+    if !has_tmux() {
+        return;
+    }
+    let console = Console::new(3);
+    console.wait_for("> k_");
+    // The third row, in the terminal's own words: button 0, column 10, row 6.
+    console.click(10, 6);
+    console.wait_for("> k_0000000001");
+    console.click(10, 6);
+    console.wait_for("Key k_0000000001");
+}
+
+#[test]
 fn every_key_is_reached_by_pages() {
     if !has_tmux() {
         return;

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test ends at the first surprise"
+)]
+
 use proptest::prelude::*;
 
 use super::*;
@@ -68,6 +73,24 @@ fn a_claim_stands_only_while_nothing_is_available() {
         .unwrap();
     assert_eq!((moved.picos(), won.claim.picos()), (30, 0));
     assert_eq!(won.account.available().picos(), 30);
+}
+
+#[test]
+fn what_comes_back_passes_the_highest_balance_and_no_more() {
+    let full = |credit| Claimed {
+        account: Account {
+            credit,
+            ..Account::default()
+        },
+        claim: Amount::ZERO,
+    };
+    let one = Amount::from_picos(1);
+    let (won, moved) = full(Amount::MAX_BALANCE)
+        .move_due(one, Amount::ZERO)
+        .unwrap();
+    assert_eq!((moved, won.account.available()), (one, won.account.credit));
+    let most = full(Amount::MAX_LIFETIME_CREDIT).move_due(one, Amount::ZERO);
+    assert!(matches!(most, Err(Refusal::Limit(_))), "{most:?}");
 }
 
 /// Messages about two payments, and money that comes, goes and is held meanwhile.

@@ -15,7 +15,7 @@ use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::stored;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyOrder, KeyQuery, KeyStatus,
-    MarginBy, MarginQuery, Margins, Timestamp,
+    MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
@@ -156,19 +156,10 @@ pub(super) async fn margins(
         MarginBy::Class => format!("0::bigint, {CLASS}"),
         MarginBy::Day => "floor(hour / 24.0)::bigint, ''".to_owned(),
     };
-    let sum = |value: &str| format!("least(sum({value}), 9223372036854775807)::bigint");
-    let sums = [
-        "requests",
-        "charge",
-        "cost",
-        "CASE WHEN cost > 0 THEN charge ELSE 0 END",
-        "exposure",
-        "loss",
-    ]
-    .map(sum)
-    .join(", ");
-    let sql =
-        format!("SELECT {what}, {sums} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2");
+    let sql = format!(
+        "SELECT {what}, {} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2",
+        sums()
+    );
     let (first, last) = query.hours();
     let mut found = Vec::new();
     for row in link.query(&sql, &[&first, &last]).await? {
@@ -178,17 +169,56 @@ pub(super) async fn margins(
             MarginBy::Target | MarginBy::Class => text,
             MarginBy::Key | MarginBy::Day => margin::name(query.by, number),
         };
-        found.push(MarginRow {
-            name,
-            requests: columns.small()?,
-            charge: columns.amount()?,
-            cost: columns.amount()?,
-            priced: columns.amount()?,
-            exposure: columns.amount()?,
-            loss: columns.amount()?,
-            own: Amount::ZERO,
-        });
+        found.push(summed(name, &mut columns)?);
     }
     let own = super::reads::own_costs(link, first, last).await?;
     Ok(margin::page(query, found, own))
+}
+
+/// What [`summed`] reads of a group of rows of the rollup.
+fn sums() -> String {
+    [
+        "requests",
+        "charge",
+        "cost",
+        "CASE WHEN cost > 0 THEN charge ELSE 0 END",
+        "exposure",
+        "loss",
+    ]
+    .map(|value| format!("least(sum({value}), 9223372036854775807)::bigint"))
+    .join(", ")
+}
+
+fn summed(name: String, columns: &mut Columns<'_>) -> Result<MarginRow, TransactionTrouble> {
+    Ok(MarginRow {
+        name,
+        requests: columns.small()?,
+        charge: columns.amount()?,
+        cost: columns.amount()?,
+        priced: columns.amount()?,
+        exposure: columns.amount()?,
+        loss: columns.amount()?,
+        own: Amount::ZERO,
+    })
+}
+
+/// The database adds up here too.
+pub(super) async fn slug_hours(
+    link: &Link,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<SlugHour>, TransactionTrouble> {
+    let sql = format!(
+        "SELECT hour, slug, {} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2 \
+         ORDER BY 1, slug COLLATE \"C\"",
+        sums()
+    );
+    let (first, last) = margin::hours(from, to);
+    let rows = link.query(&sql, &[&first, &last]).await?;
+    let hour = |row| {
+        let mut columns = Columns::of(row);
+        let (hour, slug) = (columns.take()?, columns.take()?);
+        Ok(margin::slug_hour(hour, summed(slug, &mut columns)?))
+    };
+    rows.iter().map(hour).collect()
 }

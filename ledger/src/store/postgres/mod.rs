@@ -15,6 +15,7 @@ mod facts;
 mod fetch;
 mod flush;
 mod job;
+mod kept_totals;
 mod key_reads;
 mod lanes;
 mod link;
@@ -47,7 +48,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::anchor::Anchor;
@@ -58,14 +58,15 @@ use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Scope, SecretHash, Server, SlugUse, Standby, Timestamp, Totals, UsageRow,
-    VerifyReport, Vote, WriterStats,
+    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Standby, Timestamp, Totals,
+    UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use confirmed::Confirmed;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
 use facts::ServerPurpose;
+use kept_totals::KeptTotals;
 use key_reads::KeyReads;
 use readers::Readers;
 use shared::Shared;
@@ -74,8 +75,6 @@ use trouble::TransactionTrouble;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
-/// How long a gateway reuses the same sums over all keys. Commands and the console always read them.
-const TOTALS_KEPT: Duration = Duration::from_secs(10);
 
 /// A ledger in a PostgreSQL database.
 pub struct PostgresLedger {
@@ -85,7 +84,7 @@ pub struct PostgresLedger {
     key_reads: Arc<KeyReads>,
     writer: Option<Arc<Shared>>,
     thread: Mutex<Option<Thread>>,
-    totals: Option<Mutex<Option<(Instant, Totals)>>>,
+    totals: Option<KeptTotals>,
 }
 
 impl std::fmt::Debug for PostgresLedger {
@@ -153,7 +152,7 @@ impl PostgresLedger {
             other => other,
         };
         let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
-        let totals = (mode == OpenMode::Serve).then(Mutex::default);
+        let totals = (mode == OpenMode::Serve).then(KeptTotals::default);
         Ok(Self {
             place,
             connector,
@@ -489,6 +488,16 @@ impl Ledger for PostgresLedger {
             .await
     }
 
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        self.readers
+            .with(|link| async move { lists::slug_hours(&link, from, to).await })
+            .await
+    }
+
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
         self.readers
             .with(|link| async move { reads::slug_use(&link, since).await })
@@ -496,24 +505,10 @@ impl Ledger for PostgresLedger {
     }
 
     async fn totals(&self) -> Result<Totals, LedgerError> {
-        let Some(kept) = &self.totals else {
-            return self
-                .readers
-                .with(|link| async move { reads::totals(&link).await })
-                .await;
-        };
-        let last = *kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, totals)) = last
-            && at.elapsed() < TOTALS_KEPT
-        {
-            return Ok(totals);
+        match &self.totals {
+            Some(kept) => kept.get(&self.readers).await,
+            None => kept_totals::read(&self.readers).await,
         }
-        let totals = self
-            .readers
-            .with(|link| async move { reads::totals(&link).await })
-            .await?;
-        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
-        Ok(totals)
     }
 
     async fn audit(

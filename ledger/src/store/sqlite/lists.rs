@@ -10,11 +10,11 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::reads::hours;
 use super::rows::{self, Columns, SELECT_KEY};
-use crate::book::margin::{CLASS, Summing};
+use crate::book::margin::{self, CLASS, SlugHours, Summing};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::{
     Amount, Customer, CustomerQuery, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy,
-    MarginQuery, Margins, Timestamp, UsageRow,
+    MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
 };
 
 /// Rows that one statement of a filtered scan examines.
@@ -274,21 +274,51 @@ pub(super) fn margins(
         while let Some(row) = rows.next()? {
             let mut columns = Columns::of(row);
             let (key, name) = (columns.number()?, columns.text()?);
-            let of_hour = UsageRow {
-                requests: columns.small()?,
-                charge: columns.amount()?,
-                loss: columns.amount()?,
-                exposure: columns.amount()?,
-                cost: columns.amount()?,
-                ..UsageRow::default()
-            };
-            sums.add(key, hour, &name, &of_hour);
+            sums.add(key, hour, &name, &of_hour(&mut columns)?);
         }
         if !wanted() {
             break;
         }
     }
     Ok(sums.finish(super::reads::own_costs(conn, first, last)?))
+}
+
+/// Hour by hour, as [`margins`] does.
+pub(super) fn slug_hours(
+    conn: &Connection,
+    (from, to): (Timestamp, Timestamp),
+    wanted: &dyn Fn() -> bool,
+) -> Result<Vec<SlugHour>> {
+    let mut hour_of = conn.prepare_cached(
+        "SELECT s.slug, u.requests, u.charge, u.loss, u.exposure, u.cost
+         FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1",
+    )?;
+    let (first, last) = margin::hours(from, to);
+    let mut sums = SlugHours::default();
+    for hour in hours(conn, first, last)? {
+        let mut rows = hour_of.query([hour])?;
+        while let Some(row) = rows.next()? {
+            let mut columns = Columns::of(row);
+            let slug = columns.text()?;
+            sums.add(hour, &slug, &of_hour(&mut columns)?);
+        }
+        if !wanted() {
+            break;
+        }
+    }
+    Ok(sums.finish())
+}
+
+/// The sums of a row of the rollup.
+fn of_hour(columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
+    Ok(UsageRow {
+        requests: columns.small()?,
+        charge: columns.amount()?,
+        loss: columns.amount()?,
+        exposure: columns.amount()?,
+        cost: columns.amount()?,
+        ..UsageRow::default()
+    })
 }
 
 /// Ids as the stored numbers, in a form that fits one parameter.

@@ -61,7 +61,7 @@ use crate::{
     Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
     Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -410,6 +410,17 @@ impl Ledger for SqliteLedger {
         self.current()?
             .readers
             .scan(move |conn, wanted| lists::margins(conn, query, wanted))
+            .await
+    }
+
+    async fn slug_hours(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<SlugHour>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, wanted| lists::slug_hours(conn, (from, to), wanted))
             .await
     }
 

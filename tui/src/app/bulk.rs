@@ -1,0 +1,102 @@
+//! The page of one act on many keys: what is done to each, and how far it is.
+
+use farebox_ledger::{Key, OperationId};
+
+use super::form::Form;
+use crate::plan::{BulkPlan, Pending};
+
+/// Operations that are sent before the first is answered.
+const AT_ONCE: usize = 16;
+
+/// How far one key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BulkItemState {
+    /// It is not changed, and why.
+    LeftOut(String),
+    Ready,
+    Sent,
+    /// Its outcome is being looked up.
+    Unknown(String),
+    Done,
+    Failed(String),
+}
+
+/// One key of a bulk act.
+#[derive(Debug)]
+pub(crate) struct BulkItem {
+    pub(crate) pending: Pending,
+    pub(crate) key: Box<Key>,
+    pub(crate) state: BulkItemState,
+}
+
+/// The page of a bulk act.
+#[derive(Debug)]
+pub(crate) struct BulkAct {
+    pub(crate) plan: BulkPlan,
+    pub(crate) items: Vec<BulkItem>,
+    /// `y` was pressed.
+    pub(crate) sent: bool,
+    /// Where `esc` returns to.
+    pub(crate) form: Option<Form>,
+    pub(crate) scroll: u16,
+}
+
+impl BulkAct {
+    /// How many keys are in a state.
+    pub(crate) fn count(&self, is: impl Fn(&BulkItemState) -> bool) -> usize {
+        self.items.iter().filter(|item| is(&item.state)).count()
+    }
+
+    /// How many keys will change.
+    pub(crate) fn changes(&self) -> usize {
+        self.items.len() - self.count(|state| matches!(state, BulkItemState::LeftOut(_)))
+    }
+
+    /// Whether every outcome is known.
+    pub(crate) fn is_over(&self) -> bool {
+        let open = |state: &BulkItemState| {
+            matches!(
+                state,
+                BulkItemState::Ready | BulkItemState::Sent | BulkItemState::Unknown(_)
+            )
+        };
+        self.sent && self.count(open) == 0
+    }
+
+    /// Updates a key that is not sent yet.
+    pub(crate) fn freshen(&mut self, key: &Key) -> bool {
+        let plan = &self.plan;
+        let known = self.items.iter_mut().find(|item| item.key.id == key.id);
+        let Some(item) = known.filter(|item| !self.sent && *item.key != *key) else {
+            return false;
+        };
+        item.state = state_of(plan, key);
+        *item.key = key.clone();
+        true
+    }
+
+    /// The key that an operation is for.
+    pub(crate) fn item(&mut self, operation: OperationId) -> Option<&mut BulkItem> {
+        (self.items.iter_mut()).find(|item| item.pending.operation == operation)
+    }
+
+    /// What to send until enough is under way.
+    pub(crate) fn send_more(&mut self) -> Vec<Pending> {
+        let under_way = self.count(|state| *state == BulkItemState::Sent);
+        let ready = self.items.iter_mut();
+        let ready = ready.filter(|item| item.state == BulkItemState::Ready);
+        ready
+            .take(AT_ONCE.saturating_sub(under_way))
+            .map(|item| {
+                item.state = BulkItemState::Sent;
+                item.pending.clone()
+            })
+            .collect()
+    }
+}
+
+/// Whether a key is changed.
+pub(crate) fn state_of(plan: &BulkPlan, key: &Key) -> BulkItemState {
+    plan.problem(key)
+        .map_or(BulkItemState::Ready, BulkItemState::LeftOut)
+}
