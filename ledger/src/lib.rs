@@ -29,6 +29,7 @@ pub mod search;
 pub mod store;
 pub mod value;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -250,6 +251,14 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<UsageRow>, LedgerError>;
+
+    /// The same of every key of a customer that was used then.
+    async fn usage_by_key(
+        &self,
+        customer: CustomerId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError>;
 
     /// The charges of each of these keys since an instant (whole hours), in one read, in the order asked for.
     async fn spent_since(

@@ -122,6 +122,8 @@ statements! {
     InsertSession = "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)";
     TrimSessions = "DELETE FROM sessions WHERE key = ?1 AND token NOT IN
          (SELECT token FROM sessions WHERE key = ?1 ORDER BY at DESC, token LIMIT ?2)";
+    TrimSessionsOfCustomer = "DELETE FROM sessions WHERE token IN (SELECT s.token FROM keys k JOIN sessions s ON s.key = k.id
+         WHERE k.customer = (SELECT customer FROM keys WHERE id = ?1) ORDER BY s.at DESC, s.token LIMIT -1 OFFSET ?2)";
     DeleteSession = "DELETE FROM sessions WHERE token = ?1";
 }
 
