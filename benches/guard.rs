@@ -459,7 +459,7 @@ impl Gateway {
                 pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
                 customer: key.customer.id,
                 key: key.id,
-                work: Work::of(&self.proxy.turns, holder(key.id)),
+                work: Work::of(&self.proxy.turns, holder(key.customer.id)),
                 room: None,
                 family: Family::Chat,
                 body: body.clone(),

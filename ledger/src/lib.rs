@@ -29,6 +29,7 @@ pub mod search;
 pub mod store;
 pub mod value;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -42,6 +43,7 @@ pub use book::page::{
     CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse,
     Totals, UsageRow, VerifyReport,
 };
+pub use book::payment_moved::PaymentMoved;
 pub use book::{anchor, csv, document};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
@@ -60,7 +62,7 @@ pub use rule::key::{
 pub use rule::limit::RateRule;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
 pub use rule::payment::{
-    NewPayment, NewReversal, Paid, Payment, PaymentMoved, PaymentStatus, Registers, ReversalKind,
+    NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
     UnappliedAct, UnappliedEnd,
 };
 pub use rule::{account, key};
@@ -282,6 +284,14 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<UsageRow>, LedgerError>;
+
+    /// The same of every key of a customer that was used then.
+    async fn usage_by_key(
+        &self,
+        customer: CustomerId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError>;
 
     /// The charges of each of these keys since an instant (whole hours), in one read, in the order asked for.
     async fn spent_since(

@@ -106,7 +106,7 @@ async fn owing(ledger: &dyn Ledger) {
     for number in [10, 11] {
         let new = NewPayment {
             customer: CustomerId::made_for(key(number)),
-            paid: Paid {
+            paid: PaidSum {
                 currency: "EUR".to_owned(),
                 gross: Gross::parse("11.90").unwrap(),
                 tax: Gross::parse("1.90").unwrap(),

@@ -231,7 +231,7 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                 tokio::spawn(async move {
                     let new = NewPayment {
                         customer: customer(round),
-                        paid: Paid {
+                        paid: PaidSum {
                             currency: "EUR".to_owned(),
                             gross: gross("11.90"),
                             tax: gross("1.90"),

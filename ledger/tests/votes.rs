@@ -14,7 +14,7 @@ fn vote(target: &str, question: Question, day: i64, customer: u64, value: u64) -
         target: target.to_owned(),
         question,
         day,
-        key: key(customer),
+        customer: CustomerId::made_for(key(customer)),
         value,
     }
 }

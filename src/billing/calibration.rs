@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::{Amount, KeyId, LedgerError, Question, SharedLedger, Timestamp, Vote};
+use farebox_ledger::{Amount, CustomerId, LedgerError, Question, SharedLedger, Timestamp, Vote};
 use farebox_protocol::talk::Beginning;
 use farebox_protocol::{Family, TextSample};
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ struct CalibrationBook {
     targets: Mutex<HashMap<String, CalibratedTarget>>,
     prefixes: Mutex<Prefixes>,
     /// Votes that the ledger does not have yet.
-    unwritten: Mutex<BTreeMap<(String, Question, i64, KeyId), u64>>,
+    unwritten: Mutex<BTreeMap<(String, Question, i64, CustomerId), u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -101,11 +101,11 @@ impl Calibrations {
     pub(crate) fn cached(
         &self,
         target: &str,
-        key: KeyId,
+        customer: CustomerId,
         prompt: (&[Beginning], bool),
     ) -> Option<u64> {
         let now = Instant::now().into_std();
-        let customer = key.to_i64().unsigned_abs();
+        let customer = customer.to_i64().unsigned_abs();
         self.prefixes().cached(customer, target, prompt, now)
     }
 
@@ -113,11 +113,11 @@ impl Calibrations {
     pub(crate) fn remember(
         &self,
         target: &str,
-        key: KeyId,
+        customer: CustomerId,
         finished: FinishedRequest,
         arrived: Instant,
     ) {
-        let customer = key.to_i64().unsigned_abs();
+        let customer = customer.to_i64().unsigned_abs();
         self.prefixes()
             .remember(customer, target, finished, arrived.into_std());
     }
@@ -182,24 +182,30 @@ impl Calibrations {
     }
 
     /// Notes what a customer was charged at a target: from a certain sum on, its votes of that day count.
-    pub(crate) fn note_charge(&self, target: &str, key: KeyId, at: Timestamp, charge: Amount) {
-        let (customer, day) = (key.to_i64().unsigned_abs(), day(at));
+    pub(crate) fn note_charge(
+        &self,
+        target: &str,
+        customer: CustomerId,
+        at: Timestamp,
+        charge: Amount,
+    ) {
+        let (voter, day) = (customer.to_i64().unsigned_abs(), day(at));
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
-        if !known.paid.add(customer, day, charge) {
+        if !known.paid.add(voter, day, charge) {
             return;
         }
         let CalibratedTarget { paces, counts, .. } = known;
         // Votes wait here until their customer has paid enough that day: a vote must cost more than it can gain.
         for (question, votes) in [(Question::Pace, paces), (Question::Count, counts)] {
-            if let Some(vote) = votes.cast(customer, day) {
-                let place = (target.to_owned(), question, day, key);
+            if let Some(vote) = votes.cast(voter, day) {
+                let place = (target.to_owned(), question, day, customer);
                 self.unwritten().insert(place, vote);
             }
         }
     }
 
-    fn unwritten(&self) -> MutexGuard<'_, BTreeMap<(String, Question, i64, KeyId), u64>> {
+    fn unwritten(&self) -> MutexGuard<'_, BTreeMap<(String, Question, i64, CustomerId), u64>> {
         self.0
             .unwritten
             .lock()
@@ -209,11 +215,11 @@ impl Calibrations {
     /// The votes that the ledger does not have yet.
     fn take_unwritten(&self) -> Vec<Vote> {
         let taken = std::mem::take(&mut *self.unwritten());
-        let vote = |((target, question, day, key), value)| Vote {
+        let vote = |((target, question, day, customer), value)| Vote {
             target,
             question,
             day,
-            key,
+            customer,
             value,
         };
         taken.into_iter().map(vote).collect()
@@ -229,7 +235,7 @@ impl Calibrations {
         if !new.is_empty()
             && let Err(error) = ledger.vote(new.clone()).await
         {
-            let place = |vote: &Vote| (vote.target.clone(), vote.question, vote.day, vote.key);
+            let place = |vote: &Vote| (vote.target.clone(), vote.question, vote.day, vote.customer);
             let mut unwritten = self.unwritten();
             // A later vote of the same customer and day replaces an earlier one, so what came meanwhile stays.
             for vote in &new {
@@ -250,11 +256,13 @@ impl Calibrations {
                 let stored = stored
                     .iter()
                     .filter(|vote| (&vote.target, vote.question) == (name, question))
-                    .map(|vote| (vote.day, vote.key.to_i64().unsigned_abs(), vote.value));
+                    .map(|vote| (vote.day, vote.customer.to_i64().unsigned_abs(), vote.value));
                 let late = late
                     .iter()
                     .filter(|((other, asked, ..), _)| (other, *asked) == (name, question))
-                    .map(|((_, _, day, key), value)| (*day, key.to_i64().unsigned_abs(), *value));
+                    .map(|((_, _, day, customer), value)| {
+                        (*day, customer.to_i64().unsigned_abs(), *value)
+                    });
                 target.restore(question, stored.chain(late));
             }
         }
@@ -284,12 +292,18 @@ impl Calibrations {
     }
 
     /// Notes whether a target reasoned although a customer had turned that off.
-    pub(crate) fn reasoned(&self, target: &str, key: KeyId, at: Timestamp, reasoned: bool) {
-        let (customer, day) = (key.to_i64().unsigned_abs(), day(at));
+    pub(crate) fn reasoned(
+        &self,
+        target: &str,
+        customer: CustomerId,
+        at: Timestamp,
+        reasoned: bool,
+    ) {
+        let (voter, day) = (customer.to_i64().unsigned_abs(), day(at));
         let mut targets = self.lock();
         let known = targets.entry(target.to_owned()).or_default();
-        if known.told.observe(customer, day, reasoned) {
-            let place = (target.to_owned(), Question::Obeys, day, key);
+        if known.told.observe(voter, day, reasoned) {
+            let place = (target.to_owned(), Question::Obeys, day, customer);
             self.unwritten().insert(place, u64::from(reasoned));
         }
     }

@@ -12,14 +12,16 @@ pub(crate) mod outages;
 pub(crate) mod running;
 pub(crate) mod silence;
 
-use farebox_ledger::KeyId;
+use farebox_ledger::CustomerId;
 
 use crate::byte_room::Holder;
 pub use calibration::{Calibrations, Learned};
+pub use exposure::StoppedPayer;
 pub use last_hour::HourStanding;
 
-/// A number for the key, for rooms that do not know keys: memory budgets and the health of targets.
+/// A number for the customer, for rooms that know none: memory budgets and the health of targets. All keys of a customer share it, so
+/// that a thousand keys take no more than one.
 #[must_use]
-pub fn holder(key: KeyId) -> Holder {
-    Holder(key.to_i64().cast_unsigned())
+pub fn holder(customer: CustomerId) -> Holder {
+    Holder(customer.to_i64().cast_unsigned())
 }

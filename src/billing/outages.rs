@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Amount, KeyId, Timestamp};
+use farebox_ledger::{Amount, CustomerId, KeyId, Timestamp};
 use tokio::time::Instant;
 
 /// Failures that are further apart have causes of their own. Longer, and three customers who each break something on purpose in the
@@ -22,7 +22,9 @@ const REMEMBERED: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FailedTarget {
     /// Whose request it was.
-    pub(crate) customer: KeyId,
+    pub(crate) customer: CustomerId,
+    /// The key that asked.
+    pub(crate) key: KeyId,
     /// What was not charged.
     pub(crate) exposure: Amount,
     /// When the entry was made, which decides the hour in which it is booked.
@@ -65,7 +67,7 @@ impl Outages {
             at: now,
             excused: false,
         });
-        let customers: HashSet<KeyId> = seen.iter().map(|one| one.failed.customer).collect();
+        let customers: HashSet<CustomerId> = seen.iter().map(|one| one.failed.customer).collect();
         // Customers are counted, not failures: one who fails a hundred times is one.
         if !excused && customers.len() < SEVERAL {
             return Vec::new();
@@ -103,7 +105,8 @@ mod tests {
         let (outages, begun) = (Outages::default(), Instant::now());
         let note = |customer: u64, second: u64, kind, paused| {
             let failed = FailedTarget {
-                customer: KeyId::from_random(customer),
+                customer: CustomerId::from_random(customer),
+                key: KeyId::from_random(customer),
                 exposure: Amount::from_picos(7),
                 booked: Timestamp::default(),
             };

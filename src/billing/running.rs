@@ -8,7 +8,7 @@ mod tokens;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Evidence, KeyId};
+use farebox_ledger::{CustomerId, Evidence};
 use farebox_protocol::{Content, Inspection};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ pub(crate) struct RunningCount {
     pub(crate) calibrations: Calibrations,
     pub(crate) turns: Arc<Turns>,
     pub(crate) tasks: TaskTracker,
-    pub(crate) key: KeyId,
+    pub(crate) customer: CustomerId,
     pub(crate) arrived: Instant,
     pub(crate) model: Arc<Model>,
     /// The facts of the request, from its target's answer on as that target got it.
@@ -48,7 +48,7 @@ pub(crate) struct CountOf<'a> {
     pub(crate) calibrations: &'a Calibrations,
     pub(crate) turns: &'a Arc<Turns>,
     pub(crate) tasks: &'a TaskTracker,
-    pub(crate) key: KeyId,
+    pub(crate) customer: CustomerId,
     pub(crate) arrived: Instant,
 }
 
@@ -58,7 +58,7 @@ impl RunningCount {
             calibrations: of.calibrations.clone(),
             turns: Arc::clone(of.turns),
             tasks: of.tasks.clone(),
-            key: of.key,
+            customer: of.customer,
             arrived: of.arrived,
             model,
             seen,

@@ -189,7 +189,7 @@ impl Dashboard {
         }
         self.context
             .rate_limits
-            .admit_visitor(visitor.key.id, Instant::now())?;
+            .admit_visitor(visitor.key.customer.id, Instant::now())?;
         match self.room {
             Room::View(view) if !view.is_for(&visitor.key) => self.only_owners(res),
             Room::View(DashboardView::Keys) => self.keys(&visitor, None, None, res).await?,
@@ -342,7 +342,7 @@ impl Dashboard {
             Ok((key, until)) => {
                 self.context
                     .rate_limits
-                    .admit_visitor(key.id, Instant::now())?;
+                    .admit_visitor(key.customer.id, Instant::now())?;
                 self.sign_in(req, res, key.id, until).await
             }
             Err(

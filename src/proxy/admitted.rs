@@ -26,6 +26,7 @@ use super::translation::Translation;
 use super::under_way::Entered;
 use super::{Failure, Proxy, Reply, Request};
 use crate::billing::credit::CreditedStream;
+use crate::billing::exposure::Payer;
 use crate::billing::running::{CountOf, RunningCount};
 use crate::clock;
 use crate::config::{Model, Price, Target};
@@ -212,7 +213,7 @@ impl Admitted {
             calibrations: &proxy.calibrations,
             turns: &proxy.turns,
             tasks: &proxy.tasks,
-            key: request.key,
+            customer: request.customer,
             arrived: request.arrived,
         };
         let count = RunningCount::new(&of, Arc::clone(&model), seen, meter);
@@ -331,7 +332,11 @@ impl Admitted {
             Arc::clone(&self.proxy),
             Arc::clone(&self.request.pass.rate_limits),
         );
-        let (key, owed) = (self.request.key, bill.exposure);
+        let owed = bill.exposure;
+        let payer = Payer {
+            customer: self.request.customer,
+            key: self.request.key,
+        };
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
         let ledger = Arc::clone(&spine.ledger);
         // If the timeout drops this, the hold's guard hands the bill to the ledger's resolver. Boxed, because it would enlarge the
@@ -347,15 +352,18 @@ impl Admitted {
         }
         record.charge = finished.map_or(cost, |finished| finished.charge);
         if !record.target.is_empty() {
-            spine
-                .calibrations
-                .note_charge(&record.target, key, record.at, record.charge);
+            spine.calibrations.note_charge(
+                &record.target,
+                payer.customer,
+                record.at,
+                record.charge,
+            );
         }
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
         record.own_us = Some(micros(prepared + settling.elapsed()));
         let owed = owed.checked_add(record.loss).unwrap_or(owed);
         spine.observer.ended(Arc::new(record));
-        spine.note_exposure(&limits, key, failures, owed);
+        spine.note_exposure(&limits, payer, failures, owed);
         Settled {
             cost,
             finished,

@@ -41,13 +41,13 @@ pub async fn tokens(
     known: &mut RefusedFacts,
 ) -> Result<InputTokens, Failure> {
     let config = proxy.config.current();
-    let (original, mut work) = (body, Work::of(&proxy.turns, holder(key.id)));
+    let (original, mut work) = (body, Work::of(&proxy.turns, holder(key.customer.id)));
     let (seen, body) = read(family, body, &mut work).await?;
     let mut seen = seen.map_err(|bad| unreadable(bad, &body, &config, known))?;
     let model = resolve(&config, &seen.model, key, family, known)?;
     capabilities::check_flags(&model, family, &headers)?;
     if ask_upstream {
-        let holder = holder(key.id);
+        let holder = holder(key.customer.id);
         let call = UpstreamCall::new(&model.route, holder, family, TargetOperation::CountTokens);
         let prepare = |target: &Target, family: Family| {
             if !capabilities::carries(target, &seen.content) {

@@ -47,7 +47,7 @@ pub(super) async fn dispatch(
     let watches = stream && !admitted.holds_whole_limit;
     let [left, rejected] = [const { AtomicBool::new(false) }; 2];
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
-    let payer = holder(admitted.request.key);
+    let payer = holder(admitted.request.customer);
     let call = UpstreamCall {
         stream,
         last: bodies::last_family(&admitted.count.seen),

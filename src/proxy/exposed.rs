@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, KeyId};
+use farebox_ledger::Amount;
 
 use super::Proxy;
 use super::rate_limit::RateLimits;
-use crate::billing::exposure::{ExposureRule, TargetFailure};
+use crate::billing::exposure::{ExposureRule, Payer, TargetFailure};
 
 impl Proxy {
     fn exposure_rule(&self) -> ExposureRule<'_> {
@@ -22,16 +22,16 @@ impl Proxy {
     pub(super) fn note_exposure(
         &self,
         limits: &Arc<RateLimits>,
-        customer: KeyId,
+        payer: Payer,
         failures: Vec<TargetFailure>,
         owed: Amount,
     ) {
         let rule = self.exposure_rule();
         if !failures.is_empty() {
             let paused = self.upstreams.paused_targets();
-            rule.excuse(limits, customer, failures, &paused);
+            rule.excuse(limits, payer, failures, &paused);
         }
-        rule.review(limits, customer, owed);
+        rule.review(limits, payer, owed);
     }
 
     /// Excuses what targets failed to do just before they were paused for all, as long as the gateway runs.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CapReached, CustomerStatus, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CapReached, CustomerStatus, KeyId, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
 use super::balance::{Balance, balance_in_use, out_of_balance};
@@ -58,7 +58,12 @@ pub enum Failure {
     /// The key sends too many requests; when to come back.
     RateLimited(String, Duration),
     /// Too much of the key's last hour was not paid for; minutes until it is served again.
-    ExposureLimit(u32),
+    ExposureLimit {
+        /// Until it is served again.
+        minutes: u32,
+        /// The other key of the customer that caused most of it, if the key itself did not.
+        cause: Option<KeyId>,
+    },
     /// The network address behind a trusted proxy has too many requests under way.
     Crowded,
     /// The key cannot pay for this request.
@@ -224,7 +229,7 @@ impl Failure {
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
-            Self::RateLimited(..) | Self::ExposureLimit(_) | Self::Crowded => Case::RateLimited,
+            Self::RateLimited(..) | Self::ExposureLimit { .. } | Self::Crowded => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
@@ -254,7 +259,7 @@ impl Failure {
             Self::TooLarge(_) => "request_too_large",
             Self::UnknownCoding => "unsupported_encoding",
             Self::RateLimited(..) => "rate_limit_exceeded",
-            Self::ExposureLimit(_) => "exposure_limit",
+            Self::ExposureLimit { .. } => "exposure_limit",
             Self::Crowded => "address_limit_exceeded",
             Self::OutOfBalance(Balance { cap: Some(_), .. }) => "cap_reached",
             Self::OutOfBalance(_) => "out_of_balance",
@@ -301,7 +306,7 @@ impl Failure {
             | Self::CustomerState(_)
             | Self::ModelNotAllowed(_)
             | Self::NoRequest(_)
-            | Self::ExposureLimit(_) => ErrorBody {
+            | Self::ExposureLimit { .. } => ErrorBody {
                 code: words.code.map(|_| self.reason().to_owned()),
                 ..ours
             },
@@ -337,7 +342,7 @@ impl Failure {
             // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
             // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
             // refusal is cheap. An exposure limit is lifted in minutes, and no client should wait for that.
-            Self::OutOfBalance(_) | Self::ExposureLimit(_) => vec![
+            Self::OutOfBalance(_) | Self::ExposureLimit { .. } => vec![
                 ("x-should-retry", "false".to_owned()),
                 ("retry-after-ms", "250".to_owned()),
             ],
@@ -385,9 +390,13 @@ impl Failure {
             }
             Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
-            Self::ExposureLimit(minutes) => format!(
-                "exposure limit: too many requests of this key in the last hour were left early or broke, and were paid only in part; \
-                 it is served again in about {minutes} minutes; read answers to their end, or ask the seller of this key"
+            Self::ExposureLimit { minutes, cause } => format!(
+                "exposure limit: too many requests of {} in the last hour were left early or broke, and were paid only in part; \
+                 it is served again in about {minutes} minutes; read answers to their end, or ask the seller of this key",
+                cause.map_or_else(
+                    || "this key".to_owned(),
+                    |cause| format!("this key's customer, most of them of key {cause},")
+                )
             ),
             Self::Crowded => "too many requests from this network address at the same time; retry when one of them has ended".to_owned(),
             Self::OutOfBalance(balance) => out_of_balance(balance),

@@ -1,18 +1,18 @@
-//! Limits that protect the gateway from a single key: requests per second and concurrent requests, kept in memory per key. A ledger
-//! shared by several gateways counts paid requests again, across all of them, when it opens a hold.
+//! Limits that protect the gateway from a single customer: requests per second and concurrent requests, kept in memory for each
+//! customer, whatever the number of its keys, and for keys that have limits of their own. A ledger shared by several gateways counts
+//! paid requests again, across all of them, when it opens a hold.
 //!
 //! A [`Pass`] is one running request; dropping it gives its place back. Rates follow the ledger's rule, with the clock passed in.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Key, KeyId, KeySettings, RateRule, Timestamp};
+use farebox_ledger::{CustomerId, CustomerSettings, Key, KeyId, KeySettings, RateRule, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
-use crate::billing::HourStanding;
-use crate::billing::exposure::{ExposedKeys, KeyExposure};
+use crate::billing::exposure::{CustomerExposure, ExposedCustomers, Payer, StoppedPayer};
 use crate::billing::outages::Outages;
 use crate::clock;
 
@@ -21,43 +21,51 @@ const FREE_RATE: RateRule = RateRule {
     per_second: 10,
     burst: 20,
 };
-/// Paid requests of a key for which no rate is set.
+/// Paid requests of a customer for which no rate is set.
 const PAID_RATE: RateRule = RateRule {
     per_second: KeySettings::RATE,
     burst: KeySettings::BURST,
 };
-/// From this many keys on, idle keys within their rates are forgotten; again when there are twice as many as were left.
-const KEYS_REMEMBERED: usize = 10_000;
+/// From this many customers on, idle ones within their rates are forgotten; again when there are twice as many as were left.
+const CUSTOMERS_REMEMBERED: usize = 10_000;
 
-/// Counts of every key that was active lately.
+/// Counts of every customer that was active lately.
 #[derive(Debug, Default)]
 pub struct RateLimits {
-    keys: Mutex<LimitedKeys>,
-    /// Failures of targets that several keys had.
+    customers: Mutex<LimitedCustomers>,
+    /// Failures of targets that several customers had.
     outages: Outages,
 }
 
 #[derive(Debug, Default)]
-struct LimitedKeys {
-    known: HashMap<KeyId, KeyRates>,
-    /// Keys that were left when idle ones were last forgotten.
+struct LimitedCustomers {
+    known: HashMap<CustomerId, CustomerRates>,
+    /// Customers that were left when idle ones were last forgotten.
     left: usize,
 }
 
 #[derive(Debug, Default)]
-struct KeyRates {
+struct CustomerRates {
+    of_all: RequestCounts,
+    free: Bucket,
+    /// Of keys that have limits of their own.
+    of_keys: HashMap<KeyId, RequestCounts>,
+    exposure: CustomerExposure,
+}
+
+/// What is counted of a customer or key.
+#[derive(Debug, Default)]
+struct RequestCounts {
     running: u32,
     paid: Bucket,
-    free: Bucket,
-    exposure: KeyExposure,
 }
 
 /// One running request. Gives its place back when dropped.
 #[derive(Debug)]
 pub struct Pass {
     pub(super) rate_limits: Arc<RateLimits>,
-    key: KeyId,
-    /// Requests of the key that were running when this one entered, including itself.
+    payer: Payer,
+    /// Requests of the customer that were running when this one entered, including itself.
     pub(super) running: u32,
 }
 
@@ -67,20 +75,23 @@ impl RateLimits {
     /// # Errors
     /// [`Failure::RateLimited`], [`Failure::ExposureLimit`].
     pub fn enter(self: &Arc<Self>, key: &Key, now: Instant) -> Result<Pass, Failure> {
-        let rate = key.settings.rate.map_or(PAID_RATE, |per_second| RateRule {
-            per_second,
-            burst: per_second,
-        });
         self.begin(key, now, |traffic| {
             traffic.exposure.credit = key.customer.account.credit;
-            if let Some(minutes) = traffic.exposure.minutes_left(clock::now()) {
-                return Err(Failure::ExposureLimit(minutes));
+            let wall = clock::now();
+            if let Some(minutes) = traffic.exposure.minutes_left(key.id, wall) {
+                let cause = traffic.exposure.cause(key.id, wall);
+                return Err(Failure::ExposureLimit { minutes, cause });
             }
-            traffic.paid.take(rate, now)
+            // The key's own rate first: a request that it refuses must not use up its customer's.
+            if let Some(rate) = key.settings.rate {
+                let own = traffic.of_keys.entry(key.id).or_default();
+                own.paid.take(at_once(rate), now)?;
+            }
+            traffic.of_all.paid.take(customer_rate(key), now)
         })
     }
 
-    /// Admits a call of a free path, which has a rate of its own and counts among the key's running requests.
+    /// Admits a call of a free path, which has a rate of its own and counts among the customer's running requests.
     ///
     /// # Errors
     /// [`Failure::RateLimited`].
@@ -88,82 +99,124 @@ impl RateLimits {
         self.begin(key, now, |traffic| traffic.free.take(FREE_RATE, now))
     }
 
-    /// Admits a dashboard request, even from a key that has used up its concurrency.
+    /// Admits a dashboard request, even from a customer that has used up its concurrency.
     ///
     /// # Errors
     /// [`Failure::RateLimited`].
-    pub fn admit_visitor(&self, key: KeyId, now: Instant) -> Result<(), Failure> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.forget_idle(now);
-        keys.known.entry(key).or_default().free.take(FREE_RATE, now)
+    pub fn admit_visitor(&self, customer: CustomerId, now: Instant) -> Result<(), Failure> {
+        let mut customers = self.customers();
+        customers.forget_idle(now);
+        let traffic = customers.known.entry(customer).or_default();
+        traffic.free.take(FREE_RATE, now)
     }
 
     fn begin(
         self: &Arc<Self>,
         key: &Key,
         now: Instant,
-        take: impl FnOnce(&mut KeyRates) -> Result<(), Failure>,
+        take: impl FnOnce(&mut CustomerRates) -> Result<(), Failure>,
     ) -> Result<Pass, Failure> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.forget_idle(now);
-        let traffic = keys.known.entry(key.id).or_default();
-        let most = key.settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
-        if traffic.running >= most {
-            let words = format!("at most {most} may run at the same time");
-            return Err(Failure::RateLimited(words, Duration::from_secs(1)));
+        let mut customers = self.customers();
+        customers.forget_idle(now);
+        let traffic = customers.known.entry(key.customer.id).or_default();
+        let own = traffic.of_keys.get(&key.id).map_or(0, |own| own.running);
+        let bounds = [
+            (own, key.settings.concurrency),
+            (traffic.of_all.running, Some(customer_concurrency(key))),
+        ];
+        for (running, most) in bounds {
+            if let Some(most) = most.filter(|most| running >= *most) {
+                let words = format!("at most {most} may run at the same time");
+                return Err(Failure::RateLimited(words, Duration::from_secs(1)));
+            }
         }
         take(traffic)?;
-        traffic.running += 1;
+        traffic.of_all.running += 1;
+        if key.settings.concurrency.is_some() {
+            traffic.of_keys.entry(key.id).or_default().running += 1;
+        }
         Ok(Pass {
             rate_limits: Arc::clone(self),
-            key: key.id,
-            running: traffic.running,
+            payer: Payer {
+                customer: key.customer.id,
+                key: key.id,
+            },
+            running: traffic.of_all.running,
         })
     }
 
-    /// Keys that are stopped, and why; the largest exposure first.
+    fn customers(&self) -> MutexGuard<'_, LimitedCustomers> {
+        self.customers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Customers and keys that are stopped, and why; the largest exposure first.
     #[must_use]
-    pub fn stopped(&self, now: Timestamp) -> Vec<(KeyId, HourStanding)> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing =
-            |(key, traffic): (&KeyId, &KeyRates)| Some((*key, traffic.exposure.standing(now)?));
-        let mut stopped: Vec<_> = keys
-            .known
-            .iter()
-            .filter_map(standing)
-            .filter(|(_, standing)| standing.is_stopped())
+    pub fn stopped(&self, now: Timestamp) -> Vec<StoppedPayer> {
+        let customers = self.customers();
+        let mut stopped: Vec<_> = (customers.known.iter())
+            .flat_map(|(customer, traffic)| traffic.exposure.stops(*customer, now))
             .collect();
-        stopped.sort_by_key(|(key, standing)| (std::cmp::Reverse(standing.exposure), *key));
+        stopped.sort_by_key(|stop| (std::cmp::Reverse(stop.standing.exposure), stop.key));
         stopped
     }
 }
 
-impl ExposedKeys for RateLimits {
+/// A rate that was set: a second's requests may come at once.
+const fn at_once(per_second: u32) -> RateRule {
+    RateRule {
+        per_second,
+        burst: per_second,
+    }
+}
+
+/// The rate of a key's customer. An operator who lets one key do more than is usual means its customer, too.
+fn customer_rate(key: &Key) -> RateRule {
+    match (key.customer.settings.rate, key.settings.rate) {
+        (Some(rate), _) => at_once(rate),
+        (None, Some(rate)) if rate > PAID_RATE.per_second => at_once(rate),
+        (None, _) => PAID_RATE,
+    }
+}
+
+/// The same for requests at once.
+fn customer_concurrency(key: &Key) -> u32 {
+    let of_key = key.settings.concurrency.unwrap_or_default();
+    let set = key.customer.settings.concurrency;
+    set.unwrap_or(CustomerSettings::CONCURRENCY.max(of_key))
+}
+
+impl ExposedCustomers for RateLimits {
     fn outages(&self) -> &Outages {
         &self.outages
     }
 
-    fn is_stopped(&self, key: KeyId, now: Timestamp) -> bool {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let traffic = keys.known.get(&key);
-        traffic.is_some_and(|traffic| traffic.exposure.is_stopped(now))
+    fn is_stopped(&self, payer: Payer, now: Timestamp) -> bool {
+        let customers = self.customers();
+        let traffic = customers.known.get(&payer.customer);
+        traffic.is_some_and(|traffic| traffic.exposure.is_stopped(payer.key, now))
     }
 
-    fn exposure_of<T>(&self, key: KeyId, with: impl FnOnce(&mut KeyExposure) -> T) -> T {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        with(&mut keys.known.entry(key).or_default().exposure)
+    fn exposure_of<T>(
+        &self,
+        customer: CustomerId,
+        with: impl FnOnce(&mut CustomerExposure) -> T,
+    ) -> T {
+        let mut customers = self.customers();
+        with(&mut customers.known.entry(customer).or_default().exposure)
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        let mut keys = self
-            .rate_limits
-            .keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(traffic) = keys.known.get_mut(&self.key) {
-            traffic.running = traffic.running.saturating_sub(1);
+        let mut customers = self.rate_limits.customers();
+        let Some(traffic) = customers.known.get_mut(&self.payer.customer) else {
+            return;
+        };
+        traffic.of_all.running = traffic.of_all.running.saturating_sub(1);
+        if let Some(own) = traffic.of_keys.get_mut(&self.payer.key) {
+            own.running = own.running.saturating_sub(1);
         }
     }
 }
@@ -194,14 +247,21 @@ impl Bucket {
     }
 }
 
-impl LimitedKeys {
-    /// Forgets idle keys when there are many. All keys may be busy, so the next search waits until there are twice as many.
+impl RequestCounts {
+    fn is_idle(&self, now: Instant) -> bool {
+        self.running == 0 && !self.paid.is_ahead(now)
+    }
+}
+
+impl LimitedCustomers {
+    /// Forgets idle customers when there are many. All may be busy, so the next search waits until there are twice as many.
     fn forget_idle(&mut self, now: Instant) {
-        if self.known.len() >= KEYS_REMEMBERED.max(self.left.saturating_mul(2)) {
+        if self.known.len() >= CUSTOMERS_REMEMBERED.max(self.left.saturating_mul(2)) {
             let wall = clock::now();
             self.known.retain(|_, traffic| {
-                traffic.running > 0
-                    || traffic.paid.is_ahead(now)
+                traffic.of_keys.retain(|_, counts| !counts.is_idle(now));
+                !traffic.of_keys.is_empty()
+                    || !traffic.of_all.is_idle(now)
                     || traffic.free.is_ahead(now)
                     || !traffic.exposure.is_idle(wall)
             });
@@ -215,16 +275,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_busy_keys_are_not_searched_at_every_request() {
+    fn many_busy_customers_are_not_searched_at_every_request() {
         let (limits, begun) = (RateLimits::default(), Instant::now());
         let visit = |numbers: std::ops::Range<i64>, now| {
             numbers.for_each(|number| {
                 limits
-                    .admit_visitor(KeyId::from_random(number.unsigned_abs()), now)
+                    .admit_visitor(CustomerId::from_random(number.unsigned_abs()), now)
                     .unwrap()
             });
-            let keys = limits.keys.lock().unwrap();
-            (keys.known.len(), keys.left)
+            let customers = limits.customers();
+            (customers.known.len(), customers.left)
         };
         assert_eq!(
             visit(1..30_001, begun),
@@ -253,5 +313,44 @@ mod tests {
         };
         assert_eq!(served_at(begun), 400);
         assert_eq!(served_at(begun + Duration::from_secs(1)), 200);
+    }
+
+    #[tokio::test]
+    async fn many_keys_of_one_customer_gain_nothing() {
+        let (limits, begun) = (Arc::new(RateLimits::default()), Instant::now());
+        let ledger = farebox_ledger::memory::MemoryLedger::new();
+        let mut key = crate::proxy::tests::new_key(&ledger, "1").await;
+        key.own.settings.concurrency = None;
+        let keys: Vec<Key> = (0..1_000)
+            .map(|number| {
+                let mut other = key.clone();
+                other.own.id = KeyId::from_random(number);
+                other
+            })
+            .collect();
+        let running: Vec<_> = keys
+            .iter()
+            .filter_map(|key| limits.enter(key, begun).ok())
+            .collect();
+        assert_eq!(running.len(), 64, "at once");
+        drop(running);
+        let later = begun + Duration::from_secs(10);
+        let served = keys.iter().filter(|key| limits.enter(key, later).is_ok());
+        assert_eq!(served.count(), 400, "in a burst");
+        let free = keys
+            .iter()
+            .filter(|key| limits.enter_free(key, later).is_ok());
+        assert_eq!(free.count(), 20, "on free paths");
+        let visits = keys
+            .iter()
+            .filter(|key| limits.admit_visitor(key.customer.id, later).is_ok());
+        assert_eq!(visits.count(), 0, "which pages share");
+        // A key's own limits bind it alone.
+        let mut slow = keys[0].clone();
+        slow.own.settings.concurrency = Some(1);
+        let long_after = later + Duration::from_secs(10);
+        let _first = limits.enter(&slow, long_after).unwrap();
+        assert!(limits.enter(&slow, long_after).is_err());
+        assert!(limits.enter(&keys[1], long_after).is_ok());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Half a minute or an hour of a customer's time takes milliseconds here, and every run is the same.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -14,8 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::rate_limit::RateLimits;
 use super::*;
-use crate::billing::exposure::ExposedKeys;
-use crate::billing::last_hour::LastHour;
+use crate::billing::exposure::ExposedCustomers;
 use crate::billing::outages::FailedTarget;
 use crate::byte_room::ByteShare;
 use crate::clock;
@@ -116,7 +116,7 @@ impl House {
             customer: key.customer.id,
             key: key.id,
             pass: self.rate_limits.enter(key, Instant::now()).unwrap(),
-            work: Work::of(&self.proxy.turns, holder(key.id)),
+            work: Work::of(&self.proxy.turns, holder(key.customer.id)),
             room,
             family,
             body: Bytes::from(body),
@@ -475,9 +475,8 @@ async fn a_key_with_too_much_exposure_is_stopped_and_told_for_how_long() {
     };
     let catalog = &house.proxy.config.current().catalog;
     let note = |row: &UsageRow| {
-        let rows = std::slice::from_ref(row);
-        let last = LastHour::of(rows, catalog, |hour| limits.excused(key.id, hour), now);
-        limits.note_last_hour(key.id, last);
+        let rows = BTreeMap::from([(key.id, vec![row.clone()])]);
+        limits.exposure_of(key.customer.id, |known| known.note(&rows, catalog, now));
     };
     drop(limits.enter(&key, Instant::now()).unwrap());
     let mut crashed = hour.clone();
@@ -485,12 +484,13 @@ async fn a_key_with_too_much_exposure_is_stopped_and_told_for_how_long() {
     note(&crashed);
     assert!(limits.enter(&key, Instant::now()).is_ok());
     note(&hour);
-    let Err(Failure::ExposureLimit(minutes)) = limits.enter(&key, Instant::now()) else {
+    let Err(Failure::ExposureLimit { minutes, .. }) = limits.enter(&key, Instant::now()) else {
         panic!("it is stopped");
     };
     assert!((1..=120).contains(&minutes));
     limits.excuse(FailedTarget {
-        customer: key.id,
+        customer: key.customer.id,
+        key: key.id,
         exposure: hour.exposure,
         booked: now,
     });

@@ -63,7 +63,7 @@ pub(super) async fn read(
     } else {
         MOST_WITHOUT_MONEY
     };
-    let mut share = room.share(holder(key.id), most);
+    let mut share = room.share(holder(key.customer.id), most);
     // Memory is checked first: when it is full, the answer is 503 for every body.
     reserve(&mut share, 1)?;
     share.shrink_to(0);

@@ -95,7 +95,7 @@ impl CountTokens {
     ) -> Result<count::InputTokens, Failure> {
         let key = auth::authenticate(&self.front, req, depot, self.family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
-        let mut work = Work::of(&self.front.proxy.turns, holder(key.id));
+        let mut work = Work::of(&self.front.proxy.turns, holder(key.customer.id));
         let room = &self.front.body_room;
         let body = decompress::read(req, room, &key, None, &mut work).await?;
         let headers = generate::forwarded(req.headers(), self.family);

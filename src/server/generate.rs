@@ -69,7 +69,7 @@ impl Generate {
         let funds = Funds::of(&key, &front.proxy.config.current().catalog);
         funds.cover(0)?;
         let pass = front.rate_limits.enter(&key, Instant::now())?;
-        let mut work = Work::of(&front.proxy.turns, holder(key.id));
+        let mut work = Work::of(&front.proxy.turns, holder(key.customer.id));
         let room = &front.body_room;
         let body = decompress::read(req, room, &key, Some(funds), &mut work).await?;
         let request = ProxyRequest {

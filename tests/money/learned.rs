@@ -1,6 +1,6 @@
 //! What targets have taught: kept over restarts, shown to the operator, and forgotten on request.
 
-use farebox_ledger::{KeyId, Question, VOTE_DAYS, Vote};
+use farebox_ledger::{CustomerId, Question, VOTE_DAYS, Vote};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ async fn the_command_forgets_what_a_target_has_taught() {
         target: TARGET.to_owned(),
         question,
         day: today - (number as i64 % VOTE_DAYS),
-        key: KeyId::from_random(number + 1),
+        customer: CustomerId::from_random(number + 1),
         value,
     };
     let votes = (0..12).flat_map(|number| {

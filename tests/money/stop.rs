@@ -80,7 +80,7 @@ async fn ask(gateway: &Gateway, key: &TestKey) -> u16 {
 
 fn is_stopped(gateway: &Gateway, key: &TestKey) -> bool {
     let stopped = gateway.front.rate_limits.stopped(clock::now());
-    stopped.iter().any(|(other, _)| *other == key.id)
+    stopped.iter().any(|stop| stop.key == key.id)
 }
 
 #[tokio::test]

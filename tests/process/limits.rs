@@ -18,25 +18,25 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "One context, but at most half of what was ever paid, and half the charges",
     ),
     (
-        "requests of a key at once",
+        "requests of a customer at once",
         "| 64 |",
-        "ledger/src/rule/key.rs",
+        "ledger/src/rule/customer.rs",
         "CONCURRENCY: u32 = 64;",
     ),
     (
-        "paid requests of a key each",
+        "paid requests of a customer each",
         "| 200, burst 400",
         "ledger/src/rule/key.rs",
         "RATE: u32 = 200;",
     ),
     (
-        "paid requests of a key each",
+        "paid requests of a customer each",
         "burst 400",
         "ledger/src/rule/key.rs",
         "BURST: u32 = 400;",
     ),
     (
-        "free calls of a key",
+        "free calls of a customer",
         "| 10, burst 20 |",
         "src/proxy/rate_limit.rs",
         "FREE_RATE: RateRule = RateRule { per_second: 10, burst: 20 };",
@@ -283,6 +283,12 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "dashboard sessions",
+        "and 200 of all keys",
+        "ledger/src/book/page.rs",
+        "MOST_OF_CUSTOMER: u8 = 200;",
+    ),
+    (
+        "dashboard sessions",
         "| 20,",
         "ledger/src/book/page.rs",
         "MOST_OF_KEY: u8 = 20;",
@@ -331,13 +337,13 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("src/proxy/rate_limit.rs", "PAID_RATE", "the ledger's own"),
     (
         "src/proxy/rate_limit.rs",
-        "KEYS_REMEMBERED",
-        "idle keys are forgotten without a loss",
+        "CUSTOMERS_REMEMBERED",
+        "idle customers are forgotten without a loss",
     ),
     (
         "src/server/admin/alerts.rs",
-        "MOST_KEYS",
-        "how many keys the reason of an alert names to the operator",
+        "MOST_NAMED",
+        "how many customers the reason of an alert names to the operator",
     ),
     (
         "src/server/admin/requests.rs",
@@ -545,7 +551,7 @@ fn every_flag_on_the_page_of_limits_can_be_typed() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 4, "the page names four flags");
+    assert_eq!(seen, 6, "the page names six flags");
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ pub(crate) struct Changes {
 #[derive(Debug, Default)]
 pub(crate) struct VoteChanges {
     /// By target, question, day and key.
-    pub(crate) cast: BTreeMap<(String, i64, i64, KeyId), u64>,
+    pub(crate) cast: BTreeMap<(String, i64, i64, CustomerId), u64>,
     pub(crate) forgotten: BTreeSet<String>,
 }
 
@@ -70,7 +70,7 @@ impl VoteChanges {
             vote.target.clone(),
             vote.question.code(),
             vote.day,
-            vote.key,
+            vote.customer,
         );
         self.cast.insert(place, vote.value);
     }

@@ -410,8 +410,8 @@ impl Rows {
         self.links.get_mut(&token.0)?.take()
     }
 
-    /// Stores a session, removes those that have expired when it begins, and has the store remove the key's oldest above
-    /// [`Session::MOST_OF_KEY`].
+    /// Stores a session, removes those that have expired when it begins, and has the store remove the oldest above
+    /// [`Session::MOST_OF_KEY`] and [`Session::MOST_OF_CUSTOMER`].
     pub(crate) fn insert_session(&mut self, session: Session) {
         for row in self.sessions.values_mut() {
             if row

@@ -284,8 +284,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// The most sessions that one key may have open.
+    /// The most sessions that one key may have open: a person's browsers, and some that were never closed.
     pub const MOST_OF_KEY: u8 = 20;
+    /// The most of all keys of a customer, so that a thousand keys do not fill the table.
+    pub const MOST_OF_CUSTOMER: u8 = 200;
 }
 
 /// What `verify` found.

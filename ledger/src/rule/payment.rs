@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::value::gross::Gross;
 use crate::value::reference;
 use crate::value::text::{check_text, is_unseen};
-use crate::{Account, Act, Amount, CustomerId, JournalEntry, OperationId, Refusal, Timestamp};
+use crate::{Account, Act, Amount, CustomerId, OperationId, Refusal, Timestamp};
 
 /// What was paid, and in what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Paid {
+pub struct PaidSum {
     /// Three letters, as in `EUR`.
     pub currency: String,
     /// What was paid, tax included.
@@ -22,7 +22,7 @@ pub struct Paid {
     pub tax: Gross,
 }
 
-impl Paid {
+impl PaidSum {
     /// What a top-up without particulars was: its amount, in US dollars, without tax. What no currency can
     /// express is rounded down, to at least its smallest part.
     #[must_use]
@@ -115,7 +115,7 @@ impl Registers {
 
     /// What of the credit that a payment bought is due: its share, rounded down, and all of it for all of the payment.
     #[must_use]
-    pub fn due(&self, paid: &Paid, credit: Amount) -> Amount {
+    pub fn due(&self, paid: &PaidSum, credit: Amount) -> Amount {
         let reversed = self.reversed(paid.gross);
         if reversed >= paid.gross {
             return credit;
@@ -152,7 +152,7 @@ pub struct Payment {
     /// Whose it is.
     pub customer: CustomerId,
     /// What was paid.
-    pub paid: Paid,
+    pub paid: PaidSum,
     /// The credit that it bought.
     pub credit: Amount,
     /// What went back.
@@ -182,7 +182,7 @@ pub struct NewPayment {
     /// Who gets the credit.
     pub customer: CustomerId,
     /// What was paid.
-    pub paid: Paid,
+    pub paid: PaidSum,
     /// The credit that it buys; positive.
     pub credit: Amount,
     /// Its own name; unique in the ledger, ignoring case and surrounding spaces.
@@ -198,12 +198,11 @@ impl NewPayment {
         self.paid.check()
     }
 
-    /// Whether a payment that is known, with the entry of its credit, is this one. It may have been assigned to another customer
+    /// Whether a payment that is known, with the reason of its credit's entry, is this one. It may have been assigned to another customer
     /// meanwhile, of which its processor knows nothing.
-    pub(crate) fn repeats(&self, known: &Payment, entry: Option<&JournalEntry>) -> bool {
-        let told_for = entry.and_then(|entry| entry.reason.as_deref());
+    pub(crate) fn repeats(&self, known: &Payment, reason: Option<&str>) -> bool {
         (&self.paid, self.credit) == (&known.paid, known.credit)
-            && (self.customer == known.customer || told_for == Some(&*assigned(self.customer)))
+            && (self.customer == known.customer || reason == Some(&*assigned(self.customer)))
     }
 
     /// As it is stored.
@@ -288,19 +287,6 @@ impl UnappliedEnd {
             Self::Return { reason } => check_text("a reason", reason, 1000, true),
         }
     }
-}
-
-/// The outcome of everything that moves a payment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PaymentMoved {
-    /// The payment as it is now.
-    pub payment: Payment,
-    /// Its customer as it is now.
-    pub customer: crate::Customer,
-    /// The entry that was made: the credit, or what of it was taken or given back. A repetition finds the first one.
-    pub entry: Option<JournalEntry>,
-    /// Whether it changed nothing, because it was known.
-    pub repeated: bool,
 }
 
 /// An account with what is owed before anything can be spent. A claim stands only while nothing is available, so it refuses requests

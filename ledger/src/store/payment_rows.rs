@@ -1,7 +1,7 @@
 //! The one decoder of payments, for both databases.
 
 use super::rows::{Decoded, Malformed, RowColumns};
-use crate::rule::payment::{Paid, Payment, PaymentStatus, Registers};
+use crate::rule::payment::{PaidSum, Payment, PaymentStatus, Registers};
 use crate::value::gross::Gross;
 
 /// What [`payment`] takes, of `payments p`.
@@ -17,7 +17,7 @@ pub(crate) fn payment(columns: &mut impl RowColumns) -> Decoded<Payment> {
     Ok(Payment {
         reference: columns.text()?,
         customer: columns.customer()?,
-        paid: Paid {
+        paid: PaidSum {
             currency: columns.text()?,
             gross: gross(columns)?,
             tax: gross(columns)?,

@@ -524,7 +524,7 @@ pub(crate) fn vote(columns: &mut impl RowColumns) -> Decoded<Option<Vote>> {
         target,
         question,
         day: columns.number()?,
-        key: columns.key()?,
+        customer: columns.customer()?,
         value: u64::try_from(columns.number()?).unwrap_or_default(),
     }))
 }

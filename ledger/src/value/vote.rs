@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::KeyId;
+use crate::CustomerId;
 
 /// Days for which a vote counts: providers change their models, and with them what was learned.
 pub const VOTE_DAYS: i64 = 30;
@@ -52,7 +52,7 @@ pub struct Vote {
     /// Days since 1970, UTC.
     pub day: i64,
     /// The customer who cast it.
-    pub key: KeyId,
+    pub customer: CustomerId,
     /// The median of what its requests have shown that day.
     pub value: u64,
 }

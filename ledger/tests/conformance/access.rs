@@ -171,3 +171,43 @@ pub(crate) async fn slugs_keep_their_first_date(ledger: SharedLedger) {
     );
     sound(&*ledger).await;
 }
+
+pub(crate) async fn sessions_of_a_key_and_of_a_customer_are_bounded(ledger: SharedLedger) {
+    let owner = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    for number in 2..=11 {
+        let mut member = new_key(number, 10 + number, None);
+        member.within.customer = Some(owner.customer.id);
+        ledger.create_key(member).await.unwrap();
+    }
+    let token = |number: u64, of: u64| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&of.to_le_bytes());
+        bytes[8..16].copy_from_slice(&number.to_le_bytes());
+        SecretHash(bytes)
+    };
+    let open = async |number: u64, of: u64| {
+        let session = Session {
+            token: token(number, of),
+            key: key(of),
+            at: at(1_000 + i64::try_from(of * 100 + number).unwrap()),
+            expires: at(99_999),
+        };
+        ledger.open_session(session).await.unwrap();
+    };
+    let is_open = async |number, of| {
+        let found = ledger.find_session(token(number, of), at(5_000)).await;
+        found.unwrap().is_some()
+    };
+    for number in 0..21 {
+        open(number, 1).await;
+    }
+    assert!(!is_open(0, 1).await, "the key's oldest of 21");
+    assert!(is_open(1, 1).await);
+    for of in 2..=11 {
+        for number in 0..20 {
+            open(number, of).await;
+        }
+    }
+    assert!(!is_open(20, 1).await, "the customer's oldest of 220");
+    assert!(is_open(0, 2).await && is_open(19, 11).await);
+}

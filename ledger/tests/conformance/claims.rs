@@ -13,7 +13,7 @@ fn gross(text: &str) -> Gross {
 fn payment(customer: CustomerId, operation: u64, reference: &str) -> NewPayment {
     NewPayment {
         customer,
-        paid: Paid {
+        paid: PaidSum {
             currency: "EUR".to_owned(),
             gross: gross("11.90"),
             tax: gross("1.90"),

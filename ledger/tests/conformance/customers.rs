@@ -107,6 +107,12 @@ pub(crate) async fn several_keys_spend_one_purse(ledger: SharedLedger) {
         ..EntryQuery::default()
     };
     assert_eq!(ledger.entries(of_key).await.unwrap(), entries[2..]);
+    let used = ledger.usage_by_key(customer(1), at(0), at(99_999)).await;
+    let used = used.unwrap();
+    assert_eq!(used.len(), 2);
+    for (of, rows) in used {
+        assert_eq!(ledger.usage(of, at(0), at(99_999)).await.unwrap(), rows);
+    }
     // A hold that names another customer than its key's is none.
     let refusal = refused(ledger.open_hold(hold_of(1, 2, 23, "1")).await);
     assert!(matches!(refusal, Refusal::NoSuchKey(_)), "{refusal}");

@@ -22,7 +22,10 @@ mod lists;
 
 use std::sync::Arc;
 
-use access::{links_open_once, sessions_end_with_the_key, slugs_keep_their_first_date};
+use access::{
+    links_open_once, sessions_end_with_the_key, sessions_of_a_key_and_of_a_customer_are_bounded,
+    slugs_keep_their_first_date,
+};
 use caps::{
     a_lowered_cap_cuts_no_hold, a_new_cap_counts_what_is_spent_and_held,
     caps_bound_holds_extensions_and_charges, caps_that_make_no_sense_are_refused,
@@ -125,6 +128,7 @@ stories!(
     usage_is_rolled_up_by_hour_and_slug,
     margins_are_by_key_target_and_day,
     sessions_end_with_the_key,
+    sessions_of_a_key_and_of_a_customer_are_bounded,
     links_open_once,
     slugs_keep_their_first_date,
 );

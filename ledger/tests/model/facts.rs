@@ -99,7 +99,7 @@ pub(super) fn a_payment(key: u64, operation: u64, amount: i64, reference: u64) -
     let gross = Gross::from_parts(amount.max(1) * 100).unwrap();
     NewPayment {
         customer: CustomerId::made_for(common::key(key)),
-        paid: Paid {
+        paid: PaidSum {
             currency: "EUR".to_owned(),
             gross,
             tax: Gross::ZERO,

@@ -8,7 +8,7 @@ use crate::book::audit::{self, Written};
 use crate::value::reference::{self, folded, normal};
 use crate::{
     Account, Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewPayment,
-    NewReversal, OperationId, Paid, Payment, PaymentMoved, PaymentStatus, Refusal, Registers,
+    NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal, Registers,
     ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd,
 };
 
@@ -44,7 +44,7 @@ impl State {
         Ok(Payment {
             reference: entry.reference.clone().unwrap_or_default(),
             customer: entry.customer,
-            paid: Paid::in_usd(entry.amount),
+            paid: PaidSum::in_usd(entry.amount),
             credit: entry.amount,
             registers: Registers::default(),
             status: PaymentStatus::Booked,

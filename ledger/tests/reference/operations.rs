@@ -6,7 +6,7 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
 use crate::{
     Account, Amount, AuditRecord, Customer, CustomerId, CustomerStatus, EntryKind, JournalEntry,
-    Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, SecretHash, Session, Timestamp,
+    Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, Scope, SecretHash, Session, Timestamp,
     VOTE_DAYS, Vote,
 };
 
@@ -256,23 +256,29 @@ impl State {
         }
         self.sessions.retain(|_, open| session.at < open.expires);
         self.sessions.insert(session.token.0, session.clone());
+        let customer = self.key(session.key)?.belongs_to;
+        self.trim_sessions(Scope::Key(session.key), Session::MOST_OF_KEY);
+        self.trim_sessions(Scope::Customer(customer), Session::MOST_OF_CUSTOMER);
+        Ok(())
+    }
+
+    fn trim_sessions(&mut self, of: Scope, most: u8) {
         let own = self.sessions.values();
         let mut own: Vec<_> = own
-            .filter(|open| open.key == session.key)
+            .filter(|open| self.is_in(of, open.key))
             .map(|open| (std::cmp::Reverse(open.at), open.token.0))
             .collect();
         own.sort_unstable();
-        for (_, token) in own.iter().skip(usize::from(Session::MOST_OF_KEY)) {
+        for (_, token) in own.iter().skip(usize::from(most)) {
             self.sessions.remove(token);
         }
-        Ok(())
     }
 
     pub(super) fn vote(&mut self, vote: &Vote) {
         let from = vote.day.saturating_sub(VOTE_DAYS);
         self.votes.retain(|other| {
             let same = (&other.target, other.question) == (&vote.target, vote.question);
-            !same || (other.day > from && (other.day, other.key) != (vote.day, vote.key))
+            !same || (other.day > from && (other.day, other.customer) != (vote.day, vote.customer))
         });
         self.votes.push(vote.clone());
         self.votes.sort();

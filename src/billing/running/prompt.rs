@@ -38,7 +38,7 @@ impl RunningCount {
             std::mem::take(&mut self.seen.places.talk),
             self.seen.cache_marked,
         );
-        let (calibrations, customer) = (self.calibrations.clone(), self.key);
+        let (calibrations, customer) = (self.calibrations.clone(), self.customer);
         let (target, prompt) = (self.target.clone(), Arc::clone(&self.prompt));
         let large = body.len() > LARGE;
         let read = move || {
@@ -88,6 +88,6 @@ impl RunningCount {
             long: long > 0,
         };
         self.calibrations
-            .remember(&self.target, self.key, finished, self.arrived);
+            .remember(&self.target, self.customer, finished, self.arrived);
     }
 }

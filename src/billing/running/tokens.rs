@@ -33,7 +33,7 @@ impl RunningCount {
             Arc::clone(&self.input_count),
             self.calibrations.factor(&self.target),
         );
-        let (turns, holder) = (Arc::clone(&self.turns), holder(self.key));
+        let (turns, holder) = (Arc::clone(&self.turns), holder(self.customer));
         self.tasks.spawn(async move {
             let counting = turns.run(holder, move || {
                 let tokens = local::input(&content, &limits, counter);
@@ -52,7 +52,7 @@ impl RunningCount {
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(crate) fn weigh_output(&self, sample: TextSample) -> JoinHandle<Option<u64>> {
         let (counter, factor) = (self.counter(), self.calibrations.factor(&self.target));
-        let (turns, holder) = (Arc::clone(&self.turns), holder(self.key));
+        let (turns, holder) = (Arc::clone(&self.turns), holder(self.customer));
         self.tasks.spawn(async move {
             let counting = turns.run(holder, move || {
                 local::charged(local::output(&sample, counter), factor)
@@ -81,7 +81,7 @@ impl RunningCount {
         );
         let factor = self.calibrations.factor(&self.target);
         let turns = Arc::clone(&self.turns);
-        let counting = turns.run(holder(self.key), move || Local {
+        let counting = turns.run(holder(self.customer), move || Local {
             input: known.unwrap_or_else(|| {
                 local::charged(local::input(&content, &limits, counter), factor)
             }),
@@ -93,7 +93,7 @@ impl RunningCount {
     /// Updates the calibration with what the target counted for a finished request.
     pub(super) fn learn(&mut self, counted: &Counted) {
         let (calibrations, target) = (self.calibrations.clone(), self.target.clone());
-        let voter = self.key.to_i64().unsigned_abs();
+        let voter = self.customer.to_i64().unsigned_abs();
         // Whoever turned reasoning off says nothing about how fast it is.
         if let Some(pace) = self
             .meter
@@ -107,7 +107,7 @@ impl RunningCount {
             let reasoned = reasoning > 0 || !self.meter.shows_all(output);
             // A trivial answer needs no reasoning, so it does not show that the target complies.
             if reasoned || output >= SMALLEST_ANSWER {
-                calibrations.reasoned(&target, self.key, clock::now(), reasoned);
+                calibrations.reasoned(&target, self.customer, clock::now(), reasoned);
             }
         }
         let (theirs, read) = (counted.usage.prompt(), self.input_count.get().copied());
@@ -132,7 +132,7 @@ impl RunningCount {
             Some(ours) => vote(ours),
             None => {
                 let turns = Arc::clone(&self.turns);
-                let counting = turns.run(holder(self.key), move || {
+                let counting = turns.run(holder(self.customer), move || {
                     vote(local::known(&content, &limits, counter))
                 });
                 drop(self.tasks.spawn(counting));

@@ -69,12 +69,12 @@ async fn the_prompt_of_a_long_stream_votes_with_the_count_of_its_checkpoints() {
     // Between five low and five high votes, the median is the stream's own vote, once its customer was charged enough there.
     let (calibrations, now) = (&house.proxy.calibrations, clock::now());
     let enough = Amount::from_usd_str("0.50").unwrap();
-    let own = house.charges().await[0].key.unwrap();
+    let own = house.charges().await[0].customer;
     for (voter, theirs) in (1..=10).map(|voter| (voter, if voter < 6 { 10 } else { 10_000 })) {
         calibrations.observe_count(&target, voter, now, (theirs, 1_000));
         calibrations.note_charge(
             &target,
-            farebox_ledger::KeyId::from_random(voter),
+            farebox_ledger::CustomerId::from_random(voter),
             now,
             enough,
         );
@@ -101,10 +101,10 @@ async fn what_targets_have_shown_outlives_a_restart_until_it_is_reset() {
         calibrations.observe_pace("a/m", customer, now, 90_000 + customer);
         calibrations.observe_count("a/m", customer, now, (1_100, 1_000));
         let paid = usd(if customer <= 10 { "0.50" } else { "0.49" });
-        let key = farebox_ledger::KeyId::from_random(customer);
-        calibrations.note_charge("a/m", key, now, paid);
+        let voter = farebox_ledger::CustomerId::from_random(customer);
+        calibrations.note_charge("a/m", voter, now, paid);
     }
-    let obeying = farebox_ledger::KeyId::from_random(1);
+    let obeying = farebox_ledger::CustomerId::from_random(1);
     calibrations.reasoned("a/m", obeying, now, false);
     let known = calibrations.learned("a/m");
     assert_eq!(known.obeys, Some(true));
@@ -128,7 +128,7 @@ async fn what_targets_have_shown_outlives_a_restart_until_it_is_reset() {
             (None, 0, None)
         );
         // What was seen before the reset does not come back with the next charge.
-        let key = farebox_ledger::KeyId::from_random(1);
+        let key = farebox_ledger::CustomerId::from_random(1);
         running.note_charge("a/m", key, now, usd("0.50"));
         assert_eq!(running.learned("a/m").count_votes, 0);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::{Gateway, KeyId, Standby, WriterStats};
+use farebox_ledger::{CustomerId, Gateway, Standby, WriterStats};
 
 use super::Admin;
 use crate::clock;
@@ -10,8 +10,8 @@ use crate::config::Severity;
 use crate::telemetry::alerts::{self, Alert, AlertKind, StandingAlert};
 use crate::upstream::{Trouble, Wrong};
 
-/// Keys that the reason of one alert names.
-const MOST_KEYS: usize = 5;
+/// Customers that the reason of one alert names.
+const MOST_NAMED: usize = 5;
 
 impl Admin {
     /// Looks now, and returns what stands, the most urgent first. `gateways`: those that share the ledger.
@@ -161,14 +161,21 @@ impl Admin {
     /// Keys that are stopped for their exposure.
     fn of_keys(&self) -> Vec<Alert> {
         let stopped = self.front.rate_limits.stopped(clock::now()).into_iter();
-        let alerts = stopped.map(|(key, standing)| {
-            let (exposure, allowed) = (standing.exposure, standing.allowed);
+        let alerts = stopped.map(|stop| {
+            let (exposure, allowed) = (stop.standing.exposure, stop.standing.allowed);
+            let key = stop.key;
+            let whose = if stop.all_keys {
+                format!("all keys of {} together, most of it by {key}", stop.customer)
+            } else {
+                key.to_string()
+            };
             let why = format!(
-                "{key}: exposure and loss of {exposure} USD in the last hour are above {allowed} (one context, at most half of what \
+                "{whose}: exposure and loss of {exposure} USD in the last hour are above {allowed} (one context, at most half of what \
                  was paid, and half its charges), so it gets nothing more until they are not"
             );
             Alert::new(&alerts::EXPOSURE_LIMIT, key.to_string(), why)
                 .with("key", key.to_string())
+                .with("customer", stop.customer.to_string())
                 .with("exposure", exposure.to_string())
                 .with("allowed", allowed.to_string())
         });
@@ -224,15 +231,15 @@ fn of_upstream(trouble: &Trouble) -> Alert {
         Wrong::PausedFor(holders) => {
             let known = holders
                 .iter()
-                .filter_map(|holder| KeyId::from_i64(holder.0.cast_signed()));
-            let keys: Vec<String> = known.map(|key| key.to_string()).collect();
-            let mut named = keys
+                .filter_map(|holder| CustomerId::from_i64(holder.0.cast_signed()));
+            let customers: Vec<String> = known.map(|customer| customer.to_string()).collect();
+            let mut named = customers
                 .iter()
-                .take(MOST_KEYS)
+                .take(MOST_NAMED)
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", ");
-            let more = keys.len().saturating_sub(MOST_KEYS);
+            let more = customers.len().saturating_sub(MOST_NAMED);
             if more > 0 {
                 named = format!("{named} and {more} more");
             }
@@ -242,7 +249,7 @@ fn of_upstream(trouble: &Trouble) -> Alert {
                 subject,
                 format!("for {named}: {reason}"),
             );
-            alert.with("keys", keys)
+            alert.with("customers", customers)
         }
     };
     alert

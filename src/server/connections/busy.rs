@@ -114,7 +114,7 @@ impl BusyRequest {
 impl Guest for BusyRequest {
     fn belongs_to(&self, key: &Key) {
         self.belongs(
-            holder(key.id),
+            holder(key.customer.id),
             key.customer.account.balance() > Amount::ZERO,
         );
     }

@@ -577,10 +577,9 @@ impl Form {
     fn number(&self, input: Input) -> Result<Option<u32>, (Input, String)> {
         match self.value(input) {
             "" => Ok(None),
-            text => match text.parse::<u32>() {
-                Ok(number) if number > 0 => Ok(Some(number)),
-                _ => Err((input, "write a whole number above 0, or nothing".to_owned())),
-            },
+            text => (text.parse().ok().filter(|number| *number > 0))
+                .map(Some)
+                .ok_or_else(|| (input, "write a whole number above 0, or nothing".to_owned())),
         }
     }
 

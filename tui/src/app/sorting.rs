@@ -77,7 +77,7 @@ impl ConsoleApp {
     }
 
     /// What this list is sorted by.
-    pub(crate) fn order(&self) -> ListOrder {
+    pub(crate) fn shown_order(&self) -> ListOrder {
         self.order_at(self.place())
     }
 
@@ -134,7 +134,7 @@ impl ConsoleApp {
 
     /// The next column, or the other direction.
     pub(super) fn sort_next(&mut self, next: bool) -> Vec<Effect> {
-        let (columns, now) = (self.columns(), self.order());
+        let (columns, now) = (self.columns(), self.shown_order());
         if !next {
             let column = match now.column {
                 // The order in which rows come has no other direction: the first column has.
@@ -152,7 +152,7 @@ impl ConsoleApp {
 
     /// Sorts by a column, or in the other direction if it is sorted by it: what a click on a heading does.
     pub(crate) fn sort_column(&mut self, column: &'static str) -> Vec<Effect> {
-        let now = self.order();
+        let now = self.shown_order();
         let order = match now.column == column {
             true => ListOrder {
                 column,

@@ -35,16 +35,20 @@ fn every_column_sorts_in_both_directions_and_comes_round() {
     for list in LISTS {
         let mut bench = Bench::new(200, 50).live();
         bench.press(list);
-        let (first, columns) = (bench.app.order(), bench.app.columns());
+        let (first, columns) = (bench.app.shown_order(), bench.app.columns());
         assert!(columns.len() > 4, "{list}");
         let mut seen = Vec::new();
         for _ in columns {
-            let order = bench.press("s").app.order();
+            let order = bench.press("s").app.shown_order();
             seen.push(order.column);
             bench.screen();
             if order.sorts() {
                 bench.press("S");
-                assert_eq!(bench.app.order().descending, !order.descending, "{list}");
+                assert_eq!(
+                    bench.app.shown_order().descending,
+                    !order.descending,
+                    "{list}"
+                );
                 bench.press("S");
             }
         }
@@ -52,7 +56,7 @@ fn every_column_sorts_in_both_directions_and_comes_round() {
         let mut all = columns.to_vec();
         all.sort_unstable();
         assert_eq!(seen, all, "{list}");
-        assert_eq!(bench.app.order().column, first.column, "{list}");
+        assert_eq!(bench.app.shown_order().column, first.column, "{list}");
     }
 }
 
@@ -89,7 +93,7 @@ fn keys_are_sorted_by_what_the_ledger_has_no_order_for() {
         "{}",
         bench.screen()
     );
-    assert_eq!(bench.app.order().column, "CREATED");
+    assert_eq!(bench.app.shown_order().column, "CREATED");
 }
 
 #[test]
@@ -116,19 +120,22 @@ fn a_sorted_list_acts_on_the_row_that_is_shown() {
 fn filters_and_orders_are_undone_one_by_one() {
     let mut bench = Bench::new(80, 24);
     bench.press("/acme<enter>sS");
-    let order = bench.app.order();
+    let order = bench.app.shown_order();
     bench.press("2/429<enter>s");
     assert_eq!(
-        (bench.app.live.filter.as_str(), bench.app.order().column),
+        (
+            bench.app.live.filter.as_str(),
+            bench.app.shown_order().column
+        ),
         ("429", "CHARGE")
     );
     bench.press("u");
-    assert_eq!(bench.app.order().column, "");
+    assert_eq!(bench.app.shown_order().column, "");
     bench.press("u");
     assert_eq!(bench.app.live.filter, "");
     assert!(bench.screen().contains("undone: filter"));
     bench.press("u");
-    assert_eq!(bench.app.order().descending, !order.descending);
+    assert_eq!(bench.app.shown_order().descending, !order.descending);
     assert!(bench.screen().contains("Keys · acme"), "on its own screen");
     bench.press("uu");
     assert_eq!(bench.app.keys.filter_text, "", "a filter is one step");
@@ -146,7 +153,7 @@ fn the_palette_completes_and_takes_values() {
     };
     assert_eq!(typed(&bench).as_deref(), Some("sort "));
     bench.press("hel<tab><enter>");
-    assert_eq!(bench.app.order().column, "HELD");
+    assert_eq!(bench.app.shown_order().column, "HELD");
     bench.press(":filter acme<enter>");
     assert_eq!(bench.app.keys.filter_text, "acme");
     bench.press("9:period last<enter>");
@@ -170,11 +177,11 @@ fn the_keystrokes_of_the_manual_do_what_it_says() {
     assert_eq!(bench("5").app.screen, crate::app::Screen::Holds);
     assert_eq!(bench("/acme<enter>").app.keys.filter_text, "acme");
     assert_eq!(bench("/acme<enter><esc>").app.keys.filter_text, "");
-    assert_eq!(bench("s").app.order().column, "BALANCE");
-    assert_eq!(bench(":sort k<enter>").app.order().column, "KEY");
+    assert_eq!(bench("s").app.shown_order().column, "BALANCE");
+    assert_eq!(bench(":sort k<enter>").app.shown_order().column, "KEY");
     assert!(bench("S").app.keys.ascending);
     assert_eq!(bench("<space><space><space>by").sent.len(), 3);
-    assert_eq!(bench("su").app.order().column, "CREATED");
+    assert_eq!(bench("su").app.shown_order().column, "CREATED");
     let copied = |effect: &Effect| matches!(effect, Effect::Copy(id) if id.0.starts_with("k_"));
     assert!(bench("c").asked.iter().any(copied));
 }

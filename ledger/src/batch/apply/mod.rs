@@ -8,6 +8,7 @@ mod claims;
 mod customers;
 mod holds;
 mod keys;
+mod money_back;
 mod payments;
 
 use super::operation::{Operation, Outcome};
@@ -42,13 +43,14 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
             return payments::give(rows, moved).map(|moved| Outcome::Moved(Box::new(moved)));
         }
         Operation::Pay(new) => {
-            return claims::pay(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+            return money_back::pay(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::Reverse(new) => {
-            return claims::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+            return money_back::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::EndUnapplied(act) => {
-            return claims::end_unapplied(rows, act).map(|moved| Outcome::Payment(Box::new(moved)));
+            return money_back::end_unapplied(rows, act)
+                .map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::CreateCustomer(new) => {
             return customers::create(rows, new).map(|made| Outcome::Customer(Box::new(made)));

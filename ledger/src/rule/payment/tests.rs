@@ -1,3 +1,5 @@
+//! Registers and claims: cases by hand, and laws over any order.
+
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "a test ends at the first surprise"
@@ -11,8 +13,8 @@ fn gross(parts: i64) -> Gross {
     Gross::from_parts(parts).unwrap()
 }
 
-fn paid(parts: i64) -> Paid {
-    Paid {
+fn paid(parts: i64) -> PaidSum {
+    PaidSum {
         currency: "EUR".to_owned(),
         gross: gross(parts),
         tax: Gross::ZERO,

@@ -36,11 +36,13 @@ mod standby;
 mod start;
 mod tables;
 mod trouble;
+mod unopened;
 mod verify;
 mod wanted;
 mod writer;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 use std::thread::JoinHandle;
@@ -58,11 +60,10 @@ use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Standby, Timestamp, Totals,
-    UsageRow, VerifyReport, Vote, WriterStats,
+    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
-use confirmed::Confirmed;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
 use facts::ServerPurpose;
@@ -71,7 +72,6 @@ use key_reads::KeyReads;
 use readers::Readers;
 use shared::Shared;
 use start::Started;
-use trouble::TransactionTrouble;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
@@ -182,73 +182,6 @@ impl PostgresLedger {
             (None, 0) => Err(no_gateway()),
             (None, epoch) => Ok(epoch),
         }
-    }
-
-    /// Accepts the loss of what the state file remembers but the database no longer has: begins a new generation of the ledger, in
-    /// which gateways sell again.
-    ///
-    /// # Errors
-    /// As [`PostgresLedger::open`], and when nothing is missing; [`LedgerError::Unknown`] when the commit got no answer.
-    pub async fn accept_lost(
-        database: &Database,
-        opening: &Opening,
-        actor: &str,
-        at: Timestamp,
-    ) -> Result<AcceptedLoss, LedgerError> {
-        let mut link = Connector::new(database, ServerPurpose::Write, opening.allow_single)?
-            .connect()
-            .await
-            .map_err(LedgerError::Unusable)?;
-        migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
-        if let Standby::Missing(why) = standby::look(&link, opening.allow_single)
-            .await
-            .map_err(TransactionTrouble::unusable)?
-        {
-            return Err(LedgerError::unusable(why));
-        }
-        let known = Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?;
-        confirmed::accept(&link, &known, actor, at)
-            .await
-            .map_err(|trouble| match trouble {
-                TransactionTrouble::Unknown(why) => LedgerError::Unknown(why),
-                other => other.unusable(),
-            })
-    }
-
-    /// Every loss that operators have accepted, oldest first.
-    ///
-    /// # Errors
-    /// As [`PostgresLedger::open`].
-    pub async fn accepted_losses(database: &Database) -> Result<Vec<AcceptedLoss>, LedgerError> {
-        let mut link = Connector::new(database, ServerPurpose::Read, false)?
-            .connect()
-            .await
-            .map_err(LedgerError::Unusable)?;
-        migrations::prepare(&mut link.client, OpenMode::ReadOnly, now()).await?;
-        confirmed::accepted(&link)
-            .await
-            .map_err(TransactionTrouble::unusable)
-    }
-
-    /// Every slug that the ledger in a database ever published; empty if there is no ledger yet. For the gateway, which reads its
-    /// own files before it takes the ledger.
-    ///
-    /// # Errors
-    /// As [`PostgresLedger::open`].
-    pub async fn published_in(database: &Database) -> Result<Vec<String>, LedgerError> {
-        let connector = Connector::new(database, ServerPurpose::Read, false)?;
-        let link = connector.connect().await.map_err(LedgerError::Unusable)?;
-        if migrations::is_empty(&link.client).await? {
-            return Ok(Vec::new());
-        }
-        drop(link);
-        let ledger = Self::open(database, &Opening::new(OpenMode::ReadOnly)).await?;
-        Ok(ledger
-            .published()
-            .await?
-            .into_iter()
-            .map(|published| published.slug)
-            .collect())
     }
 }
 
@@ -469,6 +402,17 @@ impl Ledger for PostgresLedger {
     ) -> Result<Vec<UsageRow>, LedgerError> {
         self.readers
             .with(|link| async move { reads::usage(&link, key, from, to).await })
+            .await
+    }
+
+    async fn usage_by_key(
+        &self,
+        customer: CustomerId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::usage_by_key(&link, customer, from, to).await })
             .await
     }
 

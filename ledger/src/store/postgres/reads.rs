@@ -1,5 +1,7 @@
 //! Every read outside the writer, except lists of keys. Each is a single statement, and so sees one instant.
 
+use std::collections::BTreeMap;
+
 use tokio_postgres::Row;
 
 use super::link::Link;
@@ -253,23 +255,51 @@ pub(super) async fn usage(
         .query(sql, &[&key.to_i64(), &from.hour(), &last, &UNMETERED])
         .await?
     {
-        let mut columns = Columns::of(&row);
-        let hour = Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000));
-        let slug = columns.take()?;
-        let row = UsageRow {
-            hour,
-            slug,
-            ..columns.rollup()?
-        };
-        UsageRow::gather(
-            &mut found,
-            UsageRow {
-                unmetered: columns.amount()?,
-                ..row
-            },
-        );
+        UsageRow::gather(&mut found, usage_row(&mut Columns::of(&row))?);
     }
     Ok(found)
+}
+
+/// The same of every key of a customer that was used.
+pub(super) async fn usage_by_key(
+    link: &Link,
+    customer: CustomerId,
+    from: Timestamp,
+    to: Timestamp,
+) -> ReadResult<BTreeMap<KeyId, Vec<UsageRow>>> {
+    let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
+    let sql = concat!(
+        "SELECT key, hour, slug, ",
+        rollup_columns!(),
+        ", CASE WHEN target = $4 THEN exposure ELSE 0 END \
+         FROM usage WHERE key IN (SELECT id FROM keys WHERE customer = $1) AND hour BETWEEN $2 AND $3 \
+         ORDER BY key, hour, slug COLLATE \"C\""
+    );
+    let mut found: BTreeMap<KeyId, Vec<UsageRow>> = BTreeMap::new();
+    for row in link
+        .query(sql, &[&customer.to_i64(), &from.hour(), &last, &UNMETERED])
+        .await?
+    {
+        let mut columns = Columns::of(&row);
+        let key = columns.key()?;
+        UsageRow::gather(found.entry(key).or_default(), usage_row(&mut columns)?);
+    }
+    Ok(found)
+}
+
+/// Hour, slug, the rollup, and what of the exposure no count was read for.
+fn usage_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
+    let hour = Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000));
+    let slug = columns.take()?;
+    let row = UsageRow {
+        hour,
+        slug,
+        ..columns.rollup()?
+    };
+    Ok(UsageRow {
+        unmetered: columns.amount()?,
+        ..row
+    })
 }
 
 pub(super) async fn slug_use(link: &Link, since: Timestamp) -> ReadResult<Vec<SlugUse>> {

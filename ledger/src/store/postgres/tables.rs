@@ -10,7 +10,7 @@ use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
 use crate::store::stored;
-use crate::{Bill, KeyId, OperationId, UsageRow, VOTE_DAYS};
+use crate::{Bill, KeyId, OperationId, Session, UsageRow, VOTE_DAYS};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
@@ -275,6 +275,14 @@ fn acts(rows: &Rows, writes: &mut Vec<Write>) {
     writes.push(table.insert(""));
 }
 
+/// The oldest sessions of crowded keys and customers.
+const TRIM_SESSIONS: &str = "DELETE FROM sessions WHERE token IN (SELECT token FROM (SELECT s.token, \
+    row_number() OVER (PARTITION BY s.key ORDER BY s.at DESC, s.token) AS of_key, \
+    row_number() OVER (PARTITION BY k.customer ORDER BY s.at DESC, s.token) AS of_customer \
+    FROM keys k JOIN sessions s ON s.key = k.id \
+    WHERE k.customer IN (SELECT customer FROM keys WHERE id = ANY ($1::bigint[]))) AS n \
+    WHERE of_key > $2 OR of_customer > $3)";
+
 /// Sessions and links: first those that end with their key or have expired. Expired rows that another transaction has locked are
 /// left for a later batch.
 fn access(rows: &Rows, writes: &mut Vec<Write>) {
@@ -318,6 +326,17 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
             .number("at", |(_, session)| session.at.millis())
             .number("expires", |(_, session)| session.expires.millis());
         writes.push(table.insert(""));
+    }
+    let crowded: Vec<i64> = changes.crowded.iter().map(|key| key.to_i64()).collect();
+    if !crowded.is_empty() {
+        writes.push(Write {
+            sql: TRIM_SESSIONS.to_owned(),
+            columns: vec![
+                Box::new(crowded),
+                Box::new(i64::from(Session::MOST_OF_KEY)),
+                Box::new(i64::from(Session::MOST_OF_CUSTOMER)),
+            ],
+        });
     }
     removed("links", &rows.links, writes);
     let links = present(&rows.links);

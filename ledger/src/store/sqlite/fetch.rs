@@ -6,8 +6,8 @@
 use rusqlite::{OptionalExtension, Result, params};
 
 use super::batch::Batch;
-use super::rows;
 use super::statements::Sql;
+use super::{payments, rows};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Few, Operation, Outcome};
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
@@ -191,6 +191,21 @@ impl Batch<'_> {
             .collect::<Result<Vec<_>>>()?;
         self.rows.refunds.insert(operation, refunds);
         Ok(())
+    }
+
+    /// The payment with this reference, folded, and its customer.
+    fn fetch_payment(&mut self, folded: &str) -> Result<()> {
+        if self.rows.payments.contains_key(folded) {
+            return Ok(());
+        }
+        let read = self.tables.statements.get(Sql::Payment)?;
+        let Some(found) = read.query_row([folded], payments::payment).optional()? else {
+            return Ok(());
+        };
+        let customer = found.customer;
+        let row = CachedRow::stored(found);
+        self.rows.payments.insert(folded.to_owned(), row);
+        self.fetch_customer(customer)
     }
 
     /// The entry with exactly this spelling, or else the one that owns the reference: ledgers from before references were folded

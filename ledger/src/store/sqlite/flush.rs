@@ -426,6 +426,8 @@ impl BatchTables<'_> {
         for key in &changes.crowded {
             let values = params![key, Session::MOST_OF_KEY];
             self.statements.get(Sql::TrimSessions)?.execute(values)?;
+            let values = params![key, Session::MOST_OF_CUSTOMER];
+            (self.statements.get(Sql::TrimSessionsOfCustomer)?).execute(values)?;
         }
         Ok(())
     }

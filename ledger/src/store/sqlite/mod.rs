@@ -41,6 +41,7 @@ mod verify;
 mod worker;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -391,6 +392,18 @@ impl Ledger for SqliteLedger {
         self.current()?
             .readers
             .scan(move |conn, _| reads::usage(conn, key, from, to))
+            .await
+    }
+
+    async fn usage_by_key(
+        &self,
+        customer: CustomerId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
+        self.current()?
+            .readers
+            .scan(move |conn, _| reads::usage_by_key(conn, customer, from, to))
             .await
     }
 

@@ -1,46 +1,17 @@
-//! Payments in a file: what a batch fetches and writes of them, and what is read of them.
+//! Payments in a file: what a batch writes of them, and what is read of them.
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::batch::{Batch, BatchTables, Changed};
-use super::rows::Columns;
+use super::batch::{BatchTables, Changed};
+use super::rows::{Columns, select_payment};
 use super::statements::Sql;
-use crate::batch::rows::{CachedRow, Rows};
+use crate::batch::rows::Rows;
 use crate::store::payment_rows::{self, status_code};
 use crate::value::reference;
 use crate::{CustomerId, Payment};
 
-/// Selects what [`payment`] takes; a condition may follow.
-macro_rules! select_payment {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::payment_rows::payment_columns!(),
-            " FROM payments p"
-        )
-    };
-}
-pub(super) use select_payment;
-
 pub(super) fn payment(row: &Row<'_>) -> Result<Payment> {
     Ok(payment_rows::payment(&mut Columns::of(row))?)
-}
-
-impl Batch<'_> {
-    /// The payment with this reference, folded, and its customer.
-    pub(super) fn fetch_payment(&mut self, folded: &str) -> Result<()> {
-        if self.rows.payments.contains_key(folded) {
-            return Ok(());
-        }
-        let read = self.tables.statements.get(Sql::Payment)?;
-        let Some(found) = read.query_row([folded], payment).optional()? else {
-            return Ok(());
-        };
-        let customer = found.customer;
-        let row = CachedRow::stored(found);
-        self.rows.payments.insert(folded.to_owned(), row);
-        self.fetch_customer(customer)
-    }
 }
 
 impl BatchTables<'_> {

@@ -337,22 +337,57 @@ pub(super) fn usage(
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key, UNMETERED], |row| {
-            let mut columns = Columns::of(row);
-            let slug = columns.text()?;
-            let row = UsageRow {
-                hour: start,
-                slug,
-                ..columns.rollup()?
-            };
-            Ok(UsageRow {
-                unmetered: columns.amount()?,
-                ..row
-            })
+            usage_row(start, &mut Columns::of(row))
         })? {
             UsageRow::gather(&mut found, row?);
         }
     }
     Ok(found)
+}
+
+/// The same of every key of a customer that was used.
+pub(super) fn usage_by_key(
+    conn: &Connection,
+    customer: CustomerId,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<BTreeMap<KeyId, Vec<UsageRow>>> {
+    let last = Timestamp::from_millis(to.millis().saturating_sub(1)).hour();
+    // The keys first: an hour may have those of a thousand other customers.
+    let mut statement = conn.prepare_cached(concat!(
+        "SELECT u.key, s.slug, ",
+        rollup_columns!(),
+        ", iif(t.target = ?3, u.exposure, 0)
+         FROM keys k CROSS JOIN usage u ON u.hour = ?1 AND u.key = k.id
+         JOIN slugs s ON s.id = u.slug JOIN targets t ON t.id = u.target
+         WHERE k.customer = ?2 ORDER BY u.key, s.slug"
+    ))?;
+    let mut found: BTreeMap<KeyId, Vec<UsageRow>> = BTreeMap::new();
+    for hour in hours(conn, from.hour(), last)? {
+        let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
+        for row in statement.query_map(params![hour, customer, UNMETERED], |row| {
+            let mut columns = Columns::of(row);
+            Ok((columns.key()?, usage_row(start, &mut columns)?))
+        })? {
+            let (key, row) = row?;
+            UsageRow::gather(found.entry(key).or_default(), row);
+        }
+    }
+    Ok(found)
+}
+
+/// An hour's row: slug, the rollup, and what of the exposure no count was read for.
+fn usage_row(hour: Timestamp, columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
+    let slug = columns.text()?;
+    let row = UsageRow {
+        hour,
+        slug,
+        ..columns.rollup()?
+    };
+    Ok(UsageRow {
+        unmetered: columns.amount()?,
+        ..row
+    })
 }
 
 pub(super) fn slug_use(

@@ -4,10 +4,9 @@
 
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
-use super::payments::select_payment;
 use super::rows::{
-    select_act, select_customer, select_entry, select_hold, select_key_record, select_session,
-    select_totals,
+    select_act, select_customer, select_entry, select_hold, select_key_record, select_payment,
+    select_session, select_totals,
 };
 
 macro_rules! statements {
@@ -130,6 +129,8 @@ statements! {
     InsertSession = "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4)";
     TrimSessions = "DELETE FROM sessions WHERE key = ?1 AND token NOT IN
          (SELECT token FROM sessions WHERE key = ?1 ORDER BY at DESC, token LIMIT ?2)";
+    TrimSessionsOfCustomer = "DELETE FROM sessions WHERE token IN (SELECT s.token FROM keys k JOIN sessions s ON s.key = k.id
+         WHERE k.customer = (SELECT customer FROM keys WHERE id = ?1) ORDER BY s.at DESC, s.token LIMIT -1 OFFSET ?2)";
     DeleteSession = "DELETE FROM sessions WHERE token = ?1";
 }
 

@@ -1,0 +1,124 @@
+//! Sums over entries: usage by hour, margins, slugs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::State;
+use crate::book::margin::{self, SlugHours, Summing};
+use crate::value::owed::UNMETERED;
+use crate::*;
+
+/// Hour, key, slug, target and class of a row of the rollup.
+type RollupPlace = (i64, i64, String, String, Served);
+
+impl State {
+    pub(super) fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Vec<UsageRow> {
+        let mut rows: BTreeMap<(i64, String), UsageRow> = BTreeMap::new();
+        for (entry, bill) in self
+            .of_key(key)
+            .filter_map(|entry| Some((entry, entry.bill.as_ref()?)))
+        {
+            let hour = entry.at.hour();
+            let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
+            if hour < from.hour() || start >= to {
+                continue;
+            }
+            let row = rows
+                .entry((hour, bill.slug.clone()))
+                .or_insert_with(|| UsageRow {
+                    hour: start,
+                    slug: bill.slug.clone(),
+                    ..UsageRow::default()
+                });
+            for (target, _, more) in UsageRow::of(entry, bill) {
+                let unmetered = if target == UNMETERED {
+                    more.exposure
+                } else {
+                    Amount::ZERO
+                };
+                row.merge(&UsageRow { unmetered, ..more });
+            }
+        }
+        rows.into_values().collect()
+    }
+
+    /// The rollup of these hours, by hour, key, slug, target and class.
+    pub(super) fn rollup(&self, (first, last): (i64, i64)) -> BTreeMap<RollupPlace, UsageRow> {
+        let mut rows: BTreeMap<RollupPlace, UsageRow> = BTreeMap::new();
+        for (entry, bill) in self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.bill.as_ref()?)))
+        {
+            let hour = entry.at.hour();
+            if (first..=last).contains(&hour) {
+                for (target, served, more) in UsageRow::of(entry, bill) {
+                    let place = (
+                        hour,
+                        entry.key.map_or(-1, KeyId::to_i64),
+                        bill.slug.clone(),
+                        target.to_owned(),
+                        served.clone(),
+                    );
+                    rows.entry(place).or_default().merge(&more);
+                }
+            }
+        }
+        rows
+    }
+
+    pub(super) fn slug_hours(&self, from: Timestamp, to: Timestamp) -> Vec<SlugHour> {
+        let mut sums = SlugHours::default();
+        for ((hour, _, slug, ..), row) in &self.rollup(margin::hours(from, to)) {
+            sums.add(*hour, slug, row);
+        }
+        sums.finish()
+    }
+
+    pub(super) fn margins(&self, query: MarginQuery) -> Margins {
+        let (first, last) = query.hours();
+        let mut sums = Summing::new(query);
+        for ((hour, key, _, target, served), row) in &self.rollup((first, last)) {
+            let name = match query.by {
+                MarginBy::Class => served.class().unwrap_or("standard"),
+                _ => target,
+            };
+            sums.add(*key, *hour, name, row);
+        }
+        sums.finish(self.own_costs(first, last))
+    }
+
+    pub(super) fn own_costs(&self, first: i64, last: i64) -> Vec<OwnCost> {
+        let mut found: BTreeMap<(i64, String), Amount> = BTreeMap::new();
+        for ((hour, target, _), cost) in &self.own_costs {
+            if (first..=last).contains(hour) {
+                let sum = found.entry((*hour, target.clone())).or_default();
+                *sum = Amount::from_picos(sum.picos().saturating_add(cost.picos()));
+            }
+        }
+        let own = |((hour, target), cost)| OwnCost { hour, target, cost };
+        found.into_iter().map(own).collect()
+    }
+
+    pub(super) fn slug_use(&self, since: Timestamp) -> Vec<SlugUse> {
+        let mut slugs: BTreeMap<&str, (BTreeSet<KeyId>, u64)> = BTreeMap::new();
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| entry.at.hour() >= since.hour())
+        {
+            let Some(bill) = &entry.bill else { continue };
+            let (keys, requests) = slugs.entry(&bill.slug).or_default();
+            keys.extend(entry.key);
+            *requests = requests.saturating_add(1);
+        }
+        let count = |keys: BTreeSet<KeyId>| u64::try_from(keys.len()).unwrap_or(u64::MAX);
+        slugs
+            .into_iter()
+            .map(|(slug, (keys, requests))| SlugUse {
+                slug: slug.to_owned(),
+                keys: count(keys),
+                requests,
+            })
+            .collect()
+    }
+}
