@@ -299,7 +299,7 @@ mod tests {
                 "{shown}"
             );
         }
-        assert_eq!(json["balance_after"], 0);
+        assert_eq!(json["balance_after"], 0.0);
         let entry = JournalEntry {
             bill: None,
             ..entry

@@ -71,9 +71,10 @@ async fn a_request_that_a_cap_has_no_room_for_is_refused_with_its_figures() {
         (&own["limit"], &own["limit_remaining"]),
         (&json!(0.000001), &json!(0.000001))
     );
+    // What a member is shown of its customer's purse is what it may spend of it.
     assert_eq!(
         (&own["balance"], &own["available"]),
-        (&json!("9.00"), &json!("0.000001"))
+        (&json!("0.000001"), &json!("0.000001"))
     );
     let clear = Change::ClearCap {
         interval: CapInterval::Day,
