@@ -43,6 +43,7 @@ pub use book::page::{
     CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse,
     Totals, UsageRow, VerifyReport,
 };
+pub use book::payment_moved::PaymentMoved;
 pub use book::{anchor, csv, document};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
@@ -60,6 +61,10 @@ pub use rule::key::{
 };
 pub use rule::limit::RateRule;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
+pub use rule::payment::{
+    NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
+    UnappliedAct, UnappliedEnd,
+};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
 pub use store::fleet::{Gateway, ProbeLease, Server, TargetFinding};
@@ -70,6 +75,7 @@ pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
 pub use value::files_act::FilesAct;
+pub use value::gross::{Gross, GrossError};
 pub use value::id::{CustomerId, IdError, KeyId, OperationId, Scope, Timestamp};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
@@ -149,6 +155,33 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     }
 
     // --- money in ---
+
+    /// Books a payment with particulars. One whose credit a rule refuses (a closed customer, the highest balance) is stored as
+    /// unapplied under its reference. Repeating the reference with the same facts returns the payment as it is.
+    async fn pay(&self, new: NewPayment) -> Result<PaymentMoved, LedgerError> {
+        self.apply(Operation::Pay(Box::new(new))).await?.payment()
+    }
+
+    /// Takes in what went back of a payment so far, and books the difference in what is due. What is not there becomes the customer's
+    /// claim, which is paid first. Any order and repetition ends in the same registers, claims and sums.
+    async fn reverse(&self, new: NewReversal) -> Result<PaymentMoved, LedgerError> {
+        self.apply(Operation::Reverse(Box::new(new)))
+            .await?
+            .payment()
+    }
+
+    /// Assigns an unapplied payment to a customer, or notes that its money was sent back.
+    async fn end_unapplied(&self, act: UnappliedAct) -> Result<PaymentMoved, LedgerError> {
+        self.apply(Operation::EndUnapplied(Box::new(act)))
+            .await?
+            .payment()
+    }
+
+    /// A payment by its reference: one with particulars, or of which something went back.
+    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError>;
+
+    /// Payments that could not be booked and were neither assigned nor sent back, oldest first.
+    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError>;
 
     /// Top-up, adjustment, refund or write-off, of a customer. A revoked key and a closed customer accept no more top-ups. Repeating a reference with the same facts returns the
     /// first answer; with other facts it is a [`Refusal::ReferenceUsed`].
@@ -482,6 +515,11 @@ pub enum Refusal {
         /// The customer whose entry carries it.
         customer: CustomerId,
     },
+    /// No payment has this reference.
+    #[error(
+        "there is no payment {0:?}; if it is on its way, say this again when it has been booked"
+    )]
+    NoSuchPayment(String),
     /// The operation id was used for something else.
     #[error("operation {0} was already used for something else")]
     OperationUsed(OperationId),

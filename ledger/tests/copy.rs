@@ -80,6 +80,7 @@ async fn grown(folder: &Path) -> PathBuf {
         })
         .await
         .unwrap();
+    owing(&ledger).await;
     ledger.open_hold(new_hold(9, 550, "1")).await.unwrap();
     ledger
         .extend_hold(extension(550, "2", 5_000))
@@ -88,6 +89,52 @@ async fn grown(folder: &Path) -> PathBuf {
     sound(&ledger).await;
     ledger.close();
     path
+}
+
+/// Adds a customer who owes what went back of a payment, and a closed one whose payment could not be booked.
+async fn owing(ledger: &dyn Ledger) {
+    for number in [10, 11] {
+        let new = new_key(number, 680 + number, None);
+        ledger.create_key(new).await.unwrap();
+    }
+    let close = CustomerChange {
+        customer: CustomerId::made_for(key(11)),
+        change: CustomerAct::Close,
+        act: act(620, 1_200),
+    };
+    ledger.change_customer(close).await.unwrap();
+    for number in [10, 11] {
+        let new = NewPayment {
+            customer: CustomerId::made_for(key(number)),
+            paid: PaidSum {
+                currency: "EUR".to_owned(),
+                gross: Gross::parse("11.90").unwrap(),
+                tax: Gross::parse("1.90").unwrap(),
+            },
+            credit: usd("10"),
+            reference: format!("Pi-{number}"),
+            act: act(620 + number, 1_200),
+        };
+        ledger.pay(new).await.unwrap();
+        let hold = ledger.open_hold(new_hold(number, 640 + number, "6")).await;
+        assert_eq!(hold.is_ok(), number == 10);
+    }
+    ledger.finish_hold(finish(650, 6_000_000)).await.unwrap();
+    let back = ledger.reverse(refund_of("pi-10", 660, "11.90")).await;
+    assert_eq!(back.unwrap().customer.claim, usd("6"));
+    let unapplied = ledger.reverse(refund_of("pi-11", 661, "5.95")).await;
+    assert_eq!(unapplied.unwrap().entry, None);
+}
+
+/// What [`owing`] has added, as a ledger tells it.
+async fn owed(ledger: &dyn Ledger) -> String {
+    let debtor = CustomerId::made_for(key(10));
+    format!(
+        "{:?} {:?} {:?}",
+        ledger.payment("PI-10").await.unwrap().unwrap(),
+        ledger.unapplied().await.unwrap(),
+        ledger.find_customer(debtor).await.unwrap().unwrap()
+    )
 }
 
 const HASHES: &str = "FROM entries UNION ALL SELECT 'act', customer, seq, hash FROM audit";
@@ -135,6 +182,8 @@ fn there_and_back_every_hash_is_the_same() {
             .await
             .unwrap();
         let before = hashes_of_file(&path);
+        let owing = SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+        let owing = owed(&owing).await;
         assert_eq!(heard.last(), Some(&(report.entries, report.entries)));
         assert_eq!(hashes_of_database(cluster, &database), before);
 
@@ -149,6 +198,7 @@ fn there_and_back_every_hash_is_the_same() {
             ledger.consume_link(secret(70), at(2_000)).await.unwrap(),
             Some(key(9))
         );
+        assert_eq!(owed(&ledger).await, owing);
         let ended = ledger.recover(at(2_000)).await.unwrap();
         assert_eq!(
             (ended.settled, ended.released),
@@ -181,6 +231,7 @@ fn there_and_back_every_hash_is_the_same() {
         let ledger = SqliteLedger::open(&again, OpenMode::Serve, Durability::Prompt).unwrap();
         ledger.recover(at(3_000)).await.unwrap();
         assert_eq!(ledger.totals().await.unwrap(), totals);
+        assert_eq!(owed(&ledger).await, owing);
         ledger
             .credit(top_up(9, 700, "1", "back-again"))
             .await
@@ -235,7 +286,7 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
         there.copy_to(&other, |_, _| ()).await.unwrap();
 
         let conn = rusqlite::Connection::open(&path).unwrap();
-        conn.execute_batch("UPDATE accounts SET credit = credit + 1")
+        conn.execute_batch("UPDATE accounts SET credit = credit + 1 WHERE claim = 0")
             .unwrap();
         drop(conn);
         let empty = cluster.database();

@@ -9,11 +9,14 @@
 mod common;
 #[path = "model/customers.rs"]
 mod customers;
+#[path = "model/facts.rs"]
+mod facts;
 
 use std::sync::Arc;
 
 use common::*;
 use customers::{a_cap, customers};
+use facts::{a_change, a_credit, a_payment, a_reversal, cents, cost, hour};
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
@@ -53,6 +56,24 @@ enum Step {
         amount: i64,
         reference: u64,
         request: u64,
+    },
+    Pay {
+        key: u64,
+        operation: u64,
+        amount: i64,
+        reference: u64,
+    },
+    Back {
+        operation: u64,
+        kind: u8,
+        told: i64,
+        payment: u64,
+        reference: u64,
+    },
+    Unapplied {
+        key: u64,
+        operation: u64,
+        payment: u64,
     },
     Open {
         key: u64,
@@ -98,6 +119,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let (key, operation, request, money) = (1..4_u64, 1..40_u64, 100..130_u64, -3..60_i64);
     let (count, time, token, reference) = (0..60_u64, 0..100_i64, 0..4_u8, 0..12_u64);
+    let reference_of = reference.clone();
     prop_oneof![
         3 => (key.clone(), operation.clone(), money.clone(), reference.clone())
             .prop_map(|(key, operation, money, reference)| Step::Create { key, operation, money, reference }),
@@ -109,6 +131,12 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, operation, act, amount)| Step::Customer { key, operation, act, amount }),
         5 => (key.clone(), operation.clone(), 0..6_u8, money.clone(), reference, request.clone()).prop_map(
             |(key, operation, kind, amount, reference, request)| Step::Credit { key, operation, kind, amount, reference, request }),
+        3 => (key.clone(), operation.clone(), money.clone(), reference_of.clone())
+            .prop_map(|(key, operation, amount, reference)| Step::Pay { key, operation, amount, reference }),
+        5 => (operation.clone(), 0..3_u8, 0..70_i64, reference_of.clone(), reference_of.clone())
+            .prop_map(|(operation, kind, told, payment, reference)| Step::Back { operation, kind, told, payment, reference }),
+        1 => (key.clone(), operation.clone(), reference_of)
+            .prop_map(|(key, operation, payment)| Step::Unapplied { key, operation, payment }),
         8 => (key.clone(), request.clone(), money.clone(), time.clone())
             .prop_map(|(key, operation, amount, time)| Step::Open { key, operation, amount, time }),
         4 => (request.clone(), money, count.clone(), time.clone())
@@ -122,96 +150,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (key, token.clone(), time).prop_map(|(key, token, time)| Step::Session { key, token, time }),
         1 => token.prop_map(|token| Step::CloseSession { token }),
     ]
-}
-
-/// Cents, so that lines of a cent each make charges of the same size as holds and credits.
-fn cents(amount: i64) -> Amount {
-    Amount::from_picos(amount * 10_000_000_000)
-}
-
-fn cost(count: u64) -> Bill {
-    let slug = if count.is_multiple_of(2) {
-        "even"
-    } else {
-        "odd"
-    };
-    let rate = if count == 59 {
-        Amount::from_picos(-1)
-    } else {
-        cents(1)
-    };
-    let tier = match count % 5 {
-        0 => ServedTier::Fast,
-        1 => ServedTier::Flex,
-        _ => ServedTier::Standard,
-    };
-    Bill {
-        slug: slug.to_owned(),
-        lines: vec![BillLine {
-            what: "output".into(),
-            count,
-            rate,
-            class: (tier != ServedTier::Standard).then(|| tier.as_str().into()),
-        }],
-        served: Served {
-            tier,
-            ..Served::default()
-        },
-        ..bill(count)
-    }
-}
-
-/// Instants hours apart, so that rollups have several rows and keys expire.
-fn hour(time: i64) -> Timestamp {
-    at(time * 900)
-}
-
-fn a_change(number: u8, time: i64) -> Change {
-    match number {
-        0 => Change::Block,
-        1..=3 => Change::Unblock,
-        4 => Change::Set(KeySettings {
-            label: format!("at {time}"),
-            expires_at: Some(hour(time)),
-            ..KeySettings::default()
-        }),
-        5 => Change::Set(KeySettings::default()),
-        6 => Change::Rotate {
-            secret: secret(7),
-            old_until: (time % 2 == 0).then_some(hour(time)),
-        },
-        _ if time < 20 => Change::Revoke,
-        _ => Change::Block,
-    }
-}
-
-fn a_credit(
-    key: u64,
-    operation: u64,
-    kind: u8,
-    amount: i64,
-    reference: u64,
-    request: u64,
-) -> Credit {
-    let kind = match kind {
-        0..=2 => CreditKind::TopUp,
-        3 => CreditKind::Adjust {
-            reason: "more".into(),
-        },
-        _ => CreditKind::Refund {
-            request: op(request),
-            reason: "bad".into(),
-        },
-    };
-    let amount = if matches!(kind, CreditKind::Adjust { .. }) {
-        cents(amount - 20)
-    } else {
-        cents(amount)
-    };
-    Credit {
-        amount,
-        ..credit(key, operation, kind, "1", &format!("r-{reference}"))
-    }
 }
 
 /// Runs a step and gives its whole outcome as text.
@@ -282,6 +220,37 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                     .credit(a_credit(key, operation, kind, amount, reference, request))
                     .await
             )
+        }
+        Step::Pay {
+            key,
+            operation,
+            amount,
+            reference,
+        } => {
+            let new = a_payment(key, operation, amount, reference);
+            format!("{:?}", ledger.pay(new).await)
+        }
+        Step::Back {
+            operation,
+            kind,
+            told,
+            payment,
+            reference,
+        } => {
+            let new = a_reversal(operation, kind, told, payment, reference);
+            format!("{:?}", ledger.reverse(new).await)
+        }
+        Step::Unapplied {
+            key,
+            operation,
+            payment,
+        } => {
+            let ending = UnappliedAct {
+                payment: format!("r-{payment}"),
+                end: UnappliedEnd::Assign(CustomerId::made_for(common::key(key))),
+                act: act(operation, 400),
+            };
+            format!("{:?}", ledger.end_unapplied(ending).await)
         }
         Step::Open {
             key,

@@ -218,3 +218,31 @@ fn a_database_of_the_seventh_schema_gets_customers() {
         assert_eq!(cluster.psql(&database, running).unwrap(), "1");
     });
 }
+
+/// A top-up of before is a payment in dollars, and can go back.
+#[test]
+fn a_database_of_the_eighth_schema_takes_money_back() {
+    with_cluster("the eighth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, None)).await.unwrap();
+            ledger.credit(top_up(1, 11, "5", "inv-9")).await.unwrap();
+            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.finish_hold(finish(20, 1_000_000)).await.unwrap();
+        }
+        cluster.psql(&database, BACK_TO_8).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 8")
+        );
+        let ledger = gateway(&url).await;
+        sound(&*ledger).await;
+        let back = ledger.reverse(refund_of("inv-9", 30, "5")).await.unwrap();
+        assert_eq!(back.entry.unwrap().amount, usd("-4"));
+        assert_eq!(back.customer.claim, usd("1"));
+        sound(&*ledger).await;
+    });
+}

@@ -1,5 +1,5 @@
 //! Several keys of one customer at three gateways at once: the last dollar of its balance and of each kind of cap, and batches and moves
-//! over shared customers, which never lock each other for good. Few rounds for every day, 500 races and 10,000 pairs with
+//! over shared customers, which never lock each other for good; and messages about payments that all of them hear. Few rounds for every day, 500 races and 10,000 pairs with
 //! `FAREBOX_FULL=1`.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
@@ -204,6 +204,85 @@ fn batches_and_moves_over_shared_customers_never_lock_each_other() {
             format!("SELECT deadlocks FROM pg_stat_database WHERE datname = '{database}'");
         assert_eq!(cluster.psql(&database, &deadlocks).unwrap(), "0");
         println!("{pairs} pairs in {:?}", begun.elapsed());
+        sound(&*ledgers[0]).await;
+    });
+}
+
+/// Every gateway hears of the payment and of all that went back of it, each in another order and between requests.
+#[test]
+fn what_several_gateways_hear_of_a_payment_is_booked_once() {
+    use ReversalKind::{Dispute, DisputeWon, Refund};
+    const MESSAGES: [(ReversalKind, &str); 4] = [
+        (Refund, "2.38"),
+        (Dispute, "11.90"),
+        (Refund, "5.95"),
+        (DisputeWon, "7.14"),
+    ];
+    let gross = |text: &str| Gross::parse(text).unwrap();
+    with_cluster("money back at several gateways", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        for round in 0..if full() { 500 } else { 8 } {
+            make(&ledgers[0], round, "1").await;
+            let name = format!("pi-{round}");
+            let told = ledgers.iter().zip(0_u64..).map(|(ledger, place)| {
+                let (ledger, payment) = (Arc::clone(ledger), name.clone());
+                let first = 10_000_000 + round * 1_000 + place * 100;
+                tokio::spawn(async move {
+                    let new = NewPayment {
+                        customer: customer(round),
+                        paid: PaidSum {
+                            currency: "EUR".to_owned(),
+                            gross: gross("11.90"),
+                            tax: gross("1.90"),
+                        },
+                        credit: usd("10"),
+                        reference: payment.clone(),
+                        act: act(first, 3),
+                    };
+                    let booked = !ledger.pay(new).await.unwrap().repeated;
+                    for step in 0..4 {
+                        let (kind, so_far) =
+                            MESSAGES[usize::try_from(step + place).unwrap() % MESSAGES.len()];
+                        let message = NewReversal {
+                            payment: payment.clone(),
+                            kind,
+                            cumulative: gross(so_far),
+                            reference: format!("{payment} {kind:?} {so_far}"),
+                            act: act(first + 1 + step, 4),
+                        };
+                        ledger.reverse(message).await.unwrap();
+                        let request = first + 50 + step;
+                        let new = hold_of(round, place, request, "1.5");
+                        if ledger.open_hold(new).await.is_ok() {
+                            let ended = ledger.finish_hold(finish(request, 1_000_000)).await;
+                            ended.unwrap();
+                        }
+                    }
+                    booked
+                })
+            });
+            let mut bookings = 0;
+            for gateway in told.collect::<Vec<_>>() {
+                bookings += usize::from(gateway.await.unwrap());
+            }
+            assert_eq!(bookings, 1);
+            let payment = ledgers[1].payment(&name).await.unwrap().unwrap();
+            let registers = [
+                payment.registers.refunded,
+                payment.registers.withdrawn,
+                payment.registers.reinstated,
+            ];
+            assert_eq!(registers, ["5.95", "11.90", "7.14"].map(gross));
+            assert_eq!(payment.due(), usd("9"));
+            // Of 11 dollars 9 are due, so what was spent beyond 2 is owed.
+            let found = ledgers[2].find_customer(customer(round)).await;
+            let found = found.unwrap().unwrap();
+            let left = usd("2").checked_sub(found.account.spent).unwrap();
+            let owed = Amount::ZERO.max(left.checked_neg().unwrap());
+            assert_eq!((found.account.held, found.claim), (Amount::ZERO, owed));
+            assert_eq!(found.account.balance(), Amount::ZERO.max(left));
+        }
         sound(&*ledgers[0]).await;
     });
 }

@@ -436,7 +436,7 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 9, "what makes older programs refuse it in words");
+    assert_eq!(version, 10, "what makes older programs refuse it in words");
 }
 
 /// Its open hold began on a day, and a cap that is set now counts it and what was charged before.
@@ -513,6 +513,28 @@ fn a_ledger_of_the_eighth_schema_gets_customers() {
         second.within.customer = Some(customers[0].id);
         let second = ledger.create_key(second).await.unwrap();
         assert_eq!(second.customer.account.balance(), usd("7"));
+        sound(&ledger).await;
+        ledger.close();
+    });
+}
+
+/// A payment of before was made in dollars, and what is not there when it goes back is owed.
+#[test]
+fn a_ledger_of_the_ninth_schema_takes_money_back() {
+    let (_dir, path) = copy("schema-9.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        assert_eq!(ledger.unapplied().await.unwrap(), []);
+        for (payment, operation, told, left, owed) in [
+            ("pi-2", 500, "2.50", "4.5", "0"),
+            ("pi-1", 501, "5", "0", "0.5"),
+        ] {
+            let back = ledger.reverse(refund_of(payment, operation, told)).await;
+            let customer = back.unwrap().customer;
+            assert_eq!(customer.account.balance(), usd(left));
+            assert_eq!(customer.claim, usd(owed));
+        }
         sound(&ledger).await;
         ledger.close();
     });

@@ -15,7 +15,7 @@ use super::customers_args::{
     SetCustomerOptions,
 };
 use super::output::{self, CommandFailed};
-use super::{keys, view};
+use super::{keys, payments, view};
 use crate::clock;
 
 /// Customers are read from the ledger in pages of this many.
@@ -44,6 +44,8 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Adjust(options) => adjust(args, options).await,
         CustomersCommand::Link(one) => link(args, one).await,
         CustomersCommand::Move(options) => give(args, options).await,
+        CustomersCommand::Reverse(options) => payments::reverse(args, options).await,
+        CustomersCommand::Unapplied(options) => payments::unapplied(args, options).await,
     }
 }
 

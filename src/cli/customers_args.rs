@@ -3,6 +3,7 @@
 use clap::{Args as ClapArgs, Subcommand};
 use farebox_ledger::{Amount, CustomerId};
 
+use super::payments_args::{ReverseOptions, UnappliedOptions};
 use super::values::{
     Setting, correction, customer_id, label, number_or_none, one_line, payment, setting_text,
 };
@@ -34,6 +35,10 @@ pub enum CustomersCommand {
     Link(OneCustomer),
     /// Move paid money that no request holds to another customer; both sides are booked, or neither
     Move(MoveOptions),
+    /// Take in what went back of a payment: a refund, a dispute, or a dispute that was won
+    Reverse(ReverseOptions),
+    /// Payments that could not be booked: list, assign or return them
+    Unapplied(UnappliedOptions),
 }
 
 /// One customer.

@@ -30,6 +30,8 @@ mod models;
 mod online;
 mod output;
 mod parse;
+mod payments;
+mod payments_args;
 mod serve;
 mod setup;
 mod show;

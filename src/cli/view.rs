@@ -37,6 +37,7 @@ pub(super) fn customer(customer: &Customer) -> Value {
         "balance": account.balance(),
         "held": account.held,
         "available": account.available(),
+        "claim": customer.claim,
         "credit": account.credit,
         "spent": account.spent,
         "low_balance": settings.low_balance,

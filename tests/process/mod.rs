@@ -24,6 +24,7 @@ mod outward;
 mod packages;
 mod planted;
 mod proxies;
+mod selling;
 mod serving;
 mod shop_window;
 mod show;

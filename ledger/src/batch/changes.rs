@@ -31,6 +31,8 @@ pub(crate) struct Changes {
     pub(crate) acts: Vec<OperationId>,
     /// References that were taken, folded.
     pub(crate) names: Vec<(String, OperationId)>,
+    /// Payments, by their folded references.
+    pub(crate) payments: BTreeSet<String>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(crate) published: BTreeMap<String, Timestamp>,
     pub(crate) votes: VoteChanges,
@@ -100,6 +102,7 @@ impl Changes {
             entries,
             acts,
             names,
+            payments,
             usage,
             published,
             votes: VoteChanges { cast, forgotten },
@@ -121,6 +124,7 @@ impl Changes {
             && entries.is_empty()
             && acts.is_empty()
             && names.is_empty()
+            && payments.is_empty()
             && usage.is_empty()
             && published.is_empty()
             && cast.is_empty()

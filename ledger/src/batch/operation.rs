@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::{
     Act, Change, Credit, Customer, CustomerAct, CustomerChange, CustomerId, EndedHold, Extension,
     FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey,
-    NewMove, OperationId, OwnCost, Posted, Recovered, Scope, SecretHash, Session, Timestamp, Vote,
+    NewMove, NewPayment, NewReversal, OperationId, OwnCost, PaymentMoved, Posted, Recovered, Scope,
+    SecretHash, Session, Timestamp, UnappliedAct, UnappliedEnd, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -28,6 +29,12 @@ pub enum Operation {
     ChangeCustomer(Box<CustomerChange>),
     /// Moves money from one customer to another.
     Move(Box<NewMove>),
+    /// Books a payment with particulars, or stores it as unapplied.
+    Pay(Box<NewPayment>),
+    /// Takes in what went back of a payment.
+    Reverse(Box<NewReversal>),
+    /// Assigns an unapplied payment, or notes that it was sent back.
+    EndUnapplied(Box<UnappliedAct>),
     /// Opens a hold.
     Open(NewHold),
     /// Raises a hold and stores its checkpoint.
@@ -120,8 +127,8 @@ pub(crate) struct Needs<'operation> {
     pub(crate) entries: Few<OperationId>,
     /// Administrative acts, and refunds of requests, by their operations.
     pub(crate) acts: Few<OperationId>,
-    /// A reference, and the entry that carries it.
-    pub(crate) reference: Option<&'operation str>,
+    /// References, with the entries that carry them and the payments that have them.
+    pub(crate) references: Few<&'operation str>,
     /// The token of a session or link.
     pub(crate) token: Option<SecretHash>,
     /// A key, or a customer with all keys, whose charges by the hour and open holds are read, all of them.
@@ -144,7 +151,7 @@ impl Needs<'_> {
             holds: operations,
             entries: operations,
             acts: operations,
-            reference: None,
+            references: [None, None],
             token: None,
             spending: None,
             dead: None,
@@ -163,6 +170,9 @@ impl Operation {
             | Self::CreateCustomer(_)
             | Self::ChangeCustomer(_)
             | Self::Move(_)
+            | Self::Pay(_)
+            | Self::Reverse(_)
+            | Self::EndUnapplied(_)
             | Self::BeginEpoch { .. }
             | Self::ForgetVotes(_)
             | Self::CreateLink { .. }
@@ -187,7 +197,7 @@ impl Operation {
         let one = |operation| [Some(operation), None];
         match self {
             Self::Create(new) => Needs {
-                reference: new.first_credit.as_ref().map(|(_, name)| &**name),
+                references: [new.first_credit.as_ref().map(|(_, name)| &**name), None],
                 keys: [Some(new.id), new.within.made_by],
                 customers: [Some(new.belongs_to()), None],
                 ..Needs::administrative(new.id.into(), one(new.act.operation))
@@ -216,7 +226,7 @@ impl Operation {
                 }
             }
             Self::Move(moved) => Needs {
-                reference: Some(&moved.reference),
+                references: [Some(&moved.reference), None],
                 customers: [Some(moved.from), Some(moved.into)],
                 ..Needs::administrative(
                     moved.from.into(),
@@ -226,8 +236,43 @@ impl Operation {
             Self::Credit(credit) => {
                 let (_, _, refunded) = credit.facts();
                 Needs {
-                    reference: Some(&credit.reference),
+                    references: [Some(&credit.reference), None],
                     ..Needs::administrative(credit.to, [Some(credit.operation), refunded])
+                }
+            }
+            _ => Needs::default(),
+        }
+    }
+
+    /// What a payment, or what went back of one, may read.
+    fn needs_of_payment(&self) -> Needs<'_> {
+        let one = |operation| [Some(operation), None];
+        match self {
+            Self::Pay(new) => Needs {
+                references: [Some(&new.reference), None],
+                ..Needs::administrative(new.customer.into(), one(new.act.operation))
+            },
+            Self::Reverse(new) => Needs {
+                references: [Some(&new.payment), Some(&new.reference)],
+                holds: one(new.act.operation),
+                entries: one(new.act.operation),
+                acts: one(new.act.operation),
+                ..Needs::default()
+            },
+            Self::EndUnapplied(ending) => {
+                let operation = ending.act.operation;
+                let both = [Some(operation), Some(operation.derived(b"farebox due"))];
+                let assigned = match ending.end {
+                    UnappliedEnd::Assign(customer) => Some(customer),
+                    UnappliedEnd::Return { .. } => None,
+                };
+                Needs {
+                    references: [Some(&ending.payment), None],
+                    customers: [assigned, None],
+                    holds: both,
+                    entries: both,
+                    acts: both,
+                    ..Needs::default()
                 }
             }
             _ => Needs::default(),
@@ -250,6 +295,7 @@ impl Operation {
             | Self::ChangeCustomer(_)
             | Self::Move(_)
             | Self::Credit(_) => self.needs_of_act(),
+            Self::Pay(_) | Self::Reverse(_) | Self::EndUnapplied(_) => self.needs_of_payment(),
             Self::Open(new) => Needs {
                 keys: [Some(new.key), None],
                 customers: [Some(new.customer), None],
@@ -306,6 +352,8 @@ pub enum Outcome {
     Posted(Box<Posted>),
     /// Money was moved.
     Moved(Box<Moved>),
+    /// A payment came, or went back.
+    Payment(Box<PaymentMoved>),
     /// A hold has ended.
     Finished(EndedHold),
     /// The epoch that began.
@@ -334,6 +382,9 @@ impl Outcome {
         *customer
     });
     outcome!(moved, Moved, Moved, |moved: Box<Moved>| *moved);
+    outcome!(payment, Payment, PaymentMoved, |moved: Box<
+        PaymentMoved,
+    >| { *moved });
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
     outcome!(finished, Finished, EndedHold, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);

@@ -17,6 +17,7 @@ pub(crate) struct CustomerRow {
     pub(crate) settings_changed: bool,
     pub(crate) audit_changed: bool,
     pub(crate) caps_changed: bool,
+    pub(crate) claim_changed: bool,
 }
 
 impl CustomerRow {
@@ -32,6 +33,7 @@ impl CustomerRow {
         self.before = Some((self.stored.customer.account, self.stored.head.seq));
         (self.account_changed, self.settings_changed) = (false, false);
         (self.audit_changed, self.caps_changed) = (false, false);
+        self.claim_changed = false;
     }
 
     /// As it will be inserted.
@@ -44,11 +46,16 @@ impl CustomerRow {
             settings_changed: true,
             audit_changed: true,
             caps_changed: true,
+            claim_changed: true,
         }
     }
 
     pub(super) const fn is_touched(&self) -> bool {
-        self.account_changed || self.settings_changed || self.audit_changed || self.caps_changed
+        self.account_changed
+            || self.settings_changed
+            || self.audit_changed
+            || self.caps_changed
+            || self.claim_changed
     }
 }
 

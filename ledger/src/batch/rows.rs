@@ -20,7 +20,7 @@ use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::value::reference;
 use crate::{
     Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId,
-    OwnCost, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
+    OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -57,6 +57,8 @@ pub(crate) struct Rows {
     pub(crate) refunds: BTreeMap<OperationId, Vec<Amount>>,
     /// Folded references, and the operations of their entries.
     pub(crate) references: BTreeMap<String, OperationId>,
+    /// Payments with particulars, by their folded references.
+    pub(crate) payments: BTreeMap<String, CachedRow<Payment>>,
     pub(crate) sessions: Tokens<Session>,
     pub(crate) links: Tokens<LinkRow>,
     /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
@@ -152,6 +154,11 @@ impl Rows {
     /// The entry that carries a reference.
     pub(crate) fn entry_by_reference(&self, spelled: &str) -> Option<&JournalEntry> {
         self.entry(*self.references.get(&reference::folded(spelled))?)
+    }
+
+    /// The payment with particulars of this name.
+    pub(crate) fn payment(&self, spelled: &str) -> Option<&Payment> {
+        self.payments.get(&reference::folded(spelled))?.now.as_ref()
     }
 
     /// Whether a key is, or belongs to, whom a scope names.
@@ -455,6 +462,7 @@ impl Rows {
         clear(&mut self.acts);
         clear(&mut self.refunds);
         clear(&mut self.references);
+        clear(&mut self.payments);
         clear(&mut self.sessions);
         clear(&mut self.links);
         self.hours.clear();
@@ -491,6 +499,12 @@ impl Rows {
     pub(crate) fn new_entries(&self) -> impl DoubleEndedIterator<Item = &ChainedEntry> {
         let operations = self.changes.entries.iter();
         operations.filter_map(|operation| self.entries.get(operation))
+    }
+
+    /// Payments that were changed.
+    pub(crate) fn changed_payments(&self) -> impl Iterator<Item = (&String, &CachedRow<Payment>)> {
+        let changed = self.changes.payments.iter();
+        changed.filter_map(|folded| self.payments.get_key_value(folded))
     }
 
     /// Acts to insert, in the order in which they were appended.

@@ -12,9 +12,9 @@ use crate::rule::customer::settings_for;
 use crate::rule::key::KeyRecord;
 use crate::value::reference;
 use crate::{
-    Act, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange, CustomerId,
-    CustomerSettings, CustomerStatus, KeyId, KeySettings, NewCustomer, NewKey, NewMove,
-    OperationId, SecretHash, Timestamp,
+    Act, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange,
+    CustomerId, CustomerSettings, CustomerStatus, KeyId, KeySettings, NewCustomer, NewKey, NewMove,
+    NewPayment, NewReversal, OperationId, SecretHash, Timestamp, UnappliedAct, UnappliedEnd,
 };
 
 /// One administrative act.
@@ -28,7 +28,7 @@ pub struct AuditRecord {
     pub actor: String,
     /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `link`, `set_cap`, `clear_cap`. Of a customer:
     /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`, `move`. Of either:
-    /// `top_up`, `adjust`, `refund`, `write_off`.
+    /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`.
     pub act: String,
     /// The customer that it changed, or whose key it changed.
     pub customer: CustomerId,
@@ -229,6 +229,51 @@ pub(crate) fn credit(credit: &Credit) -> Written {
     }
 }
 
+/// A payment whose credit was booked.
+pub(crate) fn payment(new: &NewPayment) -> Written {
+    Written::by(&new.act, "top_up", None, &of_payment(new))
+}
+
+/// A payment whose credit could not be booked.
+pub(crate) fn unapplied(new: &NewPayment, why: &str) -> Written {
+    let mut details = of_payment(new);
+    if let Some(object) = details.as_object_mut() {
+        object.insert("why".to_owned(), json!(why));
+    }
+    Written::by(&new.act, "unapplied", None, &details)
+}
+
+fn of_payment(new: &NewPayment) -> Value {
+    json!({ "amount": new.credit, "reference": reference::normal(&new.reference), "paid": new.paid })
+}
+
+/// What went back of a payment, and what this took from the customer's money (negative) or gave to it.
+pub(crate) fn reversal(new: &NewReversal, moved: Amount) -> Written {
+    let details = json!({
+        "payment": reference::normal(&new.payment),
+        "kind": new.kind,
+        "cumulative": new.cumulative,
+        "reference": reference::normal(&new.reference),
+        "amount": moved,
+    });
+    Written::by(&new.act, "reverse", None, &details)
+}
+
+/// The end of a payment that could not be booked.
+pub(crate) fn end_unapplied(ending: &UnappliedAct) -> Written {
+    let payment = reference::normal(&ending.payment);
+    let (word, details) = match &ending.end {
+        UnappliedEnd::Assign(customer) => (
+            "assign",
+            json!({ "payment": payment, "customer": customer }),
+        ),
+        UnappliedEnd::Return { reason } => {
+            ("return", json!({ "payment": payment, "reason": reason }))
+        }
+    };
+    Written::by(&ending.act, word, None, &details)
+}
+
 /// A sign-in link.
 pub(crate) fn link(
     key: KeyId,
@@ -294,6 +339,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         settings,
         status,
         account: _,
+        claim: _,
         caps,
         personal,
         created_at,

@@ -10,6 +10,7 @@ pub mod entry;
 pub(crate) mod head;
 pub mod margin;
 pub mod page;
+pub(crate) mod payment_moved;
 mod reader;
 mod told;
 pub(crate) mod verify;

@@ -8,7 +8,7 @@ use super::head::{Hash, StoredCustomer};
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
-use crate::{KeyId, PersonalData, SecretHash, Served, Session, Timestamp, UsageRow};
+use crate::{KeyId, Payment, PersonalData, SecretHash, Served, Session, Timestamp, UsageRow};
 
 /// A row, or why it cannot be read.
 pub(crate) type ReadRow<T> = Result<T, String>;
@@ -34,6 +34,7 @@ pub(crate) struct CustomerRows {
     pub(crate) sessions: Vec<Session>,
     pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
     pub(crate) personal: Option<PersonalData>,
+    pub(crate) payments: Vec<Payment>,
     /// Its traffic, where the store counts it by customer.
     pub(crate) traffic: Option<Traffic>,
     /// Its usage, where the store keeps it by key.

@@ -14,8 +14,8 @@ use super::told::ToldStates;
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
-    Amount, Bill, Caps, CustomerId, EntryKind, JournalEntry, OperationId, PersonalData, Session,
-    UsageRow, VerifyReport,
+    Amount, Bill, Caps, CustomerId, EntryKind, JournalEntry, OperationId, PaymentStatus,
+    PersonalData, Session, UsageRow, VerifyReport,
 };
 
 /// Checks everything and compares it with what was recorded elsewhere.
@@ -76,6 +76,8 @@ struct CustomerHistory {
     /// Requests that were refunded after the entry that is looked at.
     refunds: HashMap<OperationId, i128>,
     references: BTreeMap<String, OperationId>,
+    /// What was taken for payments that went back.
+    reversed: i128,
 }
 
 impl LedgerCheck {
@@ -119,6 +121,7 @@ impl LedgerCheck {
         self.report.holds = self.report.holds.saturating_add(count(rows.holds.len()));
         let history = self.entries(reader, &name, &rows).await?;
         self.account(&name, &rows.stored, &history);
+        self.payments(&name, &rows, &history);
         self.holds(&name, &rows);
         self.counters(&name, &rows, &history);
         self.sessions(&name, &rows);
@@ -260,6 +263,9 @@ impl LedgerCheck {
         } else {
             history.spent = history.spent.saturating_sub(amount);
         }
+        if entry.kind == EntryKind::Reversal {
+            history.reversed = history.reversed.saturating_sub(amount);
+        }
         if let Some(reference) = &entry.reference {
             let folded = reference::folded(reference);
             history.references.insert(folded, entry.operation);
@@ -333,6 +339,32 @@ impl LedgerCheck {
             self.fault(format!(
                 "{name}: request {request} was refunded without a charge"
             ));
+        }
+    }
+
+    /// Whether claim and entries follow from what went back of the customer's payments.
+    fn payments(&mut self, name: &str, rows: &CustomerRows, history: &CustomerHistory) {
+        let customer = &rows.stored.customer;
+        let mut due = 0_i128;
+        for payment in &rows.payments {
+            due = due.saturating_add(payment.due().picos().into());
+            let folded = reference::folded(&payment.reference);
+            let is_booked = payment.status == PaymentStatus::Booked;
+            if history.references.contains_key(&folded) != is_booked {
+                self.fault(format!(
+                    "{name}: payment {:?}: whether it is booked does not follow from its entries",
+                    payment.reference
+                ));
+            }
+        }
+        let claim = customer.claim;
+        if due != history.reversed.saturating_add(claim.picos().into()) {
+            self.fault(format!(
+                "{name}: a claim of {claim} does not follow from what went back of its payments"
+            ));
+        }
+        if claim.is_positive() && customer.account.available().is_positive() {
+            self.fault(format!("{name}: its claim could have been paid"));
         }
     }
 

@@ -181,6 +181,15 @@ impl Account {
         Ok((Self { credit, ..self }, into.pay_in(amount)?))
     }
 
+    /// Gives back what was taken for a payment that went back and came again. Its customer had it before, so it may pass the highest
+    /// balance.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] above what a customer can be paid in its lifetime.
+    pub fn give_back(self, amount: Amount) -> Result<Self, Refusal> {
+        self.credited(amount)
+    }
+
     /// Refunds part of one charged request, of which `charged − refunded` is left to refund.
     ///
     /// # Errors
@@ -213,6 +222,10 @@ impl Account {
     }
 
     fn pay_in(self, amount: Amount) -> Result<Self, Refusal> {
+        self.credited(amount)?.within_limits()
+    }
+
+    fn credited(self, amount: Amount) -> Result<Self, Refusal> {
         let too_much = || {
             Refusal::Limit(format!(
                 "a customer can be paid at most {} in its lifetime",
@@ -223,7 +236,7 @@ impl Account {
         if credit > Amount::MAX_LIFETIME_CREDIT {
             return Err(too_much());
         }
-        Self { credit, ..self }.within_limits()
+        Ok(Self { credit, ..self })
     }
 
     fn within_limits(self) -> Result<Self, Refusal> {

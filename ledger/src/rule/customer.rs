@@ -97,6 +97,8 @@ pub struct Customer {
     pub status: CustomerStatus,
     /// The money.
     pub account: Account,
+    /// What it owes for payments that went back, before anything can be spent; zero unless nothing is available.
+    pub claim: Amount,
     /// How much of it all keys together may spend when.
     pub caps: Caps,
     /// The hash of its personal data, if there is any.
@@ -213,6 +215,7 @@ pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Cus
         settings,
         status: CustomerStatus::Active,
         account: Account::default(),
+        claim: Amount::ZERO,
         caps: Caps::default(),
         personal: None,
         created_at: act.at,
@@ -283,14 +286,7 @@ pub struct NewMove {
 impl NewMove {
     /// The operation of the entry and act of who gets: derived, so that a repetition finds it.
     pub(crate) fn arrival(&self) -> OperationId {
-        let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox move")
-            .chain_update(self.act.operation.to_bytes())
-            .finalize()
-            .into();
-        let mut random = [0; 16];
-        random.copy_from_slice(&digest[..16]);
-        // Dated as its twin, because ids sort by time.
-        self.act.operation.twin(u128::from_be_bytes(random))
+        self.act.operation.derived(b"farebox move")
     }
 }
 

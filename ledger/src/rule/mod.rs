@@ -8,5 +8,6 @@ pub mod hold;
 pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
+pub mod payment;
 
 pub use act::Act;

@@ -16,8 +16,8 @@ use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::value::reference;
 use crate::{
-    Account, CustomerId, FilesAct, JournalEntry, KeyId, LedgerError, OperationId, OwnCost,
-    PersonalData, PublishedSlug, SecretHash, Session, Timestamp, VerifyReport, Vote,
+    Account, Amount, CustomerId, FilesAct, JournalEntry, KeyId, LedgerError, OperationId, OwnCost,
+    Payment, PersonalData, PublishedSlug, SecretHash, Session, Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -48,6 +48,9 @@ pub(crate) struct Rest {
     pub(crate) own_costs: Vec<OwnCost>,
     pub(crate) files: Vec<FilesAct>,
     pub(crate) personal: Vec<(CustomerId, PersonalData)>,
+    pub(crate) payments: Vec<Payment>,
+    /// What customers owe for payments that went back.
+    pub(crate) claims: Vec<(CustomerId, Amount)>,
 }
 
 impl Rest {
@@ -69,6 +72,12 @@ impl Rest {
         }
         for own in &self.own_costs {
             rows.own_cost(own);
+        }
+        for payment in self.payments {
+            rows.put_payment(payment);
+        }
+        for (customer, claim) in self.claims {
+            rows.set_claim(customer, claim);
         }
         for act in &self.files {
             rows.changes.files(act);
@@ -225,6 +234,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
                 credit.picos(),
                 spent.picos(),
                 held.picos(),
+                customer.claim.picos(),
                 head.seq,
                 audit.seq,
             ] {

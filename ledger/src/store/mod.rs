@@ -8,6 +8,7 @@ pub(crate) mod fleet;
 mod open;
 pub(crate) mod opening;
 pub mod owner;
+pub(crate) mod payment_rows;
 pub mod postgres;
 pub(crate) mod rows;
 pub mod sqlite;

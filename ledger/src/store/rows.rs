@@ -258,7 +258,7 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
 macro_rules! customer_columns {
     () => {
         "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
-         a.caps, a.personal, a.created_at, a.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
+         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
     };
 }
 pub(crate) use customer_columns;
@@ -280,6 +280,7 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
             spent: columns.amount()?,
             held: columns.amount()?,
         },
+        claim: columns.amount()?,
         caps: caps(columns)?,
         personal: columns.maybe_secret()?.map(|hash| PersonalHash(hash.0)),
         created_at: columns.at()?,

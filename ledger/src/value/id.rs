@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 
 /// Crockford's base 32, lower case: no `i`, `l`, `o`, `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -195,6 +196,17 @@ impl OperationId {
     pub(crate) const fn twin(self, random: u128) -> Self {
         let time = u128::from_be_bytes(self.0) >> 80;
         Self((time << 80 | random & ((1 << 80) - 1)).to_be_bytes())
+    }
+
+    /// The id of what follows from this operation: the same for every repetition, and dated as this one, because ids sort by time.
+    pub(crate) fn derived(self, of: &[u8]) -> Self {
+        let digest: [u8; 32] = Sha256::new_with_prefix(of)
+            .chain_update(self.to_bytes())
+            .finalize()
+            .into();
+        let mut random = [0; 16];
+        random.copy_from_slice(&digest[..16]);
+        self.twin(u128::from_be_bytes(random))
     }
 
     /// The inverse of [`OperationId::to_bytes`].

@@ -6,6 +6,7 @@ mod bounds;
 pub mod clock;
 pub(crate) mod end_reason;
 pub mod files_act;
+pub mod gross;
 pub mod id;
 pub mod owed;
 pub mod own_cost;

@@ -174,10 +174,28 @@ pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
     }
 }
 
-/// Undoes the eighth schema: keys own the money, and entries and acts name keys. What they check otherwise stays wider.
+/// A refund so far of a payment in US dollars.
+pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewReversal {
+    NewReversal {
+        payment: payment.to_owned(),
+        kind: ReversalKind::Refund,
+        cumulative: Gross::parse(cumulative).unwrap(),
+        reference: format!("refund-{operation}"),
+        act: act(operation, 500),
+    }
+}
+
+/// Undoes the ninth schema: no money goes back.
+macro_rules! back_to_8 {
+    () => {
+        "DROP TABLE payments; ALTER TABLE accounts DROP COLUMN claim; UPDATE identity SET version = 8; "
+    };
+}
+
+/// Undoes the eighth schema, too: keys own the money, and entries and acts name keys. What they check otherwise stays wider.
 macro_rules! back_to_7 {
     () => {
-        "ALTER TABLE keys ADD COLUMN audit_seq bigint NOT NULL DEFAULT 0, ADD COLUMN audit_last bigint NOT NULL DEFAULT 0, \
+        concat!(back_to_8!(), "ALTER TABLE keys ADD COLUMN audit_seq bigint NOT NULL DEFAULT 0, ADD COLUMN audit_last bigint NOT NULL DEFAULT 0, \
          ADD COLUMN audit_hash bytea; \
      UPDATE keys SET audit_seq = a.audit_seq, audit_last = a.audit_last, audit_hash = a.audit_hash FROM accounts a WHERE a.id = keys.id; \
      ALTER TABLE keys DROP COLUMN customer, DROP COLUMN owner, DROP COLUMN made_by, DROP COLUMN running, DROP COLUMN paced_to; \
@@ -187,11 +205,12 @@ macro_rules! back_to_7 {
      ALTER TABLE entries DROP COLUMN key; ALTER TABLE entries RENAME COLUMN customer TO key; \
      ALTER TABLE audit DROP COLUMN key; ALTER TABLE audit RENAME COLUMN customer TO key; \
      ALTER TABLE entries DROP CONSTRAINT entries_reference_check, ADD CONSTRAINT entries_check1 CHECK (kind <> 2 OR reference IS NULL); \
-     DROP TABLE personal_data; UPDATE identity SET version = 7; "
+     DROP TABLE personal_data; UPDATE identity SET version = 7; ")
     };
 }
 
-/// As the macro.
+/// As the macros.
+pub(crate) const BACK_TO_8: &str = back_to_8!();
 pub(crate) const BACK_TO_7: &str = back_to_7!();
 
 /// Brings a database on PostgreSQL back to the fifth schema: what was served is no part of the rollup, and no key has a cap.

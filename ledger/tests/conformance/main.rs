@@ -9,6 +9,7 @@
 
 mod access;
 mod caps;
+mod claims;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
@@ -29,6 +30,11 @@ use caps::{
     a_lowered_cap_cuts_no_hold, a_new_cap_counts_what_is_spent_and_held,
     caps_bound_holds_extensions_and_charges, caps_that_make_no_sense_are_refused,
     nobody_gets_past_the_last_dollar_of_a_cap,
+};
+use claims::{
+    a_payment_that_cannot_be_booked_is_kept, a_payment_told_five_times_is_booked_once,
+    any_order_of_messages_ends_in_the_same, what_is_not_there_is_a_claim_that_is_paid_first,
+    what_went_back_is_taken_once,
 };
 use common::*;
 use credits::{
@@ -89,6 +95,11 @@ stories!(
     caps_bound_holds_extensions_and_charges,
     caps_that_make_no_sense_are_refused,
     nobody_gets_past_the_last_dollar_of_a_cap,
+    a_payment_that_cannot_be_booked_is_kept,
+    a_payment_told_five_times_is_booked_once,
+    any_order_of_messages_ends_in_the_same,
+    what_is_not_there_is_a_claim_that_is_paid_first,
+    what_went_back_is_taken_once,
     keys_are_created_once_with_their_first_money,
     keys_are_listed_in_pages,
     keys_are_paged_by_what_moves,

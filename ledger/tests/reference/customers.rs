@@ -26,6 +26,7 @@ pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &A
         settings,
         status: CustomerStatus::Active,
         account: Account::default(),
+        claim: crate::Amount::ZERO,
         caps: Caps::default(),
         personal: None,
         created_at: act.at,
@@ -191,6 +192,7 @@ impl State {
         self.write(moved.from, side);
         let side = audit::side_of_move(moved, arrival, moved.amount, moved.from);
         self.write(moved.into, side);
+        self.collect(moved.into, arrival, moved.act.at)?;
         self.moved(moved, false)
     }
 

@@ -186,6 +186,8 @@ impl State {
         }
         self.enter(customer, after, entry)?;
         self.holds.remove(&finish.request);
+        self.collect(customer, finish.request, finish.at)?;
+        let after = self.customer(customer)?.account;
         Ok(EndedHold {
             charge: amount(charge)?,
             loss,

@@ -98,6 +98,7 @@ impl State {
             self.enter(customer.id, after, entry)?;
         }
         self.write(customer.id, audit::create(new));
+        self.collect(customer.id, operation, new.act.at)?;
         self.whole_key(new.id)
     }
 
@@ -213,6 +214,7 @@ impl State {
             }
         }
         self.write(owner, audit::credit(credit));
+        self.collect(owner, credit.operation, credit.at)?;
         self.posted(entry, false)
     }
 
@@ -249,7 +251,13 @@ impl State {
 
     pub(super) fn check_reference(&self, reference: &str) -> Done<()> {
         match self.named(reference) {
-            None => Ok(()),
+            None => match self.payment(reference) {
+                None => Ok(()),
+                Some(payment) => Err(Refusal::ReferenceUsed {
+                    reference: payment.reference.clone(),
+                    customer: payment.customer,
+                }),
+            },
             Some(entry) => Err(Refusal::ReferenceUsed {
                 reference: entry.reference.clone().unwrap_or_default(),
                 customer: entry.customer,

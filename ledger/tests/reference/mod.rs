@@ -5,6 +5,7 @@
 //! compare them. It keeps nothing across a restart. The library includes it under the feature `reference`, which only tests have.
 
 mod caps;
+mod claims;
 mod customers;
 mod holds;
 mod keys;
@@ -20,8 +21,8 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, Session,
-    SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
+    OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash,
+    Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -57,6 +58,8 @@ struct State {
     customers: BTreeMap<CustomerId, Customer>,
     personal: BTreeMap<CustomerId, PersonalData>,
     keys: BTreeMap<KeyId, KeyRecord>,
+    /// By their folded references.
+    payments: BTreeMap<String, Payment>,
     caps: BTreeMap<Scope, Vec<caps::Capped>>,
     holds: BTreeMap<OperationId, Held>,
     entries: Vec<JournalEntry>,
@@ -255,6 +258,7 @@ impl State {
                     "customer {id}: its account does not follow from its entries and holds"
                 ));
             }
+            report.faults.extend(self.unsound_claim(*id));
         }
         report
     }
@@ -300,6 +304,14 @@ impl Ledger for MemoryLedger {
 
     async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {
         Ok(self.state().personal.get(&id).cloned())
+    }
+
+    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
+        Ok(self.state().payment(reference).cloned())
+    }
+
+    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
+        Ok(self.state().unapplied())
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {

@@ -75,6 +75,9 @@ impl State {
             Operation::ChangeCustomer(change) => {
                 Outcome::Customer(Box::new(self.change_customer(change)?))
             }
+            Operation::Pay(new) => Outcome::Payment(Box::new(self.pay(new)?)),
+            Operation::Reverse(new) => Outcome::Payment(Box::new(self.reverse(new)?)),
+            Operation::EndUnapplied(act) => Outcome::Payment(Box::new(self.end_unapplied(act)?)),
             Operation::Move(moved) => Outcome::Moved(Box::new(self.give(moved)?)),
             Operation::Publish { slugs, now } => {
                 for slug in slugs {

@@ -278,6 +278,7 @@ mod tests {
             settings: CustomerSettings::default(),
             status: CustomerStatus::Active,
             account,
+            claim: Amount::ZERO,
             caps: Caps::default(),
             personal: None,
             created_at: now,

@@ -61,6 +61,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
                 spent: usd(spent),
                 held: usd(held),
             },
+            claim: Amount::ZERO,
             caps: Caps::default(),
             personal: None,
             created_at,

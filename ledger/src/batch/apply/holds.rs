@@ -1,6 +1,6 @@
 //! Holds: open, extend, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
 
-use super::append;
+use super::{append, claims};
 use crate::batch::rows::Rows;
 use crate::book::head::EntryHead;
 use crate::rule::account::HoldEffect;
@@ -90,6 +90,8 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     purse.end(&hold.slug, *day, hold.amount, ending.charge);
     purse.account = ending.account;
     let available = purse.room(&hold.slug, rows.today());
+    let owing = stored.customer.claim.is_positive();
+    let owing = owing.then(|| hold.slug.clone());
     let position = rows.positions.next_entry();
     let place = (customer, position, &head);
     let mut entry = charge_entry(hold, finish, &ending, place, rows.now())
@@ -97,11 +99,19 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     if purse.has_caps() {
         entry.set_day(*day);
     }
+    let at = entry.at;
     append(rows, entry, &head, ending.account);
     if purse.has_caps() {
         rows.set_purse(key, purse);
     }
     rows.delete_hold(request);
+    let available = match owing {
+        Some(slug) => {
+            claims::collect(rows, customer, request, at);
+            rows.purse(key)?.room(&slug, rows.today())
+        }
+        None => available,
+    };
     Ok(EndedHold {
         charge: ending.charge,
         loss: ending.loss,

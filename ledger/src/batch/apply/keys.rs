@@ -1,7 +1,7 @@
 //! Keys: create and change. Each leaves one audit record in the same transaction.
 
 use super::payments::check_reference;
-use super::{append, check_unused, customers, write_act};
+use super::{append, check_unused, claims, customers, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
@@ -44,6 +44,7 @@ pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
         append(rows, entry, &head, after);
     }
     write_act(rows, audit::create(new), belongs_to)?;
+    claims::collect(rows, belongs_to, operation, new.act.at);
     rows.whole_key(new.id)
 }
 

@@ -4,9 +4,11 @@
 //! write, so that a refusal leaves nothing behind.
 
 mod access;
+mod claims;
 mod customers;
 mod holds;
 mod keys;
+mod money_back;
 mod payments;
 
 use super::operation::{Operation, Outcome};
@@ -39,6 +41,16 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         }
         Operation::Move(moved) => {
             return payments::give(rows, moved).map(|moved| Outcome::Moved(Box::new(moved)));
+        }
+        Operation::Pay(new) => {
+            return money_back::pay(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::Reverse(new) => {
+            return money_back::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::EndUnapplied(act) => {
+            return money_back::end_unapplied(rows, act)
+                .map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::CreateCustomer(new) => {
             return customers::create(rows, new).map(|made| Outcome::Customer(Box::new(made)));

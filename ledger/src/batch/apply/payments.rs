@@ -1,9 +1,9 @@
 //! Money that no request moves: credits, and moves between customers. Each leaves one audit record for each customer, in the same
 //! transaction.
 
-use super::{append, append_named, check_unused, write_act};
+use super::{append, append_named, check_unused, claims, write_act};
 use crate::batch::rows::Rows;
-use crate::book::audit;
+use crate::book::audit::{self, Written};
 use crate::book::head::{EntryHead, StoredCustomer};
 use crate::value::reference;
 use crate::{
@@ -12,6 +12,11 @@ use crate::{
 };
 
 pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
+    book(rows, credit, audit::credit(credit))
+}
+
+/// As [`credit`], with the act that is written about it.
+pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Posted, Refusal> {
     credit.check()?;
     if let Some(posted) = repeated(rows, credit, rows.entry(credit.operation))? {
         return Ok(posted);
@@ -43,7 +48,8 @@ pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal
     let entry = credit.entry(owner, position, &head, after.balance(), rows.now());
     append(rows, entry.clone(), &head, after);
     give_room_back(rows, credit)?;
-    write_act(rows, audit::credit(credit), owner)?;
+    write_act(rows, act, owner)?;
+    claims::collect(rows, owner, credit.operation, credit.at);
     posted(rows, entry, false)
 }
 
@@ -78,10 +84,17 @@ fn repeated(
 }
 
 pub(super) fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
-    match rows.entry_by_reference(reference) {
-        Some(entry) => Err(Refusal::ReferenceUsed {
-            reference: entry.reference.clone().unwrap_or_default(),
-            customer: entry.customer,
+    let of_entry = rows.entry_by_reference(reference);
+    let of_entry = of_entry.map(|entry| (entry.reference.clone(), entry.customer));
+    // A payment that could not be booked has its name, and no entry.
+    let of_payment = || {
+        let payment = rows.payment(reference)?;
+        Some((Some(payment.reference.clone()), payment.customer))
+    };
+    match of_entry.or_else(of_payment) {
+        Some((reference, customer)) => Err(Refusal::ReferenceUsed {
+            reference: reference.unwrap_or_default(),
+            customer,
         }),
         None => Ok(()),
     }
@@ -178,6 +191,7 @@ pub(super) fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
     write_act(rows, side, moved.from)?;
     let side = audit::side_of_move(moved, arrival, moved.amount, moved.from);
     write_act(rows, side, moved.into)?;
+    claims::collect(rows, moved.into, moved.arrival(), moved.act.at);
     answer(rows, moved, false)
 }
 

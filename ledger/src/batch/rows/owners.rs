@@ -1,11 +1,12 @@
 //! Customers and keys among the rows of a batch: how operations change them, and what is counted for their limits.
 
-use super::{CustomerRow, KeyRow, Positions, Rows};
+use super::{CachedRow, CustomerRow, KeyRow, Positions, Rows};
 use crate::book::head::StoredCustomer;
 use crate::rule::customer::KeyPurse;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
-use crate::{Account, Customer, CustomerId, KeyId, PersonalData};
+use crate::value::reference;
+use crate::{Account, Amount, Customer, CustomerId, KeyId, Payment, PersonalData};
 
 impl Rows {
     pub(super) fn touch_customer(
@@ -120,6 +121,27 @@ impl Rows {
             row.stored.customer.account = account;
             row.account_changed = true;
         });
+    }
+
+    /// Changes what a customer owes, along with its account.
+    pub(crate) fn set_claim(&mut self, customer: CustomerId, claim: Amount) {
+        self.touch_customer(customer, |row| {
+            row.claim_changed |= row.stored.customer.claim != claim;
+            row.account_changed = true;
+            row.stored.customer.claim = claim;
+        });
+    }
+
+    /// Stores a payment with particulars.
+    pub(crate) fn put_payment(&mut self, payment: Payment) {
+        let folded = reference::folded(&payment.reference);
+        self.changes.payments.insert(folded.clone());
+        let was_stored = self.payments.get(&folded).is_some_and(|row| row.was_stored);
+        let row = CachedRow {
+            was_stored,
+            ..CachedRow::new(payment)
+        };
+        self.payments.insert(folded, row);
     }
 
     /// Stores personal data, or removes what is stored.

@@ -13,7 +13,7 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{flush, migrations, reads, verify};
+use super::{flush, migrations, payments, reads, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -183,6 +183,12 @@ impl SourceLedger for CopySource {
         let personal = "SELECT customer, data FROM personal_data";
         for row in query(&self.link, personal, &[]).await? {
             rest.personal.push(rows::personal_data(&row)?);
+        }
+        rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
+        let claims = "SELECT id, claim FROM accounts WHERE claim > 0";
+        for row in query(&self.link, claims, &[]).await? {
+            let mut columns = Columns::of(&row);
+            rest.claims.push((columns.customer()?, columns.amount()?));
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
         rest.votes = reads::votes(&self.link).await.map_err(unavailable)?;

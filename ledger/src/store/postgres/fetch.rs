@@ -11,6 +11,7 @@ use tokio_postgres::{Error, Row};
 
 use super::link::Link;
 use super::migrations;
+use super::payments::{self, SELECT_PAYMENT};
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
     SELECT_LINK, SELECT_SESSION,
@@ -64,6 +65,7 @@ fn lock_of_all() -> String {
          UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]) \
          UNION SELECT customer FROM audit WHERE operation = ANY ($5::bytea[]) \
          UNION SELECT e.customer FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($6::text[]) \
+         UNION SELECT customer FROM payments WHERE folded = ANY ($6::text[]) \
          UNION SELECT k.customer FROM sessions s JOIN keys k ON k.id = s.key WHERE s.token = ANY ($7::bytea[]) \
          UNION SELECT k.customer FROM links l JOIN keys k ON k.id = l.key WHERE l.token = ANY ($7::bytea[]))) \
          ORDER BY a.id FOR NO KEY UPDATE OF a"
@@ -307,6 +309,7 @@ enum What {
     ExternalIds,
     Entries,
     EntriesByReference,
+    Payments,
     Refunds,
     Acts,
     Sessions,
@@ -338,6 +341,7 @@ impl What {
                     "{SELECT_ENTRY} JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])"
                 )
             }
+            Self::Payments => format!("{SELECT_PAYMENT} WHERE p.folded = ANY ($1::text[])"),
             Self::Refunds => {
                 "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])".to_owned()
             }
@@ -351,7 +355,7 @@ impl What {
         match self {
             Self::Holds => &asked.holds,
             Self::Entries => &asked.entries,
-            Self::EntriesByReference => &asked.references,
+            Self::EntriesByReference | Self::Payments => &asked.references,
             Self::Refunds | Self::Acts => &asked.acts,
             Self::Sessions | Self::Links => &asked.tokens,
             Self::HoldsOfKeys | Self::SpentHours => &asked.spending,
@@ -374,6 +378,7 @@ impl Reads {
             (What::ExternalIds, asked.external_ids.is_empty()),
             (What::Entries, asked.entries.is_empty()),
             (What::EntriesByReference, asked.references.is_empty()),
+            (What::Payments, asked.references.is_empty()),
             (What::Refunds, asked.acts.is_empty()),
             (What::Acts, asked.acts.is_empty()),
             (What::Sessions, asked.tokens.is_empty()),
@@ -424,6 +429,12 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
                 rows.references.insert(folded, entry.operation);
             }
             rows.entries.insert(entry.operation, chained);
+        }
+        What::Payments => {
+            let payment = payments::payment(row)?;
+            needs_customer(rows, payment.customer)?;
+            let folded = reference::folded(&payment.reference);
+            rows.payments.insert(folded, Kept::stored(payment));
         }
         What::SpentHours => {
             let mut columns = Columns::of(row);

@@ -15,8 +15,8 @@ use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
-pub(super) const VERSION: i32 = 8;
-const MIGRATIONS: [&str; 8] = [
+pub(super) const VERSION: i32 = 9;
+const MIGRATIONS: [&str; 9] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -25,6 +25,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("schema/6.sql"),
     include_str!("schema/7.sql"),
     include_str!("schema/8.sql"),
+    include_str!("schema/9.sql"),
 ];
 /// The version from which on references are compared in NFKC.
 const FOLDED_ANEW: i32 = 4;

@@ -15,6 +15,7 @@ mod facts;
 mod fetch;
 mod flush;
 mod job;
+mod kept_totals;
 mod key_reads;
 mod lanes;
 mod link;
@@ -23,6 +24,7 @@ mod lock;
 mod migrations;
 mod node;
 mod owner_tables;
+mod payments;
 mod printable;
 mod probe_leases;
 mod readers;
@@ -42,14 +44,12 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::anchor::Anchor;
@@ -59,14 +59,15 @@ use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OpenMode, Opening, OperationId, OwnCost, PersonalData, ProbeLease, PublishedSlug,
-    Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
+    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
 use facts::ServerPurpose;
+use kept_totals::KeptTotals;
 use key_reads::KeyReads;
 use readers::Readers;
 use shared::Shared;
@@ -74,8 +75,6 @@ use start::Started;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
-/// How long a gateway reuses the same sums over all keys. Commands and the console always read them.
-const TOTALS_KEPT: Duration = Duration::from_secs(10);
 
 /// A ledger in a PostgreSQL database.
 pub struct PostgresLedger {
@@ -85,7 +84,7 @@ pub struct PostgresLedger {
     key_reads: Arc<KeyReads>,
     writer: Option<Arc<Shared>>,
     thread: Mutex<Option<Thread>>,
-    totals: Option<Mutex<Option<(Instant, Totals)>>>,
+    totals: Option<KeptTotals>,
 }
 
 impl std::fmt::Debug for PostgresLedger {
@@ -153,7 +152,7 @@ impl PostgresLedger {
             other => other,
         };
         let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
-        let totals = (mode == OpenMode::Serve).then(Mutex::default);
+        let totals = (mode == OpenMode::Serve).then(KeptTotals::default);
         Ok(Self {
             place,
             connector,
@@ -450,24 +449,10 @@ impl Ledger for PostgresLedger {
     }
 
     async fn totals(&self) -> Result<Totals, LedgerError> {
-        let Some(kept) = &self.totals else {
-            return self
-                .readers
-                .with(|link| async move { reads::totals(&link).await })
-                .await;
-        };
-        let last = *kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, totals)) = last
-            && at.elapsed() < TOTALS_KEPT
-        {
-            return Ok(totals);
+        match &self.totals {
+            Some(kept) => kept.get(&self.readers).await,
+            None => kept_totals::read(&self.readers).await,
         }
-        let totals = self
-            .readers
-            .with(|link| async move { reads::totals(&link).await })
-            .await?;
-        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
-        Ok(totals)
     }
 
     async fn audit(
@@ -504,17 +489,19 @@ impl Ledger for PostgresLedger {
     }
 
     async fn lease_probe(&self, place: &str) -> Result<ProbeLease, LedgerError> {
-        let epoch = self.epoch_to_write_with()?;
-        self.readers
-            .with(|link| async move { probe_leases::take(&link, place, epoch).await })
-            .await
+        probe_leases::lease(&self.readers, place, self.epoch_to_write_with()?).await
     }
 
     async fn tell(&self, place: &str, found: &str) -> Result<(), LedgerError> {
-        let epoch = self.epoch_to_write_with()?;
-        self.readers
-            .with(|link| async move { probe_leases::tell(&link, place, found, epoch).await })
-            .await
+        probe_leases::tell(&self.readers, place, found, self.epoch_to_write_with()?).await
+    }
+
+    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
+        payments::by_reference(&self.readers, reference).await
+    }
+
+    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
+        payments::unapplied(&self.readers).await
     }
 
     async fn files_acts(

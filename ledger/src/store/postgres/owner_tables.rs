@@ -159,6 +159,7 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
                 row.stored.customer.account.spent.picos()
             })
             .number("held", |(row, _)| row.stored.customer.account.held.picos())
+            .number("claim", |(row, _)| row.stored.customer.claim.picos())
             .number("seq", |(row, _)| row.stored.head.seq)
             .number("last", |(row, _)| row.stored.head.last)
             .number("last_at", |(row, _)| {

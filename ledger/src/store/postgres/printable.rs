@@ -90,6 +90,10 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
             }
         }
         Operation::Move(moved) => clean(&mut moved.act.actor),
+        Operation::Pay(new) => clean(&mut new.act.actor),
+        Operation::Reverse(new) => clean(&mut new.act.actor),
+        // A reason with this character is refused.
+        Operation::EndUnapplied(ending) => clean(&mut ending.act.actor),
         Operation::Open(new) => [&mut new.slug, &mut new.family].into_iter().for_each(clean),
         Operation::Extend(extension) => bill(&mut extension.checkpoint),
         // Shared with its hold, so it is copied only if something has to be replaced.

@@ -3,21 +3,28 @@
 //! No money moves by it. If two gateways asked at the same time, a target would only be asked twice.
 
 use super::link::Link;
+use super::readers::Readers;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 use crate::store::rows::RowColumns as _;
-use crate::{ProbeLease, TargetFinding};
+use crate::{LedgerError, ProbeLease, TargetFinding};
 
 /// How long the gateway that asks keeps its lease after it has asked. It asks every five seconds while there is a reason to, and
 /// another one takes over soon after it has stopped.
 const LEASE: &str = "7 seconds";
 
 /// Takes or renews the lease on a place; otherwise what its owner found last.
-pub(super) async fn take(
-    link: &Link,
+pub(super) async fn lease(
+    readers: &Readers,
     place: &str,
     epoch: i64,
-) -> Result<ProbeLease, TransactionTrouble> {
+) -> Result<ProbeLease, LedgerError> {
+    readers
+        .with(|link| async move { take(&link, place, epoch).await })
+        .await
+}
+
+async fn take(link: &Link, place: &str, epoch: i64) -> Result<ProbeLease, TransactionTrouble> {
     let sql = format!(
         "INSERT INTO probe_leases (place, epoch, asked_at) VALUES ($1, $2, now()) ON CONFLICT (place) DO UPDATE \
          SET epoch = excluded.epoch, asked_at = excluded.asked_at WHERE probe_leases.epoch = excluded.epoch \
@@ -45,12 +52,16 @@ pub(super) async fn take(
 
 /// Tells what the latest request found, unless another gateway has taken the lease meanwhile.
 pub(super) async fn tell(
-    link: &Link,
+    readers: &Readers,
     place: &str,
     found: &str,
     epoch: i64,
-) -> Result<(), TransactionTrouble> {
+) -> Result<(), LedgerError> {
     let sql = "UPDATE probe_leases SET found = $3, told_at = clock_timestamp(), told_of = asked_at WHERE place = $1 AND epoch = $2";
-    link.query(sql, &[&place, &epoch, &found]).await?;
-    Ok(())
+    readers
+        .with(|link| async move {
+            link.query(sql, &[&place, &epoch, &found]).await?;
+            Ok(())
+        })
+        .await
 }

@@ -1,6 +1,7 @@
 //! What a batch has changed, as statements: at most three for each table, each for all of its rows.
 
 use super::owner_tables::{accounts, customers, json, keys, personal};
+use super::payments::payments;
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write};
 use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
@@ -26,6 +27,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     slugs(&rows.changes, &mut writes);
     votes(&rows.changes.votes, &mut writes);
     own_costs(&rows.changes, &mut writes);
+    payments(rows, &mut writes);
     files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }

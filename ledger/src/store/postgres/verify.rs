@@ -5,6 +5,7 @@ mod guards;
 use std::collections::BTreeSet;
 
 use super::link::Link;
+use super::payments;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
     SELECT_LINK, SELECT_SESSION,
@@ -67,6 +68,7 @@ impl DatabaseReader<'_> {
         let usage = self.usage(number).await?;
         let personal = "SELECT customer, data FROM personal_data WHERE customer = $1";
         let personal = link.query(personal, &[&number]).await?;
+        let payments = payments::all(link, Some(number)).await?;
         let read = || -> Decoded<CustomerRows> {
             let (stored, traffic) = rows::stored_customer(found)?;
             let personal = personal.first().map(rows::personal_data).transpose()?;
@@ -80,6 +82,7 @@ impl DatabaseReader<'_> {
                 sessions: sessions.iter().map(rows::session).collect::<Decoded<_>>()?,
                 links: links.iter().map(rows::link).collect::<Decoded<_>>()?,
                 personal: personal.map(|(_, data)| data),
+                payments,
                 traffic: Some(traffic),
                 usage: Some(usage?),
             })

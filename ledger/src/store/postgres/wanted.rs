@@ -37,7 +37,8 @@ impl WantedRows {
         self.entries.extend(needs.entries.iter().flatten());
         self.acts.extend(needs.acts.iter().flatten());
         // No stored text contains U+0000, and no parameter can carry it.
-        let references = needs.reference.into_iter().map(reference::folded);
+        let references = needs.references.into_iter().flatten();
+        let references = references.map(reference::folded);
         self.references
             .extend(references.filter(|folded| !folded.contains('\0')));
         self.tokens.extend(needs.token.map(|token| token.0));

@@ -148,6 +148,12 @@ impl SourceLedger for CopySource {
             votes: super::reads::votes(conn).map_err(failed)?,
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
             files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
+            payments: super::payments::all(conn).map_err(failed)?,
+            claims: all_rows(
+                conn,
+                "SELECT id, claim FROM accounts WHERE claim > 0",
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?,
             personal: all_rows(
                 conn,
                 "SELECT customer, data FROM personal_data",
@@ -295,6 +301,9 @@ fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
             for hold in &rest.holds {
                 batch.fetch_key(hold.open.key).map_err(failed)?;
                 held(&mut batch.rows, hold.open.key, hold.open.amount)?;
+            }
+            for (customer, _) in &rest.claims {
+                batch.fetch_customer(*customer).map_err(failed)?;
             }
             let opened = i64::try_from(rest.holds.len()).unwrap_or(i64::MAX);
             batch.rows.changes.opened = opened;

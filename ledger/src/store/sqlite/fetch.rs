@@ -6,8 +6,8 @@
 use rusqlite::{OptionalExtension, Result, params};
 
 use super::batch::Batch;
-use super::rows;
 use super::statements::Sql;
+use super::{payments, rows};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Few, Operation, Outcome};
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
@@ -29,7 +29,7 @@ impl Batch<'_> {
     fn fetch(&mut self, operation: &Operation) -> Result<()> {
         let needs = operation.needs();
         let is_of_running_holds = needs.acts == Few::default()
-            && needs.reference.is_none()
+            && needs.references == Few::default()
             && needs.token.is_none()
             && needs.external_id.is_none()
             && needs.dead.is_none();
@@ -54,7 +54,7 @@ impl Batch<'_> {
         for operation in needs.acts.into_iter().flatten() {
             self.fetch_act(operation)?;
         }
-        if let Some(spelled) = needs.reference {
+        for spelled in needs.references.into_iter().flatten() {
             self.fetch_reference(spelled)?;
         }
         if let Some(token) = needs.token {
@@ -193,10 +193,26 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// The payment with this reference, folded, and its customer.
+    fn fetch_payment(&mut self, folded: &str) -> Result<()> {
+        if self.rows.payments.contains_key(folded) {
+            return Ok(());
+        }
+        let read = self.tables.statements.get(Sql::Payment)?;
+        let Some(found) = read.query_row([folded], payments::payment).optional()? else {
+            return Ok(());
+        };
+        let customer = found.customer;
+        let row = CachedRow::stored(found);
+        self.rows.payments.insert(folded.to_owned(), row);
+        self.fetch_customer(customer)
+    }
+
     /// The entry with exactly this spelling, or else the one that owns the reference: ledgers from before references were folded
     /// may have both.
     fn fetch_reference(&mut self, spelled: &str) -> Result<()> {
         let folded = reference::folded(spelled);
+        self.fetch_payment(&folded)?;
         let exact = self.tables.statements.get(Sql::EntryByReference)?;
         let found = exact.query_row([spelled], rows::stored_entry).optional()?;
         let found = match found {

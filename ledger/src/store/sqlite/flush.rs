@@ -67,6 +67,7 @@ impl BatchTables<'_> {
             self.statements.get(Sql::InsertEpoch)?.execute(began)?;
             self.mark(Changed::Anything);
         }
+        self.payments(rows)?;
         self.access(rows)?;
         self.of_no_key(changes)
     }
@@ -106,9 +107,7 @@ impl BatchTables<'_> {
 
     fn customer(&mut self, row: &CustomerRow) -> Result<()> {
         let StoredCustomer {
-            customer,
-            head,
-            audit,
+            customer, audit, ..
         } = &row.stored;
         let account = customer.account;
         let Some((before, seq)) = row.before else {
@@ -134,7 +133,32 @@ impl BatchTables<'_> {
         if !row.account_changed {
             return Ok(());
         }
-        let moved = if head.seq == seq {
+        let moved = self.account(row, before, seq)?;
+        self.note(moved);
+        self.add_up(before, account);
+        Ok(())
+    }
+
+    /// Moves the account of a customer, from what the database has of it.
+    fn account(&mut self, row: &CustomerRow, before: Account, seq: i64) -> Result<CacheChange> {
+        let StoredCustomer { customer, head, .. } = &row.stored;
+        let account = customer.account;
+        Ok(if row.claim_changed {
+            one(self.statements.get(Sql::MoveClaimed)?.execute(params![
+                customer.id,
+                account.credit,
+                account.spent,
+                account.held,
+                head.seq,
+                head.last,
+                head.last_at,
+                head.hash,
+                before.held,
+                seq,
+                customer.claim,
+            ])?)?;
+            CacheChange::Customer(customer.id)
+        } else if head.seq == seq {
             let values = params![
                 customer.id,
                 account.held,
@@ -158,10 +182,7 @@ impl BatchTables<'_> {
                 seq,
             ])?)?;
             CacheChange::Entered(customer.id, account, customer.last_entry_at)
-        };
-        self.note(moved);
-        self.add_up(before, account);
-        Ok(())
+        })
     }
 
     fn new_customer(&mut self, stored: &StoredCustomer) -> Result<()> {

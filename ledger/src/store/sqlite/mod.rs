@@ -24,6 +24,7 @@ mod location;
 mod lock;
 mod migrations;
 mod mounts;
+mod payments;
 mod readers;
 mod reads;
 mod remembered;
@@ -60,8 +61,8 @@ use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
     Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OpenMode, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
-    SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -479,6 +480,16 @@ impl Ledger for SqliteLedger {
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| reads::votes(conn)).await
+    }
+
+    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.point(|conn| payments::find(conn, reference))
+    }
+
+    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| payments::unapplied(conn)).await
     }
 
     async fn files_acts(

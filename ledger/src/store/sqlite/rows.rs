@@ -253,3 +253,15 @@ macro_rules! select_session {
     };
 }
 pub(super) use select_session;
+
+/// Selects what `payments::payment` takes; a condition may follow.
+macro_rules! select_payment {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::payment_rows::payment_columns!(),
+            " FROM payments p"
+        )
+    };
+}
+pub(super) use select_payment;

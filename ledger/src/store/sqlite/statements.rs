@@ -5,8 +5,8 @@
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
-    select_act, select_customer, select_entry, select_hold, select_key_record, select_session,
-    select_totals,
+    select_act, select_customer, select_entry, select_hold, select_key_record, select_payment,
+    select_session, select_totals,
 };
 
 macro_rules! statements {
@@ -84,6 +84,10 @@ statements! {
     OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
 
+    Payment = concat!(select_payment!(), " WHERE p.folded = ?1");
+    PutPayment = "INSERT INTO payments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO UPDATE SET
+         customer = excluded.customer, refunded = excluded.refunded, withdrawn = excluded.withdrawn,
+         reinstated = excluded.reinstated, status = excluded.status, why = excluded.why";
     Files = "INSERT INTO files_acts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
 
@@ -105,6 +109,9 @@ statements! {
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
     UpdateCustomer = "UPDATE accounts SET label = ?2, external_id = ?3, price_list = ?4, low_balance = ?5, rate = ?6,
          concurrency = ?7, status = ?8, personal = ?9 WHERE id = ?1";
+    // With the account in one statement, because a claim stands only while nothing is available.
+    MoveClaimed = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8, claim = ?11
+         WHERE id = ?1 AND held = ?9 AND seq = ?10";
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
     PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";
     ErasePersonal = "DELETE FROM personal_data WHERE customer = ?1";

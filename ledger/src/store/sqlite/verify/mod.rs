@@ -176,6 +176,7 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
         sessions: all(conn, &sessions, of, rows::session)?,
         links: all(conn, &links, of, rows::link)?,
         personal: super::reads::personal_data(conn, of)?,
+        payments: super::payments::of_customer(conn, of)?,
         stored,
         // A file counts holds and keeps the hours over all keys.
         traffic: None,

@@ -1,0 +1,204 @@
+//! Payments with particulars, and what of them goes back.
+
+use super::claims::{book, claimed, collect, entry};
+use super::{append, check_unused, payments, write_act};
+use crate::batch::rows::Rows;
+use crate::book::audit;
+use crate::rule::payment::assigned;
+use crate::value::reference;
+use crate::{
+    Amount, Credit, CreditKind, EntryKind, JournalEntry, NewPayment, NewReversal, PaidSum, Payment,
+    PaymentMoved, PaymentStatus, Refusal, Registers, Scope, UnappliedAct, UnappliedEnd,
+};
+
+/// Books a payment. One whose credit a rule refuses is stored under its reference all the same: its money is there.
+pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
+    new.check()?;
+    if let Some(known) = rows.payment(&new.reference) {
+        let known = known.clone();
+        let entry = rows.entry_by_reference(&new.reference).cloned();
+        let reason = entry.as_ref().and_then(|entry| entry.reason.as_deref());
+        return if new.repeats(&known, reason) {
+            answer(rows, known, entry, true)
+        } else {
+            Err(Refusal::ReferenceUsed {
+                reference: known.reference,
+                customer: known.customer,
+            })
+        };
+    }
+    let credit = credit_of(new);
+    // What could be booked nowhere is a mistake.
+    crate::Account::default().top_up(credit.amount)?;
+    check_unused(rows, credit.operation)?;
+    payments::check_reference(rows, &new.reference)?;
+    rows.customer(new.customer)?;
+    match payments::book(rows, &credit, audit::payment(new)) {
+        Ok(posted) => {
+            let payment = new.payment(PaymentStatus::Booked);
+            rows.put_payment(payment.clone());
+            answer(rows, payment, Some(posted.entry), false)
+        }
+        Err(why @ (Refusal::Limit(_) | Refusal::NotApplicable(_))) => {
+            let why = why.to_string();
+            write_act(rows, audit::unapplied(new, &why), new.customer)?;
+            let payment = new.payment(PaymentStatus::Unapplied { why });
+            rows.put_payment(payment.clone());
+            answer(rows, payment, None, false)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// The top-up that a payment is.
+fn credit_of(new: &NewPayment) -> Credit {
+    Credit {
+        operation: new.act.operation,
+        to: Scope::Customer(new.customer),
+        kind: CreditKind::TopUp,
+        amount: new.credit,
+        reference: new.reference.clone(),
+        actor: new.act.actor.clone(),
+        at: new.act.at,
+    }
+}
+
+/// Takes in what was told about a payment, and books what this changes of what is due.
+pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> {
+    new.check()?;
+    let mut payment = find(rows, &new.payment)?;
+    let (registers, before) = (payment.registers, payment.due());
+    payment.registers.tell(new.kind, new.cumulative);
+    let named = rows.entry_by_reference(&new.reference).cloned();
+    let reason = new.reason(&payment.reference);
+    if let Some(entry) = &named
+        && (entry.kind, entry.reason.as_deref()) != (EntryKind::Reversal, Some(&*reason))
+    {
+        return Err(Refusal::ReferenceUsed {
+            reference: entry.reference.clone().unwrap_or_default(),
+            customer: entry.customer,
+        });
+    }
+    if payment.registers == registers {
+        return answer(rows, payment, named, true);
+    }
+    check_unused(rows, new.act.operation)?;
+    payments::check_reference(rows, &new.reference)?;
+    let after = payment.due();
+    let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
+    let entry = (before != after).then(|| {
+        let name = (new.act.operation, new.act.actor.clone());
+        let texts = (Some(reference::normal(&new.reference)), reason);
+        book(rows, payment.customer, claimed, name, texts, new.act.at)
+    });
+    let entry = entry.transpose()?;
+    rows.put_payment(payment.clone());
+    write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
+    answer(rows, payment, entry, false)
+}
+
+/// Assigns a payment that could not be booked, or notes that its money was sent back.
+pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<PaymentMoved, Refusal> {
+    act.end.check()?;
+    reference::check(&act.payment)?;
+    let mut payment = find(rows, &act.payment)?;
+    let written = audit::end_unapplied(act);
+    if rows
+        .act(written.operation)
+        .is_some_and(|known| written.repeats(known))
+    {
+        let entry = rows.entry(written.operation).cloned();
+        return answer(rows, payment, entry, true);
+    }
+    check_unused(rows, written.operation)?;
+    if !matches!(payment.status, PaymentStatus::Unapplied { .. }) {
+        return Err(Refusal::NotApplicable(format!(
+            "payment {:?} is not unapplied",
+            payment.reference
+        )));
+    }
+    let UnappliedEnd::Assign(customer) = act.end else {
+        payment.status = PaymentStatus::Returned;
+        rows.put_payment(payment.clone());
+        write_act(rows, written, payment.customer)?;
+        return answer(rows, payment, None, false);
+    };
+    rows.customer(customer)?.customer.check_open()?;
+    let account = rows
+        .customer(customer)?
+        .customer
+        .account
+        .top_up(payment.credit)?;
+    // From now on it counts, and with it what went back meanwhile.
+    let due = Payment {
+        status: PaymentStatus::Booked,
+        ..payment.clone()
+    }
+    .due();
+    let later = act.act.operation.derived(b"farebox due");
+    check_unused(rows, later)?;
+    let claim = rows.customer(customer)?.customer.claim;
+    if claim.checked_add(due).is_none() {
+        return Err(Refusal::Limit("the amounts are too large".to_owned()));
+    }
+    let credited = entry(
+        rows,
+        (customer, act.act.operation),
+        (EntryKind::TopUp, payment.credit, account.balance()),
+        (
+            Some(payment.reference.clone()),
+            Some(assigned(payment.customer)),
+        ),
+        (act.act.actor.clone(), act.act.at),
+    )?;
+    let head = rows.customer(customer)?.head;
+    append(rows, credited.clone(), &head, account);
+    (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
+    rows.put_payment(payment.clone());
+    write_act(rows, written, customer)?;
+    collect(rows, customer, act.act.operation, act.act.at);
+    if due.is_positive() {
+        let claimed = claimed(rows, customer)?.move_due(Amount::ZERO, due)?;
+        let name = (later, act.act.actor.clone());
+        let reason = format!(
+            "what went back of payment {} before it was assigned",
+            payment.reference
+        );
+        book(rows, customer, claimed, name, (None, reason), act.act.at)?;
+    }
+    answer(rows, payment, Some(credited), false)
+}
+
+/// A payment by its reference. A top-up without particulars was paid in US dollars.
+fn find(rows: &Rows, spelled: &str) -> Result<Payment, Refusal> {
+    if let Some(known) = rows.payment(spelled) {
+        return Ok(known.clone());
+    }
+    let entry = rows.entry_by_reference(spelled);
+    let entry = entry.filter(|entry| entry.kind == EntryKind::TopUp);
+    let entry = entry.ok_or_else(|| Refusal::NoSuchPayment(reference::normal(spelled)))?;
+    Ok(Payment {
+        reference: entry.reference.clone().unwrap_or_default(),
+        customer: entry.customer,
+        paid: PaidSum::in_usd(entry.amount),
+        credit: entry.amount,
+        registers: Registers::default(),
+        status: PaymentStatus::Booked,
+        actor: entry.actor.clone(),
+        at: entry.at,
+    })
+}
+
+fn answer(
+    rows: &Rows,
+    payment: Payment,
+    entry: Option<JournalEntry>,
+    repeated: bool,
+) -> Result<PaymentMoved, Refusal> {
+    Ok(PaymentMoved {
+        customer: rows.customer(payment.customer)?.customer.clone(),
+        payment,
+        entry,
+        repeated,
+    })
+}

@@ -1,0 +1,345 @@
+//! Payments, and what of them goes back. Pure.
+//!
+//! Processors tell about money that goes back in cumulative amounts, more than once and in any order. So a payment keeps the largest
+//! of each kind that was ever told, and everything else follows from these three registers: what is due, and therefore what has to be
+//! booked when they move. What is due and not there is the customer's claim; it is owed before anything can be spent.
+
+use serde::Serialize;
+
+use crate::value::gross::Gross;
+use crate::value::reference;
+use crate::value::text::{check_text, is_unseen};
+use crate::{Account, Act, Amount, CustomerId, OperationId, Refusal, Timestamp};
+
+/// What was paid, and in what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PaidSum {
+    /// Three letters, as in `EUR`.
+    pub currency: String,
+    /// What was paid, tax included.
+    pub gross: Gross,
+    /// The tax in it.
+    pub tax: Gross,
+}
+
+impl PaidSum {
+    /// What a top-up without particulars was: its amount, in US dollars, without tax. What no currency can
+    /// express is rounded down, to at least its smallest part.
+    #[must_use]
+    pub fn in_usd(amount: Amount) -> Self {
+        let parts = amount.picos().div_euclid(100_000_000);
+        Self {
+            currency: "USD".to_owned(),
+            gross: Gross::from_parts(parts.max(1)).unwrap_or_default(),
+            tax: Gross::ZERO,
+        }
+    }
+
+    /// Checks that it can be a payment.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let is_code =
+            self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_uppercase());
+        if !is_code {
+            let text = "a currency is three capital letters, as in EUR";
+            return Err(Refusal::NotApplicable(text.to_owned()));
+        }
+        if !self.gross.is_positive() {
+            let text = "a payment's gross amount must be more than zero";
+            return Err(Refusal::Limit(text.to_owned()));
+        }
+        if self.tax >= self.gross {
+            let text = "a payment's tax must be less than its gross amount";
+            return Err(Refusal::Limit(text.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// What was told about money that goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReversalKind {
+    /// The seller paid it back.
+    Refund,
+    /// A dispute took it.
+    Dispute,
+    /// A dispute gave it back.
+    DisputeWon,
+}
+
+impl ReversalKind {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refund => "refund",
+            Self::Dispute => "dispute",
+            Self::DisputeWon => "dispute_won",
+        }
+    }
+}
+
+/// Of each kind, the largest cumulative amount that was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Registers {
+    /// Paid back by the seller.
+    pub refunded: Gross,
+    /// Taken by disputes.
+    pub withdrawn: Gross,
+    /// Given back by disputes.
+    pub reinstated: Gross,
+}
+
+impl Registers {
+    /// Takes in what was told.
+    pub(crate) fn tell(&mut self, kind: ReversalKind, cumulative: Gross) {
+        let register = match kind {
+            ReversalKind::Refund => &mut self.refunded,
+            ReversalKind::Dispute => &mut self.withdrawn,
+            ReversalKind::DisputeWon => &mut self.reinstated,
+        };
+        *register = cumulative.max(*register);
+    }
+
+    /// What of a payment of this size has gone back.
+    #[must_use]
+    pub fn reversed(&self, gross: Gross) -> Gross {
+        let disputed = self
+            .withdrawn
+            .parts()
+            .saturating_sub(self.reinstated.parts())
+            .max(0);
+        let back = self.refunded.parts().saturating_add(disputed);
+        Gross::from_parts(back.min(gross.parts())).unwrap_or(gross)
+    }
+
+    /// What of the credit that a payment bought is due: its share, rounded down, and all of it for all of the payment.
+    #[must_use]
+    pub fn due(&self, paid: &PaidSum, credit: Amount) -> Amount {
+        let reversed = self.reversed(paid.gross);
+        if reversed >= paid.gross {
+            return credit;
+        }
+        let share = i128::from(credit.picos())
+            .checked_mul(reversed.parts().into())
+            .and_then(|share| share.checked_div(paid.gross.parts().into()));
+        share
+            .and_then(|picos| i64::try_from(picos).ok())
+            .map_or(credit, Amount::from_picos)
+    }
+}
+
+/// Where a payment is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "status")]
+pub enum PaymentStatus {
+    /// Its credit was booked.
+    Booked,
+    /// Its money came, and its credit could not be booked.
+    Unapplied {
+        /// Why not.
+        why: String,
+    },
+    /// It could not be booked, and its money was sent back.
+    Returned,
+}
+
+/// A payment that has particulars: of the shop, or one of which something went back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payment {
+    /// Its own name, unique in the ledger.
+    pub reference: String,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// What was paid.
+    pub paid: PaidSum,
+    /// The credit that it bought.
+    pub credit: Amount,
+    /// What went back.
+    pub registers: Registers,
+    /// Where it is.
+    pub status: PaymentStatus,
+    /// Who told the ledger about it first.
+    pub actor: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Payment {
+    /// What of its credit is due. Nothing is while it is not booked: then it gave none.
+    #[must_use]
+    pub fn due(&self) -> Amount {
+        match self.status {
+            PaymentStatus::Booked => self.registers.due(&self.paid, self.credit),
+            PaymentStatus::Unapplied { .. } | PaymentStatus::Returned => Amount::ZERO,
+        }
+    }
+}
+
+/// A payment to book.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPayment {
+    /// Who gets the credit.
+    pub customer: CustomerId,
+    /// What was paid.
+    pub paid: PaidSum,
+    /// The credit that it buys; positive.
+    pub credit: Amount,
+    /// Its own name; unique in the ledger, ignoring case and surrounding spaces.
+    pub reference: String,
+    /// By whom and when.
+    pub act: Act,
+}
+
+impl NewPayment {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        reference::check(&self.reference)?;
+        check_text("an actor", &self.act.actor, 200, false)?;
+        self.paid.check()
+    }
+
+    /// Whether a payment that is known, with the reason of its credit's entry, is this one. It may have been assigned to another customer
+    /// meanwhile, of which its processor knows nothing.
+    pub(crate) fn repeats(&self, known: &Payment, reason: Option<&str>) -> bool {
+        (&self.paid, self.credit) == (&known.paid, known.credit)
+            && (self.customer == known.customer || reason == Some(&*assigned(self.customer)))
+    }
+
+    /// As it is stored.
+    pub(crate) fn payment(&self, status: PaymentStatus) -> Payment {
+        Payment {
+            reference: reference::normal(&self.reference),
+            customer: self.customer,
+            paid: self.paid.clone(),
+            credit: self.credit,
+            registers: Registers::default(),
+            status,
+            actor: self.act.actor.clone(),
+            at: self.act.at,
+        }
+    }
+}
+
+/// What a processor told about money that goes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewReversal {
+    /// The payment's reference.
+    pub payment: String,
+    /// What kind.
+    pub kind: ReversalKind,
+    /// All of this kind so far, in the payment's currency, tax included.
+    pub cumulative: Gross,
+    /// The name of this message; no entry but its own ever carries it.
+    pub reference: String,
+    /// By whom and when.
+    pub act: Act,
+}
+
+impl NewReversal {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        reference::check(&self.payment)?;
+        reference::check(&self.reference)?;
+        if reference::is_same_reference(&self.payment, &self.reference) {
+            let text = "a reversal needs a reference of its own, not its payment's";
+            return Err(Refusal::NotApplicable(text.to_owned()));
+        }
+        check_text("an actor", &self.act.actor, 200, false)
+    }
+
+    /// Why its entry was made, of a payment with this reference.
+    pub(crate) fn reason(&self, payment: &str) -> String {
+        let kind = self.kind.as_str();
+        format!("{kind} of payment {payment}, {} so far", self.cumulative)
+    }
+}
+
+/// What happens to a payment that could not be booked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnappliedAct {
+    /// The payment's reference.
+    pub payment: String,
+    /// What to do with it.
+    pub end: UnappliedEnd,
+    /// By whom and when.
+    pub act: Act,
+}
+
+/// The two ends of a payment that could not be booked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnappliedEnd {
+    /// Book its credit on a customer.
+    Assign(CustomerId),
+    /// Its money was sent back.
+    Return {
+        /// How and why, for the audit.
+        reason: String,
+    },
+}
+
+impl UnappliedEnd {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        match self {
+            Self::Assign(_) => Ok(()),
+            Self::Return { reason } if reason.chars().any(is_unseen) => {
+                let text = "a reason must not contain characters that cannot be seen";
+                Err(Refusal::NotApplicable(text.to_owned()))
+            }
+            Self::Return { reason } => check_text("a reason", reason, 1000, true),
+        }
+    }
+}
+
+/// An account with what is owed before anything can be spent. A claim stands only while nothing is available, so it refuses requests
+/// by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) account: Account,
+    pub(crate) claim: Amount,
+}
+
+impl Claimed {
+    /// Changes what is due by a difference, and returns what this takes from the account (negative) or gives to it.
+    pub(crate) fn move_due(self, before: Amount, after: Amount) -> Result<(Self, Amount), Refusal> {
+        let too_large = || Refusal::Limit("the amounts are too large".to_owned());
+        let more = after.checked_sub(before).ok_or_else(too_large)?;
+        let claim = self.claim.checked_add(more).ok_or_else(too_large)?;
+        if claim.is_negative() {
+            // More was taken than is due now.
+            let given = claim.checked_neg().ok_or_else(too_large)?;
+            let account = self.account.give_back(given)?;
+            let claim = Amount::ZERO;
+            return Ok((Self { account, claim }, given));
+        }
+        Self { claim, ..self }.collect()
+    }
+
+    /// Pays the claim with what is available, and returns what this takes from the account: zero or negative.
+    pub(crate) fn collect(self) -> Result<(Self, Amount), Refusal> {
+        let taken = self.claim.min(self.account.available());
+        if !taken.is_positive() {
+            return Ok((self, Amount::ZERO));
+        }
+        let too_large = || Refusal::Limit("the amounts are too large".to_owned());
+        let less = taken.checked_neg().ok_or_else(too_large)?;
+        let collected = Self {
+            account: self.account.adjust(less)?,
+            claim: self.claim.checked_sub(taken).ok_or_else(too_large)?,
+        };
+        Ok((collected, less))
+    }
+}
+
+/// Why the credit of a payment that was told for this customer was booked later, on whom it was assigned to.
+pub(crate) fn assigned(told_for: CustomerId) -> String {
+    format!("paid for {told_for}")
+}
+
+/// The operation of the entry that pays a claim out of what another operation made available: derived, so that a repetition finds
+/// it.
+pub(crate) fn collection_of(cause: OperationId) -> OperationId {
+    cause.derived(b"farebox claim")
+}
+
+#[cfg(test)]
+#[path = "payment/tests.rs"]
+mod tests;

@@ -1,0 +1,271 @@
+//! Money back: payments, registers, claims and unapplied payments.
+
+use farebox_ledger::*;
+
+use super::common::*;
+use super::{account, refused};
+
+fn gross(text: &str) -> Gross {
+    Gross::parse(text).unwrap()
+}
+
+/// 11.90 EUR with tax, for 10 USD.
+fn payment(customer: CustomerId, operation: u64, reference: &str) -> NewPayment {
+    NewPayment {
+        customer,
+        paid: PaidSum {
+            currency: "EUR".to_owned(),
+            gross: gross("11.90"),
+            tax: gross("1.90"),
+        },
+        credit: usd("10"),
+        reference: reference.to_owned(),
+        act: act(operation, 300),
+    }
+}
+
+fn reversal(
+    of: &str,
+    operation: u64,
+    kind: ReversalKind,
+    cumulative: &str,
+    name: &str,
+) -> NewReversal {
+    NewReversal {
+        payment: of.to_owned(),
+        kind,
+        cumulative: gross(cumulative),
+        reference: name.to_owned(),
+        act: act(operation, 350),
+    }
+}
+
+async fn claim(ledger: &dyn Ledger, customer: CustomerId) -> Amount {
+    let found = ledger.find_customer(customer).await.unwrap();
+    found.unwrap().claim
+}
+
+pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedger) {
+    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let customer = made.customer.id;
+    for operation in 20..25 {
+        let paid = ledger.pay(payment(customer, operation, "pi-1")).await;
+        let paid = paid.unwrap();
+        assert_eq!(paid.repeated, operation != 20);
+        assert_eq!(paid.payment.status, PaymentStatus::Booked);
+        let entry = paid.entry.unwrap();
+        assert_eq!((entry.amount, entry.operation), (usd("10"), op(20)));
+    }
+    assert_eq!(account(&*ledger, 1).await.credit, usd("10"));
+    let mut other = payment(customer, 30, "PI-1");
+    other.credit = usd("11");
+    assert!(matches!(
+        refused(ledger.pay(other).await),
+        Refusal::ReferenceUsed { .. }
+    ));
+    let plain = top_up(1, 31, "5", "pi-1");
+    assert!(matches!(
+        refused(ledger.credit(plain).await),
+        Refusal::ReferenceUsed { .. }
+    ));
+    let found = ledger.payment(" Pi-1").await.unwrap().unwrap();
+    assert_eq!(found.paid.gross, gross("11.90"));
+    let mut nonsense = payment(customer, 32, "pi-2");
+    nonsense.paid.currency = "eur".to_owned();
+    assert!(matches!(
+        refused(ledger.pay(nonsense).await),
+        Refusal::NotApplicable(_)
+    ));
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn what_went_back_is_taken_once(ledger: SharedLedger) {
+    use ReversalKind::{Dispute, DisputeWon, Refund};
+    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let customer = made.customer.id;
+    ledger.pay(payment(customer, 20, "pi-1")).await.unwrap();
+    let early = reversal("pi-2", 21, Refund, "1", "re-0");
+    assert_eq!(
+        refused(ledger.reverse(early).await),
+        Refusal::NoSuchPayment("pi-2".to_owned())
+    );
+    for (operation, kind, told, name, moved, credit) in [
+        (30, Refund, "5.95", "re-1", Some("-5"), "5"),
+        (31, Refund, "5.95", "re-1", Some("-5"), "5"),
+        (32, Refund, "5.95", "re-2", None, "5"),
+        (33, Dispute, "11.90", "dp-1", Some("-5"), "0"),
+        (34, Refund, "11.90", "re-3", None, "0"),
+        (35, DisputeWon, "11.90", "dp-2", None, "0"),
+    ] {
+        let done = ledger
+            .reverse(reversal("pi-1", operation, kind, told, name))
+            .await
+            .unwrap();
+        assert_eq!(
+            done.entry.map(|entry| entry.amount),
+            moved.map(usd),
+            "{name} {told}"
+        );
+        assert_eq!(account(&*ledger, 1).await.credit, usd(credit));
+    }
+    assert_eq!(claim(&*ledger, customer).await, usd("0"));
+    // The name of a message is spent with it.
+    let other = reversal("pi-1", 40, DisputeWon, "11.90", "re-1");
+    assert!(matches!(
+        refused(ledger.reverse(other).await),
+        Refusal::ReferenceUsed { .. }
+    ));
+    // A top-up without particulars was paid in dollars.
+    ledger.credit(top_up(1, 41, "8", "cash-1")).await.unwrap();
+    let back = reversal("cash-1", 42, Refund, "2", "re-9");
+    let back = ledger.reverse(back).await.unwrap();
+    assert_eq!(back.entry.unwrap().amount, usd("-2"));
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn what_is_not_there_is_a_claim_that_is_paid_first(ledger: SharedLedger) {
+    use ReversalKind::{Dispute, DisputeWon};
+    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let customer = made.customer.id;
+    ledger.pay(payment(customer, 20, "pi-1")).await.unwrap();
+    ledger.open_hold(new_hold(1, 100, "4")).await.unwrap();
+    ledger.open_hold(new_hold(1, 101, "3")).await.unwrap();
+    ledger.finish_hold(finish(101, 3_000_000)).await.unwrap();
+    let taken = reversal("pi-1", 30, Dispute, "11.90", "dp-1");
+    let taken = ledger.reverse(taken).await.unwrap();
+    assert_eq!(taken.entry.unwrap().amount, usd("-3"));
+    assert_eq!(claim(&*ledger, customer).await, usd("7"));
+    // It refuses by itself, and what a hold releases pays it.
+    assert!(matches!(
+        refused(ledger.open_hold(new_hold(1, 102, "0")).await),
+        Refusal::Insufficient { .. }
+    ));
+    let ended = ledger.finish_hold(finish(100, 1_000_000)).await.unwrap();
+    assert_eq!((ended.charge, ended.available), (usd("1"), usd("0")));
+    assert_eq!(claim(&*ledger, customer).await, usd("4"));
+    let again = ledger.finish_hold(finish(100, 1_000_000)).await.unwrap();
+    assert_eq!(again.available, usd("0"));
+    // So does a refund, and a top-up ends it.
+    let reason = CreditKind::Refund {
+        request: op(101),
+        reason: "late".to_owned(),
+    };
+    ledger
+        .credit(credit(1, 31, reason, "1", "rf-1"))
+        .await
+        .unwrap();
+    assert_eq!(claim(&*ledger, customer).await, usd("3"));
+    let paid = ledger.credit(top_up(1, 32, "5", "inv-2")).await.unwrap();
+    assert_eq!(
+        (paid.customer.claim, paid.customer.account.available()),
+        (usd("0"), usd("2"))
+    );
+    ledger.open_hold(new_hold(1, 103, "1")).await.unwrap();
+    // A dispute that is won gives back everything that was taken for it.
+    let won = reversal("pi-1", 33, DisputeWon, "11.90", "dp-2");
+    let won = ledger.reverse(won).await.unwrap();
+    assert_eq!(won.entry.unwrap().amount, usd("10"));
+    assert_eq!(won.customer.account.available(), usd("11"));
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger) {
+    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let other = ledger.create_key(new_key(2, 11, None)).await.unwrap();
+    let (closed, open) = (made.customer.id, other.customer.id);
+    let change = CustomerChange {
+        customer: closed,
+        change: CustomerAct::Close,
+        act: act(12, 200),
+    };
+    ledger.change_customer(change).await.unwrap();
+    for (operation, name) in [(20, "pi-1"), (21, "pi-1"), (22, "pi-2")] {
+        let kept = ledger.pay(payment(closed, operation, name)).await.unwrap();
+        assert_eq!(kept.entry, None);
+        assert!(
+            matches!(kept.payment.status, PaymentStatus::Unapplied { ref why } if why.contains("closed"))
+        );
+    }
+    assert_eq!(ledger.unapplied().await.unwrap().len(), 2);
+    let plain = top_up(2, 23, "10", "pi-1");
+    assert!(matches!(
+        refused(ledger.credit(plain).await),
+        Refusal::ReferenceUsed { .. }
+    ));
+    // Half of it goes back before anybody has it.
+    let back = reversal("pi-1", 24, ReversalKind::Refund, "5.95", "re-1");
+    assert_eq!(ledger.reverse(back).await.unwrap().entry, None);
+    let ending = |payment: &str, operation, end| UnappliedAct {
+        payment: payment.to_owned(),
+        end,
+        act: act(operation, 400),
+    };
+    for operation in [30, 30] {
+        let assigned = ending("pi-1", operation, UnappliedEnd::Assign(open));
+        let assigned = ledger.end_unapplied(assigned).await.unwrap();
+        assert_eq!(assigned.entry.unwrap().amount, usd("10"));
+        assert_eq!(assigned.customer.account.balance(), usd("5"));
+    }
+    // Its processor tells about it again, and knows nothing of the other customer.
+    let again = ledger.pay(payment(closed, 25, "pi-1")).await.unwrap();
+    assert!(again.repeated);
+    assert_eq!(
+        (again.customer.id, again.entry.unwrap().operation),
+        (open, op(30))
+    );
+    let twice = ending("pi-1", 31, UnappliedEnd::Assign(open));
+    assert!(matches!(
+        refused(ledger.end_unapplied(twice).await),
+        Refusal::NotApplicable(_)
+    ));
+    let reason = "by bank transfer".to_owned();
+    let returned = ending("pi-2", 32, UnappliedEnd::Return { reason });
+    let returned = ledger.end_unapplied(returned).await.unwrap();
+    assert_eq!(returned.payment.status, PaymentStatus::Returned);
+    assert_eq!(ledger.unapplied().await.unwrap(), []);
+    sound(&*ledger).await;
+}
+
+/// Every order of the same messages, some of them twice, with spending before them, ends in the same.
+pub(crate) async fn any_order_of_messages_ends_in_the_same(ledger: SharedLedger) {
+    use ReversalKind::{Dispute, DisputeWon, Refund};
+    let messages = [
+        (Refund, "2.38"),
+        (Refund, "5.95"),
+        (Dispute, "11.90"),
+        (DisputeWon, "3.57"),
+        (Refund, "2.38"),
+    ];
+    let mut ends = Vec::new();
+    for (order, number) in (1..=20_u64).enumerate() {
+        let first = number * 100;
+        let made = ledger.create_key(new_key(number, first, None)).await;
+        let customer = made.unwrap().customer.id;
+        let name = format!("pi-{number}");
+        let paid = payment(customer, first + 1, &name);
+        ledger.pay(paid).await.unwrap();
+        let mut hold = new_hold(number, first + 2, "6");
+        hold.customer = customer;
+        ledger.open_hold(hold).await.unwrap();
+        ledger
+            .finish_hold(finish(first + 2, 6_000_000))
+            .await
+            .unwrap();
+        for step in 0..messages.len() {
+            // A different walk through the messages for each customer.
+            let stride = [1, 2, 3, 4][order % 4];
+            let place = (order / 4 + step * stride) % messages.len();
+            let (kind, told) = messages[place];
+            let operation = first + 10 + step as u64;
+            let text = format!("msg-{number}-{step}");
+            let told = reversal(&name, operation, kind, told, &text);
+            ledger.reverse(told).await.unwrap();
+        }
+        let payment = ledger.payment(&name).await.unwrap().unwrap();
+        let found = ledger.find_customer(customer).await.unwrap().unwrap();
+        ends.push((payment.registers, found.claim, found.account));
+    }
+    assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
+    assert_eq!(ends[0].1, usd("6"), "all of it is due, and 4 were there");
+    sound(&*ledger).await;
+}

@@ -1,0 +1,302 @@
+//! What operations on payments and claims do to the reference store, decided here once more.
+
+use super::State;
+use super::customers::not_closed;
+use super::keys::{credited, topped_up};
+use super::operations::{Done, amount, available, blank, is_same, not_applicable, picos};
+use crate::book::audit::{self, Written};
+use crate::value::reference::{self, folded, normal};
+use crate::{
+    Account, Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewPayment,
+    NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal, Registers,
+    ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd,
+};
+
+/// What of a payment's credit is due: its share of what went back.
+fn due(payment: &Payment) -> i128 {
+    if payment.status != PaymentStatus::Booked {
+        return 0;
+    }
+    let Registers {
+        refunded,
+        withdrawn,
+        reinstated,
+    } = payment.registers;
+    let [refunded, withdrawn, reinstated, gross] =
+        [refunded, withdrawn, reinstated, payment.paid.gross].map(|part| i128::from(part.parts()));
+    let back = refunded.saturating_add(withdrawn.saturating_sub(reinstated).max(0));
+    let share = picos(payment.credit).saturating_mul(back.min(gross));
+    share.checked_div(gross).unwrap_or_default()
+}
+
+impl State {
+    pub(super) fn payment(&self, spelled: &str) -> Option<&Payment> {
+        self.payments.get(&folded(spelled))
+    }
+
+    fn find_payment(&self, spelled: &str) -> Done<Payment> {
+        if let Some(known) = self.payment(spelled) {
+            return Ok(known.clone());
+        }
+        let entry = self.named(spelled);
+        let entry = entry.filter(|entry| entry.kind == EntryKind::TopUp);
+        let entry = entry.ok_or_else(|| Refusal::NoSuchPayment(normal(spelled)))?;
+        Ok(Payment {
+            reference: entry.reference.clone().unwrap_or_default(),
+            customer: entry.customer,
+            paid: PaidSum::in_usd(entry.amount),
+            credit: entry.amount,
+            registers: Registers::default(),
+            status: PaymentStatus::Booked,
+            actor: entry.actor.clone(),
+            at: entry.at,
+        })
+    }
+
+    fn keep(&mut self, payment: &Payment) {
+        let name = folded(&payment.reference);
+        self.payments.insert(name, payment.clone());
+    }
+
+    fn answered(
+        &self,
+        payment: Payment,
+        entry: Option<JournalEntry>,
+        repeated: bool,
+    ) -> Done<PaymentMoved> {
+        Ok(PaymentMoved {
+            customer: self.customer(payment.customer)?.clone(),
+            payment,
+            entry,
+            repeated,
+        })
+    }
+
+    pub(super) fn pay(&mut self, new: &NewPayment) -> Done<PaymentMoved> {
+        new.check()?;
+        if let Some(known) = self.payment(&new.reference).cloned() {
+            let entry = self.named(&new.reference).cloned();
+            let told_for = entry.as_ref().and_then(|entry| entry.reason.clone());
+            let is_of = known.customer == new.customer
+                || told_for == Some(format!("paid for {}", new.customer));
+            if !is_of || (&known.paid, known.credit) != (&new.paid, new.credit) {
+                return Err(Refusal::ReferenceUsed {
+                    reference: known.reference,
+                    customer: known.customer,
+                });
+            }
+            return self.answered(known, entry, true);
+        }
+        topped_up(Account::default(), new.credit)?;
+        self.check_unused(new.act.operation)?;
+        self.check_reference(&new.reference)?;
+        let customer = self.customer(new.customer)?;
+        let account = customer.account;
+        let after = not_closed(customer).and_then(|()| topped_up(account, new.credit));
+        let mut payment = new.payment(PaymentStatus::Booked);
+        let entry = match after {
+            Ok(after) => {
+                let credit = Credit {
+                    operation: new.act.operation,
+                    to: Scope::Customer(new.customer),
+                    kind: CreditKind::TopUp,
+                    amount: new.credit,
+                    reference: new.reference.clone(),
+                    actor: new.act.actor.clone(),
+                    at: new.act.at,
+                };
+                let entry = self.enter(new.customer, after, credited(&credit, new.customer))?;
+                self.write(new.customer, audit::payment(new));
+                self.collect(new.customer, new.act.operation, new.act.at)?;
+                Some(entry)
+            }
+            Err(why) => {
+                let why = why.to_string();
+                self.write(new.customer, audit::unapplied(new, &why));
+                payment.status = PaymentStatus::Unapplied { why };
+                None
+            }
+        };
+        self.keep(&payment);
+        self.answered(payment, entry, false)
+    }
+
+    pub(super) fn reverse(&mut self, new: &NewReversal) -> Done<PaymentMoved> {
+        new.check()?;
+        let before = self.find_payment(&new.payment)?;
+        let mut payment = before.clone();
+        let register = match new.kind {
+            ReversalKind::Refund => &mut payment.registers.refunded,
+            ReversalKind::Dispute => &mut payment.registers.withdrawn,
+            ReversalKind::DisputeWon => &mut payment.registers.reinstated,
+        };
+        *register = (*register).max(new.cumulative);
+        let named = self.named(&new.reference).cloned();
+        let reason = new.reason(&payment.reference);
+        let is_own = |entry: &JournalEntry| {
+            entry.kind == EntryKind::Reversal && entry.reason.as_ref() == Some(&reason)
+        };
+        if let Some(other) = named.as_ref().filter(|entry| !is_own(entry)) {
+            return Err(Refusal::ReferenceUsed {
+                reference: other.reference.clone().unwrap_or_default(),
+                customer: other.customer,
+            });
+        }
+        if payment.registers == before.registers {
+            return self.answered(payment, named, true);
+        }
+        self.check_unused(new.act.operation)?;
+        self.check_reference(&new.reference)?;
+        let more = due(&payment).saturating_sub(due(&before));
+        let (mut entry, mut moved) = (None, Amount::ZERO);
+        if more != 0 {
+            let made = JournalEntry {
+                operation: new.act.operation,
+                at: new.act.at,
+                actor: new.act.actor.clone(),
+                reference: Some(normal(&new.reference)),
+                reason: Some(reason),
+                ..blank(payment.customer, None)
+            };
+            let made = self.claim(payment.customer, more, made)?;
+            moved = made.amount;
+            entry = Some(made);
+        }
+        self.keep(&payment);
+        self.write(payment.customer, audit::reversal(new, moved));
+        self.answered(payment, entry, false)
+    }
+
+    /// Owes so much more, or less, and takes or gives what that makes possible.
+    fn claim(
+        &mut self,
+        customer: CustomerId,
+        more: i128,
+        blank: JournalEntry,
+    ) -> Done<JournalEntry> {
+        let found = self.customer(customer)?;
+        let owed = picos(found.claim).saturating_add(more);
+        let account = found.account;
+        let moved = if owed < 0 {
+            owed.saturating_neg()
+        } else {
+            owed.min(available(&account)).saturating_neg()
+        };
+        let after = Account {
+            credit: amount(picos(account.credit).saturating_add(moved))?,
+            ..account
+        };
+        let entry = JournalEntry {
+            kind: EntryKind::Reversal,
+            amount: amount(moved)?,
+            ..blank
+        };
+        let left = amount(owed.saturating_add(moved))?;
+        if let Some(found) = self.customers.get_mut(&customer) {
+            found.claim = left;
+        }
+        self.enter(customer, after, entry)
+    }
+
+    /// Pays a claim with what is available.
+    pub(super) fn collect(
+        &mut self,
+        customer: CustomerId,
+        cause: OperationId,
+        at: Timestamp,
+    ) -> Done<()> {
+        let found = self.customer(customer)?;
+        if found.claim.is_positive() && available(&found.account) > 0 {
+            let blank = JournalEntry {
+                operation: crate::rule::payment::collection_of(cause),
+                at,
+                actor: "gateway".to_owned(),
+                reason: Some("pays a claim".to_owned()),
+                ..blank(customer, None)
+            };
+            self.claim(customer, 0, blank)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_unapplied(&mut self, ending: &UnappliedAct) -> Done<PaymentMoved> {
+        ending.end.check()?;
+        reference::check(&ending.payment)?;
+        let mut payment = self.find_payment(&ending.payment)?;
+        let act: Written = audit::end_unapplied(ending);
+        let operation = ending.act.operation;
+        if self
+            .audited(operation)
+            .is_some_and(|known| is_same(&act, known))
+        {
+            let entry = self.entry(operation).cloned();
+            return self.answered(payment, entry, true);
+        }
+        self.check_unused(operation)?;
+        if !matches!(payment.status, PaymentStatus::Unapplied { .. }) {
+            let text = format!("payment {:?} is not unapplied", payment.reference);
+            return Err(not_applicable(&text));
+        }
+        let UnappliedEnd::Assign(customer) = ending.end else {
+            payment.status = PaymentStatus::Returned;
+            self.keep(&payment);
+            self.write(payment.customer, act);
+            return self.answered(payment, None, false);
+        };
+        let found = self.customer(customer)?;
+        not_closed(found)?;
+        let after = topped_up(found.account, payment.credit)?;
+        let later = operation.derived(b"farebox due");
+        self.check_unused(later)?;
+        let entry = JournalEntry {
+            operation,
+            kind: EntryKind::TopUp,
+            amount: payment.credit,
+            at: ending.act.at,
+            actor: ending.act.actor.clone(),
+            reference: Some(payment.reference.clone()),
+            reason: Some(format!("paid for {}", payment.customer)),
+            ..blank(customer, None)
+        };
+        let entry = self.enter(customer, after, entry)?;
+        (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
+        self.keep(&payment);
+        self.write(customer, act);
+        self.collect(customer, operation, ending.act.at)?;
+        if due(&payment) > 0 {
+            let name = &payment.reference;
+            let blank = JournalEntry {
+                operation: later,
+                at: ending.act.at,
+                actor: ending.act.actor.clone(),
+                reason: Some(format!(
+                    "what went back of payment {name} before it was assigned"
+                )),
+                ..blank(customer, None)
+            };
+            self.claim(customer, due(&payment), blank)?;
+        }
+        self.answered(payment, Some(entry), false)
+    }
+
+    /// What is wrong with a customer's payments and claim.
+    pub(super) fn unsound_claim(&self, id: CustomerId) -> Option<String> {
+        let customer = self.customers.get(&id)?;
+        let of = self.payments.values();
+        let due: i128 = of.filter(|payment| payment.customer == id).map(due).sum();
+        let taken = self.of_customer(id);
+        let taken = taken.filter(|entry| entry.kind == EntryKind::Reversal);
+        let taken: i128 = taken.map(|entry| picos(entry.amount)).sum();
+        let follows = due.saturating_add(taken) == picos(customer.claim);
+        let payable = customer.claim.is_positive() && available(&customer.account) > 0;
+        (!follows || payable).then(|| format!("customer {id}: its claim does not follow"))
+    }
+
+    pub(super) fn unapplied(&self) -> Vec<Payment> {
+        let of = self.payments.values();
+        let of = of.filter(|payment| matches!(payment.status, PaymentStatus::Unapplied { .. }));
+        let mut found: Vec<_> = of.cloned().collect();
+        found.sort_by_key(|payment| (payment.at, folded(&payment.reference)));
+        found
+    }
+}
