@@ -347,7 +347,8 @@ async fn a_pause_for_one_customer_names_it() {
         "test-model at up/upstream-model-1",
     )
     .await;
-    says(&paused, &place.keys[0].0);
+    // The customer has its first key's ten characters.
+    says(&paused, &place.keys[0].0.replacen("k_", "c_", 1));
     says(&paused, "this prompt is too much");
     assert!(
         alert(&place.served, "slug_dead", "test-model")
