@@ -231,7 +231,7 @@ pub struct KeyRecord {
     pub made_by: Option<KeyId>,
     /// What was set.
     pub settings: KeySettings,
-    /// Stored state; use [`Key::status`] for the state at an instant.
+    /// Stored state; use [`KeyRecord::status`] for the state at an instant.
     pub stored_status: KeyStatus,
     /// Hash of the current secret.
     pub secret: SecretHash,
