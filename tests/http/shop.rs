@@ -217,7 +217,7 @@ async fn a_program_that_stops_only_at_402_gets_that() {
 /// Money that is only held comes back by itself, so nobody is told to pay, and the status stays.
 #[tokio::test]
 async fn who_waits_for_held_money_is_not_told_to_pay() {
-    let silent = Reply::events(Vec::<String>::new()).stall_after(0);
+    let silent = Speech::new(Family::Chat, "PONG").whole().silent();
     let upstream = ScriptedUpstream::start(silent).await;
     let catalog = format!("{SHOP}out_of_balance_status = 402\n{CATALOG}");
     let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
