@@ -249,7 +249,7 @@ fn of_upstream(trouble: &Trouble) -> Alert {
                 subject,
                 format!("for {named}: {reason}"),
             );
-            alert.with("customers", customers)
+            alert.with("customer_ids", customers)
         }
     };
     alert
