@@ -9,8 +9,11 @@ use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
 /// Columns that `verify` does not guard: what a running hold says besides its money, sessions, and what is for people.
-const FREE: [&str; 20] = [
+const FREE: [&str; 22] = [
     "accounts.paced_to",
+    // Counted for the limits of keys that have their own; a customer's are compared with its holds.
+    "keys.running",
+    "keys.paced_to",
     "holds.at",
     "holds.slug",
     "holds.family",
@@ -81,7 +84,7 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
         assert!(
             faults
                 .iter()
-                .any(|fault| fault.contains("entry 2 of key") && fault.contains("is missing")),
+                .any(|fault| fault.contains("entry 2 of customer") && fault.contains("is missing")),
             "{faults:?}"
         );
         assert!(
@@ -100,8 +103,10 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
         }
         let faults = other.verify_with(anchors).await.unwrap().faults;
         assert!(
-            faults.iter().any(|fault| fault.contains("entry 1 of key")
-                && fault.contains("is not the one it covers")),
+            faults
+                .iter()
+                .any(|fault| fault.contains("entry 1 of customer")
+                    && fault.contains("is not the one it covers")),
             "{faults:?}"
         );
     });
