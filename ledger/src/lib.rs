@@ -74,6 +74,7 @@ pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
+pub use value::event::{Event, EventKind, News};
 pub use value::files_act::FilesAct;
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{CustomerId, IdError, KeyId, OperationId, Scope, Timestamp};
@@ -372,7 +373,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Notes that a configuration came into force. Repeating it has no second effect.
     async fn note_files(&self, act: FilesAct) -> Result<(), LedgerError> {
-        self.apply(Operation::Files(act)).await.map(drop)
+        self.note_reload(act, Vec::new()).await
+    }
+
+    /// As [`Ledger::note_files`], and tells what it changed for all customers.
+    async fn note_reload(&self, act: FilesAct, news: Vec<News>) -> Result<(), LedgerError> {
+        self.apply(Operation::Files(act, news)).await.map(drop)
     }
 
     /// Configurations that came into force, newest first, older than `before` when given.
@@ -389,6 +395,16 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// What own requests of all gateways cost in the hours of `[from, to)`, by hour and target, in order.
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError>;
+
+    // --- events ---
+
+    /// At most `limit` events, oldest first, after the one with this id, or from the oldest on. Whoever goes on from the last one it
+    /// got misses none, however many write meanwhile: an event is shown once none can come before it any more.
+    async fn events(
+        &self,
+        after: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError>;
 
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
 
@@ -523,6 +539,11 @@ pub enum Refusal {
     /// The operation id was used for something else.
     #[error("operation {0} was already used for something else")]
     OperationUsed(OperationId),
+    /// No event has this id, or has it any more.
+    #[error(
+        "there is no event evt_{0}: events are kept for 30 days; read from the oldest on, without an id"
+    )]
+    NoSuchEvent(OperationId),
     /// There is no open hold with this id (never opened, or already ended another way).
     #[error("there is no open hold {0}")]
     NoSuchHold(OperationId),
@@ -543,6 +564,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// What a reader gets that goes on from an event that is not there.
+    pub(crate) fn no_event(after: Option<OperationId>) -> LedgerError {
+        let none = OperationId::from_bytes([0; 16]);
+        Self::NoSuchEvent(after.unwrap_or(none)).into()
+    }
+
     /// What could be held instead of the requested amount, of a refusal for money.
     #[must_use]
     pub fn holdable(&self) -> Option<Amount> {

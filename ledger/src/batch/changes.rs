@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Amount, CustomerId, FilesAct, JournalEntry, KeyId, OperationId, PersonalData, Served,
+    Amount, CustomerId, Event, FilesAct, JournalEntry, KeyId, OperationId, PersonalData, Served,
     Timestamp, UsageRow, Vote,
 };
 
@@ -42,6 +42,8 @@ pub(crate) struct Changes {
     pub(crate) files: BTreeMap<OperationId, FilesAct>,
     /// The epoch that began, and when.
     pub(crate) epoch: Option<(i64, Timestamp)>,
+    /// What is told, in this order.
+    pub(crate) events: Vec<Event>,
     /// Whether a session or link came or went by its token.
     pub(crate) tokens: bool,
     /// Keys whose stored sessions all end, and those whose links all end.
@@ -108,6 +110,7 @@ impl Changes {
             votes: VoteChanges { cast, forgotten },
             own_costs,
             files,
+            events,
             epoch,
             tokens,
             ended_sessions,
@@ -131,6 +134,7 @@ impl Changes {
             && forgotten.is_empty()
             && own_costs.is_empty()
             && files.is_empty()
+            && events.is_empty()
             && epoch.is_none()
             && !tokens
             && ended_sessions.is_empty()

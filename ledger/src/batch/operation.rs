@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::{
     Act, Change, Credit, Customer, CustomerAct, CustomerChange, CustomerId, EndedHold, Extension,
     FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey,
-    NewMove, NewPayment, NewReversal, OperationId, OwnCost, PaymentMoved, Posted, Recovered, Scope,
-    SecretHash, Session, Timestamp, UnappliedAct, UnappliedEnd, Vote,
+    NewMove, NewPayment, NewReversal, News, OperationId, OwnCost, PaymentMoved, Posted, Recovered,
+    Scope, SecretHash, Session, Timestamp, UnappliedAct, UnappliedEnd, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -68,8 +68,8 @@ pub enum Operation {
     ForgetVotes(String),
     /// Stores what our own requests to a target cost.
     OwnCost(OwnCost),
-    /// Notes that a configuration came into force.
-    Files(FilesAct),
+    /// Notes that a configuration came into force, and tells what it changed for all.
+    Files(FilesAct, Vec<News>),
     /// Stores a sign-in link.
     CreateLink {
         /// The key.
@@ -186,7 +186,7 @@ impl Operation {
             | Self::Publish { .. }
             | Self::Vote(_)
             | Self::OwnCost(_)
-            | Self::Files(_)
+            | Self::Files(..)
             | Self::OpenSession(_) => OperationClass::Settle,
             Self::Resolve(_) => OperationClass::Resolve,
         }
@@ -288,7 +288,7 @@ impl Operation {
             | Self::Vote(_)
             | Self::ForgetVotes(_)
             | Self::OwnCost(_)
-            | Self::Files(_) => none,
+            | Self::Files(..) => none,
             Self::Create(_)
             | Self::Change(_)
             | Self::CreateCustomer(_)

@@ -12,6 +12,7 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
     Account, Amount, AuditRecord, Bill, Caps, Customer, CustomerId, CustomerSettings, EndReason,
     FilesAct, JournalEntry, Key, KeyId, KeySettings, OpenHold, OperationId, OwnCost, PersonalData,
@@ -258,7 +259,8 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
 macro_rules! customer_columns {
     () => {
         "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
-         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
+         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, \
+         a.event_seq, a.last_top_up, a.told"
     };
 }
 pub(crate) use customer_columns;
@@ -300,6 +302,11 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
             last: columns.number()?,
             hash: columns.hash()?,
             last_at,
+        },
+        watch: CustomerWatch {
+            seq: columns.number()?,
+            last_top_up: columns.amount()?,
+            told: columns.code("warning", BalanceTold::of)?,
         },
     })
 }

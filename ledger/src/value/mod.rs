@@ -5,6 +5,7 @@ pub mod bill;
 mod bounds;
 pub mod clock;
 pub(crate) mod end_reason;
+pub(crate) mod event;
 pub mod files_act;
 pub mod gross;
 pub mod id;

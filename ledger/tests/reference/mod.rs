@@ -7,6 +7,7 @@
 mod caps;
 mod claims;
 mod customers;
+mod events;
 mod holds;
 mod keys;
 mod operations;
@@ -18,11 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::batch::operation::{Operation, Outcome};
+use crate::rule::watch::CustomerWatch;
 use crate::{
-    Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash,
-    Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
+    Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginQuery,
+    Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Refusal, Scope,
+    SecretHash, Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport,
+    Vote,
 };
 
 /// A ledger in memory.
@@ -69,6 +72,8 @@ struct State {
     /// By hour, target and epoch.
     own_costs: BTreeMap<(i64, String, i64), Amount>,
     files: BTreeMap<OperationId, FilesAct>,
+    watched: BTreeMap<CustomerId, CustomerWatch>,
+    events: Vec<Event>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
     epoch: i64,
@@ -487,6 +492,19 @@ impl Ledger for MemoryLedger {
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
         let last = Timestamp::from_millis(to.millis().saturating_sub(1));
         Ok(self.state().own_costs(from.hour(), last.hour()))
+    }
+
+    async fn events(
+        &self,
+        after: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError> {
+        let mut found = self
+            .state()
+            .events_after(after)
+            .ok_or_else(|| Refusal::no_event(after))?;
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

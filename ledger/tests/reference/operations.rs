@@ -93,10 +93,11 @@ impl State {
                 self.votes.retain(|vote| vote.target != *target);
                 Outcome::Done
             }
-            Operation::Files(act) => {
-                self.files
-                    .entry(act.operation)
-                    .or_insert_with(|| act.clone());
+            Operation::Files(act, news) => {
+                if !self.files.contains_key(&act.operation) {
+                    self.files.insert(act.operation, act.clone());
+                    self.tell_of_files(act, news);
+                }
                 Outcome::Done
             }
             Operation::OwnCost(own) => {

@@ -1,10 +1,11 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
-use super::{check_unused, write_act};
+use super::{check_unused, news, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
 use crate::rule::cap::PastSpending;
+use crate::rule::watch::CustomerWatch;
 use crate::{
     Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer, PersonalData,
     Refusal, Scope,
@@ -20,6 +21,7 @@ pub(super) fn create(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Ref
     PersonalData::check_new(new.personal.as_ref())?;
     check_external(rows, new.id, &new.settings)?;
     insert(rows, new.customer())?;
+    news::customer_created(rows, new.id, &new.act);
     if let Some(data) = &new.personal {
         rows.set_personal(new.id, Some(data.clone()));
     }
@@ -39,6 +41,7 @@ pub(super) fn insert(rows: &mut Rows, customer: Customer) -> Result<(), Refusal>
         customer,
         head: EntryHead::NONE,
         audit: AuditHead::NONE,
+        watch: CustomerWatch::default(),
     });
     Ok(())
 }
@@ -60,8 +63,10 @@ pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Custome
         hours: &hours,
         holds: &holds,
     };
+    let before = customer.status;
     customer.apply(&change.change, rows.today(), spending)?;
     rows.update_customer(customer);
+    news::customer_changed(rows, change.customer, before, &change.change, &change.act);
     match &change.change {
         CustomerAct::Describe(data) => rows.set_personal(change.customer, Some(data.clone())),
         CustomerAct::Erase => rows.set_personal(change.customer, None),

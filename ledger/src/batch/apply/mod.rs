@@ -9,6 +9,7 @@ mod customers;
 mod holds;
 mod keys;
 mod money_back;
+mod news;
 mod payments;
 
 use super::operation::{Operation, Outcome};
@@ -66,7 +67,10 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
         Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
         Operation::OwnCost(own) => rows.own_cost(own),
-        Operation::Files(act) => rows.changes.files(act),
+        Operation::Files(act, news) => {
+            rows.changes.files(act);
+            news::of_files(rows, act, news);
+        }
         Operation::CreateLink {
             key,
             token,

@@ -1,14 +1,15 @@
 //! Payments with particulars, and what of them goes back.
 
 use super::claims::{book, claimed, collect, entry};
-use super::{append, check_unused, payments, write_act};
+use super::{append, check_unused, news, payments, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::payment::assigned;
 use crate::value::reference;
 use crate::{
-    Amount, Credit, CreditKind, EntryKind, JournalEntry, NewPayment, NewReversal, PaidSum, Payment,
-    PaymentMoved, PaymentStatus, Refusal, Registers, Scope, UnappliedAct, UnappliedEnd,
+    Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewPayment, NewReversal,
+    PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal, Registers, Scope, UnappliedAct,
+    UnappliedEnd,
 };
 
 /// Books a payment. One whose credit a rule refuses is stored under its reference all the same: its money is there.
@@ -42,6 +43,7 @@ pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Ref
         Err(why @ (Refusal::Limit(_) | Refusal::NotApplicable(_))) => {
             let why = why.to_string();
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
+            news::unapplied(rows, new, &why);
             let payment = new.payment(PaymentStatus::Unapplied { why });
             rows.put_payment(payment.clone());
             answer(rows, payment, None, false)
@@ -94,6 +96,10 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
     let entry = entry.transpose()?;
     rows.put_payment(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
+    if let Some(entry) = &entry {
+        news::reversed(rows, &payment.reference, Some(new), entry);
+        news::judge_balance(rows, payment.customer, new.act.operation);
+    }
     answer(rows, payment, entry, false)
 }
 
@@ -117,12 +123,24 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
             payment.reference
         )));
     }
-    let UnappliedEnd::Assign(customer) = act.end else {
-        payment.status = PaymentStatus::Returned;
-        rows.put_payment(payment.clone());
-        write_act(rows, written, payment.customer)?;
-        return answer(rows, payment, None, false);
-    };
+    match act.end {
+        UnappliedEnd::Assign(customer) => assign(rows, act, payment, customer),
+        UnappliedEnd::Return { .. } => {
+            payment.status = PaymentStatus::Returned;
+            rows.put_payment(payment.clone());
+            write_act(rows, written, payment.customer)?;
+            answer(rows, payment, None, false)
+        }
+    }
+}
+
+/// Books a payment that was kept, and what of it went back meanwhile.
+fn assign(
+    rows: &mut Rows,
+    act: &UnappliedAct,
+    mut payment: Payment,
+    customer: CustomerId,
+) -> Result<PaymentMoved, Refusal> {
     rows.customer(customer)?.customer.check_open()?;
     let account = rows
         .customer(customer)?
@@ -155,7 +173,8 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
     append(rows, credited.clone(), &head, account);
     (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
     rows.put_payment(payment.clone());
-    write_act(rows, written, customer)?;
+    write_act(rows, audit::end_unapplied(act), customer)?;
+    news::topped_up(rows, &credited);
     collect(rows, customer, act.act.operation, act.act.at);
     if due.is_positive() {
         let claimed = claimed(rows, customer)?.move_due(Amount::ZERO, due)?;
@@ -164,8 +183,10 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
             "what went back of payment {} before it was assigned",
             payment.reference
         );
-        book(rows, customer, claimed, name, (None, reason), act.act.at)?;
+        let entry = book(rows, customer, claimed, name, (None, reason), act.act.at)?;
+        news::reversed(rows, &payment.reference, None, &entry);
     }
+    news::judge_balance(rows, customer, act.act.operation);
     answer(rows, payment, Some(credited), false)
 }
 

@@ -11,6 +11,7 @@ mod anchors;
 mod confirmed;
 mod connector;
 mod copy;
+mod events;
 mod facts;
 mod fetch;
 mod flush;
@@ -57,15 +58,16 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
-    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
+    Finish, Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals, UsageRow,
-    VerifyReport, Vote, WriterStats,
+    PublishedSlug, Refusal, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals,
+    UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
+use events::Shown;
 use facts::ServerPurpose;
 use kept_totals::KeptTotals;
 use key_reads::KeyReads;
@@ -519,6 +521,18 @@ impl Ledger for PostgresLedger {
         self.readers
             .with(|link| async move { reads::own_costs(&link, first, last).await })
             .await
+    }
+
+    async fn events(
+        &self,
+        after: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError> {
+        let found = self
+            .readers
+            .with(|link| async move { events::after(&link, after, limit, Shown::Settled).await })
+            .await?;
+        found.ok_or_else(|| Refusal::no_event(after))
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

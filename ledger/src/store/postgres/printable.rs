@@ -106,7 +106,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Vote(votes) => votes.iter_mut().for_each(|vote| clean(&mut vote.target)),
         Operation::ForgetVotes(target) => clean(target),
         Operation::OwnCost(own) => clean(&mut own.target),
-        Operation::Files(act) => {
+        Operation::Files(act, _) => {
             clean(&mut act.actor);
             clean(&mut act.details);
         }

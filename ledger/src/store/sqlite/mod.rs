@@ -12,6 +12,7 @@ mod batch;
 #[cfg(test)]
 mod caps_tests;
 mod copy;
+mod events;
 mod fetch;
 mod files;
 mod flush;
@@ -59,10 +60,11 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
-    Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
-    OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, Event,
+    FilesAct, Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery,
+    Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug,
+    Refusal, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
+    WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -509,6 +511,18 @@ impl Ledger for SqliteLedger {
         readers
             .scan(move |conn, _| reads::own_costs(conn, first, last))
             .await
+    }
+
+    async fn events(
+        &self,
+        after: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError> {
+        let readers = &self.current()?.readers;
+        let found = readers
+            .scan(move |conn, _| events::after(conn, after, limit))
+            .await?;
+        found.ok_or_else(|| Refusal::no_event(after))
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

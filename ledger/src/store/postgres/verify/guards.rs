@@ -7,7 +7,7 @@ use crate::store::rows::RowColumns as _;
 
 /// What the files under schema/ create.
 const TRIGGERS: i64 = 9;
-const CHECKS: i64 = 55;
+const CHECKS: i64 = 65;
 
 /// What is missing of them.
 pub(super) async fn faults(link: &Link) -> Result<Vec<String>, TransactionTrouble> {
