@@ -1,6 +1,8 @@
 //! What operations do to the reference store: decided here once more, by plain arithmetic on 128 bits, and by nothing of `rule` or
 //! `batch`. Texts of refusals are written out, because the model test compares whole outcomes.
 
+use std::collections::btree_map::Entry;
+
 use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
@@ -94,8 +96,8 @@ impl State {
                 Outcome::Done
             }
             Operation::Files(act, news) => {
-                if !self.files.contains_key(&act.operation) {
-                    self.files.insert(act.operation, act.clone());
+                if let Entry::Vacant(place) = self.files.entry(act.operation) {
+                    place.insert(act.clone());
                     self.tell_of_files(act, news);
                 }
                 Outcome::Done
