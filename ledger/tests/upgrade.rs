@@ -543,7 +543,7 @@ fn a_ledger_of_the_ninth_schema_takes_money_back() {
 /// A tenth of the last payment of before is low, and what a cap charged before is told with the next charge.
 #[test]
 fn a_ledger_of_the_tenth_schema_tells_what_happens() {
-    let (_dir, path) = copy("schema-10.sqlite");
+    let (_dir, path) = copy("schema-10-events.sqlite");
     run(async {
         let ledger = serve(&path);
         sound(&ledger).await;

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn usd(cents: i64) -> Amount {
-        Amount::from_picos(cents * 10_000_000_000)
+        Amount::from_picos(cents.saturating_mul(10_000_000_000))
     }
 
     /// What is told of these balances, one after the other, with a last top-up of 10 USD.
