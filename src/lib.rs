@@ -45,6 +45,7 @@ pub mod customer;
 pub mod deadline;
 pub mod metering;
 pub mod proxy;
+pub mod selling;
 pub mod server;
 pub mod setup;
 pub mod telemetry;

@@ -1,16 +1,15 @@
 //! Shared by the commands on keys: opens the ledger, signs the act, finds the key and prints it. Decides nothing.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{
-    Act, Customer, CustomerId, Key, KeyId, KeyQuery, Ledger, LedgerError, OpenMode, Opening,
-    Refusal, Secret, csv,
-};
+use farebox_ledger::{Act, Key, OpenMode, Opening, Outcome, Secret, csv};
 use serde_json::Value;
 
 use super::args::{Args, OutputFormat};
 use super::output::{self, CommandFailed};
 use super::view;
+use super::{customers, payments};
 use crate::clock;
+use crate::selling::{self, Deed, Deeded};
 
 /// Opens the ledger for a command.
 pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, CommandFailed> {
@@ -46,15 +45,51 @@ pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
 
 /// An administrative act in the name of the user who runs this command.
 pub(super) fn act(args: &Args) -> Act {
-    Act {
-        operation: clock::operation_id(),
-        actor: args.actor(),
-        at: clock::now(),
+    selling::act(args.actor())
+}
+
+/// Does it, and prints what it came to.
+pub(super) async fn perform(
+    args: &Args,
+    ledger: &SharedStore,
+    deed: Deed,
+) -> Result<Deeded, CommandFailed> {
+    let done = deed.perform(&**ledger).await?;
+    print_done(args, &done);
+    Ok(done)
+}
+
+/// Prints what an act came to.
+pub(super) fn print_done(args: &Args, done: &Deeded) {
+    if done.repeated() {
+        output::note(match done.outcome {
+            Outcome::Payment(_) => "The ledger knew this, or more: nothing changed.",
+            _ => "This reference was applied before: nothing changed.",
+        });
+    }
+    if args.format() == OutputFormat::Json {
+        return output::print_json(&done.document());
+    }
+    if let Some((key, secret)) = done.sold() {
+        return print_secret(args, key, secret);
+    }
+    match &done.outcome {
+        Outcome::Key(key) => print_key(args, key),
+        Outcome::Customer(customer) => {
+            customers::print(args, std::slice::from_ref(&**customer));
+        }
+        Outcome::Posted(posted) => match &posted.key {
+            Some(key) => print_key(args, key),
+            None => customers::print(args, std::slice::from_ref(&posted.customer)),
+        },
+        Outcome::Moved(moved) => {
+            customers::print(args, &[moved.from.clone(), moved.into.clone()]);
+        }
+        Outcome::Payment(moved) => payments::print(args, moved),
+        _ => {}
     }
 }
 
-/// Keys are read from the ledger in pages of this many.
-const PAGE: usize = 1_000;
 /// The columns of a key.
 pub(super) const HEADER: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
 
@@ -92,63 +127,16 @@ pub(super) fn print_key(args: &Args, key: &Key) {
     }
 }
 
-/// Prints a key with its new secret.
-pub(super) fn print_secret(args: &Args, key: &Key, secret: &Secret) {
-    match args.format() {
-        OutputFormat::Json => {
-            output::print_json(&view::key_with_secret(key, secret.reveal(), clock::now()))
-        }
-        OutputFormat::Csv => {
-            let (mut header, mut row) = (HEADER.to_vec(), rows(std::slice::from_ref(key)));
-            header.push("secret");
-            row.iter_mut()
-                .for_each(|cells| cells.push(secret.reveal().to_owned()));
-            output::print(&csv::document(&header, &row));
-        }
-        _ => {
-            print_key(args, key);
-            output::print(&format!("\nsecret  {}", secret.reveal()));
-            output::note(
-                "The secret is shown only now and is not stored; give it to the customer.",
-            );
-        }
+/// Prints a key with its new secret; not as JSON.
+fn print_secret(args: &Args, key: &Key, secret: &Secret) {
+    if args.format() == OutputFormat::Csv {
+        let (mut header, mut row) = (HEADER.to_vec(), rows(std::slice::from_ref(key)));
+        header.push("secret");
+        row.iter_mut()
+            .for_each(|cells| cells.push(secret.reveal().to_owned()));
+        return output::print(&csv::document(&header, &row));
     }
-}
-
-/// The key, or an error if there is none.
-pub(super) async fn find(ledger: &dyn Ledger, id: KeyId) -> Result<Key, CommandFailed> {
-    let key = ledger.find_key(id).await?;
-    key.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchKey(id)).into())
-}
-
-/// The customer, or an error if there is none.
-pub(super) async fn find_customer(
-    ledger: &dyn Ledger,
-    id: CustomerId,
-) -> Result<Customer, CommandFailed> {
-    let customer = ledger.find_customer(id).await?;
-    customer.ok_or_else(|| LedgerError::Refused(Refusal::NoSuchCustomer(id)).into())
-}
-
-/// All keys of a customer, oldest first.
-pub(super) async fn keys_of(
-    ledger: &dyn Ledger,
-    customer: CustomerId,
-) -> Result<Vec<Key>, CommandFailed> {
-    let mut query = KeyQuery {
-        customer: Some(customer),
-        now: clock::now(),
-        limit: PAGE,
-        ..KeyQuery::default()
-    };
-    let mut found = Vec::new();
-    loop {
-        let page = ledger.list_keys(query.clone()).await?;
-        query.after = page.last().map(|key| query.order.place(key));
-        let whole = page.len() == PAGE;
-        found.extend(page);
-        if !whole {
-            return Ok(found);
-        }
-    }
+    print_key(args, key);
+    output::print(&format!("\nsecret  {}", secret.reveal()));
+    output::note("The secret is shown only now and is not stored; give it to the customer.");
 }

@@ -15,6 +15,7 @@ use super::keys::{new_key, open_for, settings, warn_of_unknown};
 use super::output::{self, CommandFailed, Exit};
 use super::{parse, view};
 use crate::clock;
+use crate::selling::Deeded;
 
 /// A document with more bytes is refused.
 const LARGEST: u64 = 32 << 20;
@@ -64,12 +65,12 @@ pub(super) async fn create(
     let mut outcomes = Vec::with_capacity(total);
     for row in rows {
         let label = row.settings.label.clone();
-        let (new, secret) = new_key(args, &row.options, row.settings);
-        let made = ledger.create_key(new).await;
+        let deed = new_key(args, &row.options, row.settings);
+        let made = deed.perform(&*ledger).await;
         outcomes.push(RowOutcome {
             line: row.line,
             label,
-            made: made.map(|key| (key, secret)).map_err(CommandFailed::from),
+            made: made.and_then(Deeded::into_key).map_err(CommandFailed::from),
         });
         if outcomes.len() % STEP == 0 {
             output::note(&format!("{} of {total} rows", outcomes.len()));

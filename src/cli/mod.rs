@@ -38,12 +38,12 @@ mod show;
 mod status;
 mod targets;
 mod values;
-mod view;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::selling::documents as view;
 pub use args::Args;
 use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
 use caps_args::CapsCommand;
