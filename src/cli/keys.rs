@@ -39,6 +39,7 @@ pub(super) async fn open_for(
 
 /// What the options say of a new key, checked.
 pub(super) fn settings(options: &CreateOptions) -> Result<KeySettings, CommandFailed> {
+    dates::check_expiry(options.expires)?;
     let edit = KeyEdit {
         label: options.label.clone(),
         models: options.models.clone(),
@@ -46,8 +47,12 @@ pub(super) fn settings(options: &CreateOptions) -> Result<KeySettings, CommandFa
         rate: options.rate,
         concurrency: options.concurrency,
     };
-    edit.over(&KeySettings::default())
-        .map_err(CommandFailed::usage)
+    edit.over(&KeySettings::default()).map_err(flag)
+}
+
+/// What is wrong with the flag that sets it.
+pub(super) fn flag(why: String) -> CommandFailed {
+    CommandFailed::usage(format!("--{why}"))
 }
 
 /// A new key with these settings.

@@ -12,7 +12,7 @@ use super::args::{
 };
 use super::books::{act, open, perform};
 use super::dates;
-use super::keys::warn_of_unknown;
+use super::keys::{flag, warn_of_unknown};
 use super::output::{self, CommandFailed};
 use crate::proxy::record::request_id;
 use crate::selling::keys::{self, KeyEdit};
@@ -56,6 +56,8 @@ pub(super) async fn refund(args: &Args, options: &RefundOptions) -> Result<(), C
 }
 
 pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), CommandFailed> {
+    let expires = options.expires.and_then(|expires| expires.0);
+    dates::check_expiry(expires)?;
     let edit = KeyEdit {
         label: options.label.clone(),
         models: options.models.clone(),
@@ -65,13 +67,13 @@ pub(super) async fn set(args: &Args, options: &SetOptions) -> Result<(), Command
     };
     let ledger = open(args, OpenMode::Write).await?;
     let key = reads::key(&*ledger, options.id).await?;
-    let settings = edit.over(&key.settings).map_err(CommandFailed::refused)?;
+    let settings = edit.over(&key.settings).map_err(flag)?;
     if options.models.is_some() {
         warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
     }
     let changed = keys::change(options.id, Change::Set(settings), act(args));
     perform(args, &ledger, changed).await?;
-    dates::note_expiry(options.expires.and_then(|expires| expires.0));
+    dates::note_expiry(expires);
     Ok(())
 }
 
