@@ -2,20 +2,20 @@
 
 use farebox_ledger::{
     CreditKind, Customer, CustomerAct, CustomerId, CustomerQuery, Ledger, OpenMode, PersonalData,
-    csv,
 };
 use serde_json::json;
 
 use super::args::{Args, OneKey, OutputFormat};
-use super::books::{act, open, perform};
+use super::books::{act, open};
 use super::customers_args::{
     CloseOptions, CreateCustomerOptions, CustomerAdjustOptions, CustomerTopUpOptions,
     CustomersCommand, ListCustomersOptions, MoveOptions, OneCustomer, PersonalOptions,
     SetCustomerOptions,
 };
+use super::done::{perform, print_done};
 use super::output::{self, CommandFailed};
 use super::values::Setting;
-use super::{keys, payments, view};
+use super::{keys, payments, tables, view};
 use crate::clock;
 use crate::selling::customers::{CustomerEdit, PersonalEdit};
 use crate::selling::reads::{self, CustomerPage};
@@ -23,15 +23,6 @@ use crate::selling::{self, customers, money};
 
 /// Customers are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
-const HEADER: [&str; 7] = [
-    "customer",
-    "label",
-    "external id",
-    "balance",
-    "held",
-    "available",
-    "status",
-];
 
 pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), CommandFailed> {
     match command {
@@ -54,16 +45,22 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
 
 async fn create(args: &Args, options: &CreateCustomerOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
+    perform(args, &ledger, new_customer(args, options))
+        .await
+        .map(drop)
+}
+
+/// A customer as the options say.
+pub(super) fn new_customer(args: &Args, options: &CreateCustomerOptions) -> selling::Deed {
     let edit = CustomerEdit {
-        label: Some(options.label.clone()),
+        label: options.label.clone(),
         external_id: Some(Setting(options.external_id.clone())),
         low_balance: Some(Setting(options.low_balance)),
         rate: options.rate,
         concurrency: options.concurrency,
         personal: personal(&options.personal),
     };
-    let created = customers::create(edit, act(args));
-    perform(args, &ledger, created).await.map(drop)
+    customers::create(edit, act(args))
 }
 
 /// What the options say of a person.
@@ -85,13 +82,13 @@ async fn list(args: &Args, options: &ListCustomersOptions) -> Result<(), Command
         OutputFormat::Json => output::print_json(
             &json!({ "customers": customers.iter().map(view::customer).collect::<Vec<_>>() }),
         ),
-        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(&customers))),
+        OutputFormat::Csv => print(args, &customers),
         _ if customers.is_empty() => output::note(match &options.external_id {
             Some(_) => "No customer has this external id.",
             None if options.label.is_some() => "No label or external id contains this text.",
             None => "There are no customers yet. Create one: farebox customers create --label NAME",
         }),
-        _ => output::print(&output::table(&HEADER, &rows(&customers))),
+        _ => print(args, &customers),
     }
     Ok(())
 }
@@ -115,7 +112,7 @@ async fn all(ledger: &dyn Ledger, text: Option<String>) -> Result<Vec<Customer>,
     }
 }
 
-async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {
+pub(super) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
     let page = CustomerPage::read(&*ledger, one.id).await?;
     if args.format() == OutputFormat::Json {
@@ -187,7 +184,7 @@ async fn set(args: &Args, options: &SetCustomerOptions) -> Result<(), CommandFai
         last = Some(deed.perform(&*ledger).await?);
     }
     if let Some(done) = &last {
-        super::books::print_done(args, done);
+        print_done(args, done);
     }
     Ok(())
 }
@@ -243,32 +240,7 @@ async fn link(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {
     keys::link(args, &OneKey { id }).await
 }
 
-/// Prints customers.
-pub(super) fn print(args: &Args, shown: &[Customer]) {
-    let rows = rows(shown);
-    match args.format() {
-        OutputFormat::Json => {
-            output::print_json(&json!(shown.iter().map(view::customer).collect::<Vec<_>>()));
-        }
-        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows)),
-        _ => output::print(&output::table(&HEADER, &rows)),
-    }
-}
-
-fn rows(customers: &[Customer]) -> Vec<Vec<String>> {
-    let row = |customer: &Customer| {
-        let Customer {
-            settings, account, ..
-        } = customer;
-        vec![
-            customer.id.to_string(),
-            output::plain(&settings.label),
-            output::plain(settings.external_id.as_deref().unwrap_or_default()),
-            account.balance().to_string(),
-            account.held.to_string(),
-            account.available().to_string(),
-            customer.status.to_string(),
-        ]
-    };
-    customers.iter().map(row).collect()
+/// Prints customers; not as JSON.
+fn print(args: &Args, shown: &[Customer]) {
+    tables::print(args.format(), &tables::CUSTOMER, &tables::customers(shown));
 }

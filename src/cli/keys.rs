@@ -2,18 +2,19 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode, csv};
+use farebox_ledger::{KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat, RevokeOptions};
-use super::books::{HEADER, act, open, perform, rows, table};
+use super::books::{act, open};
+use super::done::perform;
 use super::output::{self, CommandFailed};
 use super::values::Setting;
-use super::{dates, gateway, view};
+use super::{dates, gateway, tables, view};
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
 use crate::selling::keys::{self, KeyEdit};
-use crate::selling::{Deed, ShownOnce, reads};
+use crate::selling::{Deed, NewSecret, reads};
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
     let settings = settings(options)?;
@@ -79,8 +80,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Comma
         OutputFormat::Json => output::print_json(
             &json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }),
         ),
-        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
-        _ if keys.is_empty() => {
+        format if keys.is_empty() && format != OutputFormat::Csv => {
             output::note(
                 &match options.label.as_deref().filter(|part| !part.is_empty()) {
                     Some(part) => format!("No label contains {part:?}."),
@@ -89,7 +89,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Comma
                 },
             )
         }
-        _ => output::print(&table(&keys)),
+        format => tables::print(format, &tables::KEY, &tables::keys(&keys)),
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed>
     let ledger = open(args, OpenMode::Write).await?;
     let (deed, expires) = keys::link(one.id, act(args));
     let done = deed.perform(&*ledger).await?;
-    let Some(ShownOnce::Link(token)) = done.shown_once else {
+    let Some(NewSecret::Link(token)) = done.shown_once else {
         return Ok(());
     };
     let link = token.url(&gateway::public_url(args).await);

@@ -10,8 +10,9 @@ use farebox_ledger::{CreditKind, OpenMode, Outcome};
 use super::args::{
     AdjustOptions, Args, Overlap, RefundOptions, RotateOptions, SetOptions, TopUpOptions,
 };
-use super::books::{act, open, perform};
+use super::books::{act, open};
 use super::dates;
+use super::done::perform;
 use super::keys::{flag, warn_of_unknown};
 use super::output::{self, CommandFailed};
 use crate::proxy::record::request_id;

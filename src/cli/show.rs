@@ -4,7 +4,7 @@ use farebox_ledger::{EntryQuery, JournalEntry, Key, OpenMode};
 
 use super::args::{Args, OneKey, OutputFormat};
 use super::output::{self, CommandFailed};
-use super::{books, ledger};
+use super::{books, done, ledger};
 use crate::clock;
 use crate::selling::reads;
 
@@ -15,7 +15,7 @@ pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), CommandFailed> 
     let book = books::open(args, OpenMode::ReadOnly).await?;
     let key = reads::key(&*book, one.id).await?;
     if args.format() != OutputFormat::Table {
-        books::print_key(args, &key);
+        done::print_key(args, &key);
         return Ok(());
     }
     let query = EntryQuery {

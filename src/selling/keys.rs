@@ -9,7 +9,7 @@ use farebox_ledger::{
 };
 
 use super::values::Setting;
-use super::{Deed, ShownOnce, dates, reads};
+use super::{Deed, NewSecret, dates, reads};
 use crate::clock;
 
 /// What is to be set on a key; what is not said stays, or is the default.
@@ -85,7 +85,7 @@ pub(crate) fn create(
     };
     Deed {
         operation: Operation::Create(Box::new(new)),
-        shown_once: Some(ShownOnce::Secret(secret)),
+        shown_once: Some(NewSecret::Secret(secret)),
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
         old_until: overlap.map(|time| after(act.at, time)),
     };
     Deed {
-        shown_once: Some(ShownOnce::Secret(secret)),
+        shown_once: Some(NewSecret::Secret(secret)),
         ..change(key, rotated, act)
     }
 }
@@ -124,7 +124,7 @@ pub(crate) fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
     };
     let deed = Deed {
         operation,
-        shown_once: Some(ShownOnce::Link(token)),
+        shown_once: Some(NewSecret::Link(token)),
     };
     (deed, expires)
 }

@@ -12,7 +12,9 @@ pub(crate) mod money;
 pub(crate) mod reads;
 pub(crate) mod values;
 
-use farebox_ledger::{Act, Key, Ledger, LedgerError, LinkToken, Operation, Outcome, Secret};
+use farebox_ledger::{
+    Act, Customer, Key, Ledger, LedgerError, LinkToken, Operation, Outcome, Secret,
+};
 use serde_json::Value;
 
 use crate::clock;
@@ -23,12 +25,12 @@ pub(crate) struct Deed {
     /// What the ledger is asked to do.
     pub(crate) operation: Operation,
     /// What its answer shows once.
-    pub(crate) shown_once: Option<ShownOnce>,
+    pub(crate) shown_once: Option<NewSecret>,
 }
 
 /// A secret that only the answer to its own request shows. `Debug` shows none.
 #[derive(Debug)]
-pub(crate) enum ShownOnce {
+pub(crate) enum NewSecret {
     /// A key's new secret.
     Secret(Secret),
     /// A sign-in link.
@@ -41,7 +43,7 @@ pub(crate) struct Deeded {
     /// What it came to.
     pub(crate) outcome: Outcome,
     /// What its answer shows once.
-    pub(crate) shown_once: Option<ShownOnce>,
+    pub(crate) shown_once: Option<NewSecret>,
 }
 
 impl From<Operation> for Deed {
@@ -78,7 +80,7 @@ impl Deeded {
     /// A key with its new secret.
     pub(crate) fn sold(&self) -> Option<(&Key, &Secret)> {
         match (&self.outcome, &self.shown_once) {
-            (Outcome::Key(key), Some(ShownOnce::Secret(secret))) => Some((key, secret)),
+            (Outcome::Key(key), Some(NewSecret::Secret(secret))) => Some((key, secret)),
             _ => None,
         }
     }
@@ -89,8 +91,19 @@ impl Deeded {
     /// When no key was sold, which a caller that sold one never sees.
     pub(crate) fn into_key(self) -> Result<(Key, Secret), LedgerError> {
         match (self.outcome, self.shown_once) {
-            (Outcome::Key(key), Some(ShownOnce::Secret(secret))) => Ok((*key, secret)),
+            (Outcome::Key(key), Some(NewSecret::Secret(secret))) => Ok((*key, secret)),
             _ => Err(LedgerError::unknown("no key was made")),
+        }
+    }
+
+    /// A customer that was made.
+    ///
+    /// # Errors
+    /// When none was, which a caller that made one never sees.
+    pub(crate) fn into_customer(self) -> Result<Customer, LedgerError> {
+        match self.outcome {
+            Outcome::Customer(customer) => Ok(*customer),
+            _ => Err(LedgerError::unknown("no customer was made")),
         }
     }
 
