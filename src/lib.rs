@@ -44,6 +44,7 @@ pub mod config;
 pub mod customer;
 pub mod deadline;
 pub mod metering;
+pub mod paper;
 pub mod proxy;
 pub mod server;
 pub mod setup;

@@ -15,7 +15,7 @@ use super::customers_args::{
     SetCustomerOptions,
 };
 use super::output::{self, CommandFailed};
-use super::{keys, payments, view};
+use super::{keys, paper, payments, view};
 use crate::clock;
 
 /// Customers are read from the ledger in pages of this many.
@@ -46,6 +46,8 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Move(options) => give(args, options).await,
         CustomersCommand::Reverse(options) => payments::reverse(args, options).await,
         CustomersCommand::Unapplied(options) => payments::unapplied(args, options).await,
+        CustomersCommand::Receipts(options) => paper::receipts(args, options).await,
+        CustomersCommand::Statement(options) => paper::statement(args, options).await,
     }
 }
 

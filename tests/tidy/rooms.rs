@@ -293,11 +293,27 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
     Room {
+        name: "paper",
+        folder: "src/paper/",
+        module: "farebox::paper",
+        job: "receipts, corrections and statements for bookkeepers, made of what the ledger has",
+        ours: &["config::Shop", "ledger"],
+        crates: &["maud", "serde_json"],
+        pure: false,
+    },
+    Room {
         name: "customer",
         folder: "src/customer/",
         module: "farebox::customer",
         job: "the customer's side: balance dialects, usage, receipts, sessions, the dashboard",
-        ours: &["config", "ledger", "protocol::Family", "proxy", "setup"],
+        ours: &[
+            "config",
+            "ledger",
+            "paper",
+            "protocol::Family",
+            "proxy",
+            "setup",
+        ],
         crates: &[
             "bytes",
             "futures_util",
@@ -395,6 +411,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "app",
             "config",
             "ledger",
+            "paper",
             "protocol::Family",
             "protocol::class",
             "proxy::record",
@@ -484,6 +501,40 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
     Room {
+        name: "shop",
+        folder: "shop/src/",
+        module: "farebox_shop",
+        job: "sells credit by card through the admin API; a program of its own, without a database",
+        ours: &[
+            "ledger::Amount",
+            "ledger::CustomerId",
+            "ledger::Gross",
+            "ledger::clock",
+            "ledger::parse_public_url",
+            "ledger::text",
+        ],
+        crates: &[
+            "async_trait",
+            "base64",
+            "clap",
+            "hex",
+            "hmac",
+            "maud",
+            "reqwest",
+            "rustls",
+            "salvo",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tokio",
+            "toml",
+            "tracing",
+            "tracing_subscriber",
+            "webpki_root_certs",
+        ],
+        pure: false,
+    },
+    Room {
         name: "bench",
         folder: "bench/src/",
         module: "farebox_bench",
@@ -514,80 +565,3 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
 ];
-
-/// The room of a source file.
-pub(crate) fn of_file(path: &str) -> Option<&'static Room> {
-    ROOMS
-        .iter()
-        .filter(|room| path.starts_with(room.folder))
-        .max_by_key(|room| room.folder.len())
-}
-
-/// The room that a resolved path leads into.
-pub(crate) fn of_path(path: &[String]) -> Option<&'static Room> {
-    let leads = |room: &&Room| {
-        let parts: Vec<&str> = room.module.split("::").collect();
-        path.len() >= parts.len()
-            && parts
-                .iter()
-                .zip(path)
-                .all(|(part, segment)| part == segment)
-    };
-    ROOMS
-        .iter()
-        .filter(leads)
-        .max_by_key(|room| room.module.len())
-}
-
-impl Room {
-    /// Whether code of this room may name a path that leads into another one.
-    pub(crate) fn may(&self, target: &Room, path: &[String]) -> bool {
-        self.ours.iter().any(|entry| match entry.split_once("::") {
-            Some((room, item)) => target.is(room) && path.iter().any(|segment| segment == item),
-            None => target.name == *entry || target.is(entry) && !self.is_beside(target),
-        })
-    }
-
-    /// Two rooms of one folder, such as the ledger's stores, know each other only by name.
-    fn is_beside(&self, other: &Self) -> bool {
-        let folder = |room: &Self| room.name.rsplit_once('/').map(|(folder, _)| folder);
-        self.name != other.name && folder(self).is_some() && folder(self) == folder(other)
-    }
-
-    /// A room counts as part of the one whose folder holds it.
-    fn is(&self, name: &str) -> bool {
-        self.name == name
-            || self
-                .name
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('/'))
-    }
-}
-
-/// The table *Who may import whom*, as Markdown.
-pub(crate) fn table() -> String {
-    let mut text = "| room | its job | of ours | crates | |\n|---|---|---|---|---|\n".to_owned();
-    for room in ROOMS {
-        let code = |names: &[&str]| match names {
-            [] => "–".to_owned(),
-            _ => names
-                .iter()
-                .map(|name| format!("`{name}`"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        };
-        let pure = if room.pure {
-            "pure: no async, no I/O"
-        } else {
-            ""
-        };
-        text.push_str(&format!(
-            "| `{}` | {} | {} | {} | {pure} |\n",
-            room.name,
-            room.job,
-            code(room.ours),
-            code(room.crates)
-        ));
-    }
-    text
-}
