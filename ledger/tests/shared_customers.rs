@@ -286,3 +286,69 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
         sound(&*ledgers[0]).await;
     });
 }
+
+/// A payment that can be booked nowhere has its reference and no entry, so nothing but the reference itself keeps two gateways apart.
+#[test]
+fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
+    with_cluster("one reference at several gateways", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        // Two closed customers, and one that takes money.
+        for number in 0..GATEWAYS as u64 {
+            let new = NewCustomer {
+                id: customer(number),
+                settings: CustomerSettings::default(),
+                personal: None,
+                act: act(1_000 + number, 1),
+            };
+            ledgers[0].create_customer(new).await.unwrap();
+            if number > 0 {
+                let close = CustomerChange {
+                    customer: customer(number),
+                    change: CustomerAct::Close,
+                    act: act(2_000 + number, 2),
+                };
+                ledgers[0].change_customer(close).await.unwrap();
+            }
+        }
+        for round in 0..if full() { 2_000 } else { 60 } {
+            let name = format!("race {round}");
+            let told = ledgers.iter().zip(0_u64..).map(|(ledger, place)| {
+                let (ledger, reference) = (Arc::clone(ledger), name.clone());
+                let operation = 10_000_000 + round * 10 + place;
+                tokio::spawn(async move {
+                    if place == 0 {
+                        let paid = Credit {
+                            to: customer(place).into(),
+                            ..top_up(1, operation, "0.1", &reference)
+                        };
+                        return ledger.credit(paid).await.map(drop);
+                    }
+                    let gross = Gross::parse("0.1").unwrap();
+                    let new = NewPayment {
+                        customer: customer(place),
+                        paid: PaidSum {
+                            currency: "USD".to_owned(),
+                            gross,
+                            tax: Gross::ZERO,
+                        },
+                        credit: usd("0.1"),
+                        reference,
+                        act: act(operation, 3),
+                    };
+                    ledger.pay(new).await.map(drop)
+                })
+            });
+            let mut taken = 0;
+            for gateway in told.collect::<Vec<_>>() {
+                match gateway.await.unwrap() {
+                    Ok(()) => taken += 1,
+                    Err(LedgerError::Refused(Refusal::ReferenceUsed { .. })) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            assert_eq!(taken, 1, "{name}");
+        }
+        sound(&*ledgers[0]).await;
+    });
+}

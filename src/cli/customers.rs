@@ -53,10 +53,17 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
 
 async fn create(args: &Args, options: &CreateCustomerOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let new = NewCustomer {
+    let new = new_customer(args, options);
+    print(args, &ledger.create_customer(new).await?);
+    Ok(())
+}
+
+/// A customer as the options say.
+pub(super) fn new_customer(args: &Args, options: &CreateCustomerOptions) -> NewCustomer {
+    NewCustomer {
         id: clock::customer_id(),
         settings: CustomerSettings {
-            label: options.label.clone(),
+            label: options.label.clone().unwrap_or_default(),
             external_id: options.external_id.clone(),
             price_list: None,
             low_balance: options.low_balance,
@@ -65,9 +72,7 @@ async fn create(args: &Args, options: &CreateCustomerOptions) -> Result<(), Comm
         },
         personal: personal(&options.personal, None),
         act: act(args),
-    };
-    print(args, &ledger.create_customer(new).await?);
-    Ok(())
+    }
 }
 
 /// What the options say of a person, beside what is known.
@@ -99,7 +104,7 @@ async fn list(args: &Args, options: &ListCustomersOptions) -> Result<(), Command
             None if options.label.is_some() => "No label or external id contains this text.",
             None => "There are no customers yet. Create one: farebox customers create --label NAME",
         }),
-        _ => output::print(&output::table(&HEADER, &rows(&customers))),
+        _ => output::print(&table(&customers)),
     }
     Ok(())
 }
@@ -123,7 +128,7 @@ async fn all(ledger: &dyn Ledger, text: Option<String>) -> Result<Vec<Customer>,
     }
 }
 
-async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {
+pub(super) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
     let customer = find_customer(&*ledger, one.id).await?;
     let keys = keys_of(&*ledger, one.id).await?;
@@ -385,6 +390,11 @@ fn print(args: &Args, customer: &Customer) {
         OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows)),
         _ => output::print(&output::table(&HEADER, &rows)),
     }
+}
+
+/// Customers as a table for people.
+pub(super) fn table(customers: &[Customer]) -> String {
+    output::table(&HEADER, &rows(customers))
 }
 
 fn rows(customers: &[Customer]) -> Vec<Vec<String>> {

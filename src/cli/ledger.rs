@@ -240,6 +240,7 @@ fn loss(accepted: &AcceptedLoss) -> serde_json::Value {
 
 fn summary(report: &VerifyReport) -> String {
     let VerifyReport {
+        customers,
         keys,
         entries,
         holds,
@@ -251,9 +252,14 @@ fn summary(report: &VerifyReport) -> String {
     } else {
         format!("{entries} entries")
     };
-    let [keys, holds, anchors] = [(*keys, "key"), (*holds, "open hold"), (*anchors, "anchor")]
-        .map(|(many, one)| output::count(many, one));
-    format!("{keys}, {entries}, {holds}, {anchors}")
+    let [customers, keys, holds, anchors] = [
+        (*customers, "customer"),
+        (*keys, "key"),
+        (*holds, "open hold"),
+        (*anchors, "anchor"),
+    ]
+    .map(|(many, one)| output::count(many, one));
+    format!("{customers}, {keys}, {entries}, {holds}, {anchors}")
 }
 
 const HEADER: [&str; 9] = [

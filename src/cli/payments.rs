@@ -61,6 +61,16 @@ pub(super) async fn unapplied(
     Ok(())
 }
 
+/// Prints one payment.
+pub(super) fn print(args: &Args, found: &Payment) {
+    let shown = std::slice::from_ref(found);
+    match args.format() {
+        OutputFormat::Json => output::print_json(&payment(found)),
+        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(shown))),
+        _ => output::print(&output::table(&HEADER, &rows(shown))),
+    }
+}
+
 async fn list(args: &Args) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
     let found = ledger.unapplied().await?;

@@ -1,4 +1,4 @@
-//! First round trip of a batch: fence, lock the customers in order, read what the operations need.
+//! First round trip of a batch: fence, lock the customers and then the references, each in order, read what the operations need.
 //!
 //! Everything is sent at once. Each statement has its own snapshot, taken after the locks are held, so it sees the newest rows of
 //! locked customers, and of their keys: whoever writes a key has locked its customer, to which it belongs for ever. Of the locking
@@ -301,6 +301,8 @@ struct Reads(Vec<(What, tokio_postgres::Statement)>);
 
 #[derive(Debug, Clone, Copy)]
 enum What {
+    /// Locks the references, which need not be rows yet. It must come first: the others then see what their last holder has written.
+    Names,
     Holds,
     HoldsOfKeys,
     SpentHours,
@@ -319,6 +321,10 @@ enum What {
 impl What {
     fn sql(self) -> String {
         match self {
+            // They share 1,024 locks, so that no batch needs more of the server's than it has.
+            Self::Names => "SELECT pg_advisory_xact_lock(1717662309, n) FROM \
+                 (SELECT DISTINCT hashtext(r) & 1023 AS n FROM unnest($1::text[]) AS r ORDER BY n) l"
+                .to_owned(),
             Self::Holds => format!("{SELECT_HOLD} WHERE h.request = ANY ($1::bytea[])"),
             Self::HoldsOfKeys => format!("{SELECT_HOLD} WHERE h.key = ANY ($1::bigint[])"),
             Self::HoldsOfCustomers => format!(
@@ -355,7 +361,7 @@ impl What {
         match self {
             Self::Holds => &asked.holds,
             Self::Entries => &asked.entries,
-            Self::EntriesByReference | Self::Payments => &asked.references,
+            Self::Names | Self::EntriesByReference | Self::Payments => &asked.references,
             Self::Refunds | Self::Acts => &asked.acts,
             Self::Sessions | Self::Links => &asked.tokens,
             Self::HoldsOfKeys | Self::SpentHours => &asked.spending,
@@ -370,6 +376,7 @@ type FetchedRows = Vec<(What, Vec<Row>)>;
 impl Reads {
     async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
         let wanted = [
+            (What::Names, asked.references.is_empty()),
             (What::Holds, asked.holds.is_empty()),
             (What::HoldsOfKeys, asked.spending.is_empty()),
             (What::SpentHours, asked.spending.is_empty()),
@@ -415,6 +422,7 @@ fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), Tran
 
 fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
     match what {
+        What::Names => {}
         What::Holds | What::HoldsOfKeys | What::HoldsOfCustomers => {
             let hold = rows::stored_hold(row)?;
             needs_lock(rows, hold.open.key)?;

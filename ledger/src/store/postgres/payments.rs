@@ -20,23 +20,33 @@ pub(super) fn payment(row: &Row) -> Decoded<Payment> {
     payment_rows::payment(&mut Columns::of(row))
 }
 
-/// The payments that have changed.
+/// The payments that have changed. A new one is never written over another.
 pub(super) fn payments(rows: &Rows, writes: &mut Vec<Write>) {
-    let found: Vec<(&String, &Payment)> = rows
-        .changed_payments()
-        .filter_map(|(folded, row)| Some((folded, row.now.as_ref()?)))
-        .collect();
-    if found.is_empty() {
-        return;
+    for is_new in [true, false] {
+        let found: Vec<(&String, &Payment)> = rows
+            .changed_payments()
+            .filter(|(_, row)| row.was_stored != is_new)
+            .filter_map(|(folded, row)| Some((folded, row.now.as_ref()?)))
+            .collect();
+        if found.is_empty() {
+            continue;
+        }
+        let table = moving(TableWrite::of("payments", &found));
+        writes.push(if is_new {
+            particulars(table).insert("")
+        } else {
+            table.update("folded")
+        });
     }
-    let table = TableWrite::of("payments", &found)
+}
+
+type PaymentRow<'batch> = (&'batch String, &'batch Payment);
+
+/// What may change of a payment.
+fn moving<'a, 'b>(table: TableWrite<'a, PaymentRow<'b>>) -> TableWrite<'a, PaymentRow<'b>> {
+    table
         .text("folded", |(folded, _)| (*folded).clone())
-        .text("reference", |(_, payment)| payment.reference.clone())
         .number("customer", |(_, payment)| payment.customer.to_i64())
-        .text("currency", |(_, payment)| payment.paid.currency.clone())
-        .number("gross", |(_, payment)| payment.paid.gross.parts())
-        .number("tax", |(_, payment)| payment.paid.tax.parts())
-        .number("credit", |(_, payment)| payment.credit.picos())
         .number("refunded", |(_, payment)| {
             payment.registers.refunded.parts()
         })
@@ -50,12 +60,18 @@ pub(super) fn payments(rows: &Rows, writes: &mut Vec<Write>) {
         .text("why", |(_, payment)| {
             payment_rows::why(&payment.status).cloned()
         })
+}
+
+/// What stays as it was told first.
+fn particulars<'a, 'b>(table: TableWrite<'a, PaymentRow<'b>>) -> TableWrite<'a, PaymentRow<'b>> {
+    table
+        .text("reference", |(_, payment)| payment.reference.clone())
+        .text("currency", |(_, payment)| payment.paid.currency.clone())
+        .number("gross", |(_, payment)| payment.paid.gross.parts())
+        .number("tax", |(_, payment)| payment.paid.tax.parts())
+        .number("credit", |(_, payment)| payment.credit.picos())
         .text("actor", |(_, payment)| payment.actor.clone())
-        .number("at", |(_, payment)| payment.at.millis());
-    writes.push(table.insert(
-        " ON CONFLICT (folded) DO UPDATE SET customer = excluded.customer, refunded = excluded.refunded, \
-         withdrawn = excluded.withdrawn, reinstated = excluded.reinstated, status = excluded.status, why = excluded.why",
-    ));
+        .number("at", |(_, payment)| payment.at.millis())
 }
 
 pub(super) async fn by_reference(
