@@ -1,7 +1,7 @@
 //! Buyers: the way from the price page to the key, and what is shown to whom.
 
 use crate::support::books::Weather;
-use crate::support::{Answer, SHOP, Street, Visitor, hidden};
+use crate::support::{Answer, SHOP, Street, Visitor, hidden, pay_page};
 
 fn secret(page: &Answer) -> String {
     let secret = page.text.split("id=\"secret\">").nth(1);
@@ -224,13 +224,8 @@ async fn the_same_form_is_one_checkout_and_two_tabs_are_two() {
     assert_eq!(first.text, again.text);
     let other = visitor.buy(&[]).await;
     assert!(!first.text.contains(&other));
-    let first = first
-        .text
-        .split("href=\"")
-        .find(|part| part.contains("/pay/"))
-        .unwrap();
-    let first = first.split('"').next().unwrap();
-    let (one, two) = (street.stripe.pay(first), street.stripe.pay(&other));
+    let first = pay_page(&first);
+    let (one, two) = (street.stripe.pay(&first), street.stripe.pay(&other));
     // Both are paid at once, and both are booked at once.
     let (a, b) = tokio::join!(street.deliver(&one.1), street.deliver(&two.1));
     assert_eq!((a.status, b.status), (200, 200));

@@ -154,6 +154,10 @@ impl ShopProcess {
             .unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
+        let mut shop = Self {
+            child,
+            base: String::new(),
+        };
         std::thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 kept.lock().unwrap().push_str(&format!("{line}\n"));
@@ -168,8 +172,8 @@ impl ShopProcess {
                     .chars()
                     .filter(|c| c.is_ascii_digit() || ".:".contains(*c))
                     .collect();
-                let base = format!("http://{plain}");
-                return Self { child, base };
+                shop.base = format!("http://{plain}");
+                return shop;
             }
             assert!(
                 begun.elapsed() < PATIENCE,
@@ -250,12 +254,7 @@ impl<'a> Visitor<'a> {
         let page = self.get("/").await;
         let answer = self.send_form(&page, more).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        let to = answer
-            .text
-            .split("href=\"")
-            .filter(|part| part.contains("/pay/"));
-        let to = to.last().expect("a page to pay on");
-        to.split('"').next().unwrap().replace("&amp;", "&")
+        pay_page(&answer)
     }
 
     /// The form of a price page with these fields over its own.
@@ -268,6 +267,14 @@ impl<'a> Visitor<'a> {
         let fields: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
         self.post("/checkout", &fields).await
     }
+}
+
+/// Where an answer sends the browser to pay.
+pub(crate) fn pay_page(answer: &Answer) -> String {
+    let links = answer.text.split("href=\"");
+    let link = links.filter(|part| part.contains("/pay/")).last();
+    let link = link.expect("a page to pay on").split('"').next();
+    link.unwrap().replace("&amp;", "&")
 }
 
 /// The value of a hidden field.
