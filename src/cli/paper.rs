@@ -4,13 +4,14 @@ use farebox_ledger::{OpenMode, StatementMonth, csv};
 use serde_json::json;
 
 use super::args::{Args, OutputFormat};
-use super::books::{find_customer, open};
+use super::books::open;
 use super::check;
 use super::customers_args::{ReceiptsOptions, StatementOptions};
 use super::output::{self, CommandFailed};
 use crate::clock;
 use crate::config::Shop;
 use crate::paper::{self, DOCUMENT_COLUMNS, STATEMENT_COLUMNS, document_json, document_row};
+use crate::selling::reads;
 
 /// The seller's words, if the catalog can be read.
 fn seller(args: &Args) -> Shop {
@@ -21,7 +22,7 @@ fn seller(args: &Args) -> Shop {
 
 pub(super) async fn receipts(args: &Args, options: &ReceiptsOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let customer = find_customer(&*ledger, options.id).await?;
+    let customer = reads::customer(&*ledger, options.id).await?;
     let mut found = paper::documents(&*ledger, customer.id).await?;
     if let Some(number) = &options.number {
         found.retain(|document| document.number == *number);
@@ -58,7 +59,7 @@ pub(super) async fn statement(
     options: &StatementOptions,
 ) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let customer = find_customer(&*ledger, options.id).await?;
+    let customer = reads::customer(&*ledger, options.id).await?;
     let now = clock::now();
     let month = options.month.unwrap_or(StatementMonth::of(now));
     let found = paper::statement(&*ledger, customer, month, now).await?;

@@ -67,7 +67,13 @@ pub(crate) struct Street {
 
 impl Street {
     pub(crate) async fn open() -> Self {
-        let (stripe, books) = (FakeStripe::start().await, Books::start().await);
+        let books = Books::start().await;
+        let api = books.base.clone();
+        Self::before(books, &api, "fb-token-sell").await
+    }
+
+    async fn before(books: Books, api: &str, token: &str) -> Self {
+        let stripe = FakeStripe::start().await;
         let folder = tempfile::tempdir().unwrap();
         let file = format!(
             r#"
@@ -79,7 +85,7 @@ impl Street {
             [gateway]
             api = "{}"
             url = "https://llm.example"
-            token = {{ env = "SELL_TOKEN" }}
+            token = {{ file = "token" }}
             [processor.stripe]
             api = "{}"
             key = {{ env = "STRIPE_KEY" }}
@@ -93,8 +99,9 @@ impl Street {
             price = "59.50"
             tax = "9.50"
             "#,
-            books.base, stripe.base
+            api, stripe.base
         );
+        std::fs::write(folder.path().join("token"), token).unwrap();
         std::fs::write(folder.path().join("shop.toml"), file).unwrap();
         let shop = ShopProcess::start(&folder).await;
         Self {
@@ -142,7 +149,6 @@ impl ShopProcess {
         let mut child = Command::new(env!("CARGO_BIN_EXE_farebox-shop"))
             .env_clear()
             .envs([
-                ("SELL_TOKEN", "fb-token-sell"),
                 ("STRIPE_KEY", "sk_test_of_the_tests"),
                 ("OLD_SECRET", "whsec_replaced"),
                 ("WEBHOOK_SECRET", WEBHOOK_SECRET),
