@@ -1,17 +1,17 @@
-//! What somebody names, found: a key by its id, secret or label, an entry by the id of its request, of its answer or of its act, or by
-//! its payment's reference.
+//! What somebody names, found: a key by its id, secret or label, a customer by its id, external id or label, an entry by the id of its
+//! request, of its answer or of its act, a payment by its reference.
 //!
 //! Nothing here knows what was refused before money was held: only a running gateway remembers that.
 
 use crate::value::text::SECRET_PREFIX;
 use crate::{
-    EntryQuery, IdError, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, OperationId,
-    Timestamp, is_same_reference,
+    Customer, CustomerId, CustomerQuery, EntryQuery, IdError, JournalEntry, Key, KeyId, KeyQuery,
+    Ledger, LedgerError, OperationId, Payment, PaymentStatus, Timestamp, is_same_reference,
 };
 
 /// Entries that one look at the journal reads.
 const PAGE: usize = 10_000;
-/// Most keys with a label that are listed.
+/// Most keys, and most customers, with a label that are listed.
 pub const MOST_KEYS: usize = 100;
 
 /// What was found.
@@ -19,10 +19,19 @@ pub const MOST_KEYS: usize = 100;
 pub enum SearchResult {
     /// A key, by its id, its secret, or a label that only it has.
     Key(Box<Key>),
+    /// A customer, by its id, its external id, or a label that only it has.
+    Customer(Box<Customer>),
     /// A charge, payment or correction.
     Entry(Box<JournalEntry>),
-    /// Several keys whose labels contain the text.
-    Labelled(Vec<Key>),
+    /// A payment that is not in the journal: it could not be booked.
+    Payment(Box<Payment>),
+    /// Several whose labels, or external ids, contain the text.
+    Labelled {
+        /// Customers; one that was made for a key of the same label is that key.
+        customers: Vec<Customer>,
+        /// Keys.
+        keys: Vec<Key>,
+    },
 }
 
 /// The key's id in a text: the id itself, or the public part of a whole secret.
@@ -49,7 +58,7 @@ pub async fn find(
     if text.is_empty() {
         return Ok(None);
     }
-    // Ten letters or digits may be a key's id and a payment's reference.
+    // Ten letters or digits may be a key's id, a customer's, and a payment's reference.
     if let Ok(id) = key_id(text)
         && let Some(key) = book.find_key(id).await?
     {
@@ -63,10 +72,31 @@ pub async fn find(
     if text.starts_with(SECRET_PREFIX) {
         return Ok(None);
     }
+    if let Some(customer) = customer(book, text).await? {
+        return Ok(Some(SearchResult::Customer(Box::new(customer))));
+    }
+    if let Some(payment) = book.payment(text).await?
+        && payment.status != PaymentStatus::Booked
+    {
+        return Ok(Some(SearchResult::Payment(Box::new(payment))));
+    }
     match in_journal(book, text).await? {
         Some(entry) => Ok(Some(SearchResult::Entry(Box::new(entry)))),
         None => labelled(book, text, now).await,
     }
+}
+
+/// The customer with this id, its own or that of another system.
+async fn customer(
+    book: &(impl Ledger + ?Sized),
+    text: &str,
+) -> Result<Option<Customer>, LedgerError> {
+    if let Ok(id) = text.parse::<CustomerId>()
+        && let Some(customer) = book.find_customer(id).await?
+    {
+        return Ok(Some(customer));
+    }
+    book.find_external(text).await
 }
 
 /// The newest entry with this reference, or of the answer with this id.
@@ -95,29 +125,45 @@ async fn in_journal(
     }
 }
 
-/// The key with this label, or those whose labels contain it.
+/// What has this label, or those whose labels contain it.
 async fn labelled(
     book: &(impl Ledger + ?Sized),
     label: &str,
     now: Timestamp,
 ) -> Result<Option<SearchResult>, LedgerError> {
-    let query = KeyQuery {
-        label: Some(label.to_owned()),
-        now,
-        limit: MOST_KEYS,
-        ..KeyQuery::default()
-    };
-    let mut keys = book.list_keys(query).await?;
-    let exact = |key: &Key| key.settings.label == label;
-    if keys.len() > 1 && keys.iter().filter(|key| exact(key)).count() == 1 {
-        keys.retain(exact);
+    let mut keys = book
+        .list_keys(KeyQuery {
+            label: Some(label.to_owned()),
+            now,
+            limit: MOST_KEYS,
+            ..KeyQuery::default()
+        })
+        .await?;
+    let mut customers = book
+        .list_customers(CustomerQuery {
+            text: Some(label.to_owned()),
+            limit: MOST_KEYS,
+            ..CustomerQuery::default()
+        })
+        .await?;
+    customers.retain(|customer| !keys.iter().any(|key| is_twin(customer, key)));
+    let exact_key = |key: &Key| key.settings.label == label;
+    let exact_customer = |customer: &Customer| customer.settings.label == label;
+    let exact = (keys.iter().filter(|key| exact_key(key)).count())
+        .saturating_add(customers.iter().filter(|one| exact_customer(one)).count());
+    if exact == 1 {
+        keys.retain(exact_key);
+        customers.retain(exact_customer);
     }
-    Ok(match keys.pop() {
-        None => None,
-        Some(only) if keys.is_empty() => Some(SearchResult::Key(Box::new(only))),
-        Some(last) => {
-            keys.push(last);
-            Some(SearchResult::Labelled(keys))
-        }
+    Ok(match (customers.len(), keys.len()) {
+        (0, 0) => None,
+        (1, 0) => customers.pop().map(Box::new).map(SearchResult::Customer),
+        (0, 1) => keys.pop().map(Box::new).map(SearchResult::Key),
+        _ => Some(SearchResult::Labelled { customers, keys }),
     })
+}
+
+/// Whether a customer is the one that creating this key made.
+fn is_twin(customer: &Customer, key: &Key) -> bool {
+    customer.id == CustomerId::made_for(key.id) && customer.settings.label == key.settings.label
 }

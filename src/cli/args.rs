@@ -170,7 +170,7 @@ pub enum Command {
     Library(LibraryOptions),
     /// Print the canonical model table
     Models,
-    /// Show one request, payment or key, by any id that somebody names
+    /// Show one request, payment, key or customer, by any id that somebody names
     Show(ShowOptions),
     /// Print settings for a client program, ready to paste
     Setup(SetupOptions),
@@ -254,7 +254,7 @@ pub struct CheckOptions {
 /// Options of `show`.
 #[derive(Debug, ClapArgs)]
 pub struct ShowOptions {
-    /// A request's id, the id in its answer, a payment's reference, a key's id or label; - or nothing prompts for it, as for a secret
+    /// A request's id, the id in its answer, a payment's reference, a key's or customer's id or label, an external id; - or nothing prompts for it, as for a secret
     #[arg(default_value = "-")]
     pub id: String,
 }
@@ -352,7 +352,7 @@ pub struct CreateOptions {
     #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
     pub concurrency: Option<Setting<u32>>,
     /// Create a key for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "balance", "models", "expires", "rate", "concurrency"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "customer", "owner", "balance", "models", "expires", "rate", "concurrency"])]
     pub from: Option<PathBuf>,
     /// Create the ledger if it does not exist; without this flag a wrong path is an error
     #[arg(long)]

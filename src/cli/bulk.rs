@@ -1,82 +1,134 @@
-//! `farebox keys create --from FILE`: a key for each row of a CSV document, each in a transaction of its own, with a report for each.
+//! Documents of many rows (`keys create --from`, `customers create --from`): each row is done in a transaction of its own, and reported.
 //!
-//! All rows are read before the first key is created, so a slip in one creates none. A reference pays only once: who sends the same
-//! file again creates only what is missing, if each row has a balance.
+//! All rows are read before the first is done, so a slip in one does nothing. What a row creates is a [`BulkKind`].
 
 use std::io::Read;
 use std::path::Path;
 
-use clap::{Args as _, Command, FromArgMatches};
-use farebox_ledger::{Key, KeySettings, Secret, csv as spreadsheet};
+use clap::{Args as ClapArgs, Command};
+use farebox_ledger::csv as spreadsheet;
+use farebox_ledger::store::SharedStore;
 use serde_json::{Value, json};
 
-use super::args::{Args, CreateOptions, OutputFormat};
-use super::keys::{new_key, open_for, settings, warn_of_unknown};
+use super::args::{Args, OutputFormat};
 use super::output::{self, CommandFailed, Exit};
-use super::{parse, view};
-use crate::clock;
+use super::parse;
 
 /// A document with more bytes is refused.
 const LARGEST: u64 = 32 << 20;
-/// How many keys are created between two lines that say how far it is.
+/// How many rows are done between two lines that say how far it is.
 const STEP: usize = 1_000;
-/// The columns, named as the flags.
-const COLUMNS: [&str; 7] = [
-    "label",
-    "balance",
-    "reference",
-    "models",
-    "expires",
-    "rate",
-    "concurrency",
-];
-const HEADINGS: [&str; 6] = ["line", "key", "label", "balance", "secret", "result"];
 
-/// A key to create.
-struct BulkRow {
+/// What the rows of a document create.
+pub(super) trait BulkKind {
+    /// A row as if its cells had been typed.
+    type Options: ClapArgs;
+    /// A row whose values were checked.
+    type Row;
+    /// What a row created.
+    type Made;
+    /// The columns, named as the flags.
+    const COLUMNS: &'static [&'static str];
+    /// One of what is created, in a word.
+    const NOUN: &'static str;
+    /// The columns of the report that say more of what was created than its id and label.
+    const MORE: &'static [&'static str];
+    /// What people are told below the report.
+    const NOTE: Option<&'static str>;
+
+    /// Checks a row before anything is created.
+    fn row(options: Self::Options) -> Result<Self::Row, CommandFailed>;
+    /// How the report names a row.
+    fn label(row: &Self::Row) -> &str;
+    /// Creates it.
+    async fn create(
+        &self,
+        ledger: &SharedStore,
+        row: Self::Row,
+    ) -> Result<Self::Made, CommandFailed>;
+    /// Its id, and the cells of [`BulkKind::MORE`].
+    fn cells(made: &Self::Made) -> (String, Vec<String>);
+    /// Its document.
+    fn document(made: &Self::Made) -> Value;
+}
+
+/// A row of a document.
+pub(super) struct BulkRow<T> {
     line: u64,
-    options: CreateOptions,
-    settings: KeySettings,
+    pub(super) content: T,
 }
 
 /// What became of a row.
-struct RowOutcome {
+struct RowOutcome<M> {
     line: u64,
     label: String,
-    made: Result<(Key, Secret), CommandFailed>,
+    made: Result<M, CommandFailed>,
 }
 
-pub(super) async fn create(
+/// Does every row, and reports each. Fails if one did nothing.
+pub(super) async fn run<K: BulkKind>(
     args: &Args,
-    options: &CreateOptions,
-    from: &Path,
+    kind: K,
+    ledger: &SharedStore,
+    rows: Vec<BulkRow<K::Row>>,
 ) -> Result<(), CommandFailed> {
-    let rows = read(&content(from)?)?;
-    let ledger = open_for(args, options).await?;
-    let mut slugs: Vec<String> = rows
-        .iter()
-        .flat_map(|row| row.settings.models.clone().unwrap_or_default())
-        .collect();
-    slugs.sort_unstable();
-    slugs.dedup();
-    warn_of_unknown(args, &slugs);
     let total = rows.len();
     let mut outcomes = Vec::with_capacity(total);
-    for row in rows {
-        let label = row.settings.label.clone();
-        let (new, secret) = new_key(args, &row.options, row.settings);
-        let made = ledger.create_key(new).await;
-        outcomes.push(RowOutcome {
-            line: row.line,
-            label,
-            made: made.map(|key| (key, secret)).map_err(CommandFailed::from),
-        });
+    for BulkRow { line, content } in rows {
+        let label = K::label(&content).to_owned();
+        let made = kind.create(ledger, content).await;
+        outcomes.push(RowOutcome { line, label, made });
         if outcomes.len() % STEP == 0 {
             output::note(&format!("{} of {total} rows", outcomes.len()));
         }
     }
-    print(args, &outcomes);
-    verdict(&outcomes)
+    print::<K>(args, &outcomes);
+    verdict(K::NOUN, &outcomes)
+}
+
+/// Every row of a document, or every mistake with its line.
+pub(super) fn read<K: BulkKind>(from: &Path) -> Result<Vec<BulkRow<K::Row>>, CommandFailed> {
+    let text = content(from)?;
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let columns: Vec<String> = match reader.headers() {
+        Ok(names) => names.iter().map(str::to_owned).collect(),
+        Err(error) => return Err(CommandFailed::usage(error.to_string())),
+    };
+    if let Some(unknown) = columns
+        .iter()
+        .find(|name| !K::COLUMNS.contains(&name.as_str()))
+    {
+        return Err(CommandFailed::usage(format!(
+            "the first line names the columns, and `{}` is none; there are {}",
+            output::plain(unknown),
+            K::COLUMNS.join(", ")
+        )));
+    }
+    let (mut rows, mut mistakes) = (Vec::new(), Vec::new());
+    for record in reader.records() {
+        let at = match &record {
+            Ok(record) => record.position(),
+            Err(error) => error.position(),
+        };
+        let line = at.map_or(0, csv::Position::line);
+        let read = record
+            .map_err(|error| error.to_string())
+            .and_then(|record| options::<K::Options>(&columns, &record))
+            .and_then(|options| K::row(options).map_err(|failed| failed.message));
+        match read {
+            Ok(content) => rows.push(BulkRow { line, content }),
+            Err(why) => mistakes.push(format!("line {line}: {why}")),
+        }
+    }
+    if mistakes.is_empty() {
+        return Ok(rows);
+    }
+    Err(CommandFailed::usage(format!(
+        "nothing was created:\n{}",
+        mistakes.join("\n")
+    )))
 }
 
 fn content(from: &Path) -> Result<String, CommandFailed> {
@@ -96,67 +148,16 @@ fn content(from: &Path) -> Result<String, CommandFailed> {
     }
 }
 
-/// Every row, or every mistake with its line.
-fn read(text: &str) -> Result<Vec<BulkRow>, CommandFailed> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes());
-    let columns: Vec<String> = match reader.headers() {
-        Ok(names) => names.iter().map(str::to_owned).collect(),
-        Err(error) => return Err(CommandFailed::usage(error.to_string())),
-    };
-    if let Some(unknown) = columns
-        .iter()
-        .find(|name| !COLUMNS.contains(&name.as_str()))
-    {
-        return Err(CommandFailed::usage(format!(
-            "the first line names the columns, and `{}` is none; there are {}",
-            output::plain(unknown),
-            COLUMNS.join(", ")
-        )));
-    }
-    let (mut rows, mut mistakes) = (Vec::new(), Vec::new());
-    for record in reader.records() {
-        let at = match &record {
-            Ok(record) => record.position(),
-            Err(error) => error.position(),
-        };
-        let line = at.map_or(0, csv::Position::line);
-        let read = record
-            .map_err(|error| error.to_string())
-            .and_then(|record| options(&columns, &record))
-            .and_then(|options| match settings(&options) {
-                Ok(settings) => Ok((options, settings)),
-                Err(failed) => Err(failed.message),
-            });
-        match read {
-            Ok((options, settings)) => rows.push(BulkRow {
-                line,
-                options,
-                settings,
-            }),
-            Err(why) => mistakes.push(format!("line {line}: {why}")),
-        }
-    }
-    if mistakes.is_empty() {
-        return Ok(rows);
-    }
-    Err(CommandFailed::usage(format!(
-        "nothing was created:\n{}",
-        mistakes.join("\n")
-    )))
-}
-
 /// A row as if its cells had been typed; an empty cell is a flag left out.
-fn options(columns: &[String], record: &csv::StringRecord) -> Result<CreateOptions, String> {
+fn options<O: ClapArgs>(columns: &[String], record: &csv::StringRecord) -> Result<O, String> {
     let typed = columns
         .iter()
         .zip(record)
         .filter(|(_, cell)| !cell.is_empty())
         .map(|(name, cell)| format!("--{name}={cell}"));
-    let row = CreateOptions::augment_args(Command::new("row").no_binary_name(true));
+    let row = O::augment_args(Command::new("row").no_binary_name(true));
     row.try_get_matches_from(typed)
-        .and_then(|matches| CreateOptions::from_arg_matches(&matches))
+        .and_then(|matches| O::from_arg_matches(&matches))
         .map_err(|mut error| {
             parse::hide_secrets(&mut error, false);
             let said = error.to_string();
@@ -166,49 +167,41 @@ fn options(columns: &[String], record: &csv::StringRecord) -> Result<CreateOptio
         })
 }
 
-fn print(args: &Args, outcomes: &[RowOutcome]) {
-    let cells = |outcome: &RowOutcome| {
-        let (key, balance, secret, result) = match &outcome.made {
-            Ok((key, secret)) => (
-                key.id.to_string(),
-                key.customer.account.balance().to_string(),
-                secret.reveal().to_owned(),
-                "created".to_owned(),
-            ),
-            Err(failed) => (
-                String::new(),
-                String::new(),
-                String::new(),
-                output::plain(&failed.message),
-            ),
+fn print<K: BulkKind>(args: &Args, outcomes: &[RowOutcome<K::Made>]) {
+    let cells = |outcome: &RowOutcome<K::Made>| {
+        let (id, more, result) = match &outcome.made {
+            Ok(made) => {
+                let (id, more) = K::cells(made);
+                (id, more, "created".to_owned())
+            }
+            Err(failed) => {
+                let blank = vec![String::new(); K::MORE.len()];
+                (String::new(), blank, output::plain(&failed.message))
+            }
         };
-        let label = output::plain(&outcome.label);
-        vec![
-            outcome.line.to_string(),
-            key,
-            label,
-            balance,
-            secret,
-            result,
-        ]
+        let mut row = vec![outcome.line.to_string(), id, output::plain(&outcome.label)];
+        row.extend(more);
+        row.push(result);
+        row
     };
     let rows = || outcomes.iter().map(cells).collect::<Vec<_>>();
+    let headings = [&["line", K::NOUN, "label"], K::MORE, &["result"]].concat();
     match args.format() {
         OutputFormat::Json => {
-            let rows: Vec<Value> = outcomes.iter().map(document).collect();
+            let rows: Vec<Value> = outcomes.iter().map(document::<K>).collect();
             output::print_json(&json!({ "rows": rows }));
         }
-        OutputFormat::Csv => output::print(&spreadsheet::document(&HEADINGS, &rows())),
+        OutputFormat::Csv => output::print(&spreadsheet::document(&headings, &rows())),
         _ => {
-            output::print(&output::table(&HEADINGS, &rows()));
-            output::note("The secrets are shown only now and are not stored.");
+            output::print(&output::table(&headings, &rows()));
+            K::NOTE.into_iter().for_each(output::note);
         }
     }
 }
 
-fn document(outcome: &RowOutcome) -> Value {
+fn document<K: BulkKind>(outcome: &RowOutcome<K::Made>) -> Value {
     let mut shown = match &outcome.made {
-        Ok((key, secret)) => view::key_with_secret(key, secret.reveal(), clock::now()),
+        Ok(made) => K::document(made),
         Err(failed) => json!({ "label": outcome.label, "error": failed.message }),
     };
     shown["line"] = json!(outcome.line);
@@ -216,13 +209,17 @@ fn document(outcome: &RowOutcome) -> Value {
 }
 
 /// An unknown outcome weighs more than a refusal.
-fn verdict(outcomes: &[RowOutcome]) -> Result<(), CommandFailed> {
+fn verdict<M>(noun: &str, outcomes: &[RowOutcome<M>]) -> Result<(), CommandFailed> {
     let failed: Vec<Exit> = outcomes
         .iter()
         .filter_map(|outcome| Some(outcome.made.as_ref().err()?.exit))
         .collect();
     let unknown = failed.contains(&Exit::Unknown);
-    let message = format!("{} of {} rows created no key", failed.len(), outcomes.len());
+    let message = format!(
+        "{} of {} rows created no {noun}",
+        failed.len(),
+        outcomes.len()
+    );
     match failed.len() {
         0 => Ok(()),
         _ if unknown => Err(CommandFailed {

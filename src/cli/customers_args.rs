@@ -1,5 +1,7 @@
 //! The arguments of `farebox customers …`.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, Subcommand};
 use farebox_ledger::{Amount, CustomerId};
 
@@ -76,8 +78,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 #[derive(Debug, ClapArgs)]
 pub struct CreateCustomerOptions {
     /// A name that tells you who it is
-    #[arg(long, value_parser = label)]
-    pub label: String,
+    #[arg(long, value_parser = label, required_unless_present = "from")]
+    pub label: Option<String>,
     /// Its id in your own system; unique
     #[arg(long, value_name = "ID")]
     pub external_id: Option<String>,
@@ -92,6 +94,9 @@ pub struct CreateCustomerOptions {
     pub low_balance: Option<Amount>,
     #[command(flatten)]
     pub personal: PersonalOptions,
+    /// Create a customer for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "external_id", "rate", "concurrency", "low_balance", "name", "address", "metadata"])]
+    pub from: Option<PathBuf>,
 }
 
 /// Options of `customers list`.

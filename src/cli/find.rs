@@ -1,16 +1,17 @@
-//! `farebox show ID`: one request, payment or key, found by whatever a customer or a provider names.
+//! `farebox show ID`: one request, payment, key or customer, found by whatever a customer or a provider names.
 //!
 //! The ledger knows what was charged and paid. What was refused, and which attempts failed, only the running gateway remembers.
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::text::SECRET_PREFIX;
-use farebox_ledger::{Key, OpenMode, document};
+use farebox_ledger::{Customer, Key, OpenMode, document};
 use serde_json::{Value, json};
 
 use super::args::{Args, OneKey, OutputFormat, ShowOptions};
+use super::customers_args::OneCustomer;
 use super::output::{self, CommandFailed};
-use super::{books, gateway, show};
+use super::{books, customers, gateway, payments, show, tables, view};
 use crate::clock;
 use crate::proxy::record;
 
@@ -33,8 +34,15 @@ pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Comman
     }
     match search::find(&*book, &id, clock::now()).await? {
         Some(SearchResult::Key(key)) => show::run(args, &OneKey { id: key.id }).await,
-        Some(SearchResult::Labelled(keys)) => {
-            list(args, &keys);
+        Some(SearchResult::Customer(found)) => {
+            customers::show(args, &OneCustomer { id: found.id }).await
+        }
+        Some(SearchResult::Payment(payment)) => {
+            payments::print(args, &payment);
+            Ok(())
+        }
+        Some(SearchResult::Labelled { customers, keys }) => {
+            list(args, &customers, &keys);
             Ok(())
         }
         Some(SearchResult::Entry(entry)) => {
@@ -97,15 +105,21 @@ async fn owner(book: &SharedStore, document: &Value) -> Option<Key> {
     book.find_key(id.parse().ok()?).await.ok()?
 }
 
-/// Several keys whose labels contain the text.
-fn list(args: &Args, keys: &[Key]) {
+/// Several customers and keys whose labels contain the text.
+fn list(args: &Args, customers: &[Customer], keys: &[Key]) {
     if args.format() == OutputFormat::Json {
+        let customers: Vec<Value> = customers.iter().map(view::customer).collect();
         let keys: Vec<Value> = (keys.iter())
-            .map(|key| super::view::key(key, clock::now()))
+            .map(|key| view::key(key, clock::now()))
             .collect();
-        return output::print_json(&json!({ "keys": keys }));
+        return output::print_json(&json!({ "keys": keys, "customers": customers }));
     }
-    output::print(&books::table(keys));
+    let tables = [
+        (!customers.is_empty()).then(|| tables::customers_table(customers)),
+        (!keys.is_empty()).then(|| tables::keys_table(keys)),
+    ];
+    let tables: Vec<String> = tables.into_iter().flatten().collect();
+    output::print(&tables.join("\n"));
 }
 
 fn print(args: &Args, document: &Value, owner: Option<&Key>) {

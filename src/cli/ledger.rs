@@ -15,6 +15,7 @@ use super::args::{AcceptOptions, Args, BackupOptions, CopyOptions, EntriesOption
 use super::books;
 use super::output::{self, CommandFailed, Exit};
 use crate::clock;
+use crate::selling::reads;
 use farebox_ledger::csv;
 
 /// Time between two progress messages of a copy.
@@ -32,10 +33,10 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     if let Some(key) = options.key {
-        books::find(&*ledger, key).await?;
+        reads::key(&*ledger, key).await?;
     }
     if let Some(customer) = options.customer {
-        books::find_customer(&*ledger, customer).await?;
+        reads::customer(&*ledger, customer).await?;
     }
     let query = EntryQuery {
         customer: options.customer,
@@ -240,6 +241,7 @@ fn loss(accepted: &AcceptedLoss) -> serde_json::Value {
 
 fn summary(report: &VerifyReport) -> String {
     let VerifyReport {
+        customers,
         keys,
         entries,
         holds,
@@ -251,9 +253,14 @@ fn summary(report: &VerifyReport) -> String {
     } else {
         format!("{entries} entries")
     };
-    let [keys, holds, anchors] = [(*keys, "key"), (*holds, "open hold"), (*anchors, "anchor")]
-        .map(|(many, one)| output::count(many, one));
-    format!("{keys}, {entries}, {holds}, {anchors}")
+    let [customers, keys, holds, anchors] = [
+        (*customers, "customer"),
+        (*keys, "key"),
+        (*holds, "open hold"),
+        (*anchors, "anchor"),
+    ]
+    .map(|(many, one)| output::count(many, one));
+    format!("{customers}, {keys}, {entries}, {holds}, {anchors}")
 }
 
 const HEADER: [&str; 9] = [

@@ -4,6 +4,8 @@ mod add;
 mod args;
 mod books;
 mod bulk;
+mod bulk_customers;
+mod bulk_keys;
 mod caps;
 mod caps_args;
 mod check;
@@ -13,6 +15,7 @@ mod customers_args;
 mod dates;
 mod demo;
 mod diff;
+mod done;
 mod env_file;
 mod find;
 mod format;
@@ -36,17 +39,19 @@ mod serve;
 mod setup;
 mod show;
 mod status;
+mod tables;
 mod targets;
 mod values;
-mod view;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::selling::documents as view;
 pub use args::Args;
 use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
 use caps_args::CapsCommand;
+use customers_args::{CreateCustomerOptions, CustomersCommand};
 use output::{CommandFailed, Exit};
 
 /// Runs the command.
@@ -96,7 +101,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Show(options) => find::run(args, options).await,
         Command::Setup(options) => setup::run(args, options).await,
         Command::Keys(KeysCommand::Create(options)) => match &options.from {
-            Some(from) => bulk::create(args, options, from).await,
+            Some(from) => bulk_keys::create(args, options, from).await,
             None => keys::create(args, options).await,
         },
         Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
@@ -114,6 +119,10 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         }
         Command::Keys(KeysCommand::Revoke(options)) => keys::revoke(args, options).await,
         Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
+        Command::Customers(CustomersCommand::Create(CreateCustomerOptions {
+            from: Some(from),
+            ..
+        })) => bulk_customers::create(args, from).await,
         Command::Customers(command) => customers::run(args, command).await,
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,

@@ -261,7 +261,7 @@ async fn commands_work_on_a_database() {
         (vec!["ledger", "entries"], "inv-1"),
         (
             vec!["ledger", "verify"],
-            "the books are sound: 1 key, 2 entries",
+            "the books are sound: 1 customer, 1 key, 2 entries",
         ),
     ] {
         let (done, said) = run(&arguments);
@@ -336,7 +336,10 @@ async fn the_program_takes_a_ledger_there_and_back() {
     let begun = Instant::now();
     let (copied, said) = run("a.db", &["ledger", "copy", "--to", &address]);
     assert!(
-        copied && said.contains(&format!("is a verified copy: 50 keys, {entries} entries")),
+        copied
+            && said.contains(&format!(
+                "is a verified copy: 50 customers, 50 keys, {entries} entries"
+            )),
         "{said}"
     );
     println!("{entries} entries there: {:?}", begun.elapsed());

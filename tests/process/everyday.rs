@@ -74,7 +74,12 @@ fn a_container_asks_whether_the_gateway_serves() {
 
 /// Runs `keys create --from -` with this document: the exit code, what it printed, and what it said.
 fn create_from(folder: &Path, rows: &str, more: &[&str]) -> (i32, String, String) {
-    let mut arguments = vec!["keys", "create", "--from", "-"];
+    create_many(folder, "keys", rows, more)
+}
+
+/// The same of keys or customers.
+fn create_many(folder: &Path, what: &str, rows: &str, more: &[&str]) -> (i32, String, String) {
+    let mut arguments = vec![what, "create", "--from", "-"];
     arguments.extend(more);
     let mut creating = farebox(folder, &arguments)
         .stdin(Stdio::piped())
@@ -145,6 +150,76 @@ fn many_keys_come_from_a_spreadsheet() {
     assert_eq!(keys["keys"].as_array().unwrap().len(), 4);
 }
 
+/// Customers first, then keys that name them: one purse for a class.
+#[test]
+fn many_customers_come_from_a_spreadsheet_and_their_keys_from_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(folder, &["keys", "create", "--new-ledger", "--label", "x"]);
+    let rows = "label,external-id,rate,low-balance,name,metadata,metadata\n\
+                Class 9b,crm-9,5,2.50,Ada L.,plan=gold,year=9\n\
+                Class 9c,crm-10,none,,,,\n";
+    let (code, printed, said) = create_many(folder, "customers", rows, &["--json"]);
+    assert_eq!(code, 0, "{said}");
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    let [first, second] = report["rows"].as_array().unwrap().as_slice() else {
+        panic!("{report:#}")
+    };
+    assert_eq!(
+        [
+            &first["line"],
+            &first["rate"],
+            &first["low_balance"],
+            &second["external_id"]
+        ],
+        [&json!(2), &json!(5), &json!("2.50"), &json!("crm-10")]
+    );
+    let id = first["id"].as_str().unwrap();
+    let shown = document(folder, &["customers", "show", id]);
+    assert_eq!(
+        shown["personal"]["metadata"],
+        json!({ "plan": "gold", "year": "9" })
+    );
+    let (code, printed, said) = create_many(folder, "customers", rows, &["--format", "csv"]);
+    assert!(
+        code == 1 && said.contains("2 of 2 rows created no customer"),
+        "an external id is unique: {said}"
+    );
+    assert!(
+        printed.starts_with("line,customer,label,external id,result"),
+        "{printed}"
+    );
+    let slip = "label,external-id,low-balance\nA,a,-1\n,b,\n";
+    let (code, _, said) = create_many(folder, "customers", slip, &[]);
+    assert!(
+        code == 2 && said.contains("line 2: ") && said.contains("line 3: "),
+        "{said}"
+    );
+    let rows = format!(
+        "label,customer,balance,reference\nteacher,{id},50,inv-1\npupil,{id},,\n\
+                        lost,c_zzzzzzzzzz,,\n"
+    );
+    let (code, printed, said) = create_from(folder, &rows, &["--json"]);
+    assert!(code == 1 && said.contains("1 of 3 rows"), "{said}");
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    let pupil = &report["rows"][1];
+    assert_eq!(
+        (&pupil["customer"], &pupil["balance"]),
+        (&json!(id), &json!("50.00"))
+    );
+    let lost = report["rows"][2]["error"].as_str().unwrap();
+    assert!(lost.contains("there is no customer"), "{lost}");
+    // Whatever it is called, it is found.
+    for name in [id, "crm-9", "Class 9b"] {
+        let found = document(folder, &["show", name]);
+        assert_eq!(found["id"], json!(id), "{name}: {found}");
+        assert_eq!(found["keys"].as_array().unwrap().len(), 2, "{found}");
+    }
+    let both = document(folder, &["show", "Class"]);
+    assert_eq!(both["customers"].as_array().unwrap().len(), 2, "{both}");
+    assert_eq!(document(folder, &["show", "x"])["label"], json!("x"));
+}
+
 /// One slip creates nothing, and every slip is named with its line.
 #[test]
 fn a_slip_in_a_spreadsheet_creates_no_key() {
@@ -153,7 +228,7 @@ fn a_slip_in_a_spreadsheet_creates_no_key() {
     for (rows, words) in [
         (
             "label,color\nAnn,red\n",
-            &["`color` is none; there are label, balance"][..],
+            &["`color` is none; there are label, customer, balance"][..],
         ),
         (
             "label,balance,reference\nAnn,ten,inv-1\n,,\nBob,5,\nCy,1.00,inv-2\n",

@@ -252,7 +252,7 @@ fn a_backup_never_writes_over_a_file() {
     let arguments = ["ledger", "backup", "copies/ledger.db"];
     let (code, said) = run(folder.path(), &arguments);
     assert!(
-        code == 0 && said.contains("1 key, 1 entry, 0 open holds"),
+        code == 0 && said.contains("1 customer, 1 key, 1 entry, 0 open holds"),
         "{said}"
     );
     let (code, said) = run(folder.path(), &arguments);

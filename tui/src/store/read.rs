@@ -356,7 +356,12 @@ impl StoreShared {
         match found.map_err(|error| error.to_string())? {
             Some(SearchResult::Key(key)) => Ok(Hit::Key(key.id)),
             Some(SearchResult::Entry(entry)) => Ok(Hit::Request(entry.operation, entry.key)),
-            Some(SearchResult::Labelled(_)) => Ok(Hit::Label(text.to_owned())),
+            Some(SearchResult::Customer(customer)) => Ok(Hit::Label(customer.settings.label)),
+            Some(SearchResult::Payment(payment)) => Err(format!(
+                "this payment to {} could not be booked: farebox customers unapplied",
+                payment.customer
+            )),
+            Some(SearchResult::Labelled { .. }) => Ok(Hit::Label(text.to_owned())),
             None => {
                 let memory = match known {
                     Ok(_) => "the gateway does not remember it either".to_owned(),

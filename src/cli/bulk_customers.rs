@@ -1,0 +1,71 @@
+//! `farebox customers create --from FILE`: a customer without keys for each row of a CSV document.
+//!
+//! An external id is unique: who sends the same file again creates only what is missing, if each row has one.
+
+use std::path::Path;
+
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{Customer, OpenMode};
+use serde_json::Value;
+
+use super::args::Args;
+use super::books::open;
+use super::bulk::{self, BulkKind};
+use super::customers::new_customer;
+use super::customers_args::CreateCustomerOptions;
+use super::output::{self, CommandFailed};
+use super::view;
+
+/// A customer for each row.
+struct BulkCustomers<'a>(&'a Args);
+
+pub(super) async fn create(args: &Args, from: &Path) -> Result<(), CommandFailed> {
+    let rows = bulk::read::<BulkCustomers<'_>>(from)?;
+    let ledger = open(args, OpenMode::Write).await?;
+    bulk::run(args, BulkCustomers(args), &ledger, rows).await
+}
+
+impl BulkKind for BulkCustomers<'_> {
+    type Options = CreateCustomerOptions;
+    type Row = CreateCustomerOptions;
+    type Made = Customer;
+    const COLUMNS: &'static [&'static str] = &[
+        "label",
+        "external-id",
+        "rate",
+        "concurrency",
+        "low-balance",
+        "name",
+        "address",
+        "metadata",
+    ];
+    const NOUN: &'static str = "customer";
+    const MORE: &'static [&'static str] = &["external id"];
+    const NOTE: Option<&'static str> = None;
+
+    fn row(options: CreateCustomerOptions) -> Result<Self::Row, CommandFailed> {
+        Ok(options)
+    }
+
+    fn label(row: &Self::Row) -> &str {
+        row.label.as_deref().unwrap_or_default()
+    }
+
+    async fn create(
+        &self,
+        ledger: &SharedStore,
+        row: Self::Row,
+    ) -> Result<Customer, CommandFailed> {
+        let deed = new_customer(self.0, &row);
+        Ok(deed.perform(&**ledger).await?.into_customer()?)
+    }
+
+    fn cells(made: &Customer) -> (String, Vec<String>) {
+        let external_id = made.settings.external_id.as_deref().unwrap_or_default();
+        (made.id.to_string(), vec![output::plain(external_id)])
+    }
+
+    fn document(made: &Customer) -> Value {
+        view::customer(made)
+    }
+}
