@@ -1,8 +1,6 @@
 //! Tokens of the admin API at three gateways at once: a daily bound is met exactly, and a request with one key is made once, whoever
 //! hears of it, also while another gateway still works on it.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 

@@ -113,7 +113,7 @@ pub(crate) enum CopyBatch {
     Acts(Vec<ChainedAct>),
     /// With the references that these entries are the first to use.
     Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
-    Rest(Rest),
+    Rest(Box<Rest>),
 }
 
 /// Either side: its customers and its keys, [`ROWS`] at a time, in the order of their numbers.
@@ -180,7 +180,9 @@ pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
         target.write(CopyBatch::Acts(acts)).await?;
     }
     entries(&mut source, &mut target, before.entries, progress).await?;
-    target.write(CopyBatch::Rest(source.rest().await?)).await?;
+    target
+        .write(CopyBatch::Rest(Box::new(source.rest().await?)))
+        .await?;
     if digest(&mut source).await? != digest(&mut target).await? {
         return Err(LedgerError::unavailable(
             "the copy has other customers, keys or chains; it was thrown away".to_owned(),
