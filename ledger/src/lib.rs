@@ -41,6 +41,7 @@ pub use book::page::{
     Totals, UsageRow, VerifyReport,
 };
 pub use book::payment_moved::PaymentMoved;
+pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::token_act::TokenAct;
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, SharedLedger};

@@ -12,6 +12,7 @@ pub mod margin;
 pub mod page;
 pub(crate) mod payment_moved;
 mod reader;
+pub mod statement;
 pub mod token_act;
 mod told;
 pub(crate) mod verify;
