@@ -9,6 +9,7 @@ pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
+pub mod token;
 pub(crate) mod watch;
 
 pub use act::Act;

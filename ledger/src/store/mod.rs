@@ -4,6 +4,7 @@
 
 pub(crate) mod address;
 pub(crate) mod copy;
+pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
 pub(crate) mod fleet;
 mod open;
@@ -15,6 +16,7 @@ pub(crate) mod rows;
 pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;
+pub(crate) mod token_rows;
 
 use std::path::Path;
 use std::sync::Arc;

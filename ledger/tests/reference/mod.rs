@@ -7,11 +7,13 @@
 mod caps;
 mod claims;
 mod customers;
+mod deliveries;
 mod events;
 mod holds;
 mod keys;
 mod operations;
 mod sums;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,10 +24,10 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
-    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginQuery,
-    Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Refusal, Scope,
-    SecretHash, Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport,
-    Vote,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError,
+    MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug,
+    Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals,
+    UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
 };
 
 /// A ledger in memory.
@@ -56,7 +58,7 @@ struct Held {
     checkpoint: Option<Bill>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct State {
     customers: BTreeMap<CustomerId, Customer>,
     personal: BTreeMap<CustomerId, PersonalData>,
@@ -74,8 +76,14 @@ struct State {
     files: BTreeMap<OperationId, FilesAct>,
     watched: BTreeMap<CustomerId, CustomerWatch>,
     events: Vec<Event>,
+    webhooks: BTreeMap<WebhookId, KnownWebhook>,
+    deliveries: BTreeMap<(WebhookId, OperationId), deliveries::Delivered>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
+    tokens: BTreeMap<TokenId, Token>,
+    token_acts: Vec<TokenAct>,
+    answers: BTreeMap<tokens::AnswerName, tokens::Kept>,
+    asked_by: Option<TokenId>,
     epoch: i64,
 }
 
@@ -319,6 +327,22 @@ impl Ledger for MemoryLedger {
         Ok(self.state().unapplied())
     }
 
+    async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
+        let state = self.state();
+        let mut tokens = state.tokens.values();
+        Ok(tokens.find(|token| token.secret == secret).cloned())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        let mut found: Vec<Token> = self.state().tokens.values().cloned().collect();
+        found.sort_by_key(|token| (token.created_at, token.id));
+        Ok(found)
+    }
+
+    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+        Ok(self.state().token_acts.clone())
+    }
+
     fn abandon_hold(&self, finish: Arc<Finish>) {
         // A hold that is not there has ended, as wanted.
         let _ = self.state().apply(&Operation::Resolve(finish));
@@ -492,19 +516,6 @@ impl Ledger for MemoryLedger {
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
         let last = Timestamp::from_millis(to.millis().saturating_sub(1));
         Ok(self.state().own_costs(from.hour(), last.hour()))
-    }
-
-    async fn events(
-        &self,
-        after: Option<OperationId>,
-        limit: usize,
-    ) -> Result<Vec<Event>, LedgerError> {
-        let mut found = self
-            .state()
-            .events_after(after)
-            .ok_or_else(|| Refusal::no_event(after))?;
-        found.truncate(limit);
-        Ok(found)
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

@@ -102,7 +102,7 @@ pub(super) fn key_changed(
     act: &Act,
 ) {
     let kind = match change {
-        Change::Rotate { .. } => EventKind::KeyRotated,
+        Change::Rotate { .. } | Change::Reissue { .. } => EventKind::KeyRotated,
         Change::Block if before != KeyStatus::Blocked => EventKind::KeyBlocked,
         Change::Revoke if before != KeyStatus::Revoked => EventKind::KeyRevoked,
         _ => return,

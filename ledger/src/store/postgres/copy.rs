@@ -14,7 +14,7 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{events, flush, migrations, payments, reads, verify};
+use super::{deliveries, events, flush, migrations, payments, reads, tokens, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -190,7 +190,10 @@ impl SourceLedger for CopySource {
         for row in query(&self.link, personal, &[]).await? {
             rest.personal.push(rows::personal_data(&row)?);
         }
+        rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
         rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
+        rest.tokens = tokens::book(&self.link).await.map_err(unavailable)?;
+        rest.answers = tokens::kept(&self.link).await.map_err(unavailable)?;
         let claims = "SELECT id, claim FROM accounts WHERE claim > 0";
         for row in query(&self.link, claims, &[]).await? {
             let mut columns = Columns::of(&row);

@@ -4,6 +4,7 @@
 //! the number of its transaction, and is shown once every transaction with a lower one has ended: from then on none can come before
 //! it.
 
+use async_trait::async_trait;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -11,10 +12,14 @@ use super::link::Link;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write};
+use super::{PostgresLedger, deliveries};
 use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
 use crate::store::rows::{Decoded, RowColumns as _, rows_at_most};
-use crate::{CustomerId, Event, OperationId};
+use crate::{
+    CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal,
+    Timestamp, WantedDeliveries,
+};
 
 const SELECT_EVENT: &str = concat!("SELECT ", event_columns!(), " FROM events e");
 
@@ -102,4 +107,52 @@ pub(super) async fn renumber(link: &Link) -> Result<(), TransactionTrouble> {
          (SELECT id, row_number() OVER (ORDER BY xid, position) AS place, count(*) OVER () AS count FROM events) n \
          WHERE n.id = e.id AND EXISTS (SELECT 1 FROM events WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()))";
     Ok(link.client.batch_execute(sql).await?)
+}
+
+/// The newest event that no open transaction can precede.
+async fn newest(link: &Link) -> Result<Option<OperationId>, TransactionTrouble> {
+    let sql = "SELECT id FROM events WHERE xid < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid DESC, position DESC LIMIT 1";
+    let rows = link.query(sql, &[]).await?;
+    let id = rows.first().map(|row| Columns::of(row).operation());
+    Ok(id.transpose()?)
+}
+
+#[async_trait]
+impl Outbox for PostgresLedger {
+    async fn events(
+        &self,
+        after_event: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError> {
+        let found = self
+            .readers
+            .with(|link| async move { after(&link, after_event, limit, Shown::Settled).await })
+            .await?;
+        found.ok_or_else(|| Refusal::no_event(after_event))
+    }
+
+    async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError> {
+        self.readers
+            .with(|link| async move { newest(&link).await })
+            .await
+    }
+
+    async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {
+        self.readers
+            .with(|link| async move { deliveries::webhooks(&link).await })
+            .await
+    }
+
+    async fn due_deliveries(
+        &self,
+        wanted: Vec<WantedDeliveries>,
+        now: Timestamp,
+    ) -> Result<Vec<DueDelivery>, LedgerError> {
+        // A lease is a write beside the batches: only of a gateway that may write.
+        self.epoch_to_write_with()?;
+        let wanted = &wanted;
+        self.readers
+            .with(|link| async move { deliveries::lease(&link, wanted, now).await })
+            .await
+    }
 }

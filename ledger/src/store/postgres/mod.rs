@@ -11,6 +11,7 @@ mod anchors;
 mod confirmed;
 mod connector;
 mod copy;
+mod deliveries;
 mod events;
 mod facts;
 mod fetch;
@@ -36,6 +37,7 @@ mod shared;
 mod standby;
 mod start;
 mod tables;
+mod tokens;
 mod trouble;
 mod unopened;
 mod verify;
@@ -58,16 +60,15 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
-    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
-    Finish, Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
+    Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Refusal, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals,
-    UsageRow, VerifyReport, Vote, WriterStats,
+    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token, TokenAct,
+    Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
-use events::Shown;
 use facts::ServerPurpose;
 use kept_totals::KeptTotals;
 use key_reads::KeyReads;
@@ -506,6 +507,22 @@ impl Ledger for PostgresLedger {
         payments::unapplied(&self.readers).await
     }
 
+    async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
+        tokens::find(&self.readers, secret).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        self.readers
+            .with(|link| async move { tokens::all(&link).await })
+            .await
+    }
+
+    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+        self.readers
+            .with(|link| async move { tokens::acts(&link).await })
+            .await
+    }
+
     async fn files_acts(
         &self,
         before: Option<OperationId>,
@@ -527,18 +544,6 @@ impl Ledger for PostgresLedger {
         self.readers
             .with(|link| async move { reads::own_costs(&link, first, last).await })
             .await
-    }
-
-    async fn events(
-        &self,
-        after: Option<OperationId>,
-        limit: usize,
-    ) -> Result<Vec<Event>, LedgerError> {
-        let found = self
-            .readers
-            .with(|link| async move { events::after(&link, after, limit, Shown::Settled).await })
-            .await?;
-        found.ok_or_else(|| Refusal::no_event(after))
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {

@@ -1,8 +1,10 @@
 //! What a batch has changed, as statements: at most three for each table, each for all of its rows.
 
+use super::deliveries::deliveries;
 use super::events::events;
 use super::owner_tables::{accounts, customers, json, keys, personal, watched};
 use super::payments::payments;
+use super::tokens::of_tokens;
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write};
 use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
@@ -31,6 +33,8 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     own_costs(&rows.changes, &mut writes);
     payments(rows, &mut writes);
     events(rows, &mut writes);
+    deliveries(&rows.changes, &mut writes);
+    of_tokens(rows, &mut writes);
     files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }

@@ -69,6 +69,8 @@ impl BatchTables<'_> {
         }
         self.payments(rows)?;
         self.events(rows)?;
+        self.deliveries(changes)?;
+        self.of_tokens(rows)?;
         self.access(rows)?;
         self.of_no_key(changes)
     }
@@ -102,6 +104,7 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(14, caps(&key.caps)?)?;
         statement.raw_bind_parameter(15, key.created_at)?;
         statement.raw_bind_parameter(16, &key.created_by)?;
+        statement.raw_bind_parameter(17, key.token)?;
         statement.raw_execute()?;
         Ok(())
     }
@@ -214,9 +217,10 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(20, audit.seq)?;
         statement.raw_bind_parameter(21, audit.last)?;
         statement.raw_bind_parameter(22, audit.hash)?;
-        statement.raw_bind_parameter(23, watch.seq)?;
-        statement.raw_bind_parameter(24, watch.last_top_up)?;
-        statement.raw_bind_parameter(25, watch.told.code())?;
+        statement.raw_bind_parameter(23, customer.token)?;
+        statement.raw_bind_parameter(24, watch.seq)?;
+        statement.raw_bind_parameter(25, watch.last_top_up)?;
+        statement.raw_bind_parameter(26, watch.told.code())?;
         statement.raw_execute()?;
         Ok(())
     }

@@ -12,6 +12,7 @@ mod batch;
 #[cfg(test)]
 mod caps_tests;
 mod copy;
+mod deliveries;
 mod events;
 mod fetch;
 mod files;
@@ -37,6 +38,7 @@ mod shared;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod upkeep;
 mod verify;
 mod worker;
@@ -60,11 +62,11 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, Event,
-    FilesAct, Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery,
-    Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug,
-    Refusal, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugHour, SlugUse, Timestamp, Token, TokenAct, Totals, UsageRow, VerifyReport,
+    Vote, WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -494,6 +496,21 @@ impl Ledger for SqliteLedger {
         readers.scan(|conn, _| payments::unapplied(conn)).await
     }
 
+    async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.point(|conn| tokens::find(conn, secret))
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| tokens::all(conn)).await
+    }
+
+    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| tokens::acts(conn)).await
+    }
+
     async fn files_acts(
         &self,
         before: Option<OperationId>,
@@ -511,18 +528,6 @@ impl Ledger for SqliteLedger {
         readers
             .scan(move |conn, _| reads::own_costs(conn, first, last))
             .await
-    }
-
-    async fn events(
-        &self,
-        after: Option<OperationId>,
-        limit: usize,
-    ) -> Result<Vec<Event>, LedgerError> {
-        let readers = &self.current()?.readers;
-        let found = readers
-            .scan(move |conn, _| events::after(conn, after, limit))
-            .await?;
-        found.ok_or_else(|| Refusal::no_event(after))
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
