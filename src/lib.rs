@@ -23,9 +23,10 @@
 //! | `telemetry` | log, counters and the live feed; observes and decides nothing | `ledger::KeyId`, `ledger::Timestamp`, `ledger::Usage`, `ledger::amount`, `ledger::clock`, `metering::Miscount`, `proxy::record` | `serde_json`, `tokio`, `tracing`, `tracing_subscriber` |  |
 //! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Endpoint`, `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `hex`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `selling` | a seller's acts and documents, for the commands and the API: a typed request becomes an operation of the ledger | `ledger` | `jiff`, `serde_json` |  |
 //! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `billing::holder`, `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `setup`, `telemetry`, `turns`, `upstream::Trouble`, `upstream::ProgressStage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `billing::Calibrations`, `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `protocol::class`, `proxy::record`, `server::TlsFiles`, `setup`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `clap_complete`, `clap_mangen`, `csv`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `jiff`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
+//! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `protocol::class`, `proxy::record`, `selling`, `server::TlsFiles`, `setup`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `clap_complete`, `clap_mangen`, `csv`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
 //! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `nix`, `rustix`, `tokio` |  |
@@ -45,6 +46,7 @@ pub mod customer;
 pub mod deadline;
 pub mod metering;
 pub mod proxy;
+pub mod selling;
 pub mod server;
 pub mod setup;
 pub mod telemetry;

@@ -56,7 +56,8 @@ impl BulkKind for BulkCustomers<'_> {
         ledger: &SharedStore,
         row: Self::Row,
     ) -> Result<Customer, CommandFailed> {
-        Ok(ledger.create_customer(new_customer(self.0, &row)).await?)
+        let deed = new_customer(self.0, &row);
+        Ok(deed.perform(&**ledger).await?.into_customer()?)
     }
 
     fn cells(made: &Customer) -> (String, Vec<String>) {

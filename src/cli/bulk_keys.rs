@@ -67,8 +67,8 @@ impl BulkKind for BulkKeys<'_> {
         ledger: &SharedStore,
         (options, settings): Self::Row,
     ) -> Result<Self::Made, CommandFailed> {
-        let (new, secret) = new_key(self.0, &options, settings);
-        Ok((ledger.create_key(new).await?, secret))
+        let deed = new_key(self.0, &options, settings);
+        Ok(deed.perform(&**ledger).await?.into_key()?)
     }
 
     fn cells((key, secret): &Self::Made) -> (String, Vec<String>) {

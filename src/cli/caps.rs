@@ -1,20 +1,15 @@
 //! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
 //! gateway runs.
 
-use farebox_ledger::key::Change;
-use farebox_ledger::{
-    Amount, Cap, Caps, CountedCap, CustomerAct, CustomerChange, KeyChange, Ledger, OpenMode, Scope,
-    Timestamp, UtcDay, csv,
-};
-use serde_json::json;
+use farebox_ledger::{Amount, Cap, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
 
 use super::args::{Args, OutputFormat};
-use super::books::{act, find, find_customer, open};
+use super::books::{act, open};
 use super::caps_args::{CapOptions, CapScope, SetCapOptions};
 use super::keys::warn_of_unknown;
 use super::output::{self, CommandFailed};
-use super::view;
 use crate::clock;
+use crate::selling::{self, caps};
 
 /// The columns of a cap.
 const HEADER: [&str; 7] = [
@@ -34,26 +29,9 @@ pub(super) async fn set(args: &Args, options: &SetCapOptions) -> Result<(), Comm
         limit: options.limit,
     };
     let ledger = open(args, OpenMode::Write).await?;
-    let act = act(args);
-    let caps = match *scope {
-        Scope::Key(key) => {
-            let change = Change::SetCap(cap);
-            ledger
-                .change_key(KeyChange { key, change, act })
-                .await?
-                .own
-                .caps
-        }
-        Scope::Customer(customer) => {
-            let change = CustomerChange {
-                customer,
-                change: CustomerAct::SetCap(cap),
-                act,
-            };
-            ledger.change_customer(change).await?.caps
-        }
-    };
-    print(args, *scope, &caps);
+    let deed = caps::set(*scope, cap, act(args));
+    let left = caps::left(deed.perform(&*ledger).await?.outcome);
+    print(args, *scope, &left);
     Ok(())
 }
 
@@ -64,56 +42,31 @@ pub(super) async fn clear(args: &Args, options: &CapOptions) -> Result<(), Comma
         model,
     } = options.clone();
     let ledger = open(args, OpenMode::Write).await?;
-    let act = act(args);
-    let caps = match scope {
-        Scope::Key(key) => {
-            let change = Change::ClearCap { interval, model };
-            ledger
-                .change_key(KeyChange { key, change, act })
-                .await?
-                .own
-                .caps
-        }
-        Scope::Customer(customer) => {
-            let change = CustomerChange {
-                customer,
-                change: CustomerAct::ClearCap { interval, model },
-                act,
-            };
-            ledger.change_customer(change).await?.caps
-        }
-    };
-    print(args, scope, &caps);
+    let deed = caps::clear(scope, interval, model, act(args));
+    let left = caps::left(deed.perform(&*ledger).await?.outcome);
+    print(args, scope, &left);
     Ok(())
 }
 
 pub(super) async fn list(args: &Args, of: &CapScope) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let caps = caps_of(ledger.as_ref(), of.scope).await?;
+    let caps = caps::read(&*ledger, of.scope).await?;
     print(args, of.scope, &caps);
     Ok(())
 }
 
-async fn caps_of(ledger: &dyn Ledger, of: Scope) -> Result<Caps, CommandFailed> {
-    Ok(match of {
-        Scope::Key(key) => find(ledger, key).await?.own.caps,
-        Scope::Customer(customer) => find_customer(ledger, customer).await?.caps,
-    })
-}
-
 fn print(args: &Args, of: Scope, caps: &Caps) {
     let now = clock::now();
-    let kind = match of {
-        Scope::Key(_) => "key",
-        Scope::Customer(_) => "customer",
-    };
     match args.format() {
         OutputFormat::Json => {
-            output::print_json(&json!({ kind: of, "caps": view::caps(of, caps, now) }));
+            output::print_json(&selling::caps::document(of, caps));
         }
         OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(of, caps, now))),
         _ if caps.is_empty() => {
-            let kind = if kind == "key" { "Key" } else { "Customer" };
+            let kind = match of {
+                Scope::Key(_) => "Key",
+                Scope::Customer(_) => "Customer",
+            };
             output::note(&format!(
                 "{kind} {of} has no caps. Set one: farebox caps set {of} day 5"
             ));

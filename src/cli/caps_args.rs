@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, Subcommand};
 use farebox_ledger::{Amount, CapInterval, Scope};
 
-use super::values::{payment, scope, slug};
+use super::values::{interval, payment, scope, slug};
 
 /// Commands on caps.
 #[derive(Debug, Subcommand)]
@@ -46,14 +46,4 @@ pub struct SetCapOptions {
     /// Most that may be charged and held in one interval
     #[arg(value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
     pub limit: Amount,
-}
-
-/// How long a cap counts.
-fn interval(text: &str) -> Result<CapInterval, String> {
-    let named = |interval: &&CapInterval| interval.as_str() == text;
-    CapInterval::ALL
-        .iter()
-        .find(named)
-        .copied()
-        .ok_or_else(|| "write day, week, month or total".to_owned())
 }

@@ -1,110 +1,19 @@
-//! Parses typed dates: a day in UTC, or an instant in RFC 3339 with its offset. Never local time, and never a guess.
+//! Typed dates: what `selling` reads, in the words of a command.
 
 use farebox_ledger::Timestamp;
 
 use super::output::{self, CommandFailed};
-use crate::clock;
-
-const FORMS: &str = "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
-
-/// A day's first instant, or an instant: the start or end of a range.
-pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
-    match day(text) {
-        Some(day) => midnight(day),
-        None => exact(text),
-    }
-}
-
-/// When something expires: at the end of that day, or at that instant.
-pub(super) fn expiry(text: &str) -> Result<Timestamp, String> {
-    match day(text) {
-        Some(day) => day
-            .tomorrow()
-            .map_err(|_| FORMS.to_owned())
-            .and_then(midnight),
-        None => exact(text),
-    }
-}
+use crate::selling::dates;
+pub(super) use dates::{expiry, instant};
 
 /// Refuses an expiry in the past.
 pub(super) fn check_expiry(expires: Option<Timestamp>) -> Result<(), CommandFailed> {
-    match expires.filter(|instant| *instant <= clock::now()) {
-        Some(past) => Err(CommandFailed::refused(format!(
-            "the key would have expired at {past}, which is in the past; nothing was changed; to stop a key, block or revoke it"
-        ))),
-        None => Ok(()),
-    }
+    dates::check_expiry(expires).map_err(CommandFailed::refused)
 }
 
 /// Prints the instant as it was understood.
 pub(super) fn note_expiry(expires: Option<Timestamp>) {
     if let Some(instant) = expires {
         output::note(&format!("The key expires at {instant}."));
-    }
-}
-
-/// Exactly a day: the parser of days would also take an instant, and drop what follows the day.
-fn day(text: &str) -> Option<jiff::civil::Date> {
-    if text.len() == "2027-01-31".len() {
-        text.parse().ok()
-    } else {
-        None
-    }
-}
-
-fn midnight(day: jiff::civil::Date) -> Result<Timestamp, String> {
-    let start = day
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .map_err(|_| FORMS.to_owned())?;
-    Ok(Timestamp::from_millis(start.timestamp().as_millisecond()))
-}
-
-fn exact(text: &str) -> Result<Timestamp, String> {
-    let instant = text
-        .parse::<jiff::Timestamp>()
-        .map_err(|_| FORMS.to_owned())?;
-    Ok(Timestamp::from_millis(instant.as_millisecond()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn offsets_count_and_days_are_in_utc() {
-        let shown = |read: Result<Timestamp, String>| read.map(|instant| instant.to_string());
-        let noon = Ok("2027-01-31T12:00:00.000Z".to_owned());
-        for text in [
-            "2027-01-31T12:00:00Z",
-            "2027-01-31T14:00:00+02:00",
-            "2027-01-31T06:30:00-05:30",
-            "2027-01-31T12:00:00.000Z",
-        ] {
-            assert_eq!(
-                (shown(instant(text)), shown(expiry(text))),
-                (noon.clone(), noon.clone()),
-                "{text}"
-            );
-        }
-        assert_eq!(
-            shown(instant("2027-01-31")),
-            Ok("2027-01-31T00:00:00.000Z".to_owned())
-        );
-        assert_eq!(
-            shown(expiry("2027-01-31")),
-            Ok("2027-02-01T00:00:00.000Z".to_owned()),
-            "that day still counts"
-        );
-        for wrong in [
-            "",
-            "2027-02-30",
-            "31.01.2027",
-            "2027-01-31T12:00:00",
-            "2027-01-31T12:00",
-            "20270131",
-            "tomorrow",
-        ] {
-            assert!(instant(wrong).is_err() && expiry(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::args::{Args, OneKey, OutputFormat, ShowOptions};
 use super::customers_args::OneCustomer;
 use super::output::{self, CommandFailed};
-use super::{books, customers, gateway, payments, show, view};
+use super::{books, customers, gateway, payments, show, tables, view};
 use crate::clock;
 use crate::proxy::record;
 
@@ -115,8 +115,8 @@ fn list(args: &Args, customers: &[Customer], keys: &[Key]) {
         return output::print_json(&json!({ "keys": keys, "customers": customers }));
     }
     let tables = [
-        (!customers.is_empty()).then(|| customers::table(customers)),
-        (!keys.is_empty()).then(|| books::table(keys)),
+        (!customers.is_empty()).then(|| tables::customers_table(customers)),
+        (!keys.is_empty()).then(|| tables::keys_table(keys)),
     ];
     let tables: Vec<String> = tables.into_iter().flatten().collect();
     output::print(&tables.join("\n"));

@@ -2,30 +2,25 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{
-    KeyChange, KeyQuery, KeySettings, KeyStatus, LINK_LIFETIME, LinkToken, Membership, NewKey,
-    OpenMode, Secret,
-};
+use farebox_ledger::{KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat, RevokeOptions};
-use super::books::{HEADER, act, find, keys_of, open, print_key, print_secret, rows, table};
+use super::books::{act, open};
+use super::done::perform;
 use super::output::{self, CommandFailed};
-use super::{dates, gateway, view};
+use super::values::Setting;
+use super::{dates, gateway, tables, view};
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets};
-use farebox_ledger::csv;
-
-/// Keys are read from the ledger in pages of this many.
-const PAGE: usize = 1_000;
+use crate::selling::keys::{self, KeyEdit};
+use crate::selling::{Deed, NewSecret, reads};
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
     let settings = settings(options)?;
     let ledger = open_for(args, options).await?;
     warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
-    let (new, secret) = new_key(args, options, settings);
-    let key = ledger.create_key(new).await?;
-    print_secret(args, &key, &secret);
+    perform(args, &ledger, new_key(args, options, settings)).await?;
     dates::note_expiry(options.expires);
     Ok(())
 }
@@ -46,64 +41,46 @@ pub(super) async fn open_for(
 /// What the options say of a new key, checked.
 pub(super) fn settings(options: &CreateOptions) -> Result<KeySettings, CommandFailed> {
     dates::check_expiry(options.expires)?;
-    let models = options.models.as_deref().map(allowed).transpose()?;
-    Ok(KeySettings {
-        label: options.label.clone().unwrap_or_default(),
-        models: models.flatten(),
-        expires_at: options.expires,
-        rate: options.rate.and_then(|rate| rate.0),
-        concurrency: options.concurrency.and_then(|most| most.0),
-    })
+    let edit = KeyEdit {
+        label: options.label.clone(),
+        models: options.models.clone(),
+        expires: Some(Setting(options.expires)),
+        rate: options.rate,
+        concurrency: options.concurrency,
+    };
+    edit.over(&KeySettings::default()).map_err(flag)
 }
 
-/// A new key with these settings, and the secret that only the caller knows.
-pub(super) fn new_key(
-    args: &Args,
-    options: &CreateOptions,
-    settings: KeySettings,
-) -> (NewKey, Secret) {
-    let id = clock::key_id();
-    let secret = Secret::generate(id, clock::random());
-    let new = NewKey {
-        within: Membership {
-            customer: options.customer,
-            is_owner: options.owner,
-            made_by: None,
-        },
-        id,
-        secret: secret.hash(),
-        settings,
-        first_credit: options.balance.zip(options.reference.clone()),
-        act: act(args),
+/// What is wrong with the flag that sets it.
+pub(super) fn flag(why: String) -> CommandFailed {
+    CommandFailed::usage(format!("--{why}"))
+}
+
+/// A new key with these settings.
+pub(super) fn new_key(args: &Args, options: &CreateOptions, settings: KeySettings) -> Deed {
+    let within = Membership {
+        customer: options.customer,
+        is_owner: options.owner,
+        made_by: None,
     };
-    (new, secret)
+    let first_credit = options.balance.zip(options.reference.clone());
+    keys::create(settings, within, first_credit, act(args))
 }
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let mut query = KeyQuery {
+    let query = KeyQuery {
         label: options.label.clone(),
         customer: options.customer,
         now: clock::now(),
-        limit: PAGE,
         ..KeyQuery::default()
     };
-    let mut keys = Vec::new();
-    loop {
-        let page = ledger.list_keys(query.clone()).await?;
-        query.after = page.last().map(|key| query.order.place(key));
-        let whole = page.len() == PAGE;
-        keys.extend(page);
-        if !whole {
-            break;
-        }
-    }
+    let keys = reads::all_keys(&*ledger, query).await?;
     match args.format() {
         OutputFormat::Json => output::print_json(
             &json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }),
         ),
-        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(&keys))),
-        _ if keys.is_empty() => {
+        format if keys.is_empty() && format != OutputFormat::Csv => {
             output::note(
                 &match options.label.as_deref().filter(|part| !part.is_empty()) {
                     Some(part) => format!("No label contains {part:?}."),
@@ -112,54 +89,35 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Comma
                 },
             )
         }
-        _ => output::print(&table(&keys)),
+        format => tables::print(format, &tables::KEY, &tables::keys(&keys)),
     }
     Ok(())
 }
 
 pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let key = ledger
-        .change_key(KeyChange {
-            key: one.id,
-            change,
-            act: act(args),
-        })
-        .await?;
-    print_key(args, &key);
-    Ok(())
+    let changed = keys::change(one.id, change, act(args));
+    perform(args, &ledger, changed).await.map(drop)
 }
 
 /// Revokes a key. Of an owner's, the keys that it made are told, or revoked first.
 pub(super) async fn revoke(args: &Args, options: &RevokeOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let key = find(&*ledger, options.id).await?;
-    let mut made = keys_of(&*ledger, key.belongs_to).await?;
-    made.retain(|other| other.made_by == Some(key.id) && other.stored_status != KeyStatus::Revoked);
-    let ids = made
-        .iter()
-        .map(|other| other.id)
-        .filter(|_| options.with_made);
-    let mut revoked = Vec::new();
-    for key in ids.chain([key.id]) {
-        let change = KeyChange {
-            key,
-            change: Change::Revoke,
-            act: act(args),
-        };
-        revoked.push(ledger.change_key(change).await?);
+    let made = keys::made_by(&*ledger, options.id).await?;
+    for key in made.iter().filter(|_| options.with_made) {
+        let revoked = keys::change(*key, Change::Revoke, act(args));
+        revoked.perform(&*ledger).await?;
     }
-    if let Some(key) = revoked.last() {
-        print_key(args, key);
-    }
-    let names: Vec<String> = made.iter().map(|other| other.id.to_string()).collect();
+    let revoked = keys::change(options.id, Change::Revoke, act(args));
+    perform(args, &ledger, revoked).await?;
+    let names: Vec<String> = made.iter().map(ToString::to_string).collect();
     if options.with_made && !made.is_empty() {
         output::note(&format!("Revoked with it: {}.", names.join(", ")));
     } else if !made.is_empty() {
         output::note(&format!(
             "It made {}, which still work; to revoke them, too: farebox keys revoke {} --with-made",
             names.join(", "),
-            key.id
+            options.id
         ));
     }
     Ok(())
@@ -167,11 +125,11 @@ pub(super) async fn revoke(args: &Args, options: &RevokeOptions) -> Result<(), C
 
 pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let (token, act) = (LinkToken::generate(clock::random()), act(args));
-    let expires = LinkToken::expires(act.at);
-    ledger
-        .create_link(one.id, token.hash(), expires, act)
-        .await?;
+    let (deed, expires) = keys::link(one.id, act(args));
+    let done = deed.perform(&*ledger).await?;
+    let Some(NewSecret::Link(token)) = done.shown_once else {
+        return Ok(());
+    };
     let link = token.url(&gateway::public_url(args).await);
     match args.format() {
         OutputFormat::Json => {
@@ -185,26 +143,6 @@ pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed>
         }
     }
     Ok(())
-}
-
-/// The slugs that a key may use, each once; `None` for `all`.
-pub(super) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, CommandFailed> {
-    if typed.iter().any(|slug| slug == "all") {
-        return if typed.len() == 1 {
-            Ok(None)
-        } else {
-            Err(CommandFailed::usage(
-                "--models: write `all` alone, or slugs",
-            ))
-        };
-    }
-    let mut slugs: Vec<String> = Vec::with_capacity(typed.len());
-    for slug in typed {
-        if !slugs.contains(slug) {
-            slugs.push(slug.clone());
-        }
-    }
-    Ok(Some(slugs))
 }
 
 /// Warns about slugs that the catalog does not publish. Not an error: a model may be published after its keys are sold.

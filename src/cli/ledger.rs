@@ -15,6 +15,7 @@ use super::args::{AcceptOptions, Args, BackupOptions, CopyOptions, EntriesOption
 use super::books;
 use super::output::{self, CommandFailed, Exit};
 use crate::clock;
+use crate::selling::reads;
 use farebox_ledger::csv;
 
 /// Time between two progress messages of a copy.
@@ -32,10 +33,10 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     if let Some(key) = options.key {
-        books::find(&*ledger, key).await?;
+        reads::key(&*ledger, key).await?;
     }
     if let Some(customer) = options.customer {
-        books::find_customer(&*ledger, customer).await?;
+        reads::customer(&*ledger, customer).await?;
     }
     let query = EntryQuery {
         customer: options.customer,

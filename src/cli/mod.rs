@@ -15,6 +15,7 @@ mod customers_args;
 mod dates;
 mod demo;
 mod diff;
+mod done;
 mod env_file;
 mod find;
 mod format;
@@ -38,15 +39,16 @@ mod serve;
 mod setup;
 mod show;
 mod status;
+mod tables;
 mod targets;
 mod values;
-mod view;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::selling::documents as view;
 pub use args::Args;
 use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
 use caps_args::CapsCommand;

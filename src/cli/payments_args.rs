@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use farebox_ledger::{CustomerId, Gross, ReversalKind};
 
-use super::values::{customer_id, one_line};
+use super::values::{customer_id, gross, one_line};
 
 /// What was told about money that goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -80,12 +80,4 @@ pub struct ReturnOptions {
     /// How it was sent back and why, for the audit
     #[arg(long, value_parser = one_line)]
     pub reason: String,
-}
-
-/// An amount in a payment's currency; nothing is no news.
-fn gross(text: &str) -> Result<Gross, String> {
-    match Gross::parse(text) {
-        Ok(Gross::ZERO) => Err("type more than zero, like 11.90".to_owned()),
-        read => read.map_err(|error| error.to_string()),
-    }
 }

@@ -4,17 +4,18 @@ use farebox_ledger::{EntryQuery, JournalEntry, Key, OpenMode};
 
 use super::args::{Args, OneKey, OutputFormat};
 use super::output::{self, CommandFailed};
-use super::{books, ledger};
+use super::{books, done, ledger};
 use crate::clock;
+use crate::selling::reads;
 
 /// Journal entries on the page.
 const NEWEST: usize = 10;
 
 pub(super) async fn run(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
     let book = books::open(args, OpenMode::ReadOnly).await?;
-    let key = books::find(&*book, one.id).await?;
+    let key = reads::key(&*book, one.id).await?;
     if args.format() != OutputFormat::Table {
-        books::print_key(args, &key);
+        done::print_key(args, &key);
         return Ok(());
     }
     let query = EntryQuery {

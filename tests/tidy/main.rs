@@ -8,6 +8,7 @@
     reason = "a house that cannot be read is a failed test"
 )]
 
+mod borders;
 mod circles;
 mod facts;
 mod house;

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::house::{files, read, root};
-use crate::{offenders, rooms};
+use crate::{borders, offenders};
 
 const ALL: [&str; 8] = [
     "src", "protocol", "doubles", "ledger", "tui", "tests", "benches", "bench",
@@ -52,7 +52,7 @@ fn with_table(page: &str, prefix: &str) -> String {
     let (_, after) = rest
         .split_once(end)
         .expect("the page has a mark where the table ends");
-    let lines = rooms::table()
+    let lines = borders::table()
         .lines()
         .map(|line| format!("{prefix}{line}\n"))
         .collect::<String>();

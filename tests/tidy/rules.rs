@@ -3,7 +3,7 @@
 use crate::facts::{Facts, Name};
 use crate::house::{House, is_ours};
 use crate::offenders;
-use crate::rooms;
+use crate::{borders, rooms};
 
 /// Where something may be named, by the beginnings of its path; everywhere else the remedy applies.
 struct Ban {
@@ -170,14 +170,14 @@ pub(crate) fn walls(house: &House) -> Vec<String> {
     for file in house
         .judged()
         .map(|(file, _)| file)
-        .filter(|file| rooms::of_file(file).is_none())
+        .filter(|file| borders::of_file(file).is_none())
     {
         faults.push(format!(
             "{file} belongs to no room: give it one in tests/tidy/rooms.rs"
         ));
     }
     each_name(house, |file, _, name, path| {
-        let Some(room) = rooms::of_file(file) else {
+        let Some(room) = borders::of_file(file) else {
             return;
         };
         let krate = path.first().map_or("", String::as_str);
@@ -185,7 +185,7 @@ pub(crate) fn walls(house: &House) -> Vec<String> {
             "std" | "core" | "alloc" => {
                 !room.pure || !rooms::OUTSIDE.iter().any(|outside| begins(path, outside))
             }
-            _ if is_ours(krate) => match rooms::of_path(path) {
+            _ if is_ours(krate) => match borders::of_path(path) {
                 Some(target) => {
                     target.name == room.name || room.may(target, path) || is_part(room, target)
                 }
@@ -202,7 +202,7 @@ pub(crate) fn walls(house: &House) -> Vec<String> {
         }
     });
     for (file, facts) in house.judged() {
-        if rooms::of_file(file).is_some_and(|room| room.pure) {
+        if borders::of_file(file).is_some_and(|room| room.pure) {
             faults.extend(
                 facts
                     .asyncs

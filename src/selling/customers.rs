@@ -1,0 +1,114 @@
+//! Customers: create them, change what was set, stop and close them.
+
+use std::collections::BTreeMap;
+
+use farebox_ledger::{
+    Act, Amount, Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer,
+    Operation, PersonalData,
+};
+
+use super::Deed;
+use super::values::Setting;
+use crate::clock;
+
+/// What is said of a person; what is not said stays.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PersonalEdit {
+    /// Name on receipts.
+    pub(crate) name: Option<String>,
+    /// Address on receipts.
+    pub(crate) address: Option<String>,
+    /// Pairs that are added, or get another value.
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+impl PersonalEdit {
+    /// What is known afterwards; `None` if nothing is said.
+    fn over(self, known: Option<PersonalData>) -> Option<PersonalData> {
+        if self.name.is_none() && self.address.is_none() && self.metadata.is_empty() {
+            return None;
+        }
+        let mut data = known.unwrap_or_default();
+        data.name = self.name.or(data.name);
+        data.address = self.address.or(data.address);
+        data.metadata.extend(self.metadata);
+        data.salt = clock::random();
+        Some(data)
+    }
+}
+
+/// What is to be set on a customer; what is not said stays, or is the default.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CustomerEdit {
+    /// A name for people.
+    pub(crate) label: Option<String>,
+    /// Its name in the seller's own system.
+    pub(crate) external_id: Option<Setting<String>>,
+    /// The balance below which it is low.
+    pub(crate) low_balance: Option<Setting<Amount>>,
+    /// Requests per second, of all its keys.
+    pub(crate) rate: Option<Setting<u32>>,
+    /// Requests at once, of all its keys.
+    pub(crate) concurrency: Option<Setting<u32>>,
+    /// Name, address and metadata.
+    pub(crate) personal: PersonalEdit,
+}
+
+impl CustomerEdit {
+    fn over(&self, settings: &CustomerSettings) -> CustomerSettings {
+        let mut settings = settings.clone();
+        if let Some(label) = &self.label {
+            settings.label.clone_from(label);
+        }
+        if let Some(external_id) = &self.external_id {
+            settings.external_id.clone_from(&external_id.0);
+        }
+        settings.low_balance = self.low_balance.map_or(settings.low_balance, |set| set.0);
+        settings.rate = self.rate.map_or(settings.rate, |set| set.0);
+        settings.concurrency = self.concurrency.map_or(settings.concurrency, |set| set.0);
+        settings
+    }
+}
+
+/// A new customer, without keys or money.
+pub(crate) fn create(edit: CustomerEdit, act: Act) -> Deed {
+    let settings = edit.over(&CustomerSettings::default());
+    let new = NewCustomer {
+        id: clock::customer_id(),
+        settings,
+        personal: edit.personal.over(None),
+        act,
+    };
+    Operation::CreateCustomer(Box::new(new)).into()
+}
+
+/// The acts that make an edit true. Data of a person is an act of its own, and settings that would not change are none beside it.
+pub(crate) fn set(
+    customer: &Customer,
+    known: Option<PersonalData>,
+    edit: CustomerEdit,
+    actor: &str,
+) -> Vec<Deed> {
+    let settings = edit.over(&customer.settings);
+    let described = edit.personal.over(known);
+    let mut acts = Vec::new();
+    if described.is_none() || settings != customer.settings {
+        acts.push(CustomerAct::Set(settings));
+    }
+    acts.extend(described.map(CustomerAct::Describe));
+    let deeds = acts.into_iter().map(|change| {
+        let act = super::act(actor.to_owned());
+        self::change(customer.id, change, act)
+    });
+    deeds.collect()
+}
+
+/// One change.
+pub(crate) fn change(customer: CustomerId, change: CustomerAct, act: Act) -> Deed {
+    Operation::ChangeCustomer(Box::new(CustomerChange {
+        customer,
+        change,
+        act,
+    }))
+    .into()
+}

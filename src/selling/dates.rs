@@ -1,0 +1,102 @@
+//! Parses typed dates: a day in UTC, or an instant in RFC 3339 with its offset. Never local time, and never a guess.
+
+use farebox_ledger::Timestamp;
+
+use crate::clock;
+
+const FORMS: &str = "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
+
+/// A day's first instant, or an instant: the start or end of a range.
+pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
+    match day(text) {
+        Some(day) => midnight(day),
+        None => exact(text),
+    }
+}
+
+/// When something expires: at the end of that day, or at that instant.
+pub(crate) fn expiry(text: &str) -> Result<Timestamp, String> {
+    match day(text) {
+        Some(day) => day
+            .tomorrow()
+            .map_err(|_| FORMS.to_owned())
+            .and_then(midnight),
+        None => exact(text),
+    }
+}
+
+/// Refuses an expiry in the past.
+pub(crate) fn check_expiry(expires: Option<Timestamp>) -> Result<(), String> {
+    match expires.filter(|instant| *instant <= clock::now()) {
+        Some(past) => Err(format!(
+            "the key would have expired at {past}, which is in the past; nothing was changed; to stop a key, block or revoke it"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Exactly a day: the parser of days would also take an instant, and drop what follows the day.
+fn day(text: &str) -> Option<jiff::civil::Date> {
+    if text.len() == "2027-01-31".len() {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+fn midnight(day: jiff::civil::Date) -> Result<Timestamp, String> {
+    let start = day
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .map_err(|_| FORMS.to_owned())?;
+    Ok(Timestamp::from_millis(start.timestamp().as_millisecond()))
+}
+
+fn exact(text: &str) -> Result<Timestamp, String> {
+    let instant = text
+        .parse::<jiff::Timestamp>()
+        .map_err(|_| FORMS.to_owned())?;
+    Ok(Timestamp::from_millis(instant.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_count_and_days_are_in_utc() {
+        let shown = |read: Result<Timestamp, String>| read.map(|instant| instant.to_string());
+        let noon = Ok("2027-01-31T12:00:00.000Z".to_owned());
+        for text in [
+            "2027-01-31T12:00:00Z",
+            "2027-01-31T14:00:00+02:00",
+            "2027-01-31T06:30:00-05:30",
+            "2027-01-31T12:00:00.000Z",
+        ] {
+            assert_eq!(
+                (shown(instant(text)), shown(expiry(text))),
+                (noon.clone(), noon.clone()),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            shown(instant("2027-01-31")),
+            Ok("2027-01-31T00:00:00.000Z".to_owned())
+        );
+        assert_eq!(
+            shown(expiry("2027-01-31")),
+            Ok("2027-02-01T00:00:00.000Z".to_owned()),
+            "that day still counts"
+        );
+        for wrong in [
+            "",
+            "2027-02-30",
+            "31.01.2027",
+            "2027-01-31T12:00:00",
+            "2027-01-31T12:00",
+            "20270131",
+            "tomorrow",
+        ] {
+            assert!(instant(wrong).is_err() && expiry(wrong).is_err(), "{wrong}");
+        }
+    }
+}

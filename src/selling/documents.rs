@@ -1,0 +1,161 @@
+//! What the commands print and `/api/v1` answers: customers, keys, caps, payments, and what an operation came to. The field names
+//! are stable: scripts read them.
+
+use farebox_ledger::{
+    Amount, Caps, CountedCap, Customer, Key, Outcome, Payment, PaymentStatus, PersonalData, Scope,
+    Timestamp, UtcDay, document,
+};
+use serde_json::{Map, Value, json};
+
+use crate::clock;
+
+/// A key; its money first.
+pub(crate) fn key(key: &Key, now: Timestamp) -> Value {
+    json!({
+        "id": key.id,
+        "label": key.settings.label,
+        "status": key.status(now),
+        "balance": key.customer.account.balance(),
+        "held": key.customer.account.held,
+        "available": key.spendable(now),
+        "models": key.settings.models,
+        "expires_at": key.settings.expires_at,
+        "rate": key.settings.rate,
+        "concurrency": key.settings.concurrency,
+        "caps": caps(key.id.into(), &key.caps, now),
+        "created_at": key.created_at,
+        "customer": key.belongs_to,
+        "owner": key.is_owner,
+        "made_by": key.made_by,
+    })
+}
+
+/// A customer; its money first.
+pub(crate) fn customer(customer: &Customer) -> Value {
+    let (settings, account) = (&customer.settings, customer.account);
+    json!({
+        "id": customer.id,
+        "label": settings.label,
+        "external_id": settings.external_id,
+        "status": customer.status,
+        "balance": account.balance(),
+        "held": account.held,
+        "available": account.available(),
+        "claim": customer.claim,
+        "credit": account.credit,
+        "spent": account.spent,
+        "low_balance": settings.low_balance,
+        "rate": settings.rate,
+        "concurrency": settings.concurrency,
+        "caps": caps(customer.id.into(), &customer.caps, clock::now()),
+        "created_at": customer.created_at,
+    })
+}
+
+/// A key among others of its customer: what it spent and holds itself.
+pub(crate) fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Timestamp) -> Value {
+    let mut shown = self::key(key, now);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.insert("key_spent".to_owned(), json!(spent));
+        fields.insert("key_held".to_owned(), json!(held));
+    }
+    shown
+}
+
+/// Caps and what their windows have counted.
+pub(crate) fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
+    let today = UtcDay::of(now);
+    let document = |counted: &CountedCap| {
+        let CountedCap { cap, .. } = counted;
+        let state = counted.reached(of, today, Amount::ZERO);
+        json!({
+            "interval": cap.interval,
+            "model": cap.model,
+            "limit": cap.limit,
+            "spent": state.spent,
+            "held": state.held,
+            "room": state.room,
+            "resets_at": state.resets_at,
+        })
+    };
+    caps.iter().map(document).collect()
+}
+
+/// A key with its secret, right after it was made: the only time it is shown.
+pub(crate) fn key_with_secret(made: &Key, secret: &str, now: Timestamp) -> Value {
+    let mut with_secret = Map::new();
+    if let Value::Object(fields) = key(made, now) {
+        for (name, value) in fields {
+            let after_id = name == "id";
+            with_secret.insert(name, value);
+            if after_id {
+                with_secret.insert("secret".to_owned(), json!(secret));
+            }
+        }
+    }
+    Value::Object(with_secret)
+}
+
+/// What is known of a person.
+pub(crate) fn personal(data: &PersonalData) -> Value {
+    json!({ "name": data.name, "address": data.address, "metadata": data.metadata })
+}
+
+/// A payment, and what of it went back.
+pub(crate) fn payment(payment: &Payment) -> Value {
+    let (status, why) = payment_status(payment);
+    json!({
+        "reference": payment.reference,
+        "customer": payment.customer,
+        "status": status,
+        "why": why,
+        "currency": payment.paid.currency,
+        "gross": payment.paid.gross,
+        "tax": payment.paid.tax,
+        "amount": payment.credit,
+        "refunded": payment.registers.refunded,
+        "withdrawn": payment.registers.withdrawn,
+        "reinstated": payment.registers.reinstated,
+        "reversed": payment.due(),
+        "actor": payment.actor,
+        "at": payment.at,
+    })
+}
+
+/// The word for where a payment is, and why it is not booked.
+pub(crate) fn payment_status(payment: &Payment) -> (&'static str, Option<&str>) {
+    match &payment.status {
+        PaymentStatus::Booked => ("booked", None),
+        PaymentStatus::Unapplied { why } => ("unapplied", Some(why)),
+        PaymentStatus::Returned => ("returned", None),
+    }
+}
+
+/// What an operation came to. Without secrets: the ledger never has one.
+pub(crate) fn outcome(outcome: &Outcome) -> Value {
+    let now = clock::now();
+    match outcome {
+        Outcome::Key(changed) => key(changed, now),
+        Outcome::Customer(changed) => customer(changed),
+        Outcome::Posted(posted) => {
+            let entry = document::json(&posted.entry);
+            match &posted.key {
+                Some(named) => json!({ "entry": entry, "key": key(named, now) }),
+                None => json!({ "entry": entry, "customer": customer(&posted.customer) }),
+            }
+        }
+        Outcome::Moved(moved) => {
+            json!({ "from": customer(&moved.from), "into": customer(&moved.into) })
+        }
+        Outcome::Payment(moved) => json!({
+            "payment": payment(&moved.payment),
+            "entry": moved.entry.as_ref().map(document::json),
+            "customer": customer(&moved.customer),
+        }),
+        Outcome::Done
+        | Outcome::Finished(_)
+        | Outcome::Epoch(_)
+        | Outcome::Recovered(_)
+        | Outcome::Owner(_) => json!({}),
+    }
+}

@@ -1,0 +1,141 @@
+//! Keys: sell them, change what was set, give them new secrets, stop them.
+
+use std::time::Duration;
+
+use farebox_ledger::key::Change;
+use farebox_ledger::{
+    Act, Amount, KeyChange, KeyId, KeySettings, KeyStatus, Ledger, LedgerError, LinkToken,
+    Membership, NewKey, Operation, Secret, Timestamp,
+};
+
+use super::values::Setting;
+use super::{Deed, NewSecret, dates, reads};
+use crate::clock;
+
+/// What is to be set on a key; what is not said stays, or is the default.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyEdit {
+    /// A name for people.
+    pub(crate) label: Option<String>,
+    /// Slugs that it may use, or `all`.
+    pub(crate) models: Option<Vec<String>>,
+    /// When it stops working.
+    pub(crate) expires: Option<Setting<Timestamp>>,
+    /// Requests per second.
+    pub(crate) rate: Option<Setting<u32>>,
+    /// Requests at once.
+    pub(crate) concurrency: Option<Setting<u32>>,
+}
+
+impl KeyEdit {
+    /// The settings afterwards.
+    ///
+    /// # Errors
+    /// `all` beside slugs, or an expiry in the past, in words.
+    pub(crate) fn over(&self, settings: &KeySettings) -> Result<KeySettings, String> {
+        dates::check_expiry(self.expires.and_then(|expires| expires.0))?;
+        let mut settings = settings.clone();
+        if let Some(label) = &self.label {
+            settings.label.clone_from(label);
+        }
+        if let Some(models) = &self.models {
+            settings.models = allowed(models)?;
+        }
+        settings.expires_at = self.expires.map_or(settings.expires_at, |set| set.0);
+        settings.rate = self.rate.map_or(settings.rate, |set| set.0);
+        settings.concurrency = self.concurrency.map_or(settings.concurrency, |set| set.0);
+        Ok(settings)
+    }
+}
+
+/// The slugs that a key may use, each once; `None` for `all`.
+pub(crate) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, String> {
+    if typed.iter().any(|slug| slug == "all") {
+        return if typed.len() == 1 {
+            Ok(None)
+        } else {
+            Err("models: write `all` alone, or slugs".to_owned())
+        };
+    }
+    let mut slugs: Vec<String> = Vec::with_capacity(typed.len());
+    for slug in typed {
+        if !slugs.contains(slug) {
+            slugs.push(slug.clone());
+        }
+    }
+    Ok(Some(slugs))
+}
+
+/// A new key of a customer, or of a new one, with its first money.
+pub(crate) fn create(
+    settings: KeySettings,
+    within: Membership,
+    first_credit: Option<(Amount, String)>,
+    act: Act,
+) -> Deed {
+    let id = clock::key_id();
+    let secret = Secret::generate(id, clock::random());
+    let new = NewKey {
+        within,
+        id,
+        secret: secret.hash(),
+        settings,
+        first_credit,
+        act,
+    };
+    Deed {
+        operation: Operation::Create(Box::new(new)),
+        shown_once: Some(NewSecret::Secret(secret)),
+    }
+}
+
+/// One change.
+pub(crate) fn change(key: KeyId, change: Change, act: Act) -> Deed {
+    Operation::Change(Box::new(KeyChange { key, change, act })).into()
+}
+
+/// A new secret; the old one works as long as that, if at all.
+pub(crate) fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
+    let secret = Secret::generate(key, clock::random());
+    let rotated = Change::Rotate {
+        secret: secret.hash(),
+        old_until: overlap.map(|time| after(act.at, time)),
+    };
+    Deed {
+        shown_once: Some(NewSecret::Secret(secret)),
+        ..change(key, rotated, act)
+    }
+}
+
+fn after(now: Timestamp, time: Duration) -> Timestamp {
+    let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.millis().saturating_add(time))
+}
+
+/// A sign-in link to the dashboard; it works once.
+pub(crate) fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
+    let token = LinkToken::generate(clock::random());
+    let expires = LinkToken::expires(act.at);
+    let operation = Operation::CreateLink {
+        key,
+        token: token.hash(),
+        expires,
+        act,
+    };
+    let deed = Deed {
+        operation,
+        shown_once: Some(NewSecret::Link(token)),
+    };
+    (deed, expires)
+}
+
+/// The keys that an owner made and that are not revoked.
+///
+/// # Errors
+/// When the ledger cannot be read, or there is no such key.
+pub(crate) async fn made_by(ledger: &dyn Ledger, owner: KeyId) -> Result<Vec<KeyId>, LedgerError> {
+    let key = reads::key(ledger, owner).await?;
+    let mut made = reads::keys_of(ledger, key.belongs_to).await?;
+    made.retain(|other| other.made_by == Some(owner) && other.stored_status != KeyStatus::Revoked);
+    Ok(made.iter().map(|key| key.id).collect())
+}

@@ -1,0 +1,128 @@
+//! The acts of a seller: what the commands and `/api/v1` both call. A typed request becomes one operation of the ledger, and what it
+//! came to a document.
+//!
+//! Nothing here decides about money: the ledger does, whoever asks.
+
+pub(crate) mod caps;
+pub(crate) mod customers;
+pub(crate) mod dates;
+pub(crate) mod documents;
+pub(crate) mod keys;
+pub(crate) mod money;
+pub(crate) mod reads;
+pub(crate) mod values;
+
+use farebox_ledger::{
+    Act, Customer, Key, Ledger, LedgerError, LinkToken, Operation, Outcome, Secret,
+};
+use serde_json::Value;
+
+use crate::clock;
+
+/// An act that is about to be done.
+#[derive(Debug)]
+pub(crate) struct Deed {
+    /// What the ledger is asked to do.
+    pub(crate) operation: Operation,
+    /// What its answer shows once.
+    pub(crate) shown_once: Option<NewSecret>,
+}
+
+/// A secret that only the answer to its own request shows. `Debug` shows none.
+#[derive(Debug)]
+pub(crate) enum NewSecret {
+    /// A key's new secret.
+    Secret(Secret),
+    /// A sign-in link.
+    Link(LinkToken),
+}
+
+/// An act that was done.
+#[derive(Debug)]
+pub(crate) struct Deeded {
+    /// What it came to.
+    pub(crate) outcome: Outcome,
+    /// What its answer shows once.
+    pub(crate) shown_once: Option<NewSecret>,
+}
+
+impl From<Operation> for Deed {
+    fn from(operation: Operation) -> Self {
+        Self {
+            operation,
+            shown_once: None,
+        }
+    }
+}
+
+impl Deed {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What the ledger says.
+    pub(crate) async fn perform(self, ledger: &dyn Ledger) -> Result<Deeded, LedgerError> {
+        Ok(Deeded {
+            outcome: ledger.apply(self.operation).await?,
+            shown_once: self.shown_once,
+        })
+    }
+}
+
+impl Deeded {
+    /// Its document, with what is shown once.
+    pub(crate) fn document(&self) -> Value {
+        match self.sold() {
+            Some((key, secret)) => documents::key_with_secret(key, secret.reveal(), clock::now()),
+            None => documents::outcome(&self.outcome),
+        }
+    }
+
+    /// A key with its new secret.
+    pub(crate) fn sold(&self) -> Option<(&Key, &Secret)> {
+        match (&self.outcome, &self.shown_once) {
+            (Outcome::Key(key), Some(NewSecret::Secret(secret))) => Some((key, secret)),
+            _ => None,
+        }
+    }
+
+    /// The same, for keeps.
+    ///
+    /// # Errors
+    /// When no key was sold, which a caller that sold one never sees.
+    pub(crate) fn into_key(self) -> Result<(Key, Secret), LedgerError> {
+        match (self.outcome, self.shown_once) {
+            (Outcome::Key(key), Some(NewSecret::Secret(secret))) => Ok((*key, secret)),
+            _ => Err(LedgerError::unknown("no key was made")),
+        }
+    }
+
+    /// A customer that was made.
+    ///
+    /// # Errors
+    /// When none was, which a caller that made one never sees.
+    pub(crate) fn into_customer(self) -> Result<Customer, LedgerError> {
+        match self.outcome {
+            Outcome::Customer(customer) => Ok(*customer),
+            _ => Err(LedgerError::unknown("no customer was made")),
+        }
+    }
+
+    /// Whether the ledger knew it already, so that nothing changed.
+    pub(crate) fn repeated(&self) -> bool {
+        match &self.outcome {
+            Outcome::Posted(posted) => posted.repeated,
+            Outcome::Moved(moved) => moved.repeated,
+            Outcome::Payment(moved) => moved.repeated,
+            _ => false,
+        }
+    }
+}
+
+/// An administrative act, now, in somebody's name.
+pub(crate) fn act(actor: String) -> Act {
+    Act {
+        operation: clock::operation_id(),
+        actor,
+        at: clock::now(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Money: top-ups, corrections, refunds, moves, payments and what of them goes back.
+
+use farebox_ledger::{
+    Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewReversal,
+    Operation, OperationId, ReversalKind, Scope, UnappliedAct, UnappliedEnd,
+};
+
+use super::{Deed, reads};
+
+/// A credit of any kind.
+pub(crate) fn credit(
+    to: impl Into<Scope>,
+    kind: CreditKind,
+    amount: Amount,
+    reference: &str,
+    act: Act,
+) -> Deed {
+    let Act {
+        operation,
+        actor,
+        at,
+    } = act;
+    Operation::Credit(Box::new(Credit {
+        operation,
+        to: to.into(),
+        kind,
+        amount,
+        reference: reference.to_owned(),
+        actor,
+        at,
+    }))
+    .into()
+}
+
+/// Money back for one charged request; `None` if it was not charged.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(crate) async fn refund(
+    ledger: &dyn Ledger,
+    request: OperationId,
+    reason: String,
+    amount: Amount,
+    reference: &str,
+    act: Act,
+) -> Result<Option<Deed>, LedgerError> {
+    let charge = ledger.entry(request).await?;
+    Ok(charge.filter(|entry| entry.bill.is_some()).map(|charge| {
+        let to = charge
+            .key
+            .map_or(Scope::Customer(charge.customer), Scope::Key);
+        let kind = CreditKind::Refund { request, reason };
+        credit(to, kind, amount, reference, act)
+    }))
+}
+
+/// Takes what a customer that is to be closed has left; `None` if it has nothing.
+///
+/// # Errors
+/// When the ledger cannot be read, or has no such customer.
+pub(crate) async fn write_off(
+    ledger: &dyn Ledger,
+    customer: CustomerId,
+    reason: String,
+    reference: &str,
+    act: Act,
+) -> Result<Option<Deed>, LedgerError> {
+    let left = reads::customer(ledger, customer).await?.account.balance();
+    let taken = left.checked_neg().filter(|_| left.is_positive());
+    let kind = CreditKind::WriteOff { reason };
+    Ok(taken.map(|amount| credit(customer, kind, amount, reference, act)))
+}
+
+/// What went back of a payment so far.
+pub(crate) fn reverse(
+    payment: String,
+    kind: ReversalKind,
+    cumulative: Gross,
+    reference: String,
+    act: Act,
+) -> Deed {
+    Operation::Reverse(Box::new(NewReversal {
+        payment,
+        kind,
+        cumulative,
+        reference,
+        act,
+    }))
+    .into()
+}
+
+/// What happens to a payment that could not be booked.
+pub(crate) fn end_unapplied(payment: String, end: UnappliedEnd, act: Act) -> Deed {
+    Operation::EndUnapplied(Box::new(UnappliedAct { payment, end, act })).into()
+}
+
+/// Paid money that goes to another customer.
+pub(crate) fn give(
+    from: CustomerId,
+    into: CustomerId,
+    amount: Amount,
+    reference: String,
+    act: Act,
+) -> Deed {
+    Operation::Move(Box::new(NewMove {
+        from,
+        into,
+        amount,
+        reference,
+        act,
+    }))
+    .into()
+}

@@ -1,0 +1,105 @@
+//! How typed values are read, on the command line and in bodies, each with words about what to type instead.
+
+use farebox_ledger::{Amount, CapInterval, CustomerId, Gross, KeyId, Scope, search};
+
+/// A value, or an explicit `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting<T>(pub Option<T>);
+
+/// A whole number above 0, or `none`.
+pub(crate) fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
+    if text == "none" {
+        return Ok(Setting(None));
+    }
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(Setting(Some(number))),
+        _ => Err("write a whole number above 0, or none; to stop a key, block it".to_owned()),
+    }
+}
+
+/// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
+pub(crate) fn key_id(text: &str) -> Result<KeyId, String> {
+    search::key_id(text).map_err(|error| error.to_string())
+}
+
+/// A customer's id.
+pub(crate) fn customer_id(text: &str) -> Result<CustomerId, String> {
+    text.parse::<CustomerId>()
+        .map_err(|error| error.to_string())
+}
+
+/// A key's id, or a customer's.
+pub(crate) fn scope(text: &str) -> Result<Scope, String> {
+    if text.starts_with("c_") {
+        customer_id(text).map(Scope::Customer)
+    } else {
+        key_id(text).map(Scope::Key)
+    }
+}
+
+/// A text, or `none`.
+pub(crate) fn setting_text(text: &str) -> Result<Setting<String>, String> {
+    Ok(Setting((text != "none").then(|| text.to_owned())))
+}
+
+/// A slug that is not empty.
+pub(crate) fn slug(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("write slugs with commas between them".to_owned())
+    } else {
+        Ok(text.trim().to_owned())
+    }
+}
+
+/// A label that is not empty.
+pub(crate) fn label(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("the label is empty; write who has this key".to_owned())
+    } else {
+        one_line(text)
+    }
+}
+
+/// A text without line ends and other control characters, which no table shows.
+pub(crate) fn one_line(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err("write one line, without control characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// An amount that is paid; nothing is no payment.
+pub(crate) fn payment(text: &str) -> Result<Amount, String> {
+    match Amount::parse_payment(text) {
+        Ok(Amount::ZERO) => Err("type more than zero, like 12.50".to_owned()),
+        read => read.map_err(|error| error.to_string()),
+    }
+}
+
+/// A correction: an amount with a sign; without a sign it is a credit.
+pub(crate) fn correction(text: &str) -> Result<Amount, String> {
+    let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
+    if amount == Amount::ZERO {
+        Err("a correction of zero changes nothing".to_owned())
+    } else {
+        Ok(amount)
+    }
+}
+
+/// An amount in a payment's currency; nothing is no news.
+pub(crate) fn gross(text: &str) -> Result<Gross, String> {
+    match Gross::parse(text) {
+        Ok(Gross::ZERO) => Err("type more than zero, like 11.90".to_owned()),
+        read => read.map_err(|error| error.to_string()),
+    }
+}
+
+/// How long a cap counts.
+pub(crate) fn interval(text: &str) -> Result<CapInterval, String> {
+    let named = |interval: &&CapInterval| interval.as_str() == text;
+    CapInterval::ALL
+        .iter()
+        .find(named)
+        .copied()
+        .ok_or_else(|| "write day, week, month or total".to_owned())
+}
