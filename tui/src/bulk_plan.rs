@@ -16,19 +16,19 @@ pub(crate) enum BulkPlan {
     Block,
     Unblock,
     Revoke,
-    Set(KeyEdit),
+    Set(BulkEdit),
 }
 
 /// What an edit of many keys changes; each keeps what is `None`, and its label.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct KeyEdit {
+pub(crate) struct BulkEdit {
     pub(crate) models: Option<Option<Vec<String>>>,
     pub(crate) expires_at: Option<Option<Timestamp>>,
     pub(crate) rate: Option<Option<u32>>,
     pub(crate) concurrency: Option<Option<u32>>,
 }
 
-impl KeyEdit {
+impl BulkEdit {
     /// The settings of one key afterwards.
     fn of(&self, settings: &KeySettings) -> KeySettings {
         KeySettings {

@@ -6,7 +6,7 @@ use farebox_ledger::{
 };
 
 use super::{FinishedForm, Form, FormPurpose, Input, TYPE_TWICE_ABOVE};
-use crate::bulk_plan::{BulkPlan, KeyEdit};
+use crate::bulk_plan::{BulkEdit, BulkPlan};
 use crate::clock;
 use crate::plan::{ActPlan, PlannedOverlap};
 
@@ -136,9 +136,9 @@ impl Form {
     }
 
     /// What is changed on each key; at least something.
-    fn edit_of_each(&self) -> Result<KeyEdit, Problem> {
+    fn edit_of_each(&self) -> Result<BulkEdit, Problem> {
         let typed = |input| Some(self.value(input)).filter(|text| !text.is_empty());
-        let edit = KeyEdit {
+        let edit = BulkEdit {
             models: typed(Input::Models).map(|text| match text {
                 "all" | "none" => None,
                 slugs => Some(slugs_of(slugs)),
@@ -151,7 +151,7 @@ impl Form {
             rate: self.number_or_none(Input::Rate)?,
             concurrency: self.number_or_none(Input::Concurrency)?,
         };
-        if edit == KeyEdit::default() {
+        if edit == BulkEdit::default() {
             let text = "type what to change on each key";
             return Err((Input::Models, text.to_owned()));
         }
