@@ -163,6 +163,7 @@ pub(super) fn unapplied() -> Payment {
         },
         actor: "shop".to_owned(),
         at: ago(HOUR),
+        token: None,
     }
 }
 
