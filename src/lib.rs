@@ -46,6 +46,7 @@ pub mod cli;
 pub mod config;
 pub mod customer;
 pub mod deadline;
+pub mod events;
 pub mod metering;
 pub mod paper;
 pub mod proxy;

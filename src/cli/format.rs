@@ -5,6 +5,7 @@ use clap::ValueEnum;
 
 use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
 use super::customers_args::CustomersCommand;
+use super::events_args::EventsCommand;
 
 const TEXT: &[OutputFormat] = &[OutputFormat::Table];
 const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];
@@ -46,8 +47,9 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Keys(_)
         | Command::Customers(_)
         | Command::Caps(_)
+        | Command::Events(EventsCommand::List(_) | EventsCommand::Test(_))
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
-        Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
+        Command::Ledger(_) | Command::Targets(_) | Command::Events(_) => DOCUMENT,
         Command::Models => MODELS,
     }
 }

@@ -17,6 +17,8 @@ mod demo;
 mod diff;
 mod done;
 mod env_file;
+mod events;
+mod events_args;
 mod find;
 mod format;
 mod gateway;
@@ -134,6 +136,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
             ..
         })) => bulk_customers::create(args, from).await,
         Command::Customers(command) => customers::run(args, command).await,
+        Command::Events(command) => events::run(args, command).await,
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
         Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,

@@ -29,3 +29,4 @@ mod selling;
 mod serving;
 mod shop_window;
 mod show;
+mod webhooks;
