@@ -5,6 +5,7 @@
 pub(crate) mod address;
 pub(crate) mod copy;
 pub(crate) mod fleet;
+pub(crate) mod hour_rows;
 mod open;
 pub(crate) mod opening;
 pub mod owner;
