@@ -2,7 +2,7 @@
 //! are stable: scripts read them.
 
 use farebox_ledger::{
-    Amount, Caps, CountedCap, Customer, Key, Outcome, Payment, PaymentStatus, PersonalData, Scope,
+    Amount, Caps, CountedCap, Customer, JournalEntry, Key, MarginRow, Margins, Outcome, Payment, PaymentStatus, PersonalData, Scope,
     Timestamp, UtcDay, document,
 };
 use serde_json::{Map, Value, json};
@@ -158,4 +158,27 @@ pub(crate) fn outcome(outcome: &Outcome) -> Value {
         | Outcome::Recovered(_)
         | Outcome::Owner(_) => json!({}),
     }
+}
+
+/// The same with an HTTP status, as a function: an answer that is stored with its effect is made by the ledger's writer.
+pub(crate) fn outcome_of(status: u16) -> impl Fn(&Outcome) -> (u16, Value) + Send + Sync {
+    move |done| (status, outcome(done))
+}
+
+/// Journal entries.
+pub(crate) fn entries(entries: &[JournalEntry]) -> Vec<Value> {
+    entries.iter().map(document::json).collect()
+}
+
+/// Charges, cost and possible debts, and their sum.
+pub(crate) fn margins(margins: &Margins) -> Value {
+    let row = |row: &MarginRow| {
+        let mut shown = json!(row);
+        if let Some(fields) = shown.as_object_mut() {
+            fields.insert("margin".to_owned(), json!(row.margin()));
+        }
+        shown
+    };
+    let rows: Vec<Value> = margins.rows.iter().map(row).collect();
+    json!({ "rows": rows, "count": margins.count, "total": row(&margins.total) })
 }

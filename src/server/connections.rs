@@ -371,7 +371,7 @@ impl Drop for ConnectionPlace {
 }
 
 /// What counts as one peer: an IPv6 host usually has a whole /64.
-fn peer(address: IpAddr) -> IpAddr {
+pub(super) fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) & (u128::MAX << 64);
