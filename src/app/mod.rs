@@ -360,11 +360,7 @@ struct Aside(Vec<tokio::task::JoinHandle<()>>);
 
 impl Aside {
     /// `tls`: the customers' certificate, and the operator's.
-    fn start(
-        admin: &Arc<Admin>,
-        listening: Option<Listening>,
-        tls: [Option<Arc<Tls>>; 2],
-    ) -> Self {
+    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: [Option<Arc<Tls>>; 2]) -> Self {
         let (ask, asked) = mpsc::channel(1);
         let own = tls[1].clone();
         let mut tasks = vec![tokio::spawn(hangups(ask, tls))];

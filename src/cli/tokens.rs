@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::args::{Args, OutputFormat};
 use super::books::{act, open};
 use super::output::{self, CommandFailed};
-use super::tables;
 use super::tokens_args::{CreateTokenOptions, OneToken, TokensCommand};
+use super::{tables, view};
 use crate::clock;
 
 /// The columns of a token.
@@ -49,7 +49,9 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
     }
     print(args, &[token]);
     output::print(&format!("\nsecret  {}", secret.reveal()));
-    output::note("The secret is shown only now and is not stored; give it to the program that uses it.");
+    output::note(
+        "The secret is shown only now and is not stored; give it to the program that uses it.",
+    );
     if let Some(end) = options.expires {
         output::note(&format!("The token expires at {end}."));
     }
@@ -84,18 +86,7 @@ async fn revoke(args: &Args, one: &OneToken) -> Result<(), CommandFailed> {
 }
 
 fn document(token: &Token) -> Value {
-    let now = clock::now();
-    json!({
-        "id": token.id,
-        "label": token.label,
-        "role": token.role,
-        "status": token.status(now),
-        "daily": token.daily,
-        "today": token.sold_on(UtcDay::of(now)),
-        "expires_at": token.expires_at,
-        "created_at": token.created_at,
-        "created_by": token.created_by,
-    })
+    view::token(token, clock::now())
 }
 
 /// Prints tokens; not as JSON.
@@ -106,9 +97,13 @@ fn print(args: &Args, tokens: &[Token]) {
             token.id.to_string(),
             output::plain(&token.label),
             token.role.to_string(),
-            token.daily.map_or_else(|| "none".to_owned(), |daily| daily.to_string()),
+            token
+                .daily
+                .map_or_else(|| "none".to_owned(), |daily| daily.to_string()),
             token.sold_on(UtcDay::of(now)).to_string(),
-            token.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string()),
+            token
+                .expires_at
+                .map_or_else(|| "never".to_owned(), |at| at.to_string()),
             token.status(now).to_string(),
         ]
     };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Amount, CustomerId, KeyChange, KeyId, KeySettings, KeyStatus, Ledger, LedgerError, LinkToken,
-    Membership, NewKey, Operation, Secret, Timestamp,
+    Act, Amount, CustomerId, KeyChange, KeyId, KeySettings, KeyStatus, Ledger, LedgerError,
+    LinkToken, Membership, NewKey, Operation, Secret, Timestamp,
 };
 
 use super::values::Setting;

@@ -1,8 +1,8 @@
 //! Money: top-ups, corrections, refunds, moves, payments and what of them goes back.
 
 use farebox_ledger::{
-    Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewPayment, NewReversal,
-    Operation, OperationId, PaidSum, ReversalKind, Scope, UnappliedAct, UnappliedEnd,
+    Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewPayment,
+    NewReversal, Operation, OperationId, PaidSum, ReversalKind, Scope, UnappliedAct, UnappliedEnd,
 };
 
 use super::{Deed, reads};

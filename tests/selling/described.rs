@@ -17,7 +17,9 @@ type Known = BTreeMap<String, String>;
 fn known_in(document: &str, known: &Known) -> String {
     known
         .iter()
-        .fold(document.to_owned(), |text, (name, real)| text.replace(name, real))
+        .fold(document.to_owned(), |text, (name, real)| {
+            text.replace(name, real)
+        })
 }
 
 /// Whether a value is what a schema promises, or where it is not.
@@ -28,7 +30,11 @@ fn check(value: &Value, schema: &Value, all: &Value, at: &str) -> Result<(), Str
     }
     if let Some(any) = schema["anyOf"].as_array() {
         let fits = any.iter().any(|one| check(value, one, all, at).is_ok());
-        return if fits { Ok(()) } else { Err(format!("{at}: {value} fits none of {any:?}")) };
+        return if fits {
+            Ok(())
+        } else {
+            Err(format!("{at}: {value} fits none of {any:?}"))
+        };
     }
     let kind = match value {
         Value::Null => "null",
@@ -41,7 +47,12 @@ fn check(value: &Value, schema: &Value, all: &Value, at: &str) -> Result<(), Str
     let allowed = match &schema["type"] {
         Value::Null => return Ok(()),
         Value::String(one) => vec![one.as_str()],
-        many => many.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect(),
+        many => many
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one.as_str().unwrap())
+            .collect(),
     };
     if !allowed.contains(&kind) {
         return Err(format!("{at}: {value} is no {allowed:?}"));
@@ -52,7 +63,9 @@ fn check(value: &Value, schema: &Value, all: &Value, at: &str) -> Result<(), Str
         return Err(format!("{at}: {value} is none of {words:?}"));
     }
     if let Some(rows) = value.as_array() {
-        return rows.iter().try_for_each(|row| check(row, &schema["items"], all, at));
+        return rows
+            .iter()
+            .try_for_each(|row| check(row, &schema["items"], all, at));
     }
     let Some(members) = value.as_object() else {
         return Ok(());
@@ -86,7 +99,12 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let order = operation["x-order"].as_u64().unwrap();
-            found.push((order, path.clone(), method.to_uppercase(), operation.clone()));
+            found.push((
+                order,
+                path.clone(),
+                method.to_uppercase(),
+                operation.clone(),
+            ));
         }
     }
     found.sort_by_key(|(order, ..)| *order);
@@ -111,16 +129,24 @@ fn place(path: &str, operation: &Value) -> String {
             _ => {}
         }
     }
-    if query.is_empty() { place } else { format!("{place}?{}", query.join("&")) }
+    if query.is_empty() {
+        place
+    } else {
+        format!("{place}?{}", query.join("&"))
+    }
 }
 
 /// Two payments that could not be booked, and another customer: what the story finds when it begins.
 async fn prepare(program: &Program) -> Known {
     let closed = program.customer("Closed").await;
-    program.does(&format!("/customers/{closed}/close"), &json!({}), 200).await;
+    program
+        .does(&format!("/customers/{closed}/close"), &json!({}), 200)
+        .await;
     for reference in ["pi_2001", "pi_2002"] {
         let body = json!({ "amount": "3", "reference": reference });
-        program.does(&format!("/customers/{closed}/top-ups"), &body, 202).await;
+        program
+            .does(&format!("/customers/{closed}/top-ups"), &body, 202)
+            .await;
     }
     let other = program.customer("Other").await;
     Known::from([("c_9k2m4n6p8q".to_owned(), other)])
@@ -147,14 +173,19 @@ async fn every_example_is_true() {
         let url = known_in(&place(&path, &operation), &known);
         let mut request = program.request(&method, &url);
         if method == "POST" {
-            request = request.header("idempotency-key", at.clone());
+            request = request.header("idempotency-key", at.replace(' ', "-"));
         }
         if let Some(content) = operation["requestBody"]["content"].get("application/json") {
             check(&content["example"], &content["schema"], schemas, &at).unwrap();
             request = request.body(known_in(&content["example"].to_string(), &known));
         }
         let answer = Answer::read(request.send().await.unwrap()).await;
-        assert_eq!(answer.status.to_string(), *status, "{at} {url}: {}", answer.text);
+        assert_eq!(
+            answer.status.to_string(),
+            *status,
+            "{at} {url}: {}",
+            answer.text
+        );
         check(&answer.json(), &media["schema"], schemas, &at).unwrap();
         run += 1;
         learn(&gateway, &at, &answer.json(), &mut known).await;
@@ -178,7 +209,9 @@ async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut Known) {
             let secret = known["first secret"].clone();
             let id = farebox_ledger::search::key_id(&secret).unwrap();
             let key = TestKey { id, secret };
-            let answer = gateway.post("/v1/chat/completions", &key, &chat("test-model", false)).await;
+            let answer = gateway
+                .post("/v1/chat/completions", &key, &chat("test-model", false))
+                .await;
             assert_eq!(answer.status, 200, "{}", answer.text);
             let request = answer.header("x-request-id").unwrap().to_owned();
             gateway.settled().await;
@@ -200,14 +233,23 @@ async fn every_answer_that_is_promised_is_an_error_without_a_token() {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let answer = Answer::read(gateway.client.request(method, url).send().await.unwrap()).await;
         assert_eq!(answer.status, 401, "{path}");
-        check(&answer.json(), &document["components"]["schemas"]["Error"], &json!({}), &path).unwrap();
+        check(
+            &answer.json(),
+            &document["components"]["schemas"]["Error"],
+            &json!({}),
+            &path,
+        )
+        .unwrap();
     }
 }
 
 #[tokio::test]
 async fn two_independent_validators_accept_it() {
     let tools = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/openapi");
-    let (python, node) = (format!("{tools}/python/bin/python"), format!("{tools}/node_modules/.bin/redocly"));
+    let (python, node) = (
+        format!("{tools}/python/bin/python"),
+        format!("{tools}/node_modules/.bin/redocly"),
+    );
     let (_upstream, gateway) = gateway().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("openapi.json");
@@ -218,7 +260,9 @@ async fn two_independent_validators_accept_it() {
         (node, vec!["lint", "--extends", "minimal"]),
     ] {
         if !std::path::Path::new(&program).exists() {
-            skip::skip(&format!("the OpenAPI document by {program}: it is not installed"));
+            skip::skip(&format!(
+                "the OpenAPI document by {program}: it is not installed"
+            ));
             continue;
         }
         let output = Command::new(&program)

@@ -14,9 +14,12 @@ async fn a_lost_secret_is_replaced_before_its_first_use_and_not_after() {
     let sell = Program::new(&gateway, TokenRole::Sell).await;
     let customer = sell.customer("Ada").await;
     let paid = json!({ "amount": "5", "reference": "pi_1" });
-    sell.does(&format!("/customers/{customer}/top-ups"), &paid, 201).await;
+    sell.does(&format!("/customers/{customer}/top-ups"), &paid, 201)
+        .await;
     let key = json!({ "label": "laptop", "owner": true });
-    let lost = sell.does(&format!("/customers/{customer}/keys"), &key, 201).await;
+    let lost = sell
+        .does(&format!("/customers/{customer}/keys"), &key, 201)
+        .await;
     let path = format!("/keys/{}/reissue", text(&lost, "id"));
     let new = sell.does(&path, &json!({}), 200).await;
     assert_eq!(new["id"], lost["id"]);
@@ -34,6 +37,11 @@ async fn a_lost_secret_is_replaced_before_its_first_use_and_not_after() {
     assert_eq!(code(&late), "not_applicable");
     // Not for keys that another made.
     let other = gateway.key("1").await;
-    let foreign = sell.post(&format!("/keys/{}/reissue", other.id), "f", &json!({})).await;
-    assert_eq!((foreign.status, code(&foreign).as_str()), (403, "not_allowed"));
+    let foreign = sell
+        .post(&format!("/keys/{}/reissue", other.id), "f", &json!({}))
+        .await;
+    assert_eq!(
+        (foreign.status, code(&foreign).as_str()),
+        (403, "not_allowed")
+    );
 }

@@ -17,21 +17,41 @@ async fn the_same_again_is_answered_the_same_without_its_secret() {
     assert_eq!(first.header("idempotent-replayed"), None);
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
     let (mut first, again) = (first.json(), again.json());
-    assert!(first["key"]["secret"].as_str().unwrap().starts_with("sk-fb-"));
+    assert!(
+        first["key"]["secret"]
+            .as_str()
+            .unwrap()
+            .starts_with("sk-fb-")
+    );
     first["key"].as_object_mut().unwrap().remove("secret");
     assert_eq!(first, again);
     let listed = program.get("/customers").await.json();
     assert_eq!(listed["data"].as_array().unwrap().len(), 1);
     // Another body under the same key, and the same key on another path.
-    let other = program.post("/customers", "create-1", &json!({ "label": "Bob" })).await;
-    assert_eq!((other.status, code(&other).as_str()), (422, "idempotency_key_reused"));
+    let other = program
+        .post("/customers", "create-1", &json!({ "label": "Bob" }))
+        .await;
+    assert_eq!(
+        (other.status, code(&other).as_str()),
+        (422, "idempotency_key_reused")
+    );
     let id = first["id"].as_str().unwrap();
     let path = format!("/customers/{id}/suspend");
-    assert_eq!(program.post(&path, "create-1", &json!({})).await.status, 200);
+    assert_eq!(
+        program.post(&path, "create-1", &json!({})).await.status,
+        200
+    );
     // What was refused was not stored: under the same key it may be put right.
-    let wrong = program.post("/customers", "create-2", &json!({ "lable": "x" })).await;
-    assert_eq!((wrong.status, code(&wrong).as_str()), (400, "unknown_field"));
-    let right = program.post("/customers", "create-2", &json!({ "label": "x" })).await;
+    let wrong = program
+        .post("/customers", "create-2", &json!({ "lable": "x" }))
+        .await;
+    assert_eq!(
+        (wrong.status, code(&wrong).as_str()),
+        (400, "unknown_field")
+    );
+    let right = program
+        .post("/customers", "create-2", &json!({ "label": "x" }))
+        .await;
     assert_eq!(right.status, 201);
 }
 
@@ -39,12 +59,19 @@ async fn the_same_again_is_answered_the_same_without_its_secret() {
 async fn a_post_without_a_key_is_refused_with_what_to_send() {
     let (_upstream, gateway) = gateway().await;
     let program = Program::new(&gateway, TokenRole::Manage).await;
-    let sent = program.request("POST", "/customers").json(&json!({ "label": "x" }));
+    let sent = program
+        .request("POST", "/customers")
+        .json(&json!({ "label": "x" }));
     let answer = Answer::read(sent.send().await.unwrap()).await;
-    assert_eq!((answer.status, code(&answer).as_str()), (400, "idempotency_key_missing"));
+    assert_eq!(
+        (answer.status, code(&answer).as_str()),
+        (400, "idempotency_key_missing")
+    );
     assert!(answer.text.contains("Idempotency-Key"));
     let long = "k".repeat(256);
-    let answer = program.post("/customers", &long, &json!({ "label": "x" })).await;
+    let answer = program
+        .post("/customers", &long, &json!({ "label": "x" }))
+        .await;
     assert_eq!(code(&answer), "invalid_idempotency_key");
     let listed = program.get("/customers").await.json();
     assert_eq!(listed["data"], json!([]));
@@ -68,13 +95,18 @@ async fn thirty_at_once_have_one_effect_and_one_answer() {
     }
     bodies.dedup();
     assert_eq!(bodies.len(), 1);
-    let fresh = answers.iter().filter(|answer| answer.header("idempotent-replayed").is_none());
+    let fresh = answers
+        .iter()
+        .filter(|answer| answer.header("idempotent-replayed").is_none());
     assert_eq!(fresh.count(), 1);
     // The same payment told under another key is known by its reference.
     let told = program.post(&path, "pay-2", &body).await;
     assert_eq!(told.status, 200);
     let shown = program.get(&format!("/customers/{customer}")).await.json();
     assert_eq!(shown["balance"], "10.00");
-    let entries = program.get(&format!("/customers/{customer}/entries")).await.json();
+    let entries = program
+        .get(&format!("/customers/{customer}/entries"))
+        .await
+        .json();
     assert_eq!(entries["data"].as_array().unwrap().len(), 1);
 }

@@ -18,7 +18,10 @@ async fn a_token_does_no_more_than_its_role() {
         assert_eq!(read.get(path).await.status, 200, "{path}");
     }
     let refused = read.post("/customers", "k", &json!({ "label": "x" })).await;
-    assert_eq!((refused.status, code(&refused).as_str()), (403, "role_exceeded"));
+    assert_eq!(
+        (refused.status, code(&refused).as_str()),
+        (403, "role_exceeded")
+    );
     // Sells: its own customers only.
     assert_eq!(sell.get(&format!("/customers/{own}")).await.status, 200);
     for path in [
@@ -28,7 +31,11 @@ async fn a_token_does_no_more_than_its_role() {
         "/entries".to_owned(),
     ] {
         let refused = sell.get(&path).await;
-        assert_eq!((refused.status, code(&refused).as_str()), (403, "not_yours"), "{path}");
+        assert_eq!(
+            (refused.status, code(&refused).as_str()),
+            (403, "not_yours"),
+            "{path}"
+        );
     }
     let listed = sell.get("/customers").await.json();
     let listed = listed["data"].as_array().unwrap();
@@ -38,38 +45,96 @@ async fn a_token_does_no_more_than_its_role() {
     }
     // It tops up any active customer, without seeing it.
     let paid = json!({ "amount": "5", "reference": "pi_1" });
-    let paid = sell.does(&format!("/customers/{theirs}/top-ups"), &paid, 201).await;
-    assert!(paid["customer"].is_null() && paid["payment"]["status"] == "booked", "{paid}");
+    let paid = sell
+        .does(&format!("/customers/{theirs}/top-ups"), &paid, 201)
+        .await;
+    assert!(
+        paid["customer"].is_null() && paid["payment"]["status"] == "booked",
+        "{paid}"
+    );
     // First key of its own, no second one, none of others.
-    let first = sell.does(&format!("/customers/{own}/keys"), &json!({ "label": "a" }), 201).await;
-    let second = sell.post(&format!("/customers/{own}/keys"), "2", &json!({ "label": "b" })).await;
-    assert!(second.status == 403 || second.status == 409, "{}", second.text);
-    let foreign = sell.post(&format!("/customers/{theirs}/keys"), "3", &json!({ "label": "c" })).await;
-    assert_eq!((foreign.status, code(&foreign).as_str()), (403, "not_allowed"), "{}", foreign.text);
+    let first = sell
+        .does(
+            &format!("/customers/{own}/keys"),
+            &json!({ "label": "a" }),
+            201,
+        )
+        .await;
+    let second = sell
+        .post(
+            &format!("/customers/{own}/keys"),
+            "2",
+            &json!({ "label": "b" }),
+        )
+        .await;
+    assert!(
+        second.status == 403 || second.status == 409,
+        "{}",
+        second.text
+    );
+    let foreign = sell
+        .post(
+            &format!("/customers/{theirs}/keys"),
+            "3",
+            &json!({ "label": "c" }),
+        )
+        .await;
+    assert_eq!(
+        (foreign.status, code(&foreign).as_str()),
+        (403, "not_allowed"),
+        "{}",
+        foreign.text
+    );
     let key = text(&first, "id");
     for (path, body) in [
         (format!("/keys/{key}/rotate"), json!({})),
         (format!("/keys/{key}/links"), json!({})),
         (format!("/keys/{key}/block"), json!({})),
-        (format!("/keys/{key}/caps"), json!({ "interval": "day", "limit": "1" })),
+        (
+            format!("/keys/{key}/caps"),
+            json!({ "interval": "day", "limit": "1" }),
+        ),
         (format!("/customers/{own}/resume"), json!({})),
-        (format!("/customers/{own}/adjust"), json!({ "amount": "1", "reason": "r", "reference": "x" })),
+        (
+            format!("/customers/{own}/adjust"),
+            json!({ "amount": "1", "reason": "r", "reference": "x" }),
+        ),
     ] {
         let refused = sell.post(&path, "4", &body).await;
-        assert_eq!((refused.status, code(&refused).as_str()), (403, "role_exceeded"), "{path}");
+        assert_eq!(
+            (refused.status, code(&refused).as_str()),
+            (403, "role_exceeded"),
+            "{path}"
+        );
     }
     // A payment that another one booked is not taken back by it, nor shown.
     let booked = json!({ "amount": "3", "reference": "pi_2" });
-    manage.does(&format!("/customers/{own}/top-ups"), &booked, 201).await;
-    let back = json!({ "payment": "pi_2", "kind": "refund", "cumulative": "3", "reference": "re_2" });
-    let refused = sell.post(&format!("/customers/{own}/reversals"), "5", &back).await;
-    assert_eq!((refused.status, code(&refused).as_str()), (403, "not_allowed"), "{}", refused.text);
+    manage
+        .does(&format!("/customers/{own}/top-ups"), &booked, 201)
+        .await;
+    let back =
+        json!({ "payment": "pi_2", "kind": "refund", "cumulative": "3", "reference": "re_2" });
+    let refused = sell
+        .post(&format!("/customers/{own}/reversals"), "5", &back)
+        .await;
+    assert_eq!(
+        (refused.status, code(&refused).as_str()),
+        (403, "not_allowed"),
+        "{}",
+        refused.text
+    );
     assert_eq!(code(&sell.get("/payments/pi_2").await), "not_yours");
-    let back = json!({ "payment": "pi_1", "kind": "refund", "cumulative": "5", "reference": "re_1" });
-    let back = sell.does(&format!("/customers/{theirs}/reversals"), &back, 200).await;
+    let back =
+        json!({ "payment": "pi_1", "kind": "refund", "cumulative": "5", "reference": "re_1" });
+    let back = sell
+        .does(&format!("/customers/{theirs}/reversals"), &back, 200)
+        .await;
     assert_eq!(back["entry"]["amount"], "-5.00");
     // The actor is the token's label.
-    assert_eq!((&back["entry"]["actor"], &paid["entry"]["actor"]), (&"sell".into(), &"sell".into()));
+    assert_eq!(
+        (&back["entry"]["actor"], &paid["entry"]["actor"]),
+        (&"sell".into(), &"sell".into())
+    );
 }
 
 #[tokio::test]

@@ -26,7 +26,10 @@ async fn without_a_good_token_nothing_is_shown() {
     for wrong in [unknown, good.replace("fb-token-", "fb-tokem-"), key.secret] {
         program.secret = wrong;
         let answer = program.get("/customers").await;
-        assert_eq!((answer.status, code(&answer).as_str()), (401, "invalid_token"));
+        assert_eq!(
+            (answer.status, code(&answer).as_str()),
+            (401, "invalid_token")
+        );
     }
     // Expired.
     let past = Timestamp::from_millis(clock::now().millis() - 1);
@@ -41,7 +44,10 @@ async fn without_a_good_token_nothing_is_shown() {
         .await
         .unwrap();
     let answer = program.get("/customers").await;
-    assert_eq!((answer.status, code(&answer).as_str()), (401, "token_revoked"));
+    assert_eq!(
+        (answer.status, code(&answer).as_str()),
+        (401, "token_revoked")
+    );
 }
 
 #[tokio::test]
@@ -55,7 +61,10 @@ async fn who_tries_many_tokens_waits_and_others_do_not() {
         let wrong = farebox_ledger::TokenSecret::generate(clock::random());
         let sent = gateway.client.get(&url).bearer_auth(wrong.reveal());
         let answer = Answer::read(sent.send().await.unwrap()).await;
-        refused.push((answer.status, answer.header("retry-after").map(str::to_owned)));
+        refused.push((
+            answer.status,
+            answer.header("retry-after").map(str::to_owned),
+        ));
     }
     assert_eq!(refused[0], (401, None));
     assert_eq!(refused[11], (429, Some("5".to_owned())), "{refused:?}");

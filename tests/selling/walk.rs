@@ -44,16 +44,16 @@ async fn the_walk_with_curl_is_true() {
     for step in steps() {
         match step {
             Step::Run(line) => {
-                let output = tokio::process::Command::new("bash")
+                let mut command = std::process::Command::new("bash");
+                command
                     .args(["-euc", &line])
                     .env("API", &program.base)
                     .env("TOKEN", &program.secret)
                     .env("CUSTOMER", &customer)
                     .env("KEY", &key)
-                    .env("no_proxy", "*")
-                    .output()
-                    .await
-                    .unwrap();
+                    .env("no_proxy", "*");
+                let output = tokio::task::spawn_blocking(move || command.output());
+                let output = output.await.unwrap().unwrap();
                 let said = String::from_utf8(output.stdout).unwrap();
                 assert!(output.status.success(), "{line}: {said}");
                 // The answers of a loop stand one behind the other.
@@ -76,9 +76,20 @@ async fn the_walk_with_curl_is_true() {
         }
     }
     assert_eq!((commands, balances), (11, 3));
-    let entries = program.get(&format!("/customers/{customer}/entries")).await.json();
+    let entries = program
+        .get(&format!("/customers/{customer}/entries"))
+        .await
+        .json();
     let amounts = |entry: &Value| text(entry, "amount");
-    let amounts: Vec<String> = entries["data"].as_array().unwrap().iter().map(amounts).collect();
+    let amounts: Vec<String> = entries["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(amounts)
+        .collect();
     assert_eq!(amounts, ["-5.00", "-5.00", "10.00"], "each once");
-    assert_eq!(program.get(&format!("/keys/{key}")).await.json()["status"], "blocked");
+    assert_eq!(
+        program.get(&format!("/keys/{key}")).await.json()["status"],
+        "blocked"
+    );
 }

@@ -18,7 +18,9 @@ fn outside() -> Option<std::net::IpAddr> {
 
 fn files() -> TlsFiles {
     let place = |name: &str| {
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/tls")
+            .join(name)
     };
     TlsFiles {
         certificate: place("first.crt"),
@@ -29,7 +31,10 @@ fn files() -> TlsFiles {
 fn trusting() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().no_proxy();
-    builder.tls_danger_accept_invalid_certs(true).build().unwrap()
+    builder
+        .tls_danger_accept_invalid_certs(true)
+        .build()
+        .unwrap()
 }
 
 async fn started(change: impl FnOnce(&mut Settings)) -> (ScriptedUpstream, Gateway) {
@@ -55,7 +60,10 @@ async fn plain_http_from_another_machine_is_refused_and_tls_is_served() {
     let mut program = Program::new(&gateway, TokenRole::Read).await;
     program.base = format!("http://{outside}:{}/api/v1", port(&gateway));
     let refused = program.get("/customers").await;
-    assert_eq!((refused.status, code(&refused).as_str()), (403, "tls_required"));
+    assert_eq!(
+        (refused.status, code(&refused).as_str()),
+        (403, "tls_required")
+    );
     program.base = format!("http://127.0.0.1:{}/api/v1", port(&gateway));
     assert_eq!(program.get("/customers").await.status, 200);
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{
-    Act, Answered, AnswerOf, Asked, Customer, CustomerId, Key, KeyId, Ledger, LedgerError, Once,
-    Outcome, Scope, SecretHash, ApiAnswer, Timestamp, Token, TokenRole,
+    Act, AnswerOf, Answered, ApiAnswer, Asked, Customer, CustomerId, Key, KeyId, Ledger,
+    LedgerError, Once, Outcome, Scope, SecretHash, Timestamp, Token, TokenRole,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::answer::{AnswerBody, ApiReply, ApiError};
+use super::answer::{AnswerBody, ApiError, ApiReply};
 use super::fields::FieldValues;
 use super::table::{ApiRoute, ApiTask};
 use super::{customers, keys, money, reads};
@@ -22,7 +22,15 @@ use crate::server::admin::Admin;
 const ACTS: usize = 200;
 /// Acts that move money, which changes no ETag.
 const MONEY: [&str; 9] = [
-    "top_up", "adjust", "refund", "write_off", "move", "unapplied", "assign", "return", "reverse",
+    "top_up",
+    "adjust",
+    "refund",
+    "write_off",
+    "move",
+    "unapplied",
+    "assign",
+    "return",
+    "reverse",
 ];
 
 /// A request that was read and may be made.

@@ -8,7 +8,7 @@ use farebox_ledger::{
 };
 use serde_json::{Value, json};
 
-use super::answer::{ApiReply, ApiError};
+use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::FieldValues;
 use super::keys::new_key;
@@ -71,7 +71,9 @@ async fn read(
     loop {
         let rows = call.ledger().list_customers(query.clone()).await?;
         let last = rows.len() < query.limit;
-        query.after = rows.last().map(|customer| order.place_of_customer(customer));
+        query.after = rows
+            .last()
+            .map(|customer| order.place_of_customer(customer));
         for customer in rows {
             if until.is_some_and(|until| customer.created_at >= until) {
                 return Ok((found, None));

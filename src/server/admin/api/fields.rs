@@ -118,7 +118,10 @@ impl FieldValues {
         }
         let read: Result<Members, _> = serde_json::from_slice(body);
         let members = read.map_err(|error| {
-            ApiError::bad("invalid_json", format!("the body is no JSON object: {error}"))
+            ApiError::bad(
+                "invalid_json",
+                format!("the body is no JSON object: {error}"),
+            )
         })?;
         Self::check(members.0, fields)
     }
@@ -254,9 +257,8 @@ impl FieldValues {
     /// Names and texts.
     pub(super) fn pairs(&self, name: &str) -> BTreeMap<String, String> {
         let pairs = self.get(name).and_then(Value::as_object);
-        let text = |(name, value): (&String, &Value)| {
-            Some((name.clone(), value.as_str()?.to_owned()))
-        };
+        let text =
+            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
         pairs.into_iter().flatten().filter_map(text).collect()
     }
 
@@ -279,10 +281,14 @@ impl Field {
             FieldKind::Usd => amount().and_then(|text| values::payment(text).map(drop)),
             FieldKind::Correction => amount().and_then(|text| values::correction(text).map(drop)),
             FieldKind::Gross => amount().and_then(|text| {
-                Gross::parse(text).map(drop).map_err(|error| error.to_string())
+                Gross::parse(text)
+                    .map(drop)
+                    .map_err(|error| error.to_string())
             }),
             FieldKind::Count => {
-                let number = value.as_u64().is_some_and(|n| (1..=u64::from(u32::MAX)).contains(&n));
+                let number = value
+                    .as_u64()
+                    .is_some_and(|n| (1..=u64::from(u32::MAX)).contains(&n));
                 told(number, "write a whole number above 0")
             }
             FieldKind::Number => told(value.is_u64(), "write a whole number"),
@@ -328,7 +334,11 @@ pub(super) fn of_field(name: &str, why: &str) -> ApiError {
 }
 
 fn unknown_field(unknown: &str, names: &[&str]) -> ApiError {
-    let shown: String = unknown.chars().filter(|c| !c.is_control()).take(60).collect();
+    let shown: String = unknown
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(60)
+        .collect();
     let near = did_you_mean(unknown, names);
     let hint = match near {
         Some(near) => format!("did you mean `{near}`?"),
@@ -395,7 +405,10 @@ mod tests {
             (r#"{"amount":"-1"}"#, "`amount`: "),
             (r#"{"amount":"1","amount":"2"}"#, "twice"),
             (r#"{"amount":"1","lable":"x"}"#, "did you mean `label`?"),
-            (r#"{"amount":"1","zzzzzzzz":"x"}"#, "there are amount, label, rate, kind"),
+            (
+                r#"{"amount":"1","zzzzzzzz":"x"}"#,
+                "there are amount, label, rate, kind",
+            ),
             (r#"{"amount":"1","label":"a\nb"}"#, "one line"),
             (r#"{"amount":"1","rate":0}"#, "above 0"),
             (r#"{"amount":"1","kind":"x"}"#, "write refund or dispute"),

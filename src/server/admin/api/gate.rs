@@ -59,7 +59,8 @@ impl Gate {
         }
         let hash = read.ok_or_else(|| {
             self.note_wrong(peer);
-            let message = "this is no token of this API, or it is mistyped; they begin with fb-token-";
+            let message =
+                "this is no token of this API, or it is mistyped; they begin with fb-token-";
             unauthorized("invalid_token", message)
         })?;
         let token = ledger.find_token(hash).await?;
@@ -140,9 +141,7 @@ fn peer(req: &Request, trusted: &[IpNet]) -> Result<IpAddr, ApiError> {
 fn bearer(req: &Request) -> Option<&str> {
     let value = req.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.trim().split_once(' ')?;
-    scheme
-        .eq_ignore_ascii_case("bearer")
-        .then(|| token.trim())
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 fn unauthorized(code: &'static str, message: &str) -> ApiError {

@@ -10,7 +10,7 @@ use farebox_ledger::{
 };
 use serde_json::json;
 
-use super::answer::{ApiReply, ApiError};
+use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::{FieldValues, of_field};
 use super::pages::{self, Page};

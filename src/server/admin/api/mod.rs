@@ -27,7 +27,7 @@ use salvo::prelude::{Request, Response, handler};
 use super::Admin;
 use crate::clock;
 use crate::proxy::record;
-use answer::{ApiReply, ApiError};
+use answer::{ApiError, ApiReply};
 use call::ApiCall;
 use fields::FieldValues;
 use gate::Gate;
@@ -79,9 +79,10 @@ impl ApiHandler {
         let token = self.gate.admit(req, trusted, ledger, now).await?;
         check_role(route, &token)?;
         let query = FieldValues::of_query(
-            req.queries()
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
+            req.queries().iter_all().flat_map(|(name, values)| {
+                let values = values.iter();
+                values.map(move |value| (name.clone(), value.clone()))
+            }),
             route.query,
         )?;
         let once = match route.method {
@@ -143,7 +144,10 @@ fn find(req: &Request) -> Result<(&'static ApiRoute, Vec<String>), ApiError> {
     let decode = |part: &&str| {
         let decoded = percent_decode_str(part).decode_utf8();
         decoded.map(Into::into).map_err(|_| {
-            ApiError::bad("invalid_path", "the path is no UTF-8 behind its percent signs")
+            ApiError::bad(
+                "invalid_path",
+                "the path is no UTF-8 behind its percent signs",
+            )
         })
     };
     let parameters = parameters.iter().map(decode).collect::<Result<_, _>>()?;
@@ -174,7 +178,8 @@ fn idempotency_key(req: &Request) -> Result<String, ApiError> {
     let key = key.and_then(|key| key.to_str().ok()).map(str::trim);
     match key {
         Some(key)
-            if (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            if (1..=255).contains(&key.len())
+                && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
         {
             Ok(key.to_owned())
         }
@@ -201,7 +206,10 @@ fn expected(req: &Request) -> Result<Option<i64>, ApiError> {
         .and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"'))
         .and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(|| {
-        ApiError::bad("invalid_if_match", "send the ETag of a read as If-Match, as it was, like \"17\"")
+        ApiError::bad(
+            "invalid_if_match",
+            "send the ETag of a read as If-Match, as it was, like \"17\"",
+        )
     })
 }
 

@@ -8,7 +8,7 @@ use farebox_ledger::{
 };
 use serde_json::{Value, json};
 
-use super::answer::{ApiReply, ApiError};
+use super::answer::{ApiError, ApiReply};
 use super::call::{ApiCall, ShowOutcome};
 use super::table::ApiTask;
 use crate::proxy::record;
@@ -116,10 +116,26 @@ pub(super) async fn end_unapplied(call: &ApiCall<'_>) -> Result<ApiReply, ApiErr
 
 pub(super) async fn refund(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let id = call.parameter();
-    let no_charge = || ApiError::new(404, "request_not_found", format!("there is no charge of {id}"));
+    let no_charge = || {
+        ApiError::new(
+            404,
+            "request_not_found",
+            format!("there is no charge of {id}"),
+        )
+    };
     let request: OperationId = record::operation(id).ok_or_else(no_charge)?;
     let amount = call.body.usd("amount")?.unwrap_or_default();
-    let (reason, reference) = (call.body.required("reason"), call.body.required("reference"));
-    let deed = money::refund(call.ledger(), request, reason, amount, &reference, call.act());
+    let (reason, reference) = (
+        call.body.required("reason"),
+        call.body.required("reference"),
+    );
+    let deed = money::refund(
+        call.ledger(),
+        request,
+        reason,
+        amount,
+        &reference,
+        call.act(),
+    );
     call.perform(deed.await?.ok_or_else(no_charge)?).await
 }

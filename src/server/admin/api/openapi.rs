@@ -190,9 +190,7 @@ fn parameters(route: &ApiRoute) -> Vec<Value> {
 
 /// A schema, by its name if it has one.
 fn reference(fields: &'static [Field]) -> Value {
-    let named = NAMED
-        .iter()
-        .find(|(_, known)| std::ptr::eq(*known, fields));
+    let named = NAMED.iter().find(|(_, known)| std::ptr::eq(*known, fields));
     match named {
         Some((name, _)) => json!({ "$ref": format!("#/components/schemas/{name}") }),
         None => object(fields),
@@ -249,7 +247,9 @@ fn kind(kind: FieldKind) -> Value {
         FieldKind::Usd | FieldKind::Gross => {
             json!({ "type": "string", "pattern": "^[0-9]+([.][0-9]+)?$" })
         }
-        FieldKind::Correction => json!({ "type": "string", "pattern": "^[+-]?[0-9]+([.][0-9]+)?$" }),
+        FieldKind::Correction => {
+            json!({ "type": "string", "pattern": "^[+-]?[0-9]+([.][0-9]+)?$" })
+        }
         FieldKind::Count => json!({ "type": "integer", "minimum": 1 }),
         FieldKind::Number => json!({ "type": "integer", "minimum": 0 }),
         FieldKind::Flag => json!({ "type": "boolean" }),

@@ -4,7 +4,7 @@
 use farebox_ledger::{CustomerId, KeyId, KeyPlace};
 use serde_json::{Value, json};
 
-use super::answer::{ApiReply, ApiError};
+use super::answer::{ApiError, ApiReply};
 use super::fields::FieldValues;
 
 /// Rows of a page, unless the request says how many.
@@ -28,7 +28,9 @@ impl Page {
     pub(super) fn of(query: &FieldValues) -> Result<Self, ApiError> {
         let limit = query.count("limit")?.map_or(USUAL, |limit| limit as usize);
         if limit > MOST {
-            let message = format!("`limit`: a page has at most {MOST} rows; ask for the next one with `cursor`");
+            let message = format!(
+                "`limit`: a page has at most {MOST} rows; ask for the next one with `cursor`"
+            );
             return Err(ApiError::bad("invalid_field", message));
         }
         let cursor = query.text("cursor");
@@ -46,7 +48,10 @@ impl Page {
         let read = || {
             let bytes = hex::decode(cursor).ok()?;
             let text = String::from_utf8(bytes).ok()?;
-            let (value, rest) = text.strip_prefix(list)?.strip_prefix(' ')?.split_once(' ')?;
+            let (value, rest) = text
+                .strip_prefix(list)?
+                .strip_prefix(' ')?
+                .split_once(' ')?;
             Some((value.parse().ok()?, rest.parse().ok()?))
         };
         read().map(Some).ok_or_else(|| {
@@ -96,7 +101,10 @@ mod tests {
             unreachable!("a document")
         };
         let cursor = document["next_cursor"].as_str().map(str::to_owned);
-        assert_eq!(page(cursor.clone()).place("customers").unwrap(), Some((-7, 12)));
+        assert_eq!(
+            page(cursor.clone()).place("customers").unwrap(),
+            Some((-7, 12))
+        );
         assert!(page(cursor).place("keys").is_err());
         for wrong in ["", "zz", "00", "c3"] {
             assert!(page(Some(wrong.to_owned())).place("customers").is_err());

@@ -9,7 +9,7 @@ use farebox_ledger::{
 };
 use serde_json::{Value, json};
 
-use super::answer::{ApiReply, ApiError};
+use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::of_field;
 use super::pages::{self, Page};
@@ -49,7 +49,9 @@ pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     if let Some(reference) = query.text("reference") {
         let found = with_reference(call, &reference).await?;
         let found = found.filter(|entry| {
-            asked.customer.is_none_or(|customer| entry.customer == customer)
+            asked
+                .customer
+                .is_none_or(|customer| entry.customer == customer)
         });
         let rows: Vec<Value> = found.iter().map(document::json).collect();
         return Ok(pages::whole(&rows));
@@ -148,7 +150,9 @@ pub(super) async fn request(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let found = found.ok_or_else(unknown)?;
     if call.sells() {
         let customer = found["entry"]["customer"].as_str();
-        let customer = customer.and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
+        let customer = customer
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(unknown)?;
         call.check_may_read(&crate::selling::reads::customer(call.ledger(), customer).await?)?;
     }
     Ok(found.into())
