@@ -22,16 +22,18 @@
 //! | `proxy` | the spine: the steps of a request in order; the only room that opens and settles holds | `billing`, `byte_room`, `config`, `deadline`, `ledger`, `metering`, `protocol`, `turns`, `upstream` | `bytes`, `serde`, `serde_json`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `telemetry` | log, counters and the live feed; observes and decides nothing | `ledger::KeyId`, `ledger::Timestamp`, `ledger::Usage`, `ledger::amount`, `ledger::clock`, `metering::Miscount`, `proxy::record` | `serde_json`, `tokio`, `tracing`, `tracing_subscriber` |  |
 //! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Endpoint`, `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
-//! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `hex`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `paper` | receipts, corrections and statements for bookkeepers, made of what the ledger has | `config::Shop`, `ledger` | `maud`, `serde_json` |  |
+//! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `paper`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `hex`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `selling` | a seller's acts and documents, for the commands and the API: a typed request becomes an operation of the ledger | `ledger` | `jiff`, `serde_json` |  |
 //! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `billing::holder`, `byte_room`, `config`, `customer`, `ledger`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `setup`, `telemetry`, `turns`, `upstream::Trouble`, `upstream::ProgressStage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `http_body_util`, `ipnet`, `rustls`, `ruzstd`, `salvo`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `billing::Calibrations`, `config`, `customer`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `protocol::Family`, `protocol::class`, `proxy::record`, `selling`, `server::TlsFiles`, `setup`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `clap_complete`, `clap_mangen`, `csv`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
+//! | `cli` | the commands and their arguments | `app`, `config`, `ledger`, `paper`, `protocol::Family`, `protocol::class`, `proxy::record`, `selling`, `server::TlsFiles`, `setup`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `clap_complete`, `clap_mangen`, `csv`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `serde`, `serde_json`, `tempfile`, `tokio`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
 //! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `nix`, `rustix`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `clap_complete`, `clap_mangen`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
+//! | `shop` | sells credit by card through the admin API; a program of its own, without a database | `ledger::Amount`, `ledger::CustomerId`, `ledger::Gross`, `ledger::clock`, `ledger::parse_public_url`, `ledger::text` | `async_trait`, `base64`, `clap`, `hex`, `hmac`, `maud`, `reqwest`, `rustls`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `toml`, `tracing`, `tracing_subscriber`, `webpki_root_certs` |  |
 //! | `bench` | load tests from outside; computes by itself what it checks | `ledger` | `bytes`, `flate2`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
 //! | `bench/estimate` | compares the estimate with public tokenizers | `config::ModelLimits`, `metering`, `protocol` | `serde_json`, `tiktoken_rs` |  |
 //!
@@ -45,6 +47,7 @@ pub mod config;
 pub mod customer;
 pub mod deadline;
 pub mod metering;
+pub mod paper;
 pub mod proxy;
 pub mod selling;
 pub mod server;

@@ -138,6 +138,8 @@ pub enum OutputFormat {
     Csv,
     /// For documents (the model table only)
     Markdown,
+    /// For print (receipts and statements only)
+    Html,
 }
 
 /// How safe holds and charges are when they count. Payments are on disk with either.

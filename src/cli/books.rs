@@ -20,7 +20,9 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Com
         match args.format() {
             OutputFormat::Json => output::read_from(source),
             OutputFormat::Csv => output::print(&format!("# {source}")),
-            OutputFormat::Table | OutputFormat::Markdown => output::print(&source),
+            OutputFormat::Table | OutputFormat::Markdown | OutputFormat::Html => {
+                output::print(&source)
+            }
         }
     }
     Ok(ledger)

@@ -15,7 +15,7 @@ use super::customers_args::{
 use super::done::{perform, print_done};
 use super::output::{self, CommandFailed};
 use super::values::Setting;
-use super::{keys, payments, tables, view};
+use super::{keys, paper, payments, tables, view};
 use crate::clock;
 use crate::selling::customers::{CustomerEdit, PersonalEdit};
 use crate::selling::reads::{self, CustomerPage};
@@ -40,6 +40,8 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Move(options) => give(args, options).await,
         CustomersCommand::Reverse(options) => payments::reverse(args, options).await,
         CustomersCommand::Unapplied(options) => payments::unapplied(args, options).await,
+        CustomersCommand::Receipts(options) => paper::receipts(args, options).await,
+        CustomersCommand::Statement(options) => paper::statement(args, options).await,
     }
 }
 

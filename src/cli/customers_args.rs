@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
-use farebox_ledger::{Amount, CustomerId};
+use farebox_ledger::{Amount, CustomerId, StatementMonth};
 
 use super::payments_args::{ReverseOptions, UnappliedOptions};
 use super::values::{
@@ -41,6 +41,10 @@ pub enum CustomersCommand {
     Reverse(ReverseOptions),
     /// Payments that could not be booked: list, assign or return them
     Unapplied(UnappliedOptions),
+    /// Print a customer's receipts and corrections, oldest first; for print with --format html
+    Receipts(ReceiptsOptions),
+    /// Print what happened to a customer's money in a month; for print with --format html
+    Statement(StatementOptions),
 }
 
 /// One customer.
@@ -49,6 +53,28 @@ pub struct OneCustomer {
     /// The customer's id, as in c_7f3q9d2xw1
     #[arg(value_parser = customer_id)]
     pub id: CustomerId,
+}
+
+/// Options of `customers receipts`.
+#[derive(Debug, ClapArgs)]
+pub struct ReceiptsOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// Only the document with this number, as in c_7f3q9d2xw1-1-4
+    #[arg(long, value_name = "NUMBER")]
+    pub number: Option<String>,
+}
+
+/// Options of `customers statement`.
+#[derive(Debug, ClapArgs)]
+pub struct StatementOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// The month, in UTC, as in 2026-11 [default: this month]
+    #[arg(long, value_name = "MONTH")]
+    pub month: Option<StatementMonth>,
 }
 
 /// What is kept beside the books.

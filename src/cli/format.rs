@@ -11,6 +11,19 @@ const TEXT: &[OutputFormat] = &[OutputFormat::Table];
 const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];
 const LIST: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json, OutputFormat::Csv];
 
+const MODELS: &[OutputFormat] = &[
+    OutputFormat::Table,
+    OutputFormat::Json,
+    OutputFormat::Csv,
+    OutputFormat::Markdown,
+];
+const PAPER: &[OutputFormat] = &[
+    OutputFormat::Table,
+    OutputFormat::Json,
+    OutputFormat::Csv,
+    OutputFormat::Html,
+];
+
 /// The formats in which a command prints its result.
 fn printed(command: &Command) -> &'static [OutputFormat] {
     match command {
@@ -29,6 +42,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Customers(CustomersCommand::Link(_))
         | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
+        Command::Customers(CustomersCommand::Receipts(_) | CustomersCommand::Statement(_)) => PAPER,
         Command::Diff
         | Command::Setup(_)
         | Command::Keys(_)
@@ -37,7 +51,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Tokens(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
-        Command::Models => OutputFormat::value_variants(),
+        Command::Models => MODELS,
     }
 }
 

@@ -32,6 +32,7 @@ mod manual;
 mod models;
 mod online;
 mod output;
+mod paper;
 mod parse;
 mod payments;
 mod payments_args;

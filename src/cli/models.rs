@@ -19,7 +19,9 @@ pub(super) fn run(args: &Args) -> Result<(), CommandFailed> {
         OutputFormat::Json => output::print_json(&json!({ "models": rows })),
         OutputFormat::Csv => output::print(&csv::document(&TABLE_HEADINGS, &cells())),
         OutputFormat::Markdown => output::print(&config::table_markdown(&rows)),
-        OutputFormat::Table => output::print(&output::table(&TABLE_HEADINGS, &cells())),
+        OutputFormat::Table | OutputFormat::Html => {
+            output::print(&output::table(&TABLE_HEADINGS, &cells()))
+        }
     }
     Ok(())
 }

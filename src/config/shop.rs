@@ -38,6 +38,16 @@ impl Shop {
         self.name.as_deref().unwrap_or("Farebox")
     }
 
+    /// Where to pay for one customer: the same page, with the customer's id in its query.
+    #[must_use]
+    pub fn pay_url_for(&self, customer: impl std::fmt::Display) -> Option<String> {
+        let url = self.pay_url.as_ref()?;
+        let (page, place) = url.split_once('#').unwrap_or((url, ""));
+        let joint = if page.contains('?') { '&' } else { '?' };
+        let hash = if place.is_empty() { "" } else { "#" };
+        Some(format!("{page}{joint}customer={customer}{hash}{place}"))
+    }
+
     /// How to pay, as a sentence; empty if the seller says nothing.
     #[must_use]
     pub fn ways_to_pay(&self) -> String {
@@ -48,5 +58,32 @@ impl Shop {
         });
         let ways: Vec<String> = pay.into_iter().chain(ask).collect();
         ways.join(", or ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_customer_joins_whatever_the_address_has() {
+        for (url, wanted) in [
+            ("https://a.example", "https://a.example?customer=c_1"),
+            (
+                "https://a.example/?from=b",
+                "https://a.example/?from=b&customer=c_1",
+            ),
+            (
+                "https://a.example/#buy",
+                "https://a.example/?customer=c_1#buy",
+            ),
+        ] {
+            let shop = Shop {
+                pay_url: Some(url.to_owned()),
+                ..Shop::default()
+            };
+            assert_eq!(shop.pay_url_for("c_1").as_deref(), Some(wanted));
+        }
+        assert_eq!(Shop::default().pay_url_for("c_1"), None);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use farebox_ledger::{KeyId, Ledger, SecretHash, Timestamp};
 use farebox_protocol::Family;
 use maud::Markup;
-use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use salvo::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use salvo::http::{HeaderName, HeaderValue, ResBody, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::{Instant, timeout};
@@ -18,6 +18,7 @@ use super::context::Context;
 use super::guest::Guest;
 use super::owner::{Owner, OwnerDeed, OwnerFields, OwnerForm, OwnerRefusal};
 use super::page::{self, DashboardView, setup::Checked};
+use super::paper::{self, Paper};
 use super::session::{self, Visitor};
 use super::{export, live, views};
 use crate::proxy::Failure;
@@ -46,6 +47,10 @@ pub enum Room {
     Receipt,
     /// One of the customer's keys; needs an owner's session.
     Key,
+    /// A receipt or a correction; needs an owner's session.
+    Document,
+    /// A monthly statement; needs an owner's session.
+    Statement,
     /// What is on sale, for everybody.
     Prices,
     /// Where one-time links land.
@@ -157,6 +162,8 @@ impl Dashboard {
             | Room::Live
             | Room::Export(_)
             | Room::Key
+            | Room::Document
+            | Room::Statement
             | Room::Act(PostedForm::Test | PostedForm::Owner(_)) => {
                 let Some(visitor) = self.visitor(req).await? else {
                     self.send_to_sign_in(req, res);
@@ -186,6 +193,9 @@ impl Dashboard {
                 .rate_limits
                 .enter_free(&visitor.key, Instant::now())?;
             return export::answer(&self.context, visitor.key, pass, what, &query, res).await;
+        }
+        if let Room::Document | Room::Statement = self.room {
+            return self.paper(&visitor, req, res).await;
         }
         self.context
             .rate_limits
@@ -228,6 +238,40 @@ impl Dashboard {
                     200,
                     views::setup(&self.context, &visitor.key, Some(&checked), None),
                 );
+            }
+        }
+        Ok(())
+    }
+
+    /// A document or a statement, for an owner. A long month is read for seconds, so it counts among the key's running requests.
+    async fn paper(
+        &self,
+        visitor: &Visitor,
+        req: &Request,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
+        let (key, shop) = (&visitor.key, self.context.shop());
+        if !key.is_owner {
+            self.only_owners(res);
+            return Ok(());
+        }
+        let _pass = self.context.rate_limits.enter_free(key, Instant::now())?;
+        let name = req.param::<String>("name").unwrap_or_default();
+        let found = match self.room {
+            Room::Statement => paper::statement(&self.context, &key.customer, &name).await?,
+            _ => paper::document(&self.context, &key.customer, &name).await?,
+        };
+        match found {
+            Paper::Page(content) => {
+                let view = DashboardView::Payments;
+                html(res, 200, page::signed_in(&shop, view, key, None, &content));
+            }
+            Paper::File(content_type, text) => {
+                res.headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+                let disposition = format!("attachment; filename=\"farebox-{name}\"");
+                header(res, CONTENT_DISPOSITION, &disposition);
+                res.body(text);
             }
         }
         Ok(())
@@ -324,7 +368,9 @@ impl Dashboard {
                     );
                 }
             }
-            Room::View(_) | Room::Receipt | Room::Key => see_other(res, "/dashboard"),
+            Room::View(_) | Room::Receipt | Room::Key | Room::Document | Room::Statement => {
+                see_other(res, "/dashboard")
+            }
             _ => html(
                 res,
                 401,

@@ -12,9 +12,10 @@ use salvo::http::{HeaderValue, ResBody};
 use salvo::prelude::Response;
 
 use super::context::Context;
+use super::decimal_json::DecimalJson;
 use super::receipt;
 use super::usage::{self, Days};
-use super::views::Query;
+use super::views::{self, Query};
 use crate::clock;
 use crate::proxy::Failure;
 use crate::proxy::rate_limit::Pass;
@@ -73,7 +74,7 @@ pub(super) async fn answer(
     }
     match what {
         Export::Usage(form) => {
-            let rows = days.read(context.ledger.as_ref(), &key).await?;
+            let rows = days.read_seen(context.ledger.as_ref(), &key).await?;
             res.body(match form {
                 ExportFormat::Csv => usage::spreadsheet(&rows),
                 ExportFormat::Json => usage::document(&context.statement(&key, now).await?, &rows),
@@ -144,10 +145,9 @@ fn requests(walk: ExportWalk) -> impl Stream<Item = Result<Bytes, std::io::Error
 impl ExportWalk {
     async fn page(&mut self) -> Result<String, LedgerError> {
         let query = EntryQuery {
-            key: Some(self.key.id),
             before: self.before,
             limit: Some(PAGE),
-            ..EntryQuery::default()
+            ..views::seen(&self.key)
         };
         let entries = self.context.ledger.entries(query).await?;
         let (start, end) = (self.days.start(), self.days.end());
@@ -170,10 +170,14 @@ impl ExportWalk {
         };
         match self.form {
             ExportFormat::Csv => receipt::spreadsheet_row(entry, self.key.is_owner),
-            ExportFormat::Json => format!(
-                "{between}{}",
-                receipt::document(entry, self.key.is_owner).document()
-            ),
+            ExportFormat::Json => {
+                let mut document = receipt::document(entry, self.key.is_owner);
+                // An owner's file has the requests of every key.
+                if let (DecimalJson::Object(fields), Some(key)) = (&mut document, entry.key) {
+                    fields.push(("key", key.to_string().into()));
+                }
+                format!("{between}{}", document.document())
+            }
         }
     }
 }

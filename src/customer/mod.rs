@@ -14,6 +14,7 @@ mod guest;
 mod live;
 mod owner;
 mod page;
+mod paper;
 mod receipt;
 mod recent;
 mod session;

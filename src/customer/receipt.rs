@@ -180,7 +180,8 @@ pub(super) fn spreadsheet_header() -> String {
             .into_iter()
             .chain(COUNTS.map(|(name, _)| name))
             .chain(after)
-            .chain(LATER_COUNTS.map(|(name, _)| name)),
+            .chain(LATER_COUNTS.map(|(name, _)| name))
+            .chain(["key"]),
     )
 }
 
@@ -211,6 +212,7 @@ pub(super) fn spreadsheet_row(entry: &JournalEntry, is_owner: bool) -> String {
         bill.served.class().unwrap_or_default().to_owned(),
     ]);
     cells.extend(LATER_COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
+    cells.push(entry.key.map(|key| key.to_string()).unwrap_or_default());
     csv::line(cells.iter().map(String::as_str))
 }
 
@@ -285,7 +287,7 @@ mod tests {
             (&7.into(), &7.into())
         );
         let row = spreadsheet_row(&entry, false);
-        assert!(row.ends_with(",\"fast,us\",7\r\n"), "{row}");
+        assert!(row.ends_with(",\"fast,us\",7,k_0000000001\r\n"), "{row}");
         assert_eq!(
             spreadsheet_header().split(',').count() + 1,
             row.split(',').count(),

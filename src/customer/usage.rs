@@ -92,6 +92,25 @@ impl Days {
             &ledger.usage(key.id, self.start(), self.end()).await?,
         ))
     }
+
+    /// The same of what the holder of a key sees: an owner every key of its customer.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub(super) async fn read_seen(
+        self,
+        ledger: &dyn Ledger,
+        key: &Key,
+    ) -> Result<Vec<DayRow>, Failure> {
+        if !key.is_owner {
+            return self.read(ledger, key).await;
+        }
+        let of_all = ledger
+            .usage_by_key(key.customer.id, self.start(), self.end())
+            .await?;
+        let rows: Vec<UsageRow> = of_all.into_values().flatten().collect();
+        Ok(by_day(&rows))
+    }
 }
 
 fn bad(param: &str, message: &str) -> Failure {

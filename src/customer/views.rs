@@ -22,6 +22,7 @@ use super::session::Visitor;
 use super::share::KeyShare;
 use crate::clock;
 use crate::config::Model;
+use crate::paper;
 use crate::proxy::{Failure, record};
 
 /// Entries per read, and reads per page, when a filter rejects most of them.
@@ -64,13 +65,15 @@ pub(super) async fn view(
             ))
         }
         DashboardView::Requests => requests(context, key, query).await,
-        DashboardView::Payments => Ok(page::signed_in(
-            &context.shop(),
-            view,
-            key,
-            None,
-            &page::payments::page(&payments(ledger, key).await?),
-        )),
+        DashboardView::Payments => {
+            let mut documents = paper::documents(ledger, key.customer.id).await?;
+            documents.reverse();
+            documents.truncate(PAYMENTS);
+            let months = paper::months(&key.customer, clock::now());
+            let entries = payments(ledger, key).await?;
+            let content = page::payments::page(&entries, &documents, &months);
+            Ok(page::signed_in(&context.shop(), view, key, None, &content))
+        }
         // `keys` renders it, with what its forms say.
         DashboardView::Keys => Err(Failure::Internal),
         DashboardView::Setup => Ok(setup(context, key, None, query("model").as_deref())),
@@ -226,7 +229,7 @@ async fn low_balance(ledger: &dyn Ledger, key: &Key) -> Result<Amount, LedgerErr
 }
 
 /// The entries that the holder of a key sees: of the key, or of the whole customer.
-fn seen(key: &Key) -> EntryQuery {
+pub(super) fn seen(key: &Key) -> EntryQuery {
     EntryQuery {
         customer: Some(key.customer.id),
         key: (!key.is_owner).then_some(key.id),

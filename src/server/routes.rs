@@ -121,6 +121,8 @@ fn dashboard() -> impl Iterator<Item = ServedPath> {
             "/dashboard/payments",
             Room::View(DashboardView::Payments),
         ),
+        (Get, "/dashboard/paper/{name}", Room::Document),
+        (Get, "/dashboard/statements/{name}", Room::Statement),
         (Get, "/dashboard/setup", Room::View(DashboardView::Setup)),
         (Get, "/dashboard/models", Room::View(DashboardView::Models)),
         (Get, "/dashboard/live", Room::Live),

@@ -4,6 +4,7 @@ mod dashboard;
 mod dialects;
 mod open_pages;
 mod owners;
+mod paper;
 mod seller;
 pub(crate) mod sessions;
 mod setup;

@@ -22,6 +22,7 @@ mod online;
 mod operations;
 mod outward;
 mod packages;
+mod paper;
 mod planted;
 mod proxies;
 mod selling;

@@ -11,12 +11,13 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("src/", "farebox"),
     ("protocol/src/", "farebox_protocol"),
     ("doubles/src/", "farebox_doubles"),
     ("ledger/src/", "farebox_ledger"),
     ("tui/src/", "farebox_console"),
+    ("shop/src/", "farebox_shop"),
     ("bench/src/", "farebox_bench"),
     ("bench/estimate/src/", "farebox_bench_estimate"),
 ];

@@ -6,8 +6,8 @@ use std::fs;
 use crate::house::{files, read, root};
 use crate::{borders, offenders};
 
-const ALL: [&str; 8] = [
-    "src", "protocol", "doubles", "ledger", "tui", "tests", "benches", "bench",
+const ALL: [&str; 9] = [
+    "src", "protocol", "doubles", "ledger", "tui", "shop", "tests", "benches", "bench",
 ];
 
 pub(crate) fn report(faults: &[String]) {

@@ -12,5 +12,6 @@ pub mod margin;
 pub mod page;
 pub(crate) mod payment_moved;
 mod reader;
+pub mod statement;
 mod told;
 pub(crate) mod verify;

@@ -10,12 +10,13 @@ use super::anchor::{Anchor, Covered};
 use super::chain::{self, ChainedAct, ChainedEntry};
 use super::head::{Hash, NOTHING, StoredCustomer};
 pub(crate) use super::reader::{CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
+use super::statement::StatementWalk;
 use super::told::ToldStates;
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
     Amount, Bill, Caps, CustomerId, EntryKind, JournalEntry, OperationId, PaymentStatus,
-    PersonalData, Session, UsageRow, VerifyReport,
+    PersonalData, Session, StatementMonth, UsageRow, VerifyReport,
 };
 
 /// Checks everything and compares it with what was recorded elsewhere.
@@ -78,6 +79,8 @@ struct CustomerHistory {
     references: BTreeMap<String, OperationId>,
     /// What was taken for payments that went back.
     reversed: i128,
+    /// The monthly statements.
+    months: StatementWalk,
 }
 
 impl LedgerCheck {
@@ -166,6 +169,8 @@ impl LedgerCheck {
                     }
                 };
                 let entry = &chained.entry;
+                let unsound = history.months.older(entry);
+                self.statement(name, unsound);
                 self.report.entries = self.report.entries.saturating_add(1);
                 let place = (entry.seq, entry.position, chained.hash, Some(entry.at));
                 match &later {
@@ -188,6 +193,8 @@ impl LedgerCheck {
                 later = Some(chained);
             }
         }
+        let unsound = history.months.end();
+        self.statement(name, unsound);
         match &later {
             Some(first) => self.entry_follows(name, first, None),
             None if (head.seq, head.last, head.hash, head.last_at) == (0, 0, NOTHING, None) => {}
@@ -196,6 +203,12 @@ impl LedgerCheck {
             )),
         }
         Ok(history)
+    }
+
+    fn statement(&mut self, name: &str, unsound: Option<StatementMonth>) {
+        if let Some(month) = unsound {
+            self.fault(format!("{name}: its statement of {month} does not add up"));
+        }
     }
 
     /// Whether an entry can stand behind the one before it, or at the beginning.

@@ -92,7 +92,7 @@ pub struct Registers {
 
 impl Registers {
     /// Takes in what was told.
-    pub(crate) fn tell(&mut self, kind: ReversalKind, cumulative: Gross) {
+    pub fn tell(&mut self, kind: ReversalKind, cumulative: Gross) {
         let register = match kind {
             ReversalKind::Refund => &mut self.refunded,
             ReversalKind::Dispute => &mut self.withdrawn,

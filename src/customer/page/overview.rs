@@ -168,10 +168,16 @@ impl Overview {
             note,
             ..
         } = &*self.shop;
+        // The purse is the customer's, and its id is an owner's business.
+        let whose = self.key.is_owner.then_some(self.key.customer.id);
+        let pay_url = match whose {
+            Some(customer) => self.shop.pay_url_for(customer),
+            None => pay_url.clone(),
+        };
         html! {
             @if pay_url.is_some() || contact.is_some() || note.is_some() {
                 p.hint.pay {
-                    @if let Some(url) = pay_url { a.button href=(url) rel="noreferrer" { "Top up" } " " }
+                    @if let Some(url) = &pay_url { a.button href=(url) rel="noreferrer" { "Top up" } " " }
                     @if let Some(contact) = contact {
                         "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) ". "
                     }

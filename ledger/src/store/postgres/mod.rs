@@ -514,6 +514,12 @@ impl Ledger for PostgresLedger {
             .await
     }
 
+    async fn generations(&self) -> Result<Vec<(i64, Timestamp)>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::generations(&link).await })
+            .await
+    }
+
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
         let (first, last) = margin::hours(from, to);
         self.readers

@@ -132,6 +132,18 @@ pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> ReadResult<
         .collect()
 }
 
+/// Each later generation with the instant of its acceptance, oldest first.
+pub(super) async fn generations(link: &Link) -> ReadResult<Vec<(i64, Timestamp)>> {
+    let sql = "SELECT generation, at FROM losses ORDER BY generation";
+    let rows = link.query(sql, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut columns = Columns::of(row);
+            Ok((columns.number()?, columns.at()?))
+        })
+        .collect()
+}
+
 /// Configurations that came into force, newest first.
 pub(super) async fn files_acts(
     link: &Link,

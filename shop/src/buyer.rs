@@ -1,0 +1,89 @@
+//! Who a buyer is: whoever has the cookie that this browser got before it was sent to pay. Nothing of it is stored; the checkout
+//! carries its SHA-256.
+//!
+//! Forms carry a text derived from the cookie, which no other site can know. `Origin` would not do: under `no-referrer` browsers send
+//! none of their own.
+
+use farebox_ledger::clock;
+use salvo::http::HeaderMap;
+use salvo::http::header::COOKIE;
+use sha2::{Digest, Sha256};
+
+/// The prefix makes browsers refuse it from any other host, and without TLS.
+const COOKIE_NAME: &str = "__Host-farebox-shop";
+/// Long enough to come back for a receipt.
+const LIFETIME: u32 = 30 * 24 * 3_600;
+
+/// A browser.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Buyer {
+    token: String,
+}
+
+impl Buyer {
+    /// A browser that was not here before.
+    pub(crate) fn new() -> Self {
+        Self {
+            token: hex::encode(clock::random::<32>()),
+        }
+    }
+
+    /// The browser that sends this cookie.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let cookies = headers
+            .get_all(COOKIE)
+            .into_iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies
+            .flat_map(|cookies| cookies.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        let is_token =
+            |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let token = pairs.find_map(|(name, token)| (name == COOKIE_NAME).then_some(token))?;
+        is_token(token).then(|| Self {
+            token: token.to_owned(),
+        })
+    }
+
+    /// The header that makes a browser keep it.
+    pub(crate) fn cookie(&self) -> String {
+        let Self { token } = self;
+        format!("{COOKIE_NAME}={token}; Path=/; Max-Age={LIFETIME}; HttpOnly; SameSite=Lax; Secure")
+    }
+
+    /// What a checkout carries of it.
+    pub(crate) fn mark(&self) -> String {
+        hex::encode(Sha256::digest(self.token.as_bytes()))
+    }
+
+    /// What its forms carry.
+    pub(crate) fn proof(&self) -> String {
+        hex::encode(Sha256::digest(format!("form {}", self.token).as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use salvo::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_its_own_cookie_makes_a_buyer() {
+        let buyer = Buyer::new();
+        assert!(buyer.cookie().ends_with("; HttpOnly; SameSite=Lax; Secure"));
+        assert_ne!(buyer.mark(), buyer.proof());
+        let of = |cookie: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(COOKIE, HeaderValue::from_str(cookie).unwrap());
+            Buyer::of(&headers).map(|found| found.mark())
+        };
+        let sent = buyer.cookie();
+        let sent = sent.split(';').next().unwrap();
+        assert_eq!(of(&format!("a=b; {sent}")), Some(buyer.mark()));
+        let sibling = sent.replace("__Host-", "");
+        for foreign in ["", sibling.as_str(), "__Host-farebox-shop=short"] {
+            assert_eq!(of(foreign), None, "{foreign}");
+        }
+    }
+}

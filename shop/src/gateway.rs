@@ -1,0 +1,257 @@
+//! The gateway's admin API, as far as a sell token reaches: the only thing that the shop changes anywhere.
+
+use farebox_ledger::CustomerId;
+use reqwest::{Method, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::checkout::Checkout;
+use crate::client::{self, below};
+use crate::hidden::HiddenText;
+
+/// The gateway's API.
+#[derive(Debug)]
+pub(crate) struct GatewayApi {
+    pub(crate) client: reqwest::Client,
+    /// The admin listener.
+    pub(crate) base: String,
+    pub(crate) token: HiddenText,
+}
+
+/// Why the gateway did not do it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ApiFailure {
+    /// It may do it later: it is away, busy, or does not know this token.
+    Away(String),
+    /// It refuses: the status, the code and the reason.
+    Refused(u16, String, String),
+}
+
+/// A payment, as far as the shop shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct BookedPayment {
+    pub(crate) customer: CustomerId,
+    pub(crate) status: String,
+}
+
+/// One model on sale.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ModelRow {
+    pub(crate) model: String,
+    pub(crate) customer_slug: String,
+    pub(crate) provider: String,
+    pub(crate) best_path: String,
+    pub(crate) service_price: String,
+}
+
+#[derive(Deserialize)]
+struct Named<T> {
+    id: T,
+}
+
+#[derive(Deserialize)]
+struct OfCustomer {
+    #[serde(default)]
+    keys: Vec<Named<String>>,
+}
+
+#[derive(Deserialize)]
+struct MadeKey {
+    id: String,
+    secret: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page<T> {
+    data: Vec<T>,
+}
+
+#[derive(Deserialize)]
+struct Topped {
+    payment: Option<BookedPayment>,
+}
+
+impl GatewayApi {
+    /// The customer of this external id.
+    pub(crate) async fn customer_of(
+        &self,
+        external_id: &str,
+    ) -> Result<Option<CustomerId>, ApiFailure> {
+        let mut url = self.url(&["customers"])?;
+        url.query_pairs_mut()
+            .append_pair("external_id", external_id);
+        let page: Page<Named<CustomerId>> = self.get(url).await?;
+        Ok(page.data.into_iter().next().map(|customer| customer.id))
+    }
+
+    /// Makes the customer of a first purchase. The personal data is what the buyer typed.
+    pub(crate) async fn make_customer(
+        &self,
+        external_id: &str,
+        label: &str,
+        checkout: Option<&Checkout>,
+    ) -> Result<CustomerId, ApiFailure> {
+        let mut body = json!({ "label": label, "external_id": external_id });
+        if let (Some(checkout), Some(fields)) = (checkout, body.as_object_mut()) {
+            for (name, value) in [("name", &checkout.name), ("address", &checkout.address)] {
+                if let Some(value) = value {
+                    fields.insert(name.to_owned(), json!(value));
+                }
+            }
+        }
+        let once = format!("customer {external_id} {}", checkout.is_some());
+        let made: Named<CustomerId> = self.post(self.url(&["customers"])?, &body, &once).await?;
+        Ok(made.id)
+    }
+
+    /// Books a payment, or has it stored as unapplied: its status says which.
+    pub(crate) async fn top_up(
+        &self,
+        customer: CustomerId,
+        reference: &str,
+        checkout: &Checkout,
+    ) -> Result<String, ApiFailure> {
+        let body = json!({
+            "amount": checkout.offer.credit,
+            "reference": reference,
+            "currency": checkout.currency,
+            "gross": checkout.offer.price,
+            "tax": checkout.offer.tax,
+        });
+        let url = self.url(&["customers", &customer.to_string(), "top-ups"])?;
+        let once = format!("top-up {reference}");
+        let topped: Topped = self.post(url, &body, &once).await?;
+        Ok(topped
+            .payment
+            .map_or_else(|| "booked".to_owned(), |payment| payment.status))
+    }
+
+    /// Tells what went back of a payment.
+    pub(crate) async fn reverse(
+        &self,
+        customer: CustomerId,
+        body: &Value,
+        once: &str,
+    ) -> Result<(), ApiFailure> {
+        let url = self.url(&["customers", &customer.to_string(), "reversals"])?;
+        let _: Value = self.post(url, body, once).await?;
+        Ok(())
+    }
+
+    /// A payment by its reference.
+    pub(crate) async fn payment(
+        &self,
+        reference: &str,
+    ) -> Result<Option<BookedPayment>, ApiFailure> {
+        known(self.get(self.url(&["payments", reference])?).await)
+    }
+
+    /// The receipt of a payment, as the gateway writes it.
+    pub(crate) async fn receipt(&self, reference: &str) -> Result<Option<Value>, ApiFailure> {
+        known(
+            self.get(self.url(&["payments", reference, "receipt"])?)
+                .await,
+        )
+    }
+
+    /// A customer's first key with a secret that was never shown: a new key, or a new secret of the one that was not used yet.
+    /// `None` once it was used.
+    pub(crate) async fn first_key(
+        &self,
+        customer: CustomerId,
+        label: &str,
+        fresh: &str,
+    ) -> Result<Option<(String, String)>, ApiFailure> {
+        let of = customer.to_string();
+        let found: OfCustomer = self.get(self.url(&["customers", &of])?).await?;
+        let key = match found.keys.into_iter().next() {
+            Some(key) => key.id,
+            None => {
+                let body = json!({ "label": label, "owner": true });
+                let url = self.url(&["customers", &of, "keys"])?;
+                let made: MadeKey = self.post(url, &body, "first key").await?;
+                match made.secret {
+                    Some(secret) => return Ok(Some((made.id, secret))),
+                    None => made.id,
+                }
+            }
+        };
+        let url = self.url(&["keys", &key, "reissue"])?;
+        let again: Result<MadeKey, ApiFailure> = self.post(url, &json!({}), fresh).await;
+        match again {
+            Ok(made) => Ok(made.secret.map(|secret| (made.id, secret))),
+            Err(ApiFailure::Refused(409, ..)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// What is on sale.
+    pub(crate) async fn models(&self) -> Result<Vec<ModelRow>, ApiFailure> {
+        let page: Page<ModelRow> = self.get(self.url(&["models"])?).await?;
+        Ok(page.data)
+    }
+
+    fn url(&self, parts: &[&str]) -> Result<Url, ApiFailure> {
+        let parts = [&["api", "v1"], parts].concat();
+        below(&self.base, &parts)
+            .ok_or_else(|| ApiFailure::Away("the gateway's address is not usable".to_owned()))
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, url: Url) -> Result<T, ApiFailure> {
+        self.ask(Method::GET, url, None).await
+    }
+
+    async fn post<T: serde::de::DeserializeOwned>(
+        &self,
+        url: Url,
+        body: &Value,
+        once: &str,
+    ) -> Result<T, ApiFailure> {
+        self.ask(Method::POST, url, Some((body, once))).await
+    }
+
+    async fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        method: Method,
+        url: Url,
+        sent: Option<(&Value, &str)>,
+    ) -> Result<T, ApiFailure> {
+        let mut request = self
+            .client
+            .request(method, url)
+            .bearer_auth(self.token.reveal());
+        if let Some((body, once)) = sent {
+            request = request
+                .header("idempotency-key", once)
+                .header("content-type", "application/json")
+                .body(body.to_string());
+        }
+        let away = |why: String| ApiFailure::Away(format!("the gateway: {why}"));
+        let reply = client::send(request).await.map_err(away)?;
+        if (200..300).contains(&reply.status) {
+            return serde_json::from_slice(&reply.body)
+                .map_err(|error| away(format!("its answer cannot be read: {error}")));
+        }
+        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let text = |name: &str| {
+            let found = said.pointer(&format!("/error/{name}"));
+            found.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (code, message) = (text("code"), text("message"));
+        Err(match reply.status {
+            // A token can be replaced, and a limit passes; the processor tells again until then.
+            401 | 403 | 408 | 421 | 429 | 500.. => {
+                away(format!("{} {code} {message}", reply.status))
+            }
+            status => ApiFailure::Refused(status, code, message),
+        })
+    }
+}
+
+fn known<T>(answer: Result<T, ApiFailure>) -> Result<Option<T>, ApiFailure> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(ApiFailure::Refused(404, ..)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,132 @@
+//! The shop of a Farebox gateway: from a stranger with a card to a working key.
+//!
+//! A program of its own that holds one sell token and keeps nothing: what it must remember travels with the checkout, or is in the
+//! ledger under the payment's own name. `settings` reads `shop.toml`; `desk` has the paths and `pages` what they show; `processor` is
+//! what is asked of whoever charges cards, and `stripe` and `simulated` are two of them; `booking` is what their callbacks do, through
+//! `gateway`, the admin API. `docs/selling.md` says how to run it.
+
+mod answer;
+mod booking;
+mod buyer;
+mod checkout;
+mod client;
+mod currency;
+mod desk;
+mod gateway;
+mod hidden;
+mod pages;
+mod processor;
+mod settings;
+mod signature;
+mod simulated;
+mod stripe;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use salvo::conn::tcp::TcpAcceptor;
+use salvo::fuse::FuseConfig;
+use salvo::prelude::{CatchPanic, Server, Service};
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+
+use desk::ShopDesk;
+use gateway::GatewayApi;
+pub use hidden::{HiddenText, SecretPlace};
+use processor::Processor;
+pub use settings::{CreditOffer, ProcessorSettings, ShopSettings};
+use simulated::SimulatedProcessor;
+use stripe::Stripe;
+
+/// How long running answers get to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest gap in a head or a body, and how long an idle connection lives.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A shop that is bound to its address.
+pub struct OpenShop {
+    listener: TcpListener,
+    desk: Arc<ShopDesk>,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl OpenShop {
+    /// Binds the address and prepares everything; nothing is asked of anybody yet.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub async fn start(settings: ShopSettings) -> Result<Self, String> {
+        let listener = TcpListener::bind(settings.listen)
+            .await
+            .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let here = || format!("http://localhost:{}", address.port());
+        let public_url = settings.public_url.clone().unwrap_or_else(here);
+        let id = settings.id.clone().unwrap_or_else(|| public_url.clone());
+        let client = client::client()?;
+        let api = GatewayApi {
+            client: client.clone(),
+            base: settings.api.clone(),
+            token: settings.token.clone(),
+        };
+        let processor: Box<dyn Processor> = match &settings.processor {
+            ProcessorSettings::Simulated => Box::new(Arc::new(SimulatedProcessor {
+                client,
+                // Known to nobody else, and the same after a restart.
+                secret: derived(&settings.token),
+                public_url: public_url.clone(),
+                webhook: format!("http://{address}/webhook"),
+            })),
+            ProcessorSettings::Stripe { api, key, webhook } => Box::new(Stripe {
+                client,
+                api: api.clone(),
+                key: key.clone(),
+                webhook: webhook.clone(),
+                shop: id.clone(),
+            }),
+        };
+        let desk = ShopDesk::new(settings, (id, public_url), api, processor);
+        Ok(Self {
+            listener,
+            desk: Arc::new(desk),
+            address,
+        })
+    }
+
+    /// Where buyers reach it.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        &self.desk.public_url
+    }
+
+    /// Serves until `stop` ends; running answers end first.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> std::io::Result<()> {
+        let acceptor = TcpAcceptor::try_from(self.listener)?;
+        let fuse = FuseConfig::default()
+            .with_http1_header_timeout(IDLE)
+            .with_write_stall_timeout(IDLE)
+            .with_request_body_timeout(IDLE);
+        let server = Server::new(acceptor).fuse_config(fuse);
+        let handle = server.handle();
+        let service = Service::new(desk::router(&self.desk)).hoop(CatchPanic::new());
+        let serving = server.try_serve(service);
+        tokio::pin!(serving);
+        tokio::select! {
+            ended = &mut serving => ended,
+            () = stop => {
+                handle.stop_graceful(Some(PATIENCE));
+                serving.await
+            }
+        }
+    }
+}
+
+fn derived(token: &HiddenText) -> HiddenText {
+    let text = format!("farebox simulated processor {}", token.reveal());
+    HiddenText::new(hex::encode(Sha256::digest(text.as_bytes())))
+}

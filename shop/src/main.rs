@@ -1,0 +1,75 @@
+//! `farebox-shop`: reads its file, and serves until it is stopped.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use farebox_shop::{OpenShop, ShopSettings};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Sells credit by card, through a gateway's admin API. Holds one sell token, and no data.
+#[derive(Debug, Parser)]
+#[command(name = "farebox-shop", version = env!("FAREBOX_VERSION"))]
+struct ShopArgs {
+    /// What is for sale, where the gateway is, and through whom cards are charged
+    #[arg(
+        long,
+        env = "FAREBOX_SHOP",
+        default_value = "shop.toml",
+        value_name = "FILE"
+    )]
+    config: PathBuf,
+    /// Check the file and stop
+    #[arg(long)]
+    check: bool,
+}
+
+/// A mistake in the file, as everywhere else.
+const BAD_FILE: u8 = 78;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = ShopArgs::parse();
+    let filter = EnvFilter::try_from_default_env();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("info,salvo_core=warn")))
+        .with_writer(std::io::stderr)
+        .init();
+    let settings = match ShopSettings::read(&args.config) {
+        Ok(settings) => settings,
+        Err(mistakes) => {
+            tracing::error!("{mistakes}");
+            return ExitCode::from(BAD_FILE);
+        }
+    };
+    if args.check {
+        return ExitCode::SUCCESS;
+    }
+    match run(settings).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            tracing::error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(settings: ShopSettings) -> Result<(), String> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+    let shop = OpenShop::start(settings).await?;
+    tracing::info!(
+        "shop at {}, listening on {}",
+        shop.public_url(),
+        shop.address
+    );
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+    };
+    shop.serve(stop).await.map_err(|error| error.to_string())
+}

@@ -1,0 +1,283 @@
+//! The shop's pages as HTML. The templates escape everything; there are no scripts, and the style is the dashboard's.
+
+use std::sync::LazyLock;
+
+use farebox_ledger::CustomerId;
+use maud::{DOCTYPE, Markup, html};
+use sha2::{Digest, Sha256};
+
+use crate::checkout::{ADDRESS, NAME};
+use crate::gateway::ModelRow;
+use crate::settings::ShopSettings;
+
+/// One look for both programs.
+pub(crate) const STYLE: &str = include_str!("../../src/customer/assets/page.css");
+
+static STYLE_URL: LazyLock<String> = LazyLock::new(|| {
+    let version = hex::encode(Sha256::digest(STYLE.as_bytes()));
+    format!("/page.css?v={}", version.get(..8).unwrap_or_default())
+});
+
+/// A purse with a coin, as a URL.
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230b6e4f' d='M1 4h14v3a1.5 1.5 0 0 0 0 3v3H1v-3a1.5 1.5 0 0 0 0-3z'/%3E%3C/svg%3E";
+
+/// What a page of the shop needs to know of its seller.
+pub(crate) struct Seller<'a>(pub(crate) &'a ShopSettings);
+
+/// The price page: what is for sale, and the forms that buy it.
+#[derive(Debug, Default)]
+pub(crate) struct PricePage<'a> {
+    /// What forms of this browser carry.
+    pub(crate) proof: &'a str,
+    pub(crate) once: &'a str,
+    /// Whom to top up.
+    pub(crate) customer: Option<CustomerId>,
+    /// What the gateway sells; `None` while it does not answer.
+    pub(crate) models: Option<&'a [ModelRow]>,
+    /// Why a form was refused.
+    pub(crate) told: Option<&'a str>,
+}
+
+/// The page of a purchase.
+#[derive(Debug)]
+pub(crate) struct PurchasePage<'a> {
+    pub(crate) reference: &'a str,
+    pub(crate) checkout: &'a str,
+    pub(crate) proof: &'a str,
+    pub(crate) customer: CustomerId,
+    /// Whether this purchase comes with a first key.
+    pub(crate) has_key: bool,
+    pub(crate) paid: String,
+    pub(crate) credit: String,
+}
+
+impl Seller<'_> {
+    pub(crate) fn prices(&self, page: &PricePage<'_>) -> Markup {
+        let shop = self.0;
+        let content = html! {
+            h1 { @if page.customer.is_some() { "Top up" } @else { "Buy a key" } }
+            @if let Some(told) = page.told { p.problem role="alert" { (told) } }
+            section.card aria-labelledby="offers" {
+                h2 #offers { "Credit" }
+                @if let Some(customer) = page.customer {
+                    p { "It is credited to customer " code { (customer) } "." }
+                } @else {
+                    p { "You get a key that works with any OpenAI-style client or native coding client, and pays for exactly what you use. Credit does not expire." }
+                }
+                form method="post" action="/checkout" {
+                    input type="hidden" name="proof" value=(page.proof);
+                    input type="hidden" name="once" value=(page.once);
+                    @if let Some(customer) = page.customer { input type="hidden" name="customer" value=(customer); }
+                    label for="offer" { "How much" }
+                    select #offer name="offer" {
+                        @for (at, offer) in shop.offers.iter().enumerate() {
+                            option value=(at) {
+                                (offer.credit) " USD of credit for " (offer.price) " " (shop.currency)
+                                @if offer.tax.is_positive() { ", tax of " (offer.tax) " included" }
+                            }
+                        }
+                    }
+                    label for="name" { "Name on the receipt (optional)" }
+                    input #name name="name" maxlength=(NAME) autocomplete="name";
+                    label for="address" { "Address on the receipt (optional)" }
+                    input #address name="address" maxlength=(ADDRESS) autocomplete="street-address";
+                    button.primary { "Continue to payment" }
+                }
+            }
+            section.card aria-labelledby="models" {
+                h2 #models { "What it buys" }
+                @match page.models {
+                    Some(models) if !models.is_empty() => (table(models)),
+                    _ => p.empty { "The list of models is not available at the moment." },
+                }
+                p.hint { "Every price, class and limit: " a href=(format!("{}/prices", shop.gateway_url)) { "all prices" } "." }
+            }
+        };
+        self.document("Prices", &content, None)
+    }
+
+    /// Sends the browser on to the processor. A redirect of the form itself would have to be allowed by the page's policy.
+    pub(crate) fn onward(&self, to: &str) -> Markup {
+        let content = html! {
+            h1 { "On to payment" }
+            p { a.button href=(to) rel="noreferrer" { "Continue to the payment page" } }
+            p.hint { "The page opens by itself." }
+        };
+        self.document("On to payment", &content, Some(&format!("0;url={to}")))
+    }
+
+    /// A page with only a message.
+    pub(crate) fn notice(&self, title: &str, text: &str) -> Markup {
+        let content = html! {
+            h1 { (title) }
+            p.problem role="alert" { (text) }
+            (self.contact())
+            p { a href="/" { "To the prices" } }
+        };
+        self.document(title, &content, None)
+    }
+
+    /// Until the payment stands in the books.
+    pub(crate) fn waiting(&self, reference: Option<&str>) -> Markup {
+        let content = html! {
+            h1 { "Your payment is on its way" }
+            p { "This page looks again by itself. You can also come back later: keep its address." }
+            @if let Some(reference) = reference { p { "Reference: " code { (reference) } } }
+            (self.contact())
+        };
+        self.document("Your payment is on its way", &content, Some("2"))
+    }
+
+    /// What somebody without the buyer's cookie is shown.
+    pub(crate) fn stranger(&self, reference: &str) -> Markup {
+        let content = html! {
+            h1 { "A purchase of another browser" }
+            p { "Only the browser that began this purchase is shown its key and receipt." }
+            p { "Reference: " code { (reference) } }
+            (self.contact())
+        };
+        self.document("A purchase", &content, None)
+    }
+
+    pub(crate) fn purchase(&self, page: &PurchasePage<'_>) -> Markup {
+        let shop = self.0;
+        let content = html! {
+            h1 { "Thank you" }
+            p.success role="status" { (page.credit) " USD of credit were booked for " (page.paid) "." }
+            @if page.has_key {
+                section.card aria-labelledby="key" {
+                    h2 #key { "Your key" }
+                    p { "The key is made now, and shown to this browser only. Until it is first used you can ask for it again; that replaces it." }
+                    form method="post" action="/key" {
+                        input type="hidden" name="proof" value=(page.proof);
+                        input type="hidden" name="checkout" value=(page.checkout);
+                        button.primary { "Show my key" }
+                    }
+                }
+            }
+            section.card aria-labelledby="paper" {
+                h2 #paper { "Paper" }
+                p { a href=(format!("/receipt?checkout={}", page.checkout)) { "Receipt" } }
+                p { "Reference: " code { (page.reference) } }
+                (self.contact())
+            }
+            section.card aria-labelledby="next" {
+                h2 #next { "What next" }
+                ul {
+                    li { a href=(format!("{}/dashboard/setup", shop.gateway_url)) { "Set up your client" } }
+                    li { a href=(format!("{}/dashboard", shop.gateway_url)) { "See balance and requests" } }
+                    li { a href=(format!("/?customer={}", page.customer)) { "Top up again" } }
+                }
+            }
+        };
+        self.document("Thank you", &content, None)
+    }
+
+    /// The key, once.
+    pub(crate) fn key(&self, secret: &str, customer: CustomerId, back: &str) -> Markup {
+        let base = &self.0.gateway_url;
+        let content = html! {
+            h1 { "Your key" }
+            section.card aria-label="Key" {
+                p { "Copy it now, and keep it like money. It is stored nowhere." }
+                pre.secret { code #secret { (secret) } }
+                h2 { "Try it" }
+                pre { code {
+                    "export OPENAI_BASE_URL=" (base) "/v1\nexport OPENAI_API_KEY=" (secret) "\n"
+                    "curl $OPENAI_BASE_URL/models -H \"Authorization: Bearer $OPENAI_API_KEY\""
+                } }
+                p { a.button href=(format!("{base}/dashboard/setup")) { "Set up your client" } }
+                p.hint { "The set-up page asks for the key, and has settings for every client." }
+            }
+            p { a href=(back) { "Back to your purchase" } }
+            p { a href=(format!("/?customer={customer}")) { "Top up again" } }
+        };
+        self.document("Your key", &content, None)
+    }
+
+    /// A receipt as the gateway wrote it.
+    pub(crate) fn receipt(&self, lines: &[(&str, String)]) -> Markup {
+        let content = html! {
+            h1 { "Receipt" }
+            section.card aria-label="Receipt" {
+                p { strong { (self.0.name) } @if let Some(contact) = &self.0.contact { br; (contact) } }
+                dl.prices { @for (name, value) in lines { dt { (name) } dd { (value) } } }
+            }
+        };
+        self.document("Receipt", &content, None)
+    }
+
+    fn contact(&self) -> Markup {
+        html! { @if let Some(contact) = &self.0.contact { p { "Questions: " (self.0.name) ", " (contact) } } }
+    }
+
+    fn document(&self, title: &str, content: &Markup, refresh: Option<&str>) -> Markup {
+        let name = &self.0.name;
+        let body = html! {
+            header.top { div.wide {
+                a.brand href="/" { (name) }
+                p.who { a href=(format!("{}/dashboard", self.0.gateway_url)) { "Sign in with a key" } }
+            } }
+            main.wide #content { (content) }
+            footer.wide {
+                p.seller { (name) @if let Some(contact) = &self.0.contact { " · " (contact) } }
+                p.screen { "Cards are charged by the payment processor; their numbers never come here. Credit is US dollars." }
+            }
+        };
+        whole(&format!("{title} · {name}"), refresh, &body)
+    }
+}
+
+fn table(models: &[ModelRow]) -> Markup {
+    html! {
+        table.stacked role="table" {
+            caption.hidden { "Models and prices" }
+            thead role="rowgroup" { tr role="row" {
+                @for title in ["Model", "Customer slug", "Provider", "Best path", "Service price"] {
+                    th scope="col" role="columnheader" { (title) }
+                }
+            } }
+            tbody role="rowgroup" { @for row in models { tr role="row" {
+                th.name scope="row" role="rowheader" { (row.model) }
+                td.slug role="cell" data-label="Customer slug" { code { (row.customer_slug) } }
+                td role="cell" data-label="Provider" { (row.provider) }
+                td role="cell" data-label="Best path" { (row.best_path) }
+                td role="cell" data-label="Service price" { (row.service_price) }
+            } } }
+        }
+    }
+}
+
+/// A page of a processor's own, in one narrow column.
+pub(crate) fn narrow(title: &str, content: &Markup) -> Markup {
+    whole(title, None, &html! { main.narrow #content { (content) } })
+}
+
+/// A page with one sentence.
+pub(crate) fn bare(title: &str, text: &str) -> Markup {
+    narrow(
+        title,
+        &html! { h1 { (title) } p { (text) } p { a href="/" { "To the shop" } } },
+    )
+}
+
+fn whole(title: &str, refresh: Option<&str>, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                @if let Some(refresh) = refresh { meta http-equiv="refresh" content=(refresh); }
+                title { (title) }
+                link rel="icon" href=(ICON);
+                link rel="stylesheet" href=(*STYLE_URL);
+            }
+            body {
+                a.skip href="#content" { "Skip to content" }
+                (body)
+            }
+        }
+    }
+}

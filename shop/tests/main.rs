@@ -1,0 +1,13 @@
+//! The shop as a process, before a processor that answers as Stripe does and a gateway that keeps its books in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed step is a failed test"
+)]
+
+mod buyers;
+mod callbacks;
+mod judged;
+mod kills;
+mod support;

@@ -1,0 +1,294 @@
+//! What the tests stand on: the shop's process, a browser without windows, and the two services beside it.
+
+pub(crate) mod books;
+pub(crate) mod stripe;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use salvo::conn::tcp::TcpAcceptor;
+use salvo::prelude::{Router, Server};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use books::Books;
+use stripe::FakeStripe;
+
+pub(crate) const WEBHOOK_SECRET: &str = "whsec_of_the_tests";
+pub(crate) const SHOP: &str = "https://shop.example";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Serves a router on a free port until the test ends.
+pub(crate) async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let acceptor = TcpAcceptor::try_from(listener).unwrap();
+    tokio::spawn(Server::new(acceptor).serve(router));
+    format!("http://{address}")
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([])
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap()
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+pub(crate) async fn read(request: reqwest::RequestBuilder) -> Answer {
+    let answer = request.send().await.unwrap();
+    Answer {
+        status: answer.status().as_u16(),
+        headers: answer.headers().clone(),
+        text: answer.text().await.unwrap(),
+    }
+}
+
+/// Everything around one shop.
+pub(crate) struct Street {
+    pub(crate) client: reqwest::Client,
+    pub(crate) stripe: FakeStripe,
+    pub(crate) books: Books,
+    pub(crate) shop: ShopProcess,
+    folder: TempDir,
+}
+
+impl Street {
+    pub(crate) async fn open() -> Self {
+        let books = Books::start().await;
+        let api = books.base.clone();
+        Self::before(books, &api, "fb-token-sell").await
+    }
+
+    async fn before(books: Books, api: &str, token: &str) -> Self {
+        let stripe = FakeStripe::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!(
+            r#"
+            name = "Key Corner"
+            contact = "help@shop.example"
+            listen = "127.0.0.1:0"
+            public_url = "{SHOP}"
+            currency = "EUR"
+            [gateway]
+            api = "{}"
+            url = "https://llm.example"
+            token = {{ file = "token" }}
+            [processor.stripe]
+            api = "{}"
+            key = {{ env = "STRIPE_KEY" }}
+            webhook_secrets = [{{ env = "OLD_SECRET" }}, {{ env = "WEBHOOK_SECRET" }}]
+            [[offer]]
+            credit = "10"
+            price = "11.90"
+            tax = "1.90"
+            [[offer]]
+            credit = "50"
+            price = "59.50"
+            tax = "9.50"
+            "#,
+            api, stripe.base
+        );
+        std::fs::write(folder.path().join("token"), token).unwrap();
+        std::fs::write(folder.path().join("shop.toml"), file).unwrap();
+        let shop = ShopProcess::start(&folder).await;
+        Self {
+            client: client(),
+            stripe,
+            books,
+            shop,
+            folder,
+        }
+    }
+
+    /// Kills the shop where it stands and starts it again.
+    pub(crate) async fn kill_and_restart(&mut self) {
+        self.shop.kill();
+        self.shop = ShopProcess::start(&self.folder).await;
+    }
+
+    /// Posts a callback with this signature header.
+    pub(crate) async fn post_callback(&self, body: &str, signature: &str) -> Answer {
+        read(
+            self.client
+                .post(format!("{}/webhook", self.shop.base))
+                .header("stripe-signature", signature)
+                .body(body.to_owned()),
+        )
+        .await
+    }
+
+    /// Delivers an event, signed now.
+    pub(crate) async fn deliver(&self, event: &serde_json::Value) -> Answer {
+        let body = event.to_string();
+        self.post_callback(&body, &stripe::signed(WEBHOOK_SECRET, stripe::now(), &body))
+            .await
+    }
+}
+
+/// The shop's process. Dropping it kills it.
+pub(crate) struct ShopProcess {
+    child: Child,
+    pub(crate) base: String,
+}
+
+impl ShopProcess {
+    async fn start(folder: &TempDir) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_farebox-shop"))
+            .env_clear()
+            .envs([
+                ("STRIPE_KEY", "sk_test_of_the_tests"),
+                ("OLD_SECRET", "whsec_replaced"),
+                ("WEBHOOK_SECRET", WEBHOOK_SECRET),
+            ])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (lines, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
+        let mut shop = Self {
+            child,
+            base: String::new(),
+        };
+        std::thread::spawn(move || {
+            for line in BufReader::new(lines).lines().map_while(Result::ok) {
+                kept.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        let begun = Instant::now();
+        loop {
+            let said = log.lock().unwrap().clone();
+            if let Some(address) = said.split("listening on ").nth(1) {
+                let address = address.split_whitespace().next().unwrap();
+                let plain: String = address
+                    .chars()
+                    .filter(|c| c.is_ascii_digit() || ".:".contains(*c))
+                    .collect();
+                shop.base = format!("http://{plain}");
+                return shop;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "the shop does not start: {said}"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for ShopProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A buyer's browser, without windows: keeps its cookie and fills in forms.
+#[derive(Clone)]
+pub(crate) struct Visitor<'a> {
+    pub(crate) street: &'a Street,
+    pub(crate) cookie: Option<String>,
+}
+
+impl<'a> Visitor<'a> {
+    pub(crate) const fn new(street: &'a Street) -> Self {
+        Self {
+            street,
+            cookie: None,
+        }
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        let request = self.street.client.get(self.url(path));
+        self.send(request).await
+    }
+
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut url = reqwest::Url::parse("http://form.invalid").unwrap();
+        url.query_pairs_mut().extend_pairs(fields);
+        let request = self
+            .street
+            .client
+            .post(self.url(path))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(url.query().unwrap_or_default().to_owned());
+        self.send(request).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        let path = path.strip_prefix(SHOP).unwrap_or(path);
+        format!("{}{path}", self.street.shop.base)
+    }
+
+    async fn send(&mut self, mut request: reqwest::RequestBuilder) -> Answer {
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        let answer = read(request).await;
+        if let Some(set) = answer.headers.get("set-cookie") {
+            let set = set.to_str().unwrap();
+            assert!(
+                set.starts_with("__Host-") && set.ends_with("; Secure"),
+                "{set}"
+            );
+            self.cookie = Some(set.split(';').next().unwrap().to_owned());
+        }
+        answer
+    }
+
+    /// Fills in the form of the price page; returns the processor's page that it leads to.
+    pub(crate) async fn buy(&mut self, more: &[(&str, &str)]) -> String {
+        let page = self.get("/").await;
+        let answer = self.send_form(&page, more).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        pay_page(&answer)
+    }
+
+    /// The form of a price page with these fields over its own.
+    pub(crate) async fn send_form(&mut self, page: &Answer, more: &[(&str, &str)]) -> Answer {
+        let (proof, once) = (hidden(&page.text, "proof"), hidden(&page.text, "once"));
+        let own = [("proof", proof.as_str()), ("once", &once), ("offer", "0")];
+        let own = own
+            .into_iter()
+            .filter(|(name, _)| !more.iter().any(|(other, _)| other == name));
+        let fields: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
+        self.post("/checkout", &fields).await
+    }
+}
+
+/// Where an answer sends the browser to pay.
+pub(crate) fn pay_page(answer: &Answer) -> String {
+    let links = answer.text.split("href=\"");
+    let link = links.filter(|part| part.contains("/pay/")).last();
+    let link = link.expect("a page to pay on").split('"').next();
+    link.unwrap().replace("&amp;", "&")
+}
+
+/// The value of a hidden field.
+pub(crate) fn hidden(page: &str, name: &str) -> String {
+    let field = format!("name=\"{name}\" value=\"");
+    let value = page
+        .split(&field)
+        .nth(1)
+        .unwrap_or_else(|| panic!("{name}: {page}"));
+    value.split('"').next().unwrap().to_owned()
+}

@@ -1,0 +1,158 @@
+//! Paper as documents for programs and as rows for spreadsheets. Pure.
+
+use farebox_ledger::csv;
+use serde_json::{Value, json};
+
+use super::documents::{PaperDocument, signed};
+use super::{Addressee, CustomerStatement};
+use crate::config::Shop;
+
+/// The columns of receipts and corrections.
+pub const DOCUMENT_COLUMNS: [&str; 11] = [
+    "number", "kind", "at", "customer", "payment", "currency", "net", "tax", "gross", "credit",
+    "corrects",
+];
+
+/// The columns of a statement: one figure a row, then one row for each model and class.
+pub const STATEMENT_COLUMNS: [&str; 6] = ["customer", "month", "what", "class", "requests", "usd"];
+
+fn seller(shop: &Shop) -> Value {
+    json!({ "name": shop.name, "contact": shop.contact })
+}
+
+/// A receipt or correction as JSON. Amounts of the payment are in its currency, `credit` is in US dollars.
+#[must_use]
+pub fn document_json(document: &PaperDocument, to: &Addressee, shop: &Shop) -> Value {
+    let personal = to.personal.as_ref();
+    json!({
+        "number": document.number,
+        "kind": document.kind.as_str(),
+        "at": document.at,
+        "seller": seller(shop),
+        "customer": to.customer.id,
+        "name": personal.and_then(|data| data.name.as_ref()),
+        "address": personal.and_then(|data| data.address.as_ref()),
+        "reference": document.payment,
+        "currency": document.currency,
+        "net": signed(document.net()),
+        "tax": signed(document.tax),
+        "gross": signed(document.gross),
+        "credit": document.credit,
+        "corrects": document.corrects,
+        "reason": document.reason,
+    })
+}
+
+/// One row under [`DOCUMENT_COLUMNS`].
+#[must_use]
+pub fn document_row(document: &PaperDocument, to: &Addressee) -> Vec<String> {
+    vec![
+        document.number.clone(),
+        document.kind.as_str().to_owned(),
+        document.at.to_string(),
+        to.customer.id.to_string(),
+        document.payment.clone(),
+        document.currency.clone(),
+        signed(document.net()),
+        signed(document.tax),
+        signed(document.gross),
+        document.credit.to_string(),
+        document.corrects.clone().unwrap_or_default(),
+    ]
+}
+
+/// A spreadsheet of receipts and corrections.
+#[must_use]
+pub fn documents_csv(documents: &[PaperDocument], to: &Addressee) -> String {
+    let rows: Vec<_> = documents
+        .iter()
+        .map(|document| document_row(document, to))
+        .collect();
+    csv::document(&DOCUMENT_COLUMNS, &rows)
+}
+
+/// A statement as JSON, in US dollars. `final` is false while the month runs.
+#[must_use]
+pub fn statement_json(statement: &CustomerStatement, shop: &Shop) -> Value {
+    let CustomerStatement {
+        addressee, sums, ..
+    } = statement;
+    let personal = addressee.personal.as_ref();
+    let used = sums.used.iter().map(|((model, class), used)| {
+        json!({ "model": model, "class": class, "requests": used.requests, "usage": used.usage, "charged": used.charged })
+    });
+    json!({
+        "customer": addressee.customer.id,
+        "name": personal.and_then(|data| data.name.as_ref()),
+        "address": personal.and_then(|data| data.address.as_ref()),
+        "seller": seller(shop),
+        "month": statement.month.to_string(),
+        "final": statement.is_final,
+        "opening": sums.opening,
+        "paid": sums.paid,
+        "promotional": sums.promotional,
+        "refunded": sums.refunded,
+        "adjusted": sums.adjusted,
+        "moved": sums.moved,
+        "charged": sums.charged,
+        "expired": sums.expired,
+        "voided": sums.voided,
+        "reversed": sums.reversed,
+        "written_off": sums.written_off,
+        "closing": sums.closing,
+        "used": used.collect::<Vec<_>>(),
+    })
+}
+
+/// The figures of a statement in the order of their equation, with the sign that each has in it.
+pub(super) fn figures(statement: &CustomerStatement) -> Vec<(&'static str, &'static str, String)> {
+    let sums = &statement.sums;
+    [
+        ("opening", "", sums.opening),
+        ("paid", "+", sums.paid),
+        ("promotional", "+", sums.promotional),
+        ("refunded", "+", sums.refunded),
+        ("adjusted", "±", sums.adjusted),
+        ("moved", "±", sums.moved),
+        ("charged", "−", sums.charged),
+        ("expired", "−", sums.expired),
+        ("voided", "−", sums.voided),
+        ("reversed", "−", sums.reversed),
+        ("written off", "−", sums.written_off),
+        ("closing", "=", sums.closing),
+    ]
+    .map(|(name, sign, amount)| (name, sign, amount.to_string()))
+    .to_vec()
+}
+
+/// Rows under [`STATEMENT_COLUMNS`].
+#[must_use]
+pub fn statement_rows(statement: &CustomerStatement) -> Vec<Vec<String>> {
+    let place = [
+        statement.addressee.customer.id.to_string(),
+        statement.month.to_string(),
+    ];
+    let figures = figures(statement).into_iter().map(|(name, _, amount)| {
+        [
+            &place[..],
+            &[name.to_owned(), String::new(), String::new(), amount],
+        ]
+        .concat()
+    });
+    let used = statement.sums.used.iter().map(|((model, class), used)| {
+        let cells = [
+            model.clone(),
+            (*class).to_owned(),
+            used.requests.to_string(),
+            used.charged.to_string(),
+        ];
+        [&place[..], &cells].concat()
+    });
+    figures.chain(used).collect()
+}
+
+/// A statement as a spreadsheet.
+#[must_use]
+pub fn statement_csv(statement: &CustomerStatement) -> String {
+    csv::document(&STATEMENT_COLUMNS, &statement_rows(statement))
+}

@@ -1,0 +1,229 @@
+//! Paper for bookkeepers: receipts, corrections and monthly statements, as documents, spreadsheets and pages for print.
+//!
+//! Nothing of it is stored. What a document says, and its number, follows from the ledger's acts and entries, which are only ever
+//! appended: so numbers have no gaps, and a document is the same whenever it is asked for. Name and address are the customer's of
+//! today, and gone when they were erased.
+
+mod documents;
+mod formats;
+mod print;
+
+use farebox_ledger::{
+    AuditRecord, Customer, CustomerId, EntryKind, EntryQuery, Ledger, LedgerError, MonthlySums,
+    Payment, PersonalData, Scope, StatementMonth, Timestamp, is_same_reference,
+};
+use serde_json::Value;
+
+pub use documents::{PaperDocument, PaperKind};
+use documents::{PaperEvent, PaperTrail, PaperWhat};
+pub use formats::{
+    DOCUMENT_COLUMNS, STATEMENT_COLUMNS, document_json, document_row, documents_csv, statement_csv,
+    statement_json, statement_rows,
+};
+pub use print::{document_page, document_part, documents_page, statement_page, statement_part};
+
+/// Acts and entries are read in pages of this many.
+const PAGE: usize = 1_000;
+
+/// A customer, as paper addresses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressee {
+    /// Whose paper it is.
+    pub customer: Customer,
+    /// Name and address, if given and not erased.
+    pub personal: Option<PersonalData>,
+}
+
+/// A customer's month.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomerStatement {
+    /// Whose.
+    pub addressee: Addressee,
+    /// Which month, in UTC.
+    pub month: StatementMonth,
+    /// Whether it is over; until then figures still move.
+    pub is_final: bool,
+    /// Its figures.
+    pub sums: MonthlySums,
+}
+
+/// A customer with name and address.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn addressee(ledger: &dyn Ledger, customer: Customer) -> Result<Addressee, LedgerError> {
+    let personal = ledger.personal_data(customer.id).await?;
+    Ok(Addressee { customer, personal })
+}
+
+/// Every receipt and correction of a customer, oldest first.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn documents(
+    ledger: &dyn Ledger,
+    customer: CustomerId,
+) -> Result<Vec<PaperDocument>, LedgerError> {
+    let generations = ledger.generations().await?;
+    let mut events = PaperTrail::new(customer, generations);
+    for act in acts(ledger, customer).await? {
+        for event in events_of(ledger, &act).await? {
+            events.add(event);
+        }
+    }
+    Ok(events.documents())
+}
+
+/// The receipt of a payment, with whom it is addressed to; `None` for a payment that is not booked.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn receipt_of(
+    ledger: &dyn Ledger,
+    payment: &Payment,
+) -> Result<Option<(Addressee, PaperDocument)>, LedgerError> {
+    let Some(customer) = ledger.find_customer(payment.customer).await? else {
+        return Ok(None);
+    };
+    let found = documents(ledger, customer.id).await?.into_iter();
+    let is_of = |document: &PaperDocument| {
+        document.kind == PaperKind::Receipt
+            && is_same_reference(&document.payment, &payment.reference)
+    };
+    match found.into_iter().find(is_of) {
+        Some(document) => Ok(Some((addressee(ledger, customer).await?, document))),
+        None => Ok(None),
+    }
+}
+
+/// A customer's statement of a month. A month with a million requests takes seconds.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn statement(
+    ledger: &dyn Ledger,
+    customer: Customer,
+    month: StatementMonth,
+    now: Timestamp,
+) -> Result<CustomerStatement, LedgerError> {
+    let id = customer.id;
+    let query = |since, until, before, limit| EntryQuery {
+        customer: Some(id),
+        since,
+        until: Some(until),
+        before,
+        limit: Some(limit),
+        ..EntryQuery::default()
+    };
+    let mut sums = MonthlySums::default();
+    let (mut before, begin, end) = (None, month.begin(), month.end());
+    loop {
+        let page = ledger
+            .entries(query(Some(begin), end, before, PAGE))
+            .await?;
+        for entry in page.iter().rev() {
+            let too_large = || LedgerError::unavailable("the sums of this month are too large");
+            sums.add_older(entry).ok_or_else(too_large)?;
+        }
+        before = page.first().map(|entry| entry.position);
+        if page.len() < PAGE {
+            break;
+        }
+    }
+    if sums.entries == 0 {
+        let earlier = ledger.entries(query(None, begin, None, 1)).await?;
+        let balance = earlier.first().map(|entry| entry.balance_after);
+        sums = MonthlySums::quiet(balance.unwrap_or_default());
+    }
+    Ok(CustomerStatement {
+        addressee: addressee(ledger, customer).await?,
+        month,
+        is_final: now >= end,
+        sums,
+    })
+}
+
+/// The months that a customer has statements of, newest first.
+#[must_use]
+pub fn months(customer: &Customer, now: Timestamp) -> Vec<StatementMonth> {
+    let (mut month, last) = (
+        StatementMonth::of(customer.created_at),
+        StatementMonth::of(now),
+    );
+    let mut months = vec![month];
+    while month < last {
+        month = month.next();
+        months.push(month);
+    }
+    months.reverse();
+    months
+}
+
+/// All acts of a customer and its keys, oldest first.
+async fn acts(ledger: &dyn Ledger, customer: CustomerId) -> Result<Vec<AuditRecord>, LedgerError> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let page = ledger
+            .audit(Some(Scope::Customer(customer)), before, PAGE)
+            .await?;
+        before = page.last().map(|act| act.position);
+        let is_last = page.len() < PAGE;
+        found.extend(page);
+        if is_last {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}
+
+/// What an act means for paper: usually nothing.
+async fn events_of(ledger: &dyn Ledger, act: &AuditRecord) -> Result<Vec<PaperEvent>, LedgerError> {
+    let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
+    let at = |what: PaperWhat| PaperEvent { at: act.at, what };
+    let event = match act.act.as_str() {
+        "create" => documents::first_credit(&details),
+        "top_up" => documents::top_up(&details),
+        "reverse" => documents::told(&details),
+        "assign" => return assigned(ledger, act, &details).await,
+        _ => None,
+    };
+    Ok(event.map(at).into_iter().collect())
+}
+
+/// A payment that was assigned to this customer: what had gone back of it was told while it was another's.
+async fn assigned(
+    ledger: &dyn Ledger,
+    act: &AuditRecord,
+    details: &Value,
+) -> Result<Vec<PaperEvent>, LedgerError> {
+    let reference = details.get("payment").and_then(Value::as_str);
+    let payment = match reference {
+        Some(reference) => ledger.payment(reference).await?,
+        None => None,
+    };
+    let Some(payment) = payment else {
+        return Ok(Vec::new());
+    };
+    let at = |what: PaperWhat| PaperEvent { at: act.at, what };
+    let mut events = vec![at(PaperWhat::Paid {
+        payment: payment.reference.clone(),
+        paid: payment.paid,
+        credit: payment.credit,
+    })];
+    let entry = ledger.entry(act.operation).await?;
+    let entry = entry.filter(|entry| entry.kind == EntryKind::TopUp);
+    let reason = entry.and_then(|entry| entry.reason).unwrap_or_default();
+    let told_for = reason.rsplit(' ').next().and_then(|id| id.parse().ok());
+    let Some(told_for) = told_for.filter(|other: &CustomerId| *other != act.customer) else {
+        return Ok(events);
+    };
+    for earlier in acts(ledger, told_for).await? {
+        let details: Value = serde_json::from_str(&earlier.details).unwrap_or_default();
+        let told = (earlier.act == "reverse").then(|| documents::told(&details));
+        let of_it = told
+            .flatten()
+            .filter(|what| what.is_about(&payment.reference));
+        events.extend(of_it.map(at));
+    }
+    Ok(events)
+}

@@ -1,0 +1,147 @@
+//! Paper as pages: the part that the dashboard shows, and a whole page that stands by itself and can be printed or sent.
+
+use farebox_ledger::StatementMonth;
+use maud::{DOCTYPE, Markup, html};
+
+use super::documents::{PaperDocument, PaperKind, signed};
+use super::formats::figures;
+use super::{Addressee, CustomerStatement};
+use crate::config::Shop;
+
+/// Enough for a page that is sent or printed by itself.
+const STYLE: &str = "body{font:11pt/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#000;background:#fff}\
+h1{font-size:1.4rem}h2{font-size:1.05rem}dl{display:grid;grid-template-columns:max-content 1fr;gap:.3rem 1.2rem}dd{margin:0;overflow-wrap:anywhere}\
+table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #999;font-weight:400}\
+.number{text-align:right}.sum>*{font-weight:600}.hidden{display:none}@page{margin:18mm 16mm}";
+
+/// A receipt or correction, as part of a page.
+#[must_use]
+pub fn document_part(document: &PaperDocument, to: &Addressee, shop: &Shop) -> Markup {
+    let currency = &document.currency;
+    let title = match document.kind {
+        PaperKind::Receipt => "Receipt",
+        PaperKind::Correction => "Correction",
+    };
+    html! {
+        h1 { (title) " " (document.number) }
+        section.card aria-label=(title) {
+            dl.prices {
+                dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
+                (addressed(to))
+                dt { "Date" } dd { time datetime=(document.at) { (document.at) } }
+                @if let Some(corrects) = &document.corrects { dt { "Corrects" } dd { (corrects) } }
+                @if let Some(reason) = document.reason { dt { "Why" } dd { (words(reason)) } }
+                dt { "Payment" } dd { code { (document.payment) } }
+            }
+            table.lines {
+                caption.hidden { "Amounts" }
+                tbody {
+                    tr { th scope="row" { "Net" } td.number { (signed(document.net())) " " (currency) } }
+                    tr { th scope="row" { "Tax" } td.number { (signed(document.tax)) " " (currency) } }
+                    tr.sum { th scope="row" { "Total" } td.number { (signed(document.gross)) " " (currency) } }
+                    tr { th scope="row" { "Credit" } td.number { (document.credit) " USD" } }
+                }
+            }
+        }
+    }
+}
+
+fn words(reason: &str) -> &'static str {
+    match reason {
+        "refund" => "Refunded by the seller",
+        "dispute" => "Taken back by a dispute",
+        _ => "Given back after a dispute",
+    }
+}
+
+fn addressed(to: &Addressee) -> Markup {
+    html! {
+        dt { "Customer" } dd { code { (to.customer.id) } }
+        @if let Some(data) = &to.personal {
+            @if let Some(name) = &data.name { dt { "Name" } dd { (name) } }
+            @if let Some(address) = &data.address { dt { "Address" } dd { (address) } }
+        }
+    }
+}
+
+/// A statement, as part of a page.
+#[must_use]
+pub fn statement_part(statement: &CustomerStatement, shop: &Shop) -> Markup {
+    let used = &statement.sums.used;
+    html! {
+        h1 { "Statement " (statement.month) }
+        section.card aria-label="Statement" {
+            dl.prices {
+                dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
+                (addressed(&statement.addressee))
+                dt { "Month" } dd { (statement.month) ", UTC" @if !statement.is_final { "; it is not over, and the figures move" } }
+            }
+            table.lines {
+                caption.hidden { "What happened to the money" }
+                tbody { @for (name, sign, amount) in figures(statement) {
+                    tr.sum[name == "closing"] {
+                        th scope="row" { (name) }
+                        td.number { (sign) " " (amount) " USD" }
+                    }
+                } }
+            }
+        }
+        section.card aria-labelledby="used" {
+            h2 #used { "Used, by model and class" }
+            @if used.is_empty() { p.empty { "Nothing was used in this month." } } @else {
+                table {
+                    caption.hidden { "Used, by model and class" }
+                    thead { tr {
+                        th scope="col" { "Model" } th scope="col" { "Class" }
+                        th.number scope="col" { "Requests" } th.number scope="col" { "USD" }
+                    } }
+                    tbody { @for ((model, class), used) in used { tr {
+                        th scope="row" { (model) } td { (class) }
+                        td.number { (used.requests) } td.number { (used.charged) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+/// A receipt or correction as a page of its own.
+#[must_use]
+pub fn document_page(document: &PaperDocument, to: &Addressee, shop: &Shop) -> String {
+    whole(&document.number, &document_part(document, to, shop))
+}
+
+/// Several of them, one after the other.
+#[must_use]
+pub fn documents_page(documents: &[PaperDocument], to: &Addressee, shop: &Shop) -> String {
+    let parts = html! { @for document in documents { (document_part(document, to, shop)) } };
+    whole("Receipts", &parts)
+}
+
+/// A statement as a page of its own.
+#[must_use]
+pub fn statement_page(statement: &CustomerStatement, shop: &Shop) -> String {
+    let title = title(statement.month);
+    whole(&title, &statement_part(statement, shop))
+}
+
+fn title(month: StatementMonth) -> String {
+    format!("Statement {month}")
+}
+
+/// Parts as a page that stands by itself.
+fn whole(title: &str, content: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (maud::PreEscaped(STYLE)) }
+            }
+            body { (content) }
+        }
+    };
+    page.into_string()
+}

@@ -1,0 +1,106 @@
+//! Paper on the dashboard: receipts and statements for owners, as pages and as files.
+
+use std::time::Duration;
+
+use super::dashboard::{has_browser, signed_in};
+use super::sessions::{Visitor, gateway};
+use crate::support::browser::{DESKTOP, PHONE, Window};
+use crate::support::{Gateway, TestKey, chat};
+
+/// An owner that has paid twice and used something.
+async fn customer_of(gateway: &Gateway) -> TestKey {
+    let owner = gateway.owner("5.00").await;
+    gateway.top_up(&owner, "1.25").await;
+    let request = chat("test-model", false);
+    let answer = gateway.post("/v1/chat/completions", &owner, &request).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    owner
+}
+
+#[tokio::test]
+async fn an_owner_finds_receipts_and_statements_and_a_member_does_not() {
+    let (_upstream, gateway) = gateway().await;
+    let owner = customer_of(&gateway).await;
+    let account = gateway.account(&owner).await;
+    let visitor = Visitor::signed_in(&gateway, &owner).await;
+    let page = visitor.get("/payments").await;
+    let number = format!("{}-1-2", account.customer.id);
+    let link = format!("/dashboard/paper/{number}");
+    assert!(page.text.contains(&link), "{}", page.text);
+
+    let receipt = visitor.get(&format!("/paper/{number}")).await;
+    assert_eq!(receipt.status, 200);
+    assert!(receipt.text.contains("1.25 USD"), "{}", receipt.text);
+    let document = visitor.get(&format!("/paper/{number}.json")).await.json();
+    assert_eq!(
+        (&document["number"], &document["gross"]),
+        (&number.as_str().into(), &"1.25".into())
+    );
+    let all = visitor.get("/paper/all.csv").await;
+    assert_eq!(all.header("content-type"), Some("text/csv; charset=utf-8"));
+    assert_eq!(all.text.lines().count(), 3, "{}", all.text);
+    let month = page.text.split("/dashboard/statements/").nth(1).unwrap();
+    let month = month.get(..7).unwrap().to_owned();
+    let statement = visitor
+        .get(&format!("/statements/{month}.json"))
+        .await
+        .json();
+    let balance = account.customer.account.balance().to_string();
+    assert_eq!(statement["closing"], balance.as_str(), "{statement}");
+    assert_eq!(statement["paid"], "6.25");
+    assert_eq!(statement["used"][0]["model"], "test-model");
+    assert_eq!(statement["used"][0]["charged"], statement["charged"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let page = visitor.get(&format!("/statements/{month}")).await;
+    assert!(page.text.contains("test-model"), "{}", page.text);
+    for nothing in [
+        "/paper/c_0000000000-1-1",
+        "/paper/all.exe",
+        "/statements/2020-01",
+        "/statements/x",
+    ] {
+        assert_eq!(visitor.get(nothing).await.status, 404, "{nothing}");
+    }
+
+    let member = gateway.member(&owner, Default::default()).await;
+    let visitor = Visitor::signed_in(&gateway, &member).await;
+    for hidden in [format!("/paper/{number}"), format!("/statements/{month}")] {
+        let refused = visitor.get(&hidden).await;
+        assert_eq!(refused.status, 403, "{hidden}");
+        assert!(!refused.text.contains("6.25"), "{}", refused.text);
+    }
+    let stranger = gateway.owner("1.00").await;
+    let visitor = Visitor::signed_in(&gateway, &stranger).await;
+    assert_eq!(visitor.get(&format!("/paper/{number}")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paper_is_readable_in_a_browser_at_every_width() {
+    if !has_browser() {
+        return;
+    }
+    let (_upstream, gateway) = gateway().await;
+    let owner = customer_of(&gateway).await;
+    let number = format!("{}-1-1", gateway.account(&owner).await.customer.id);
+    for (name, window) in [("desktop", DESKTOP), ("phone", PHONE)] {
+        for dark in [false, true] {
+            let browser = signed_in(&gateway, &owner, Window { dark, ..window }).await;
+            let base = format!("{}/dashboard", gateway.base);
+            browser.go(&format!("{base}/payments")).await;
+            browser.assert_accessible(&format!("{name} payments")).await;
+            browser.press(&format!("a[href$='{number}']")).await;
+            browser.shows("h1", "Receipt").await;
+            browser.assert_accessible(&format!("{name} receipt")).await;
+            assert!(browser.overhang().await <= 0, "{name}");
+            browser.picture(&format!("receipt-{name}-{dark}")).await;
+            browser.go(&format!("{base}/payments")).await;
+            browser.press(".statements a").await;
+            browser.shows("#used", "by model").await;
+            browser
+                .assert_accessible(&format!("{name} statement"))
+                .await;
+            assert!(browser.overhang().await <= 0, "{name}");
+            browser.picture(&format!("statement-{name}-{dark}")).await;
+        }
+    }
+}
