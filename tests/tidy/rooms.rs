@@ -350,6 +350,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "config",
             "customer",
             "ledger",
+            "paper",
             "protocol::AuthStyle",
             "protocol::BadRequest",
             "protocol::Family",

@@ -27,6 +27,10 @@ pub(super) enum AnswerBody {
     Document(Value),
     /// JSON as it was answered before.
     Stored(String),
+    /// A page for print.
+    Page(String),
+    /// A spreadsheet.
+    Sheet(String),
 }
 
 impl From<Value> for ApiReply {
@@ -41,6 +45,22 @@ impl From<Value> for ApiReply {
 }
 
 impl ApiReply {
+    /// A page for print.
+    pub(super) fn page(html: String) -> Self {
+        Self {
+            body: AnswerBody::Page(html),
+            ..Self::from(Value::Null)
+        }
+    }
+
+    /// A spreadsheet.
+    pub(super) fn sheet(csv: String) -> Self {
+        Self {
+            body: AnswerBody::Sheet(csv),
+            ..Self::from(Value::Null)
+        }
+    }
+
     /// With the number of the last act.
     pub(super) fn tagged(self, etag: i64) -> Self {
         Self {
@@ -60,11 +80,14 @@ impl ApiReply {
             headers.push(("idempotent-replayed", "true".to_owned()));
         }
         failure::headers(res, headers);
-        let body = match self.body {
-            AnswerBody::Document(document) => document.to_string(),
-            AnswerBody::Stored(body) => body,
+        let (kind, body) = match self.body {
+            AnswerBody::Document(document) => ("application/json", document.to_string()),
+            AnswerBody::Stored(body) => ("application/json", body),
+            AnswerBody::Page(body) => ("text/html; charset=utf-8", body),
+            AnswerBody::Sheet(body) => ("text/csv; charset=utf-8", body),
         };
         failure::json(res, body);
+        failure::headers(res, vec![("content-type", kind.to_owned())]);
     }
 }
 

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::answer::{AnswerBody, ApiError, ApiReply};
 use super::fields::FieldValues;
 use super::table::{ApiRoute, ApiTask};
-use super::{customers, keys, money, reads};
+use super::{customers, keys, money, papers, reads};
 use crate::clock;
 use crate::selling::{self, Deed, NewSecret, documents};
 use crate::server::admin::Admin;
@@ -91,6 +91,9 @@ impl ApiCall<'_> {
             ApiTask::UsageOf => reads::usage(self).await,
             ApiTask::Payments => reads::unapplied(self).await,
             ApiTask::Payment => reads::payment(self).await,
+            ApiTask::Receipts => papers::receipts(self).await,
+            ApiTask::Receipt => papers::receipt(self).await,
+            ApiTask::Statement => papers::statement(self).await,
             ApiTask::Request => reads::request(self).await,
             ApiTask::Models => Ok(reads::models(self)),
             ApiTask::Margin => reads::margin(self).await,

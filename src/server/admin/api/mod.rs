@@ -11,8 +11,10 @@ mod keys;
 mod money;
 mod openapi;
 mod pages;
+mod papers;
 mod reads;
 mod shapes;
+mod shown;
 mod table;
 
 use std::sync::Arc;

@@ -5,27 +5,29 @@ use serde_json::{Map, Value, json};
 
 use super::examples;
 use super::fields::{Absence, Field, FieldKind};
-use super::shapes;
 use super::table::{ApiRoute, Least, ROUTES};
+use super::{shapes, shown};
 
 /// Documents with a name of their own.
 const NAMED: &[(&str, &[Field])] = &[
-    ("Customer", shapes::CUSTOMER),
-    ("Personal", shapes::PERSONAL),
-    ("Key", shapes::KEY),
-    ("Cap", shapes::CAP),
-    ("Caps", shapes::CAPS),
-    ("Link", shapes::LINK),
-    ("Entry", shapes::ENTRY),
-    ("Payment", shapes::PAYMENT),
-    ("PaymentMoved", shapes::PAYMENT_MOVED),
-    ("Posted", shapes::POSTED),
-    ("Moved", shapes::MOVED),
-    ("Usage", shapes::USAGE),
-    ("MarginRow", shapes::MARGIN),
-    ("Margin", shapes::MARGINS),
-    ("Model", shapes::MODEL),
-    ("Request", shapes::REQUEST),
+    ("Customer", shown::CUSTOMER),
+    ("Personal", shown::PERSONAL),
+    ("Key", shown::KEY),
+    ("Cap", shown::CAP),
+    ("Caps", shown::CAPS),
+    ("Link", shown::LINK),
+    ("Entry", shown::ENTRY),
+    ("Payment", shown::PAYMENT),
+    ("PaymentMoved", shown::PAYMENT_MOVED),
+    ("Posted", shown::POSTED),
+    ("Moved", shown::MOVED),
+    ("Usage", shown::USAGE),
+    ("MarginRow", shown::MARGIN),
+    ("Margin", shown::MARGINS),
+    ("Model", shown::MODEL),
+    ("Request", shown::REQUEST),
+    ("Receipt", shown::RECEIPT),
+    ("Statement", shown::STATEMENT),
 ];
 
 /// The whole document.
@@ -214,7 +216,7 @@ fn object(fields: &'static [Field]) -> Value {
         .filter(|field| field.absence != Absence::LeftOut);
     let required: Vec<&str> = required.map(|field| field.name).collect();
     // A charge has members of its own, so that entries stay open.
-    let open = std::ptr::eq(fields, shapes::ENTRY);
+    let open = std::ptr::eq(fields, shown::ENTRY);
     let mut schema = json!({
         "type": "object",
         "properties": Value::Object(properties.collect()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::{
-    EntryQuery, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, Timestamp, UsageRow,
-    document, is_same_reference,
+    EntryQuery, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, Payment, Timestamp,
+    UsageRow, document, is_same_reference,
 };
 use serde_json::{Value, json};
 
@@ -121,6 +121,11 @@ pub(super) async fn unapplied(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> 
 }
 
 pub(super) async fn payment(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    Ok(documents::payment(&own_payment(call).await?).into())
+}
+
+/// The payment that the path names, if this token may see it.
+pub(super) async fn own_payment(call: &ApiCall<'_>) -> Result<Payment, ApiError> {
     let reference = call.parameter();
     let found = call.ledger().payment(reference).await?;
     let found = found.ok_or_else(|| {
@@ -137,7 +142,7 @@ pub(super) async fn payment(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         let message = format!("payment {reference:?} was not booked by this token");
         return Err(ApiError::new(403, "not_yours", message));
     }
-    Ok(documents::payment(&found).into())
+    Ok(found)
 }
 
 pub(super) async fn request(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
