@@ -36,6 +36,7 @@ mod paper;
 mod parse;
 mod payments;
 mod payments_args;
+mod pinned;
 mod serve;
 mod setup;
 mod show;
