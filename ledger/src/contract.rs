@@ -296,6 +296,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// The administrative act of an operation.
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError>;
 
+    /// The later generations of the ledger, each with the instant since which entries are of it, oldest first. Without any, all are of
+    /// the first. A database gets one whenever an operator accepts a loss; a file has none.
+    async fn generations(&self) -> Result<Vec<(i64, Timestamp)>, LedgerError> {
+        Ok(Vec::new())
+    }
+
     /// Recomputes balances, charges, holds and chains of every customer.
     async fn verify(&self) -> Result<VerifyReport, LedgerError>;
 

@@ -69,7 +69,9 @@ impl Client {
     /// The status and body of a POST, if one came.
     async fn post(&self, path: &str, key: &str, body: &Value) -> Option<(u16, Value)> {
         let request = self.client.post(format!("{}{path}", self.base));
-        let request = request.bearer_auth(&self.secret).header("idempotency-key", key);
+        let request = request
+            .bearer_auth(&self.secret)
+            .header("idempotency-key", key);
         let answer = request.json(body).send().await.ok()?;
         let status = answer.status().as_u16();
         let text = answer.text().await.ok()?;
@@ -85,7 +87,10 @@ async fn killed_at_any_instant_each_payment_is_booked_once() {
         std::fs::copy(from, folder.path().join(name)).unwrap();
     }
     let key = process::funded_key(folder.path(), "1");
-    let token = process::json(folder.path(), &["tokens", "create", "shop", "--role", "manage"]);
+    let token = process::json(
+        folder.path(),
+        &["tokens", "create", "shop", "--role", "manage"],
+    );
     let secret = text(&token, "secret");
     assert!(secret.starts_with("fb-token-"));
     let path = format!("/customers/{}/top-ups", text(&key, "customer"));
@@ -112,7 +117,10 @@ async fn killed_at_any_instant_each_payment_is_booked_once() {
         replays += 1;
     }
     assert_eq!(replays, rounds);
-    let shown = process::json(folder.path(), &["customers", "show", &text(&key, "customer")]);
+    let shown = process::json(
+        folder.path(),
+        &["customers", "show", &text(&key, "customer")],
+    );
     assert_eq!(shown["balance"], "25.00");
     let report = process::json(folder.path(), &["ledger", "verify"]);
     assert_eq!(report["faults"], json!([]));

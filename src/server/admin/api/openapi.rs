@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::examples;
 use super::fields::{Absence, Field, FieldKind};
 use super::table::{ApiRoute, Least, ROUTES};
-use super::{shapes, shown};
+use super::shown;
 
 /// Documents with a name of their own.
 const NAMED: &[(&str, &[Field])] = &[
