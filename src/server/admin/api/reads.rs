@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::of_field;
-use super::pages::{self, Page};
+use super::pages::{self, ListPage};
 use super::table::ApiTask;
 use crate::proxy::record;
 use crate::selling::{documents, values};
@@ -25,7 +25,7 @@ const USUAL_DAYS: i64 = 30;
 const DAY_MS: i64 = 86_400_000;
 
 pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let (query, page) = (&call.query, Page::of(&call.query)?);
+    let (query, page) = (&call.query, ListPage::of(&call.query)?);
     let mut asked = EntryQuery {
         since: query.instant("since")?,
         until: query.instant("until")?,
@@ -192,7 +192,7 @@ pub(super) async fn margin(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         Some("day") => MarginBy::Day,
         _ => MarginBy::Key,
     };
-    let limit = Page::of(&call.query)?.limit;
+    let limit = ListPage::of(&call.query)?.limit;
     let asked = MarginQuery {
         by,
         from,

@@ -1,6 +1,6 @@
 //! Every path of `/api/v1`, as data: the router, the check of roles, the reading of bodies and the OpenAPI document come from it.
 
-use super::fields::Field;
+use super::fields::ApiField;
 use super::{shapes, shown};
 
 /// Who may call.
@@ -78,12 +78,12 @@ pub(super) struct ApiRoute {
     pub(super) task: ApiTask,
     /// What it does, for people.
     pub(super) words: &'static str,
-    pub(super) query: &'static [Field],
-    pub(super) body: &'static [Field],
+    pub(super) query: &'static [ApiField],
+    pub(super) body: &'static [ApiField],
     /// What is answered when all is well.
     pub(super) status: u16,
     /// What the document has; a list of it if `lists`.
-    pub(super) answer: &'static [Field],
+    pub(super) answer: &'static [ApiField],
     pub(super) lists: bool,
 }
 
@@ -91,7 +91,7 @@ const fn get(
     path: &'static str,
     least: Least,
     task: ApiTask,
-    answer: &'static [Field],
+    answer: &'static [ApiField],
     words: &'static str,
 ) -> ApiRoute {
     ApiRoute {
@@ -112,8 +112,8 @@ const fn post(
     path: &'static str,
     least: Least,
     task: ApiTask,
-    body: &'static [Field],
-    answer: &'static [Field],
+    body: &'static [ApiField],
+    answer: &'static [ApiField],
     words: &'static str,
 ) -> ApiRoute {
     ApiRoute {
@@ -124,7 +124,7 @@ const fn post(
 }
 
 impl ApiRoute {
-    const fn list(self, query: &'static [Field]) -> Self {
+    const fn list(self, query: &'static [ApiField]) -> Self {
         Self {
             lists: true,
             query,
@@ -132,7 +132,7 @@ impl ApiRoute {
         }
     }
 
-    const fn asked(self, query: &'static [Field]) -> Self {
+    const fn asked(self, query: &'static [ApiField]) -> Self {
         Self { query, ..self }
     }
 
