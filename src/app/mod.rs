@@ -421,7 +421,8 @@ async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
     while hangup.recv().await.is_some() {
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
-        for tls in tls.iter().flatten().cloned() {
+        for tls in tls.iter().flatten() {
+            let tls = Arc::clone(tls);
             match tokio::task::spawn_blocking(move || tls.reload()).await {
                 Ok(Ok(())) => tracing::info!("reloaded the certificate"),
                 Ok(Err(error)) => {

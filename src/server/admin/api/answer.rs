@@ -101,7 +101,7 @@ pub(super) struct ApiError {
     /// What is wrong, and what to do instead.
     pub(super) message: String,
     /// Facts for programs.
-    pub(super) details: Value,
+    pub(super) details: Box<Value>,
     /// Headers beside the usual ones.
     pub(super) headers: Vec<(&'static str, String)>,
 }
@@ -113,7 +113,7 @@ impl ApiError {
             status,
             code,
             message: message.into(),
-            details: json!({}),
+            details: Box::new(json!({})),
             headers: Vec::new(),
         }
     }
@@ -130,7 +130,10 @@ impl ApiError {
 
     /// With facts for programs.
     pub(super) fn with(self, details: Value) -> Self {
-        Self { details, ..self }
+        Self {
+            details: Box::new(details),
+            ..self
+        }
     }
 
     /// With a header.
