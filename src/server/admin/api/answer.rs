@@ -180,6 +180,7 @@ impl From<LedgerError> for ApiError {
 /// A rule said no.
 fn refused(refusal: &Refusal, message: String) -> ApiError {
     let (status, code) = match refusal {
+        Refusal::NoSuchEvent(_) => (410, "event_gone"),
         Refusal::NoSuchKey(_) => (404, "key_not_found"),
         Refusal::NoSuchCustomer(_) => (404, "customer_not_found"),
         Refusal::NoSuchPayment(_) => (404, "payment_not_found"),

@@ -26,6 +26,7 @@ const NAMED: &[(&str, &[ApiField])] = &[
     ("Margin", shown::MARGINS),
     ("Model", shown::MODEL),
     ("Request", shown::REQUEST),
+    ("Event", shown::EVENT),
     ("Receipt", shown::RECEIPT),
     ("Statement", shown::STATEMENT),
 ];

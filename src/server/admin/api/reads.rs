@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::{
-    EntryQuery, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, Payment, Timestamp,
-    UsageRow, document, is_same_reference,
+    EntryQuery, Event, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, OperationId,
+    Payment, Timestamp, UsageRow, document, is_same_reference,
 };
 use serde_json::{Value, json};
 
@@ -112,6 +112,20 @@ pub(super) async fn usage(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let mut rows: Vec<Value> = rows.collect();
     rows.sort_by_key(|row| row["hour"].as_str().map(str::to_owned));
     Ok(pages::whole(&rows))
+}
+
+/// Events after one that the caller has, oldest first: who goes on from the last one it got misses none.
+pub(super) async fn events(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let page = ListPage::of(&call.query)?;
+    let after = call.query.text("after");
+    let after = after.map(|id| id.parse::<OperationId>()).transpose();
+    let after =
+        after.map_err(|_| of_field("after", "send the `id` of an event as it was, as in evt_…"))?;
+    let found = call.admin.ledger.events(after, page.limit).await?;
+    let next = found.last().map(|event| event.document()["id"].clone());
+    let rows: Vec<Value> = found.iter().map(Event::document).collect();
+    let has_more = rows.len() == page.limit;
+    Ok(json!({ "data": rows, "has_more": has_more, "next_cursor": next }).into())
 }
 
 pub(super) async fn unapplied(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {

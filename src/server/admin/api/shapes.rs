@@ -115,6 +115,16 @@ pub(super) const MARGIN_OF: &[ApiField] = &[
     ),
 ];
 
+/// Which events.
+pub(super) const EVENTS_AFTER: &[ApiField] = &[
+    LIMIT,
+    maybe(
+        "after",
+        Text,
+        "The id of the last event that you got; from the oldest one on unless you say",
+    ),
+];
+
 /// Which payments.
 pub(super) const PAYMENTS_THAT: &[ApiField] = &[maybe(
     "status",

@@ -341,3 +341,13 @@ pub(super) const USED: &[ApiField] = &[
     always("usage", Any, "Tokens by kind"),
     always("charged", Usd, "What they cost"),
 ];
+
+/// An event.
+pub(super) const EVENT: &[ApiField] = &[
+    always("id", Text, "The same however often it comes to you"),
+    always("type", Text, "What happened"),
+    always("timestamp", Instant, "When"),
+    or_null("customer", Customer, "Whose it is"),
+    or_null("seq", Number, "Its place among the customer's events"),
+    always("data", Any, "More of it, by type"),
+];

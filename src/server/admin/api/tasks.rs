@@ -39,6 +39,7 @@ pub(super) async fn run(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         ApiTask::Refund => money::refund(call).await,
         ApiTask::EntriesOf | ApiTask::Entries => reads::entries(call).await,
         ApiTask::UsageOf => reads::usage(call).await,
+        ApiTask::Events => reads::events(call).await,
         ApiTask::Payments => reads::unapplied(call).await,
         ApiTask::Payment => reads::payment(call).await,
         ApiTask::Receipts => papers::receipts(call).await,
