@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
 use super::customers_args::CustomersCommand;
 use super::events_args::EventsCommand;
+use super::tokens_args::TokensCommand;
 
 const TEXT: &[OutputFormat] = &[OutputFormat::Table];
 const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];
@@ -38,6 +39,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Status
         | Command::Library(_)
         | Command::Show(_)
+        | Command::Tokens(TokensCommand::Create(_))
         | Command::Customers(CustomersCommand::Link(_))
         | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
@@ -48,6 +50,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Customers(_)
         | Command::Caps(_)
         | Command::Events(EventsCommand::List(_) | EventsCommand::Test(_))
+        | Command::Tokens(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) | Command::Events(_) => DOCUMENT,
         Command::Models => MODELS,
