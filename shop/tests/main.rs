@@ -11,3 +11,4 @@ mod callbacks;
 mod judged;
 mod kills;
 mod support;
+mod test_cards;
