@@ -19,6 +19,7 @@
 
 pub mod batch;
 pub mod book;
+mod contract;
 mod error;
 pub mod hold;
 #[cfg(feature = "reference")]
@@ -29,12 +30,8 @@ pub mod search;
 pub mod store;
 pub mod value;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use async_trait::async_trait;
-
-pub use batch::operation::{Operation, Outcome};
+pub use batch::answer::ApiAnswer;
+pub use batch::operation::{AnswerOf, Answered, Asked, Once, Operation, Outcome};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
@@ -45,7 +42,9 @@ pub use book::page::{
 };
 pub use book::payment_moved::PaymentMoved;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
+pub use book::token_act::TokenAct;
 pub use book::{anchor, csv, document};
+pub use contract::{Ledger, SharedLedger};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
 pub use rule::Act;
@@ -66,9 +65,10 @@ pub use rule::payment::{
     NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
     UnappliedAct, UnappliedEnd,
 };
+pub use rule::token::{NewToken, Token, TokenRole, TokenSecret, TokenStatus};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
-pub use store::fleet::{Gateway, ProbeLease, Server, TargetFinding};
+pub use store::fleet::{Gateway, Server};
 pub use store::opening::{Durability, OpenMode, Opening};
 pub use store::stats::{Standby, WriterStats};
 pub use store::{owner, postgres, sqlite};
@@ -77,9 +77,10 @@ pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
 pub use value::files_act::FilesAct;
 pub use value::gross::{Gross, GrossError};
-pub use value::id::{CustomerId, IdError, KeyId, OperationId, Scope, Timestamp};
+pub use value::id::{CustomerId, IdError, KeyId, OperationId, Scope, Timestamp, TokenId};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
+pub use value::probe_lease::{ProbeLease, TargetFinding};
 pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
 pub use value::served::{Served, ServedRegion, ServedTier};
@@ -87,380 +88,6 @@ pub use value::text::grouped;
 pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::{amount, bill, clock, text};
-
-/// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
-///
-/// Methods that change something return only after the change is as durable as the store's setting promises.
-/// [`LedgerError::Unknown`] means that the change may or may not have happened: repeat it with the same id, or read that id.
-#[async_trait]
-pub trait Ledger: Send + Sync + std::fmt::Debug {
-    /// Applies one operation; every changing method below does this.
-    async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError>;
-
-    // --- keys ---
-
-    /// Creates a key together with its first credit, and its customer if it names none, in one step. Repeating the operation id returns the key created first.
-    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
-        self.apply(Operation::Create(Box::new(new))).await?.key()
-    }
-
-    /// One key's settings and account, from one consistent read. `None` when there is no such key.
-    async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError>;
-
-    /// Several keys, from one consistent read, in the order asked for. Unknown ones are left out.
-    async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError>;
-
-    /// A page of keys; never uses OFFSET, so page N costs the same as page 1.
-    async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
-
-    /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and links.
-    /// A revoked key accepts only another revocation.
-    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
-        self.apply(Operation::Change(Box::new(change))).await?.key()
-    }
-
-    // --- customers ---
-
-    /// Creates a customer without keys or money. Repeating the operation id returns the one created first. An external id that another
-    /// customer has is refused.
-    async fn create_customer(&self, new: NewCustomer) -> Result<Customer, LedgerError> {
-        self.apply(Operation::CreateCustomer(Box::new(new)))
-            .await?
-            .customer()
-    }
-
-    /// One customer. `None` when there is no such customer.
-    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError>;
-
-    /// The customer with this external id, compared exactly.
-    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError>;
-
-    /// A page of customers; never uses OFFSET.
-    async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError>;
-
-    /// A customer's personal data; `None` when there is none, or it was erased.
-    async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError>;
-
-    /// Applies one administrative change to a customer and writes it to the audit. Suspending and closing end the sessions and links of
-    /// its keys.
-    async fn change_customer(&self, change: CustomerChange) -> Result<Customer, LedgerError> {
-        self.apply(Operation::ChangeCustomer(Box::new(change)))
-            .await?
-            .customer()
-    }
-
-    /// Moves money that was paid and is not held from one customer to another: two entries with one reference, in one step. Repeating
-    /// the reference with the same facts returns both as they are.
-    async fn move_money(&self, moved: NewMove) -> Result<Moved, LedgerError> {
-        self.apply(Operation::Move(Box::new(moved))).await?.moved()
-    }
-
-    // --- money in ---
-
-    /// Books a payment with particulars. One whose credit a rule refuses (a closed customer, the highest balance) is stored as
-    /// unapplied under its reference. Repeating the reference with the same facts returns the payment as it is.
-    async fn pay(&self, new: NewPayment) -> Result<PaymentMoved, LedgerError> {
-        self.apply(Operation::Pay(Box::new(new))).await?.payment()
-    }
-
-    /// Takes in what went back of a payment so far, and books the difference in what is due. What is not there becomes the customer's
-    /// claim, which is paid first. Any order and repetition ends in the same registers, claims and sums.
-    async fn reverse(&self, new: NewReversal) -> Result<PaymentMoved, LedgerError> {
-        self.apply(Operation::Reverse(Box::new(new)))
-            .await?
-            .payment()
-    }
-
-    /// Assigns an unapplied payment to a customer, or notes that its money was sent back.
-    async fn end_unapplied(&self, act: UnappliedAct) -> Result<PaymentMoved, LedgerError> {
-        self.apply(Operation::EndUnapplied(Box::new(act)))
-            .await?
-            .payment()
-    }
-
-    /// A payment by its reference: one with particulars, or of which something went back.
-    async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError>;
-
-    /// Payments that could not be booked and were neither assigned nor sent back, oldest first.
-    async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError>;
-
-    /// Top-up, adjustment, refund or write-off, of a customer. A revoked key and a closed customer accept no more top-ups. Repeating a reference with the same facts returns the
-    /// first answer; with other facts it is a [`Refusal::ReferenceUsed`].
-    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
-        self.apply(Operation::Credit(Box::new(credit)))
-            .await?
-            .posted()
-    }
-
-    // --- holds: use [`Hold`], which ends by itself, rather than these three ---
-
-    /// Reserves money of a key's customer. Refused when key or customer is not active, there is less room, or the hold's id was used. Repeating it with the
-    /// same facts while the hold is open has no second effect.
-    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError> {
-        self.apply(Operation::Open(hold)).await.map(drop)
-    }
-
-    /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
-    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
-        self.apply(Operation::Extend(Box::new(extension)))
-            .await
-            .map(drop)
-    }
-
-    /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
-    /// available now). An absurd bill is refused and the hold stays open.
-    async fn finish_hold(&self, finish: Finish) -> Result<EndedHold, LedgerError> {
-        self.finish_shared(Arc::new(finish)).await
-    }
-
-    /// As [`Ledger::finish_hold`], with a finish that is shared with its [`Hold`], which may have to submit it again.
-    async fn finish_shared(&self, finish: Arc<Finish>) -> Result<EndedHold, LedgerError> {
-        self.apply(Operation::Finish(finish)).await?.finished()
-    }
-
-    /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. A
-    /// bill over the limits is replaced by the last checkpoint's counts and marked as disputed.
-    fn abandon_hold(&self, finish: Arc<Finish>);
-
-    /// Whether the ledger has stopped for good: it accepts no more writes, so retrying is pointless.
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    /// The name of this process among those that share the ledger; `None` if the ledger is not shared.
-    fn node(&self) -> Option<&str> {
-        None
-    }
-
-    /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: then no new
-    /// request starts, and running streams end.
-    fn lapsed(&self) -> bool {
-        false
-    }
-
-    /// Holds that are open now, oldest first; of one key or customer, or of all, at most `limit`.
-    async fn open_holds(
-        &self,
-        of: Option<Scope>,
-        limit: usize,
-    ) -> Result<Vec<OpenHold>, LedgerError>;
-
-    /// Starts a new epoch and ends every hold of earlier ones at its last checkpoint. Only under the serve lock.
-    async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
-        let epoch = self.apply(Operation::BeginEpoch { now }).await?.epoch()?;
-        let mut result = Recovered {
-            epoch,
-            ..Recovered::default()
-        };
-        while let Some(some) = self
-            .apply(Operation::Recover { epoch, now })
-            .await?
-            .recovered()?
-        {
-            result.settled = result.settled.saturating_add(some.settled);
-            result.released = result.released.saturating_add(some.released);
-        }
-        Ok(result)
-    }
-
-    // --- reading ---
-
-    /// Journal entries, oldest first.
-    async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError>;
-
-    /// The entry that an operation made: a charge by its request id, a credit by its operation id.
-    async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError>;
-
-    /// The newest charge of this key whose upstream answer carried this id, among its customer's last 100,000 entries.
-    async fn entry_by_answer(
-        &self,
-        key: KeyId,
-        answer_id: &str,
-    ) -> Result<Option<JournalEntry>, LedgerError>;
-
-    /// Hourly usage of one key, by slug, for hours in `[from, to)`.
-    async fn usage(
-        &self,
-        key: KeyId,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Vec<UsageRow>, LedgerError>;
-
-    /// The same of every key of a customer that was used then.
-    async fn usage_by_key(
-        &self,
-        customer: CustomerId,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError>;
-
-    /// The charges of each of these keys since an instant (whole hours), in one read, in the order asked for.
-    async fn spent_since(
-        &self,
-        ids: &[KeyId],
-        since: Timestamp,
-    ) -> Result<Vec<Amount>, LedgerError>;
-
-    /// Charges, cost and possible debts, by key, target or UTC day.
-    async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError>;
-
-    /// What all keys together did with each slug in each hour of `[from, to)`, by hour and slug.
-    async fn slug_hours(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Vec<SlugHour>, LedgerError>;
-
-    /// How many keys used each slug since an instant (whole hours).
-    async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError>;
-
-    /// Running totals over all keys, kept in the same transactions as the entries.
-    async fn totals(&self) -> Result<Totals, LedgerError>;
-
-    /// Administrative acts, newest first, of one key, of one customer and its keys, or of all, older than `before` when given.
-    async fn audit(
-        &self,
-        of: Option<Scope>,
-        before: Option<i64>,
-        limit: usize,
-    ) -> Result<Vec<AuditRecord>, LedgerError>;
-
-    /// The administrative act of an operation.
-    async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError>;
-
-    /// The later generations of the ledger, each with the instant since which entries are of it, oldest first. Without any, all are of
-    /// the first. A database gets one whenever an operator accepts a loss; a file has none.
-    async fn generations(&self) -> Result<Vec<(i64, Timestamp)>, LedgerError> {
-        Ok(Vec::new())
-    }
-
-    /// Recomputes balances, charges, holds and chains of every customer.
-    async fn verify(&self) -> Result<VerifyReport, LedgerError>;
-
-    // --- published slugs ---
-
-    /// Records slugs as published. Known ones keep their first date.
-    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
-        self.apply(Operation::Publish { slugs, now })
-            .await
-            .map(drop)
-    }
-
-    /// Every slug ever published.
-    async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError>;
-
-    // --- what targets have shown ---
-
-    /// Records votes, each in place of that customer's earlier one of the same day, and forgets those that count no more.
-    async fn vote(&self, votes: Vec<Vote>) -> Result<(), LedgerError> {
-        self.apply(Operation::Vote(votes)).await.map(drop)
-    }
-
-    /// All votes, in order.
-    async fn votes(&self) -> Result<Vec<Vote>, LedgerError>;
-
-    /// Forgets every vote on a target.
-    async fn forget_votes(&self, target: String) -> Result<(), LedgerError> {
-        self.apply(Operation::ForgetVotes(target)).await.map(drop)
-    }
-
-    // --- our own requests to targets ---
-
-    /// Whether this gateway may ask a target itself. Of the gateways that share a ledger one asks at a time; the others are told
-    /// what it found. A ledger that is not shared has nobody to ask instead. `place` names the target in the gateway's words.
-    async fn lease_probe(&self, _place: &str) -> Result<ProbeLease, LedgerError> {
-        Ok(ProbeLease::Ours)
-    }
-
-    /// Tells the other gateways what was found, in the gateway's words.
-    async fn tell(&self, _place: &str, _found: &str) -> Result<(), LedgerError> {
-        Ok(())
-    }
-
-    /// Notes that a configuration came into force. Repeating it has no second effect.
-    async fn note_files(&self, act: FilesAct) -> Result<(), LedgerError> {
-        self.apply(Operation::Files(act)).await.map(drop)
-    }
-
-    /// Configurations that came into force, newest first, older than `before` when given.
-    async fn files_acts(
-        &self,
-        before: Option<OperationId>,
-        limit: usize,
-    ) -> Result<Vec<FilesAct>, LedgerError>;
-
-    /// Stores what our own requests to a target cost in an hour, in place of this gateway's earlier total of that hour.
-    async fn own_cost(&self, cost: OwnCost) -> Result<(), LedgerError> {
-        self.apply(Operation::OwnCost(cost)).await.map(drop)
-    }
-
-    /// What own requests of all gateways cost in the hours of `[from, to)`, by hour and target, in order.
-    async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError>;
-
-    // --- dashboard sessions and one-time links; both stored as SHA-256 ---
-
-    /// Stores a one-time sign-in link of a key and audits who created it.
-    async fn create_link(
-        &self,
-        key: KeyId,
-        token: SecretHash,
-        expires: Timestamp,
-        act: Act,
-    ) -> Result<(), LedgerError> {
-        self.apply(Operation::CreateLink {
-            key,
-            token,
-            expires,
-            act,
-        })
-        .await
-        .map(drop)
-    }
-
-    /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
-    async fn consume_link(
-        &self,
-        token: SecretHash,
-        now: Timestamp,
-    ) -> Result<Option<KeyId>, LedgerError> {
-        // Anybody may try tokens, and a wrong one must not reach the writer.
-        if !self.has_link(token, now).await? {
-            return Ok(None);
-        }
-        self.apply(Operation::ConsumeLink { token, now })
-            .await?
-            .owner()
-    }
-
-    /// Whether a link is known and has not expired.
-    async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError>;
-
-    /// Opens a dashboard session, unless the key is blocked or revoked. Beyond [`Session::MOST_OF_KEY`], the key's oldest session
-    /// ends.
-    async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
-        self.apply(Operation::OpenSession(session)).await.map(drop)
-    }
-
-    /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.
-    async fn find_session(
-        &self,
-        token: SecretHash,
-        now: Timestamp,
-    ) -> Result<Option<KeyId>, LedgerError>;
-
-    /// Ends a session; unknown ones are fine.
-    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
-        self.apply(Operation::CloseSession(token)).await.map(drop)
-    }
-
-    /// Ends every session of a key.
-    async fn close_sessions(&self, key: KeyId) -> Result<(), LedgerError> {
-        self.apply(Operation::CloseSessions(key)).await.map(drop)
-    }
-}
-
-/// A shared ledger, as every caller holds it.
-pub type SharedLedger = Arc<dyn Ledger>;
 
 /// A definite refusal by the rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -512,6 +139,37 @@ pub enum Refusal {
         /// When the next one is allowed.
         wait: std::time::Duration,
     },
+    /// No token of the admin API with this id.
+    #[error("there is no token {0}")]
+    NoSuchToken(TokenId),
+    /// The token that asks is revoked or expired.
+    #[error("the token is {0}")]
+    TokenStopped(TokenStatus),
+    /// The role of the token that asks does not cover this.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The token that asks would credit more in this UTC day than its daily bound.
+    #[error(
+        "this credits {amount} USD; token {token} may credit {daily} USD a day (UTC) and has credited {sold} USD today"
+    )]
+    DailyReached {
+        /// The token.
+        token: TokenId,
+        /// Its bound.
+        daily: Amount,
+        /// What it credited today.
+        sold: Amount,
+        /// What it would credit now.
+        amount: Amount,
+    },
+    /// The idempotency key came with another body before.
+    #[error(
+        "this idempotency key came with another body before; use a new key for another request"
+    )]
+    KeyOfOtherBody,
+    /// A request with the same idempotency key is still running at another gateway.
+    #[error("a request with this idempotency key is still running; repeat it in a moment")]
+    StillRunning,
     /// The reference was used by an operation with other facts.
     #[error(
         "reference {reference:?} was already used for another entry of customer {customer}; nothing was changed"

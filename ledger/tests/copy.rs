@@ -81,6 +81,7 @@ async fn grown(folder: &Path) -> PathBuf {
         .await
         .unwrap();
     owing(&ledger).await;
+    shop(&ledger).await;
     ledger.open_hold(new_hold(9, 550, "1")).await.unwrap();
     ledger
         .extend_hold(extension(550, "2", 5_000))
@@ -126,11 +127,29 @@ async fn owing(ledger: &dyn Ledger) {
     assert_eq!(unapplied.unwrap().entry, None);
 }
 
-/// What [`owing`] has added, as a ledger tells it.
+/// Adds a token with a customer and a payment of its own, made once.
+async fn shop(ledger: &dyn Ledger) {
+    let new = new_token(1, 751, TokenRole::Sell, Some("10"));
+    ledger.create_token(new).await.unwrap();
+    let both = (new_customer(12, 752), new_payment(12, 753, "3", "pi-12"));
+    let first = asked(1, 1_300, Operation::PayFirst(Box::new(both)));
+    let first = ledger.ask(once(first, "a key", "a body")).await.unwrap();
+    assert!(!first.is_replay());
+}
+
+/// What [`owing`] and [`shop`] have added, as a ledger tells it.
 async fn owed(ledger: &dyn Ledger) -> String {
     let debtor = CustomerId::made_for(key(10));
+    let payment = new_payment(12, 754, "3", "pi-12");
+    let again = asked(1, 1_400, Operation::Pay(Box::new(payment)));
+    let again = once(again, "a key", "a body");
+    // A ledger that was moved, or is only read, answers nobody.
+    let again = ledger.ask(again).await.map(|answered| answered.is_replay());
+    assert!(!matches!(again, Ok(false)));
     format!(
-        "{:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?}",
+        ledger.tokens().await.unwrap(),
+        ledger.token_acts().await.unwrap(),
         ledger.payment("PI-10").await.unwrap().unwrap(),
         ledger.unapplied().await.unwrap(),
         ledger.find_customer(debtor).await.unwrap().unwrap()

@@ -246,3 +246,34 @@ fn a_database_of_the_eighth_schema_takes_money_back() {
         sound(&*ledger).await;
     });
 }
+
+#[test]
+fn a_database_of_the_ninth_schema_gets_tokens() {
+    with_cluster("the ninth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, None)).await.unwrap();
+            let paid = new_payment(1, 11, "5", "pi-1");
+            ledger.pay(paid).await.unwrap();
+        }
+        cluster.psql(&database, BACK_TO_9).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 9")
+        );
+        let ledger = gateway(&url).await;
+        sound(&*ledger).await;
+        let old = ledger.payment("pi-1").await.unwrap().unwrap();
+        assert_eq!(old.token, None);
+        let new = new_token(1, 20, TokenRole::Sell, Some("10"));
+        ledger.create_token(new).await.unwrap();
+        let pay = Operation::Pay(Box::new(new_payment(1, 21, "3", "pi-2")));
+        ledger.ask(asked(1, 300, pay)).await.unwrap();
+        let paid = ledger.payment("pi-2").await.unwrap().unwrap();
+        assert_eq!(paid.token, Some(TokenId::from_random(1)));
+        sound(&*ledger).await;
+    });
+}

@@ -436,7 +436,7 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 10, "what makes older programs refuse it in words");
+    assert_eq!(version, 11, "what makes older programs refuse it in words");
 }
 
 /// Its open hold began on a day, and a cap that is set now counts it and what was charged before.
@@ -535,6 +535,29 @@ fn a_ledger_of_the_ninth_schema_takes_money_back() {
             assert_eq!(customer.account.balance(), usd(left));
             assert_eq!(customer.claim, usd(owed));
         }
+        sound(&ledger).await;
+        ledger.close();
+    });
+}
+
+/// Nobody had a token, and what is made with one from now on names it.
+#[test]
+fn a_ledger_of_the_tenth_schema_gets_tokens() {
+    let (_dir, path) = copy("schema-10.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        assert_eq!(ledger.tokens().await.unwrap(), []);
+        let old = ledger.payment("pi-2").await.unwrap().unwrap();
+        assert_eq!((old.due(), old.token), (usd("1.5"), None));
+        let first = ledger.find_customer(old.customer).await.unwrap().unwrap();
+        assert_eq!((first.account.balance(), first.token), (usd("6.5"), None));
+        let new = new_token(1, 500, TokenRole::Sell, Some("10"));
+        let token = ledger.create_token(new).await.unwrap();
+        let made = Operation::CreateCustomer(Box::new(new_customer(7, 501)));
+        ledger.ask(asked(1, 500, made)).await.unwrap();
+        let made = ledger.find_customer(CustomerId::from_random(7)).await;
+        assert_eq!(made.unwrap().unwrap().token, Some(token.id));
         sound(&ledger).await;
         ledger.close();
     });

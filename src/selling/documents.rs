@@ -153,6 +153,8 @@ pub(crate) fn outcome(outcome: &Outcome) -> Value {
             "customer": customer(&moved.customer),
         }),
         Outcome::Done
+        | Outcome::Token(_)
+        | Outcome::Answered(_)
         | Outcome::Finished(_)
         | Outcome::Epoch(_)
         | Outcome::Recovered(_)

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::answer::AnswerId;
 use crate::{
     Amount, CustomerId, FilesAct, JournalEntry, KeyId, OperationId, PersonalData, Served,
-    Timestamp, UsageRow, Vote,
+    Timestamp, TokenId, UsageRow, Vote,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -33,6 +34,12 @@ pub(crate) struct Changes {
     pub(crate) names: Vec<(String, OperationId)>,
     /// Payments, by their folded references.
     pub(crate) payments: BTreeSet<String>,
+    /// Tokens of the admin API, acts on them, and answers that are kept.
+    pub(crate) api_tokens: BTreeSet<TokenId>,
+    pub(crate) api_acts: Vec<OperationId>,
+    pub(crate) answers: BTreeSet<AnswerId>,
+    /// Answers go that are of this instant or before it.
+    pub(crate) forget_answers: Option<Timestamp>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(crate) published: BTreeMap<String, Timestamp>,
     pub(crate) votes: VoteChanges,
@@ -103,6 +110,10 @@ impl Changes {
             acts,
             names,
             payments,
+            api_tokens,
+            api_acts,
+            answers,
+            forget_answers,
             usage,
             published,
             votes: VoteChanges { cast, forgotten },
@@ -125,6 +136,10 @@ impl Changes {
             && acts.is_empty()
             && names.is_empty()
             && payments.is_empty()
+            && api_tokens.is_empty()
+            && api_acts.is_empty()
+            && answers.is_empty()
+            && forget_answers.is_none()
             && usage.is_empty()
             && published.is_empty()
             && cast.is_empty()

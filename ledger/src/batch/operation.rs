@@ -1,16 +1,24 @@
 //! Operations: every change that a ledger can make, as data.
 //!
 //! An operation is created once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
-//! by another node. It declares what it reads (`Operation::needs`) and how durable it must be ([`Operation::class`]), so that a
-//! store can gather many into one batch before it decides any of them. `apply` has what an operation does.
+//! by another node. It declares what it reads (`needs`) and how durable it must be ([`Operation::class`]), so that a store can gather
+//! many into one batch before it decides any of them. `apply` has what an operation does.
+//!
+//! An [`Asked`] wraps an administrative operation with the token that asks for it. Both the token's bounds and a repetition are decided
+//! in the transaction of the effect, so no caller can forget them, and no two gateways can differ.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
+use super::answer::{AnswerId, ApiAnswer};
 use crate::{
-    Act, Change, Credit, Customer, CustomerAct, CustomerChange, CustomerId, EndedHold, Extension,
-    FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey,
-    NewMove, NewPayment, NewReversal, OperationId, OwnCost, PaymentMoved, Posted, Recovered, Scope,
-    SecretHash, Session, Timestamp, UnappliedAct, UnappliedEnd, Vote,
+    Act, Credit, Customer, CustomerChange, EndedHold, Extension, FilesAct, Finish, Key, KeyChange,
+    KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey, NewMove, NewPayment, NewReversal,
+    NewToken, OperationId, OwnCost, PaymentMoved, Posted, Recovered, SecretHash, Session,
+    Timestamp, Token, TokenId, UnappliedAct, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -25,16 +33,31 @@ pub enum Operation {
     Credit(Box<Credit>),
     /// Creates a customer.
     CreateCustomer(Box<NewCustomer>),
+    /// Creates a customer together with its first key.
+    Enrol(Box<(NewCustomer, NewKey)>),
     /// Changes a customer.
     ChangeCustomer(Box<CustomerChange>),
     /// Moves money from one customer to another.
     Move(Box<NewMove>),
     /// Books a payment with particulars, or stores it as unapplied.
     Pay(Box<NewPayment>),
+    /// Creates a customer together with its first payment, unless that is known.
+    PayFirst(Box<(NewCustomer, NewPayment)>),
     /// Takes in what went back of a payment.
     Reverse(Box<NewReversal>),
     /// Assigns an unapplied payment, or notes that it was sent back.
     EndUnapplied(Box<UnappliedAct>),
+    /// Any of these on behalf of a token of the admin API, within its bounds and at most once.
+    Asked(Box<Asked>),
+    /// Creates a token.
+    CreateToken(Box<NewToken>),
+    /// Ends a token.
+    RevokeToken {
+        /// The token.
+        token: TokenId,
+        /// By whom and when.
+        act: Act,
+    },
     /// Opens a hold.
     Open(NewHold),
     /// Raises a hold and stores its checkpoint.
@@ -109,56 +132,6 @@ pub enum OperationClass {
     Resolve,
 }
 
-/// No operation names more than two of a kind, and naming them must cost nothing.
-pub(crate) type Few<T> = [Option<T>; 2];
-
-/// What an operation reads. A store fetches all of it before it applies the operation, along with the keys that own what is named.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Needs<'operation> {
-    /// Keys, with their customers: settings, state, account and the ends of its chains.
-    pub(crate) keys: Few<KeyId>,
-    /// Customers.
-    pub(crate) customers: Few<CustomerId>,
-    /// The customer with this external id.
-    pub(crate) external_id: Option<&'operation str>,
-    /// Open holds.
-    pub(crate) holds: Few<OperationId>,
-    /// Entries, by the operations that made them. An open hold's request has none.
-    pub(crate) entries: Few<OperationId>,
-    /// Administrative acts, and refunds of requests, by their operations.
-    pub(crate) acts: Few<OperationId>,
-    /// References, with the entries that carry them and the payments that have them.
-    pub(crate) references: Few<&'operation str>,
-    /// The token of a session or link.
-    pub(crate) token: Option<SecretHash>,
-    /// A key, or a customer with all keys, whose charges by the hour and open holds are read, all of them.
-    pub(crate) spending: Option<Scope>,
-    /// Holds of dead processes: in a file, those of epochs before this one.
-    pub(crate) dead: Option<i64>,
-}
-
-impl Needs<'_> {
-    /// What every administrative operation reads: its key or customer, and whether its id was used for anything.
-    fn administrative(of: Scope, operations: Few<OperationId>) -> Self {
-        let (key, customer) = match of {
-            Scope::Key(key) => (Some(key), None),
-            Scope::Customer(customer) => (None, Some(customer)),
-        };
-        Self {
-            keys: [key, None],
-            customers: [customer, None],
-            external_id: None,
-            holds: operations,
-            entries: operations,
-            acts: operations,
-            references: [None, None],
-            token: None,
-            spending: None,
-            dead: None,
-        }
-    }
-}
-
 impl Operation {
     /// How durable it must be before it is confirmed.
     #[must_use]
@@ -168,11 +141,16 @@ impl Operation {
             | Self::Change(_)
             | Self::Credit(_)
             | Self::CreateCustomer(_)
+            | Self::Enrol(_)
             | Self::ChangeCustomer(_)
             | Self::Move(_)
             | Self::Pay(_)
+            | Self::PayFirst(_)
             | Self::Reverse(_)
             | Self::EndUnapplied(_)
+            | Self::Asked(_)
+            | Self::CreateToken(_)
+            | Self::RevokeToken { .. }
             | Self::BeginEpoch { .. }
             | Self::ForgetVotes(_)
             | Self::CreateLink { .. }
@@ -192,150 +170,44 @@ impl Operation {
         }
     }
 
-    /// What an administrative act may read.
-    fn needs_of_act(&self) -> Needs<'_> {
-        let one = |operation| [Some(operation), None];
-        match self {
-            Self::Create(new) => Needs {
-                references: [new.first_credit.as_ref().map(|(_, name)| &**name), None],
-                keys: [Some(new.id), new.within.made_by],
-                customers: [Some(new.belongs_to()), None],
-                ..Needs::administrative(new.id.into(), one(new.act.operation))
-            },
-            Self::Change(change) => Needs {
-                // A limit that is new counts what runs.
-                spending: matches!(change.change, Change::SetCap(_) | Change::Set(_))
-                    .then_some(change.key.into()),
-                ..Needs::administrative(change.key.into(), one(change.act.operation))
-            },
-            Self::CreateCustomer(new) => Needs {
-                external_id: new.settings.external_id.as_deref(),
-                ..Needs::administrative(new.id.into(), one(new.act.operation))
-            },
-            Self::ChangeCustomer(change) => {
-                let of = Scope::Customer(change.customer);
-                let (spending, external_id) = match &change.change {
-                    CustomerAct::SetCap(_) => (Some(of), None),
-                    CustomerAct::Set(settings) => (None, settings.external_id.as_deref()),
-                    _ => (None, None),
-                };
-                Needs {
-                    spending,
-                    external_id,
-                    ..Needs::administrative(of, one(change.act.operation))
-                }
-            }
-            Self::Move(moved) => Needs {
-                references: [Some(&moved.reference), None],
-                customers: [Some(moved.from), Some(moved.into)],
-                ..Needs::administrative(
-                    moved.from.into(),
-                    [Some(moved.act.operation), Some(moved.arrival())],
-                )
-            },
-            Self::Credit(credit) => {
-                let (_, _, refunded) = credit.facts();
-                Needs {
-                    references: [Some(&credit.reference), None],
-                    ..Needs::administrative(credit.to, [Some(credit.operation), refunded])
-                }
-            }
-            _ => Needs::default(),
-        }
-    }
-
-    /// What a payment, or what went back of one, may read.
-    fn needs_of_payment(&self) -> Needs<'_> {
-        let one = |operation| [Some(operation), None];
-        match self {
-            Self::Pay(new) => Needs {
-                references: [Some(&new.reference), None],
-                ..Needs::administrative(new.customer.into(), one(new.act.operation))
-            },
-            Self::Reverse(new) => Needs {
-                references: [Some(&new.payment), Some(&new.reference)],
-                holds: one(new.act.operation),
-                entries: one(new.act.operation),
-                acts: one(new.act.operation),
-                ..Needs::default()
-            },
-            Self::EndUnapplied(ending) => {
-                let operation = ending.act.operation;
-                let both = [Some(operation), Some(operation.derived(b"farebox due"))];
-                let assigned = match ending.end {
-                    UnappliedEnd::Assign(customer) => Some(customer),
-                    UnappliedEnd::Return { .. } => None,
-                };
-                Needs {
-                    references: [Some(&ending.payment), None],
-                    customers: [assigned, None],
-                    holds: both,
-                    entries: both,
-                    acts: both,
-                    ..Needs::default()
-                }
-            }
-            _ => Needs::default(),
-        }
-    }
-
-    /// Everything that applying it may read.
-    pub(crate) fn needs(&self) -> Needs<'_> {
-        let (none, one) = (Needs::default(), |operation| [Some(operation), None]);
-        match self {
-            Self::BeginEpoch { .. }
-            | Self::Publish { .. }
-            | Self::Vote(_)
-            | Self::ForgetVotes(_)
-            | Self::OwnCost(_)
-            | Self::Files(_) => none,
+    /// Whether an administrator does it, and a token may on their behalf.
+    pub(crate) const fn is_administrative(&self) -> bool {
+        matches!(
+            self,
             Self::Create(_)
-            | Self::Change(_)
-            | Self::CreateCustomer(_)
-            | Self::ChangeCustomer(_)
-            | Self::Move(_)
-            | Self::Credit(_) => self.needs_of_act(),
-            Self::Pay(_) | Self::Reverse(_) | Self::EndUnapplied(_) => self.needs_of_payment(),
-            Self::Open(new) => Needs {
-                keys: [Some(new.key), None],
-                customers: [Some(new.customer), None],
-                holds: one(new.request),
-                entries: one(new.request),
-                ..none
-            },
-            Self::Extend(extension) => Needs {
-                holds: one(extension.request),
-                ..none
-            },
-            Self::Finish(finish) | Self::Resolve(finish) => Needs {
-                holds: one(finish.request),
-                entries: one(finish.request),
-                ..none
-            },
-            Self::Recover { epoch, .. } => Needs {
-                dead: Some(*epoch),
-                ..none
-            },
-            Self::CreateLink {
-                key, token, act, ..
-            } => Needs {
-                token: Some(*token),
-                ..Needs::administrative((*key).into(), one(act.operation))
-            },
-            Self::OpenSession(session) => Needs {
-                keys: [Some(session.key), None],
-                token: Some(session.token),
-                ..none
-            },
-            Self::CloseSessions(key) => Needs {
-                keys: [Some(*key), None],
-                ..none
-            },
-            Self::ConsumeLink { token, .. } | Self::CloseSession(token) => Needs {
-                token: Some(*token),
-                ..none
-            },
-        }
+                | Self::Change(_)
+                | Self::Credit(_)
+                | Self::CreateCustomer(_)
+                | Self::Enrol(_)
+                | Self::ChangeCustomer(_)
+                | Self::Move(_)
+                | Self::Pay(_)
+                | Self::PayFirst(_)
+                | Self::Reverse(_)
+                | Self::EndUnapplied(_)
+                | Self::CreateLink { .. }
+        )
+    }
+
+    /// The id of an administrative operation.
+    pub(crate) const fn id(&self) -> Option<OperationId> {
+        let act = match self {
+            Self::Create(new) => &new.act,
+            Self::Change(change) => &change.act,
+            Self::Credit(credit) => return Some(credit.operation),
+            Self::CreateCustomer(new) => &new.act,
+            Self::Enrol(both) => &both.1.act,
+            Self::ChangeCustomer(change) => &change.act,
+            Self::Move(moved) => &moved.act,
+            Self::Pay(new) => &new.act,
+            Self::PayFirst(both) => &both.1.act,
+            Self::Reverse(new) => &new.act,
+            Self::EndUnapplied(ending) => &ending.act,
+            Self::CreateLink { act, .. } | Self::RevokeToken { act, .. } => act,
+            Self::CreateToken(new) => &new.act,
+            _ => return None,
+        };
+        Some(act.operation)
     }
 }
 
@@ -354,6 +226,10 @@ pub enum Outcome {
     Moved(Box<Moved>),
     /// A payment came, or went back.
     Payment(Box<PaymentMoved>),
+    /// The token as it is now.
+    Token(Box<Token>),
+    /// What a token asked for was done, now or before.
+    Answered(Box<Answered>),
     /// A hold has ended.
     Finished(EndedHold),
     /// The epoch that began.
@@ -385,6 +261,10 @@ impl Outcome {
     outcome!(payment, Payment, PaymentMoved, |moved: Box<
         PaymentMoved,
     >| { *moved });
+    outcome!(token, Token, Token, |token: Box<Token>| *token);
+    outcome!(answered, Answered, Answered, |answered: Box<Answered>| {
+        *answered
+    });
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
     outcome!(finished, Finished, EndedHold, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);
@@ -398,5 +278,98 @@ impl Outcome {
         LedgerError::unknown(format!(
             "the store answered with {self:?}, which does not belong to the operation"
         ))
+    }
+}
+
+/// An operation, and who asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The token that asks; `None` for who needs none.
+    pub token: Option<TokenId>,
+    /// The caller's clock: a token's expiry and the age of stored answers are judged by it.
+    pub at: Timestamp,
+    /// How a repetition is recognised; `None` if the operation's own id and reference are enough.
+    pub once: Option<Once>,
+    /// What to do: an administrative operation.
+    pub operation: Operation,
+}
+
+/// How a repetition is recognised, and what it is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// Method and path, as in `POST /api/v1/customers`.
+    pub path: String,
+    /// The caller's own name for this request.
+    pub key: String,
+    /// SHA-256 of the request's body.
+    pub body: SecretHash,
+    /// Makes the answer.
+    pub answer: AnswerOf,
+}
+
+impl Once {
+    /// How long a request waits for the answer to an earlier one with its key.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+    /// How long it waits before it looks again.
+    pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+
+    /// Under what it is stored: a hash of token, path and key.
+    pub(crate) fn id(&self, token: Option<TokenId>) -> AnswerId {
+        let mut digest = Sha256::new_with_prefix(b"farebox answer");
+        digest.update(token.map_or(-1, TokenId::to_i64).to_be_bytes());
+        for text in [&self.path, &self.key] {
+            digest.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(text);
+        }
+        AnswerId(digest.finalize().into())
+    }
+}
+
+/// What makes an answer of an outcome, inside the transaction, without secrets.
+#[derive(Clone)]
+pub struct AnswerOf(Arc<dyn Fn(&Outcome) -> ApiAnswer + Send + Sync>);
+
+impl AnswerOf {
+    /// From a function that must give the same answer for the same outcome.
+    #[must_use]
+    pub fn new(of: impl Fn(&Outcome) -> ApiAnswer + Send + Sync + 'static) -> Self {
+        Self(Arc::new(of))
+    }
+
+    /// The answer to an outcome.
+    #[must_use]
+    pub fn of(&self, outcome: &Outcome) -> ApiAnswer {
+        (self.0)(outcome)
+    }
+}
+
+impl PartialEq for AnswerOf {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for AnswerOf {}
+
+impl fmt::Debug for AnswerOf {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("AnswerOf(…)")
+    }
+}
+
+/// The result of an [`Asked`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// What the operation did; `None` if it was done by an earlier request, whose answer this is.
+    pub outcome: Option<Outcome>,
+    /// The stored answer; `None` without [`Asked::once`].
+    pub answer: Option<ApiAnswer>,
+}
+
+impl Answered {
+    /// Whether an earlier request did it.
+    #[must_use]
+    pub const fn is_replay(&self) -> bool {
+        self.outcome.is_none()
     }
 }

@@ -5,14 +5,17 @@
 //! or decides. A new kind of row gets a field here, a name in `Needs`, and a statement in each store's `fetch` and `flush`.
 
 mod owners;
+mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::answer::{AnswerId, KeptAnswer};
 use super::changes::{Changes, clear};
 pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
+use crate::book::token_act::{ChainedTokenAct, TokenHead};
 use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
@@ -20,7 +23,7 @@ use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::value::reference;
 use crate::{
     Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId,
-    OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, UtcDay,
+    OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenId, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -59,6 +62,16 @@ pub(crate) struct Rows {
     pub(crate) references: BTreeMap<String, OperationId>,
     /// Payments with particulars, by their folded references.
     pub(crate) payments: BTreeMap<String, CachedRow<Payment>>,
+    /// Tokens of the admin API, those whose labels were looked for and found, acts on them, and the end of the acts' chain.
+    pub(crate) api_tokens: BTreeMap<TokenId, CachedRow<Token>>,
+    pub(crate) api_labels: BTreeSet<String>,
+    pub(crate) api_acts: BTreeMap<OperationId, ChainedTokenAct>,
+    pub(crate) api_head: TokenHead,
+    /// Answers kept for repetitions, and those that another gateway is about to make.
+    pub(crate) answers: BTreeMap<AnswerId, KeptAnswer>,
+    pub(crate) running: BTreeSet<AnswerId>,
+    /// On whose behalf the operation that is being applied is done.
+    pub(crate) asked_by: Option<TokenId>,
     pub(crate) sessions: Tokens<Session>,
     pub(crate) links: Tokens<LinkRow>,
     /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
@@ -205,6 +218,7 @@ impl Rows {
         self.hold(operation).is_some()
             || self.entries.contains_key(&operation)
             || self.acts.contains_key(&operation)
+            || self.api_acts.contains_key(&operation)
     }
 }
 
@@ -467,6 +481,7 @@ impl Rows {
         clear(&mut self.links);
         self.hours.clear();
         self.external_ids.clear();
+        self.forget_tokens();
     }
 
     /// Customers that were changed.

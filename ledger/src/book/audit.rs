@@ -14,7 +14,8 @@ use crate::value::reference;
 use crate::{
     Act, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange,
     CustomerId, CustomerSettings, CustomerStatus, KeyId, KeySettings, NewCustomer, NewKey, NewMove,
-    NewPayment, NewReversal, OperationId, SecretHash, Timestamp, UnappliedAct, UnappliedEnd,
+    NewPayment, NewReversal, OperationId, SecretHash, Timestamp, TokenId, UnappliedAct,
+    UnappliedEnd,
 };
 
 /// One administrative act.
@@ -26,7 +27,7 @@ pub struct AuditRecord {
     pub at: Timestamp,
     /// Who.
     pub actor: String,
-    /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `link`, `set_cap`, `clear_cap`. Of a customer:
+    /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `reissue`, `link`, `set_cap`, `clear_cap`. Of a customer:
     /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`, `move`. Of either:
     /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`.
     pub act: String,
@@ -189,6 +190,7 @@ pub(crate) fn change(change: &crate::KeyChange) -> Written {
             "rotate",
             json!({ "secret": fingerprint(secret), "old_until": old_until }),
         ),
+        Change::Reissue { secret } => ("reissue", json!({ "secret": fingerprint(secret) })),
         Change::SetCap(cap) => ("set_cap", json!(cap)),
         Change::ClearCap { interval, model } => {
             ("clear_cap", json!({ "interval": interval, "model": model }))
@@ -344,6 +346,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         personal,
         created_at,
         created_by,
+        token,
         last_entry_at: _,
     } = customer;
     *id == CustomerId::made_for(key.id)
@@ -351,6 +354,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         && *status == CustomerStatus::Active
         && *caps == Caps::default()
         && personal.is_none()
+        && token.is_none()
         && (*created_at, created_by) == (key.created_at, &key.created_by)
 }
 
@@ -368,6 +372,7 @@ fn key_state(key: &KeyRecord) -> Value {
     if let Some(object) = state.as_object_mut() {
         with_caps(object, &key.caps);
         of_owner(object, key.is_owner, key.made_by);
+        with_token(object, key.token);
     }
     state
 }
@@ -382,8 +387,16 @@ fn customer_state(customer: &Customer) -> Value {
     });
     if let Some(object) = state.as_object_mut() {
         with_caps(object, &customer.caps);
+        with_token(object, customer.token);
     }
     state
+}
+
+/// What a token of the admin API made names it.
+fn with_token(object: &mut serde_json::Map<String, Value>, token: Option<TokenId>) {
+    if let Some(token) = token {
+        object.insert("token".to_owned(), json!(token));
+    }
 }
 
 fn with_caps(object: &mut serde_json::Map<String, Value>, caps: &Caps) {
@@ -413,7 +426,7 @@ fn settings(settings: &KeySettings) -> Value {
     })
 }
 
-fn fingerprint(hash: &SecretHash) -> String {
+pub(crate) fn fingerprint(hash: &SecretHash) -> String {
     let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox fingerprint")
         .chain_update(hash.0)
         .finalize()
@@ -434,6 +447,7 @@ mod tests {
             belongs_to: CustomerId::from_random(1),
             is_owner: false,
             made_by: None,
+            token: None,
             settings: KeySettings {
                 label: "a \"b\"".to_owned(),
                 models: Some(vec!["m".to_owned()]),

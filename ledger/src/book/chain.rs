@@ -148,22 +148,22 @@ pub(crate) fn act_hash(
 }
 
 /// Collects the bytes before hashing: forty small updates of a digest cost more than the hash.
-struct HashInput(Vec<u8>);
+pub(super) struct HashInput(Vec<u8>);
 
 impl HashInput {
-    fn new(version: u8, before: &Hash) -> Self {
+    pub(super) fn new(version: u8, before: &Hash) -> Self {
         let mut bytes = Vec::with_capacity(1_024);
         bytes.push(version);
         bytes.extend_from_slice(before);
         Self(bytes)
     }
 
-    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+    pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    fn number(&mut self, number: i64) -> &mut Self {
+    pub(super) fn number(&mut self, number: i64) -> &mut Self {
         self.raw(&number.to_be_bytes())
     }
 
@@ -179,7 +179,7 @@ impl HashInput {
         self.raw(&[0])
     }
 
-    fn text(&mut self, text: &str) -> &mut Self {
+    pub(super) fn text(&mut self, text: &str) -> &mut Self {
         self.count(text.len().try_into().unwrap_or(u64::MAX))
             .raw(text.as_bytes())
     }
@@ -261,7 +261,7 @@ impl HashInput {
         self
     }
 
-    fn finish(self) -> Hash {
+    pub(super) fn finish(self) -> Hash {
         Sha256::digest(self.0).into()
     }
 }

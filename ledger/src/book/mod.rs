@@ -13,5 +13,6 @@ pub mod page;
 pub(crate) mod payment_moved;
 mod reader;
 pub mod statement;
+pub mod token_act;
 mod told;
 pub(crate) mod verify;

@@ -52,6 +52,11 @@ pub(crate) async fn verify<R: LedgerReader>(
             return Ok(check.report);
         }
     }
+    let tokens = reader.tokens().await?;
+    check.report.faults.extend(match tokens {
+        Ok(book) => book.faults(check.genesis),
+        Err(why) => vec![why],
+    });
     let rest = reader.rest(&anchors).await?;
     check.report.faults.extend(rest);
     check.anchors(&anchors);

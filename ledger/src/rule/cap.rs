@@ -211,6 +211,13 @@ pub(crate) struct PastSpending<'rows> {
     pub(crate) holds: &'rows [(&'rows OpenHold, UtcDay)],
 }
 
+impl PastSpending<'_> {
+    /// Whether any request has used it, ended or not.
+    pub(crate) const fn is_any(&self) -> bool {
+        !self.hours.is_empty() || !self.holds.is_empty()
+    }
+}
+
 impl Caps {
     /// Most caps of a key, and of a customer.
     pub const MOST: usize = 8;

@@ -13,7 +13,7 @@ use crate::rule::cap::PastSpending;
 use crate::value::text::{check_text, is_unseen};
 use crate::{
     Account, Act, Amount, Cap, CapInterval, Caps, CustomerId, KeyId, OperationId, Refusal, Scope,
-    Timestamp, UtcDay,
+    Timestamp, TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -107,6 +107,8 @@ pub struct Customer {
     pub created_at: Timestamp,
     /// Who created it.
     pub created_by: String,
+    /// The token of the admin API that made it; `None` if it was made here.
+    pub token: Option<TokenId>,
     /// When its last entry was written.
     pub last_entry_at: Option<Timestamp>,
 }
@@ -220,6 +222,7 @@ pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Cus
         personal: None,
         created_at: act.at,
         created_by: act.actor.clone(),
+        token: None,
         last_entry_at: None,
     }
 }

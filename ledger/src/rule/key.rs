@@ -15,11 +15,13 @@ use crate::rule::customer::KeyPurse;
 use crate::value::text::{SECRET_PREFIX, check_text};
 use crate::{
     Act, Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
-    Refusal, Scope, Timestamp, UtcDay,
+    Refusal, Scope, Timestamp, TokenId, UtcDay,
 };
 
-const RANDOM_CHARS: usize = 43;
-const CHECK_CHARS: usize = 6;
+/// Characters that carry 256 random bits.
+pub(crate) const RANDOM_CHARS: usize = 43;
+/// Characters that detect a mistyped secret.
+pub(crate) const CHECK_CHARS: usize = 6;
 const BASE_62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// A key's secret in the clear. It is never logged and never printed by `Debug`; the only way out is [`Secret::reveal`].
@@ -134,7 +136,7 @@ impl fmt::Debug for SecretHash {
 }
 
 /// The number in base 62, most significant digit first; the number is wiped.
-fn base_62(number: &mut [u8], chars: usize) -> String {
+pub(crate) fn base_62(number: &mut [u8], chars: usize) -> String {
     let mut text = vec![b'0'; chars];
     for place in text.iter_mut().rev() {
         let mut rest = 0_u16;
@@ -149,7 +151,8 @@ fn base_62(number: &mut [u8], chars: usize) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-fn checksum(body: &str) -> String {
+/// What a secret ends in.
+pub(crate) fn checksum(body: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(body.as_bytes()).into();
     let mut head: Vec<u8> = digest.iter().copied().take(4).collect();
     base_62(&mut head, CHECK_CHARS)
@@ -229,6 +232,8 @@ pub struct KeyRecord {
     pub is_owner: bool,
     /// The key that made it, on the dashboard.
     pub made_by: Option<KeyId>,
+    /// The token of the admin API that made it; `None` if it was made here.
+    pub token: Option<TokenId>,
     /// What was set.
     pub settings: KeySettings,
     /// Stored state; use [`KeyRecord::status`] for the state at an instant.
@@ -355,6 +360,16 @@ impl KeyRecord {
                 self.old_secret = old_until.map(|until| (self.secret, until));
                 self.secret = *secret;
             }
+            Change::Reissue { secret } => {
+                if spending.is_any() {
+                    let text = format!(
+                        "key {} has been used; rotate it instead, so that its holder can change over",
+                        self.id
+                    );
+                    return Err(Refusal::NotApplicable(text));
+                }
+                (self.old_secret, self.secret) = (None, *secret);
+            }
             Change::SetCap(cap) => self.caps.set(cap, today, spending)?,
             Change::ClearCap { interval, model } => self.caps.clear(*interval, model.as_deref())?,
         }
@@ -393,7 +408,10 @@ impl KeySettings {
 impl Change {
     /// Whether it ends the key's dashboard sessions and links.
     pub(crate) const fn ends_sessions(&self) -> bool {
-        matches!(self, Self::Block | Self::Revoke | Self::Rotate { .. })
+        matches!(
+            self,
+            Self::Block | Self::Revoke | Self::Rotate { .. } | Self::Reissue { .. }
+        )
     }
 }
 
@@ -412,6 +430,7 @@ impl NewKey {
             belongs_to: self.belongs_to(),
             is_owner: self.within.is_owner,
             made_by: self.within.made_by,
+            token: None,
             settings: self.settings.clone(),
             stored_status: KeyStatus::Active,
             secret: self.secret,
@@ -479,6 +498,11 @@ pub enum Change {
         secret: SecretHash,
         /// When the old secret stops working; `None` is immediately.
         old_until: Option<Timestamp>,
+    },
+    /// A new secret for a key that no request has used: whoever got the first one may never have seen it. Sessions end.
+    Reissue {
+        /// Hash of the new secret.
+        secret: SecretHash,
     },
     /// Bound what may be spent; a cap of the same interval and model gets the new limit.
     SetCap(Cap),

@@ -9,5 +9,6 @@ pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
+pub mod token;
 
 pub use act::Act;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::value::gross::Gross;
 use crate::value::reference;
 use crate::value::text::{check_text, is_unseen};
-use crate::{Account, Act, Amount, CustomerId, OperationId, Refusal, Timestamp};
+use crate::{Account, Act, Amount, CustomerId, OperationId, Refusal, Timestamp, TokenId};
 
 /// What was paid, and in what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -161,6 +161,8 @@ pub struct Payment {
     pub status: PaymentStatus,
     /// Who told the ledger about it first.
     pub actor: String,
+    /// The token of the admin API that told it; `None` if it was told here.
+    pub token: Option<TokenId>,
     /// When.
     pub at: Timestamp,
 }
@@ -201,8 +203,13 @@ impl NewPayment {
     /// Whether a payment that is known, with the reason of its credit's entry, is this one. It may have been assigned to another customer
     /// meanwhile, of which its processor knows nothing.
     pub(crate) fn repeats(&self, known: &Payment, reason: Option<&str>) -> bool {
-        (&self.paid, self.credit) == (&known.paid, known.credit)
+        self.is_same_sum(known)
             && (self.customer == known.customer || reason == Some(&*assigned(self.customer)))
+    }
+
+    /// Whether a payment that is known is of the same money.
+    pub(crate) fn is_same_sum(&self, known: &Payment) -> bool {
+        (&self.paid, self.credit) == (&known.paid, known.credit)
     }
 
     /// As it is stored.
@@ -215,6 +222,7 @@ impl NewPayment {
             registers: Registers::default(),
             status,
             actor: self.act.actor.clone(),
+            token: None,
             at: self.act.at,
         }
     }

@@ -9,9 +9,11 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
+use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::rows::{CachedRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{Hash, StoredCustomer};
+use crate::book::token_act::TokenBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::value::reference;
@@ -49,6 +51,8 @@ pub(crate) struct Rest {
     pub(crate) files: Vec<FilesAct>,
     pub(crate) personal: Vec<(CustomerId, PersonalData)>,
     pub(crate) payments: Vec<Payment>,
+    pub(crate) tokens: TokenBook,
+    pub(crate) answers: Vec<(AnswerId, KeptAnswer)>,
     /// What customers owe for payments that went back.
     pub(crate) claims: Vec<(CustomerId, Amount)>,
 }
@@ -76,6 +80,16 @@ impl Rest {
         for payment in self.payments {
             rows.put_payment(payment);
         }
+        for token in self.tokens.tokens {
+            rows.put_api_token(token);
+        }
+        for act in self.tokens.acts {
+            rows.put_token_act(act);
+        }
+        for (id, kept) in self.answers {
+            rows.changes.answers.insert(id);
+            rows.answers.insert(id, kept);
+        }
         for (customer, claim) in self.claims {
             rows.set_claim(customer, claim);
         }
@@ -99,7 +113,7 @@ pub(crate) enum CopyBatch {
     Acts(Vec<ChainedAct>),
     /// With the references that these entries are the first to use.
     Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
-    Rest(Rest),
+    Rest(Box<Rest>),
 }
 
 /// Either side: its customers and its keys, [`ROWS`] at a time, in the order of their numbers.
@@ -166,7 +180,9 @@ pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
         target.write(CopyBatch::Acts(acts)).await?;
     }
     entries(&mut source, &mut target, before.entries, progress).await?;
-    target.write(CopyBatch::Rest(source.rest().await?)).await?;
+    target
+        .write(CopyBatch::Rest(Box::new(source.rest().await?)))
+        .await?;
     if digest(&mut source).await? != digest(&mut target).await? {
         return Err(LedgerError::unavailable(
             "the copy has other customers, keys or chains; it was thrown away".to_owned(),

@@ -14,6 +14,7 @@ pub(crate) mod rows;
 pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;
+pub(crate) mod token_rows;
 
 use std::path::Path;
 use std::sync::Arc;

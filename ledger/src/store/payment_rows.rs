@@ -8,7 +8,7 @@ use crate::value::gross::Gross;
 macro_rules! payment_columns {
     () => {
         "p.reference, p.customer, p.currency, p.gross, p.tax, p.credit, p.refunded, p.withdrawn, p.reinstated, p.status, p.why, \
-         p.actor, p.at"
+         p.actor, p.token, p.at"
     };
 }
 pub(crate) use payment_columns;
@@ -35,6 +35,7 @@ pub(crate) fn payment(columns: &mut impl RowColumns) -> Decoded<Payment> {
             _ => return Err(Malformed::Value("status of a payment")),
         },
         actor: columns.text()?,
+        token: columns.maybe_token()?,
         at: columns.at()?,
     })
 }

@@ -16,7 +16,7 @@ use crate::{
     Account, Amount, AuditRecord, Bill, Caps, Customer, CustomerId, CustomerSettings, EndReason,
     FilesAct, JournalEntry, Key, KeyId, KeySettings, OpenHold, OperationId, OwnCost, PersonalData,
     PersonalHash, PublishedSlug, Question, SecretHash, Served, ServedRegion, ServedTier, Session,
-    Timestamp, Totals, Usage, UsageRow, UtcDay, Vote,
+    Timestamp, TokenId, Totals, Usage, UsageRow, UtcDay, Vote,
 };
 
 /// The cause of an error in another library.
@@ -96,6 +96,14 @@ pub(crate) trait RowColumns {
 
     fn customer(&mut self) -> Decoded<CustomerId> {
         CustomerId::from_i64(self.number()?).ok_or(Malformed::Value("customer's id"))
+    }
+
+    /// The next column: the token of the admin API that made the row, if one did.
+    fn maybe_token(&mut self) -> Decoded<Option<TokenId>> {
+        let number = self.maybe_number()?;
+        number
+            .map(|number| present(TokenId::from_i64(number), "token's id"))
+            .transpose()
     }
 
     /// The next two columns: a customer, and its key if there is one.
@@ -219,7 +227,7 @@ fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Decoded<[u
 /// What [`key_record`] takes, of `keys k`.
 macro_rules! key_columns {
     () => {
-        "k.id, k.customer, k.owner, k.made_by, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, \
+        "k.id, k.customer, k.owner, k.made_by, k.token, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, \
          k.old_secret, k.old_until, k.caps, k.created_at, k.created_by"
     };
 }
@@ -234,6 +242,7 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
             .maybe_number()?
             .map(|number| present(KeyId::from_i64(number), "key's id"))
             .transpose()?,
+        token: columns.maybe_token()?,
         settings: KeySettings {
             label: columns.text()?,
             models: columns.maybe_json("list of models")?,
@@ -258,7 +267,7 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
 macro_rules! customer_columns {
     () => {
         "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
-         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
+         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
     };
 }
 pub(crate) use customer_columns;
@@ -285,6 +294,7 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
         personal: columns.maybe_secret()?.map(|hash| PersonalHash(hash.0)),
         created_at: columns.at()?,
         created_by: columns.text()?,
+        token: columns.maybe_token()?,
         last_entry_at: columns.maybe_at()?,
     };
     let last_at = customer.last_entry_at;

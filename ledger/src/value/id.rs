@@ -103,6 +103,11 @@ public_id! {
     CustomerId, "c_", "customer"
 }
 
+public_id! {
+    /// The public id of a token of the admin API: 50 random bits, shown as `t_` and ten characters. It is also the token's row id.
+    TokenId, "t_", "token"
+}
+
 impl CustomerId {
     /// The id with a key's ten characters.
     #[must_use]

@@ -11,6 +11,7 @@ pub mod id;
 pub mod owed;
 pub mod own_cost;
 mod pairs;
+pub(crate) mod probe_lease;
 pub(crate) mod public_url;
 pub(crate) mod reference;
 pub mod served;

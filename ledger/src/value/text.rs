@@ -4,6 +4,8 @@ use crate::Refusal;
 
 /// How every customer's secret begins.
 pub const SECRET_PREFIX: &str = "sk-fb-";
+/// How every token of the admin API begins.
+pub const TOKEN_PREFIX: &str = "fb-token-";
 
 /// Control characters, and format characters that take no space or change text direction: they can forge log lines, control a
 /// terminal, or make two different texts look alike.
@@ -32,11 +34,12 @@ pub(crate) fn check_text(
             "{what} has at most {chars} characters"
         )));
     }
-    if text.contains(SECRET_PREFIX) {
-        let problem = format!(
-            "{what} must not contain a key's secret ({SECRET_PREFIX}…): it would be stored"
-        );
-        return Err(Refusal::NotApplicable(problem));
+    for (whose, prefix) in [("a key's", SECRET_PREFIX), ("a token's", TOKEN_PREFIX)] {
+        if text.contains(prefix) {
+            let problem =
+                format!("{what} must not contain {whose} secret ({prefix}…): it would be stored");
+            return Err(Refusal::NotApplicable(problem));
+        }
     }
     Ok(())
 }

@@ -185,10 +185,21 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the ninth schema: no money goes back.
+/// Undoes the tenth schema: nobody has a token.
+macro_rules! back_to_9 {
+    () => {
+        "DROP TABLE answers, token_acts, tokens; ALTER TABLE accounts DROP COLUMN token; ALTER TABLE keys DROP COLUMN token; \
+         ALTER TABLE payments DROP COLUMN token; UPDATE identity SET version = 9; "
+    };
+}
+
+/// Undoes the ninth schema, too: no money goes back.
 macro_rules! back_to_8 {
     () => {
-        "DROP TABLE payments; ALTER TABLE accounts DROP COLUMN claim; UPDATE identity SET version = 8; "
+        concat!(
+            back_to_9!(),
+            "DROP TABLE payments; ALTER TABLE accounts DROP COLUMN claim; UPDATE identity SET version = 8; "
+        )
     };
 }
 
@@ -210,6 +221,7 @@ macro_rules! back_to_7 {
 }
 
 /// As the macros.
+pub(crate) const BACK_TO_9: &str = back_to_9!();
 pub(crate) const BACK_TO_8: &str = back_to_8!();
 pub(crate) const BACK_TO_7: &str = back_to_7!();
 
@@ -220,6 +232,81 @@ pub(crate) const BACK_TO_5: &str = concat!(
      DROP COLUMN cache_write_12h, DROP COLUMN calls, ADD PRIMARY KEY (key, hour, slug, target); \
      UPDATE identity SET version = 5; "
 );
+
+/// A token with this number, which may credit so many dollars a day.
+pub(crate) fn new_token(
+    number: u8,
+    operation: u64,
+    role: TokenRole,
+    daily: Option<&str>,
+) -> NewToken {
+    NewToken {
+        id: TokenId::from_random(number.into()),
+        secret: secret(number),
+        label: format!("shop {number}"),
+        role,
+        daily: daily.map(usd),
+        expires_at: None,
+        act: act(operation, 90),
+    }
+}
+
+/// What a token asks for, at an instant.
+pub(crate) fn asked(token: u8, seconds: i64, operation: Operation) -> Asked {
+    Asked {
+        token: Some(TokenId::from_random(token.into())),
+        at: at(seconds),
+        once: None,
+        operation,
+    }
+}
+
+/// The same under a key of its own, with a body.
+pub(crate) fn once(asked: Asked, key: &str, body: &str) -> Asked {
+    let answer = AnswerOf::new(|outcome| ApiAnswer {
+        status: 201,
+        body: format!("{outcome:?}"),
+    });
+    let once = Once {
+        path: "POST /x".to_owned(),
+        key: key.to_owned(),
+        body: SecretHash::of(body),
+        answer,
+    };
+    Asked {
+        once: Some(once),
+        ..asked
+    }
+}
+
+/// A customer, without anything else.
+pub(crate) fn new_customer(number: u64, operation: u64) -> NewCustomer {
+    NewCustomer {
+        id: CustomerId::from_random(number),
+        settings: CustomerSettings {
+            label: format!("Customer {number}"),
+            ..CustomerSettings::default()
+        },
+        personal: None,
+        act: act(operation, 95),
+    }
+}
+
+/// A payment of so many dollars without tax.
+pub(crate) fn new_payment(
+    customer: u64,
+    operation: u64,
+    dollars: &str,
+    reference: &str,
+) -> NewPayment {
+    NewPayment {
+        customer: CustomerId::from_random(customer),
+        paid: PaidSum::in_usd(usd(dollars)),
+        credit: usd(dollars),
+        reference: reference.to_owned(),
+        act: act(operation, 300),
+    }
+}
 
 /// A fresh SQLite ledger in a directory that goes away with it.
 pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {

@@ -19,6 +19,7 @@ mod history;
 mod holds;
 mod keys;
 mod lists;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -67,6 +68,11 @@ use keys::{
 use lists::{
     an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves,
     margins_are_by_key_target_and_day, several_keys_are_one_read,
+};
+use tokens::{
+    a_first_key_comes_with_its_customer_or_later, a_request_with_a_key_is_made_once,
+    a_shop_does_its_own_business_and_no_other, a_token_credits_no_more_than_its_daily_bound,
+    tokens_are_made_found_and_revoked,
 };
 
 macro_rules! stories {
@@ -131,6 +137,11 @@ stories!(
     sessions_of_a_key_and_of_a_customer_are_bounded,
     links_open_once,
     slugs_keep_their_first_date,
+    tokens_are_made_found_and_revoked,
+    a_shop_does_its_own_business_and_no_other,
+    a_first_key_comes_with_its_customer_or_later,
+    a_token_credits_no_more_than_its_daily_bound,
+    a_request_with_a_key_is_made_once,
 );
 
 fn refused<T: std::fmt::Debug>(result: Result<T, LedgerError>) -> Refusal {

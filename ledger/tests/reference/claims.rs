@@ -7,9 +7,9 @@ use super::operations::{Done, amount, available, blank, is_same, not_applicable,
 use crate::book::audit::{self, Written};
 use crate::value::reference::{self, folded, normal};
 use crate::{
-    Account, Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewPayment,
-    NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal, Registers,
-    ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd,
+    Account, Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewCustomer,
+    NewPayment, NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal,
+    Registers, ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd,
 };
 
 /// What of a payment's credit is due: its share of what went back.
@@ -49,6 +49,7 @@ impl State {
             registers: Registers::default(),
             status: PaymentStatus::Booked,
             actor: entry.actor.clone(),
+            token: None,
             at: entry.at,
         })
     }
@@ -72,6 +73,34 @@ impl State {
         })
     }
 
+    /// A customer with its first payment, or neither: tried on a copy of everything.
+    pub(super) fn pay_first(
+        &mut self,
+        payer: &NewCustomer,
+        new: &NewPayment,
+    ) -> Done<PaymentMoved> {
+        new.check()?;
+        if let Some(known) = self.payment(&new.reference) {
+            let told = NewPayment {
+                customer: known.customer,
+                ..new.clone()
+            };
+            return self.pay(&told);
+        }
+        if new.customer != payer.id || new.act.operation == payer.act.operation {
+            return Err(not_applicable(
+                "a first payment is of the customer that is made with it",
+            ));
+        }
+        self.check_new_customer(payer)?;
+        let before = self.clone();
+        let paid = self.create_customer(payer).and_then(|_| self.pay(new));
+        if paid.is_err() {
+            *self = before;
+        }
+        paid
+    }
+
     pub(super) fn pay(&mut self, new: &NewPayment) -> Done<PaymentMoved> {
         new.check()?;
         if let Some(known) = self.payment(&new.reference).cloned() {
@@ -92,8 +121,13 @@ impl State {
         self.check_reference(&new.reference)?;
         let customer = self.customer(new.customer)?;
         let account = customer.account;
-        let after = not_closed(customer).and_then(|()| topped_up(account, new.credit));
+        let after = self
+            .check_payable(new.customer)
+            .and_then(|()| not_closed(customer))
+            .and_then(|()| topped_up(account, new.credit))
+            .and_then(|after| self.check_daily(new.credit).map(|()| after));
         let mut payment = new.payment(PaymentStatus::Booked);
+        payment.token = self.asked_by;
         let entry = match after {
             Ok(after) => {
                 let credit = Credit {
@@ -105,6 +139,7 @@ impl State {
                     actor: new.act.actor.clone(),
                     at: new.act.at,
                 };
+                self.count_daily(new.credit);
                 let entry = self.enter(new.customer, after, credited(&credit, new.customer))?;
                 self.write(new.customer, audit::payment(new));
                 self.collect(new.customer, new.act.operation, new.act.at)?;
@@ -148,6 +183,12 @@ impl State {
         self.check_unused(new.act.operation)?;
         self.check_reference(&new.reference)?;
         let more = due(&payment).saturating_sub(due(&before));
+        let given_back = match new.kind {
+            ReversalKind::DisputeWon => amount(more.saturating_neg())?,
+            ReversalKind::Refund | ReversalKind::Dispute => Amount::ZERO,
+        };
+        self.check_daily(given_back)?;
+        self.count_daily(given_back);
         let (mut entry, mut moved) = (None, Amount::ZERO);
         if more != 0 {
             let made = JournalEntry {
@@ -248,6 +289,8 @@ impl State {
         let after = topped_up(found.account, payment.credit)?;
         let later = operation.derived(b"farebox due");
         self.check_unused(later)?;
+        self.check_daily(payment.credit)?;
+        self.count_daily(payment.credit);
         let entry = JournalEntry {
             operation,
             kind: EntryKind::TopUp,

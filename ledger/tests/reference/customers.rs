@@ -31,6 +31,7 @@ pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &A
         personal: None,
         created_at: act.at,
         created_by: act.actor.clone(),
+        token: None,
         last_entry_at: None,
     }
 }
@@ -50,21 +51,27 @@ impl State {
         if let Some(made) = known.filter(|act| act.act == "create_customer") {
             return self.customer(made.customer).cloned();
         }
-        self.check_unused(operation)?;
+        self.check_new_customer(new)?;
+        let mut customer = blank_customer(new.id, new.settings.clone(), &new.act);
+        if let Some(data) = &new.personal {
+            customer.personal = Some(data.hash());
+            self.personal.insert(new.id, data.clone());
+        }
+        customer.token = self.asked_by;
+        self.customers.insert(new.id, customer.clone());
+        self.write(new.id, audit::create_customer(new));
+        Ok(customer)
+    }
+
+    pub(super) fn check_new_customer(&self, new: &NewCustomer) -> Done<()> {
+        self.check_unused(new.act.operation)?;
         new.settings.check()?;
         PersonalData::check_new(new.personal.as_ref())?;
         self.check_external(new.id, &new.settings)?;
         if self.customers.contains_key(&new.id) {
             return Err(not_applicable(&format!("customer id {} is taken", new.id)));
         }
-        let mut customer = blank_customer(new.id, new.settings.clone(), &new.act);
-        if let Some(data) = &new.personal {
-            customer.personal = Some(data.hash());
-            self.personal.insert(new.id, data.clone());
-        }
-        self.customers.insert(new.id, customer.clone());
-        self.write(new.id, audit::create_customer(new));
-        Ok(customer)
+        Ok(())
     }
 
     fn check_external(&self, id: CustomerId, settings: &CustomerSettings) -> Done<()> {

@@ -8,9 +8,9 @@ use super::operations::{
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Caps, Change, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Key,
-    KeyChange, KeyRecord, KeyStatus, Membership, NewKey, OperationId, Posted, Refusal, Scope,
-    UtcDay, clock,
+    Account, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerId, EntryKind,
+    JournalEntry, Key, KeyChange, KeyRecord, KeyStatus, Membership, NewCustomer, NewKey,
+    OperationId, Posted, Refusal, Scope, UtcDay, clock,
 };
 
 impl State {
@@ -18,6 +18,7 @@ impl State {
         self.entry(operation).is_some()
             || self.audited(operation).is_some()
             || self.holds.contains_key(&operation)
+            || self.is_token_act(operation)
     }
 
     pub(super) fn check_unused(&self, operation: OperationId) -> Done<()> {
@@ -33,6 +34,27 @@ impl State {
         self.entries
             .iter()
             .find(|entry| entry.reference.as_ref().is_some_and(same))
+    }
+
+    /// A customer with its first key, or neither: tried on a copy of everything.
+    pub(super) fn enrol(&mut self, owner: &NewCustomer, new: &NewKey) -> Done<Key> {
+        let known = self.audited(new.act.operation);
+        if known.is_some_and(|act| act.act == "create") {
+            return self.create(new);
+        }
+        let is_first = new.within.customer == Some(owner.id) && new.within.made_by.is_none();
+        if !is_first || owner.act.operation == new.act.operation {
+            return Err(not_applicable(
+                "a first key belongs to the customer that is made with it",
+            ));
+        }
+        self.check_new_customer(owner)?;
+        let before = self.clone();
+        let made = self.create_customer(owner).and_then(|_| self.create(new));
+        if made.is_err() {
+            *self = before;
+        }
+        made
     }
 
     pub(super) fn create(&mut self, new: &NewKey) -> Done<Key> {
@@ -60,6 +82,7 @@ impl State {
             belongs_to: customer.id,
             is_owner: within.is_owner,
             made_by: within.made_by,
+            token: self.asked_by,
             settings: new.settings.clone(),
             stored_status: KeyStatus::Active,
             secret: new.secret,
@@ -83,6 +106,7 @@ impl State {
                 credit.check()?;
                 self.check_reference(reference)?;
                 let after = topped_up(customer.account, *paid)?;
+                self.check_daily(*paid)?;
                 Some((after, credited(&credit, customer.id)))
             }
         };
@@ -91,10 +115,16 @@ impl State {
                 let text = format!("customer id {} is taken", customer.id);
                 return Err(not_applicable(&text));
             }
-            self.customers.insert(customer.id, customer.clone());
+            let token = self.asked_by;
+            let made = Customer {
+                token,
+                ..customer.clone()
+            };
+            self.customers.insert(customer.id, made);
         }
         self.keys.insert(new.id, blank_key);
         if let Some((after, entry)) = payment {
+            self.count_daily(entry.amount);
             self.enter(customer.id, after, entry)?;
         }
         self.write(customer.id, audit::create(new));
@@ -145,6 +175,16 @@ impl State {
             Change::Rotate { secret, old_until } => {
                 key.old_secret = old_until.map(|until| (key.secret, until));
                 key.secret = *secret;
+            }
+            Change::Reissue { secret } => {
+                let is_held = self.holds.values().any(|held| held.open.key == key.id);
+                if is_held || self.of_key(key.id).any(|entry| entry.bill.is_some()) {
+                    return Err(not_applicable(&format!(
+                        "key {} has been used; rotate it instead, so that its holder can change over",
+                        key.id
+                    )));
+                }
+                (key.old_secret, key.secret) = (None, *secret);
             }
             Change::SetCap(cap) => {
                 self.set_cap(key.id.into(), cap, UtcDay::of(clock::now()))?;
@@ -202,6 +242,10 @@ impl State {
                 self.refunded(credit.to, account, credit.amount, *request)?
             }
         };
+        if matches!(credit.kind, CreditKind::TopUp | CreditKind::Adjust { .. }) {
+            self.check_daily(credit.amount)?;
+            self.count_daily(credit.amount);
+        }
         let entry = self.enter(owner, after, credited(credit, owner))?;
         if let CreditKind::Refund { request, .. } = &credit.kind
             && let Some(charge) = self.entry(*request)

@@ -11,6 +11,7 @@ mod holds;
 mod keys;
 mod operations;
 mod sums;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,8 @@ use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash,
-    Session, SlugHour, SlugUse, Timestamp, Totals, UsageRow, UtcDay, VerifyReport, Vote,
+    Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals, UsageRow, UtcDay,
+    VerifyReport, Vote,
 };
 
 /// A ledger in memory.
@@ -53,7 +55,7 @@ struct Held {
     checkpoint: Option<Bill>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct State {
     customers: BTreeMap<CustomerId, Customer>,
     personal: BTreeMap<CustomerId, PersonalData>,
@@ -71,6 +73,10 @@ struct State {
     files: BTreeMap<OperationId, FilesAct>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
+    tokens: BTreeMap<TokenId, Token>,
+    token_acts: Vec<TokenAct>,
+    answers: BTreeMap<tokens::AnswerName, tokens::Kept>,
+    asked_by: Option<TokenId>,
     epoch: i64,
 }
 
@@ -312,6 +318,22 @@ impl Ledger for MemoryLedger {
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         Ok(self.state().unapplied())
+    }
+
+    async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
+        let state = self.state();
+        let mut tokens = state.tokens.values();
+        Ok(tokens.find(|token| token.secret == secret).cloned())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        let mut found: Vec<Token> = self.state().tokens.values().cloned().collect();
+        found.sort_by_key(|token| (token.created_at, token.id));
+        Ok(found)
+    }
+
+    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+        Ok(self.state().token_acts.clone())
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {

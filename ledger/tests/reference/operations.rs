@@ -1,6 +1,7 @@
 //! What operations do to the reference store: decided here once more, by plain arithmetic on 128 bits, and by nothing of `rule` or
 //! `batch`. Texts of refusals are written out, because the model test compares whole outcomes.
 
+use super::tokens::answered;
 use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
@@ -74,6 +75,15 @@ impl State {
             }
             Operation::ChangeCustomer(change) => {
                 Outcome::Customer(Box::new(self.change_customer(change)?))
+            }
+            Operation::Enrol(both) => Outcome::Key(Box::new(self.enrol(&both.0, &both.1)?)),
+            Operation::PayFirst(both) => {
+                Outcome::Payment(Box::new(self.pay_first(&both.0, &both.1)?))
+            }
+            Operation::Asked(asked) => answered(self.asked(asked)?),
+            Operation::CreateToken(new) => Outcome::Token(Box::new(self.create_token(new)?)),
+            Operation::RevokeToken { token, act } => {
+                Outcome::Token(Box::new(self.revoke_token(*token, act)?))
             }
             Operation::Pay(new) => Outcome::Payment(Box::new(self.pay(new)?)),
             Operation::Reverse(new) => Outcome::Payment(Box::new(self.reverse(new)?)),

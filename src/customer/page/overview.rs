@@ -289,6 +289,7 @@ mod tests {
             personal: None,
             created_at: now,
             created_by: "tests".to_owned(),
+            token: None,
             last_entry_at: None,
         };
         let own = KeyRecord {
@@ -296,6 +297,7 @@ mod tests {
             belongs_to: customer.id,
             is_owner: true,
             made_by: None,
+            token: None,
             settings: KeySettings::default(),
             stored_status: KeyStatus::Active,
             secret: SecretHash::of("secret"),

@@ -38,6 +38,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             belongs_to: CustomerId::made_for(id),
             is_owner: false,
             made_by: None,
+            token: None,
             settings: KeySettings {
                 label: label.to_owned(),
                 ..KeySettings::default()
@@ -66,6 +67,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             personal: None,
             created_at,
             created_by: "alice".to_owned(),
+            token: None,
             last_entry_at: (number != 3)
                 .then(|| ago(2_000 * i64::try_from(number * number * number).unwrap())),
         },

@@ -15,26 +15,41 @@ pub(super) fn create(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Ref
     if let Some(known) = rows.act(act.operation).filter(|known| known.act == act.act) {
         return Ok(rows.customer(known.customer)?.customer.clone());
     }
-    check_unused(rows, act.operation)?;
+    check_new(rows, new)?;
+    make(rows, new)
+}
+
+/// Refuses a customer that cannot be made.
+pub(super) fn check_new(rows: &Rows, new: &NewCustomer) -> Result<(), Refusal> {
+    check_unused(rows, new.act.operation)?;
     new.settings.check()?;
     PersonalData::check_new(new.personal.as_ref())?;
     check_external(rows, new.id, &new.settings)?;
+    check_free(rows, new.id)
+}
+
+/// Makes a customer that was checked.
+pub(super) fn make(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
     insert(rows, new.customer())?;
     if let Some(data) = &new.personal {
         rows.set_personal(new.id, Some(data.clone()));
     }
-    write_act(rows, act, new.id)?;
+    write_act(rows, audit::create_customer(new), new.id)?;
     Ok(rows.customer(new.id)?.customer.clone())
 }
 
-/// Stores a new customer, whose id must be free.
-pub(super) fn insert(rows: &mut Rows, customer: Customer) -> Result<(), Refusal> {
-    if rows.customer(customer.id).is_ok() {
-        return Err(Refusal::NotApplicable(format!(
-            "customer id {} is taken",
-            customer.id
-        )));
+fn check_free(rows: &Rows, id: CustomerId) -> Result<(), Refusal> {
+    if rows.customer(id).is_ok() {
+        let text = format!("customer id {id} is taken");
+        return Err(Refusal::NotApplicable(text));
     }
+    Ok(())
+}
+
+/// Stores a new customer, whose id must be free.
+pub(super) fn insert(rows: &mut Rows, mut customer: Customer) -> Result<(), Refusal> {
+    check_free(rows, customer.id)?;
+    customer.token = rows.asked_by;
     rows.insert_customer(StoredCustomer {
         customer,
         head: EntryHead::NONE,

@@ -1,42 +1,88 @@
 //! Keys: create and change. Each leaves one audit record in the same transaction.
 
 use super::payments::check_reference;
-use super::{append, check_unused, claims, customers, write_act};
+use super::{append, asked, check_unused, claims, customers, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::{made, settings_for};
-use crate::{Credit, Key, KeyChange, KeyId, NewKey, Refusal};
+use crate::{Credit, Customer, Key, KeyChange, KeyId, NewCustomer, NewKey, Refusal};
 
 pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let operation = new.act.operation;
     if let Some(record) = rows.act(operation).filter(|act| act.act == "create") {
         return rows.whole_key(record.key.unwrap_or(new.id));
     }
-    check_unused(rows, operation)?;
+    check_new(rows, new)?;
+    let customer = match new.within.customer {
+        Some(existing) => rows.customer(existing)?.customer.clone(),
+        None => made(
+            new.belongs_to(),
+            settings_for(&new.settings.label),
+            &new.act,
+        ),
+    };
+    check_within(rows, new, &customer)?;
+    if new.within.customer.is_none() {
+        customers::insert(rows, customer)?;
+    }
+    make(rows, new)
+}
+
+/// Makes a customer and its first key, or neither.
+pub(super) fn enrol(rows: &mut Rows, owner: &NewCustomer, new: &NewKey) -> Result<Key, Refusal> {
+    let known = rows.act(new.act.operation);
+    if let Some(record) = known.filter(|act| act.act == "create") {
+        return rows.whole_key(record.key.unwrap_or(new.id));
+    }
+    if new.within.customer != Some(owner.id)
+        || new.within.made_by.is_some()
+        || owner.act.operation == new.act.operation
+    {
+        let text = "a first key belongs to the customer that is made with it";
+        return Err(Refusal::NotApplicable(text.to_owned()));
+    }
+    customers::check_new(rows, owner)?;
+    check_new(rows, new)?;
+    check_within(rows, new, &owner.customer())?;
+    customers::make(rows, owner)?;
+    make(rows, new)
+}
+
+/// Refuses a key that nobody can have.
+fn check_new(rows: &Rows, new: &NewKey) -> Result<(), Refusal> {
+    check_unused(rows, new.act.operation)?;
     new.settings.check()?;
     if rows.key(new.id).is_ok() {
         return Err(taken(new.id));
     }
-    let belongs_to = new.belongs_to();
-    let customer = match new.within.customer {
-        Some(existing) => rows.customer(existing)?.customer.clone(),
-        None => made(belongs_to, settings_for(&new.settings.label), &new.act),
-    };
+    Ok(())
+}
+
+/// Refuses a key that this customer cannot have.
+fn check_within(rows: &Rows, new: &NewKey, customer: &Customer) -> Result<(), Refusal> {
     customer.check_open()?;
     check_maker(rows, new)?;
-    let credit = Credit::first(new);
-    let mut after = customer.account;
-    if let Some(credit) = &credit {
+    if let Some(credit) = Credit::first(new) {
         credit.check()?;
         check_reference(rows, &credit.reference)?;
-        after = after.top_up(credit.amount)?;
+        customer.account.top_up(credit.amount)?;
+        asked::sold(rows, credit.amount)?;
     }
-    if new.within.customer.is_none() {
-        customers::insert(rows, customer)?;
-    }
-    rows.insert_key(new.key());
-    if let Some(credit) = &credit {
+    Ok(())
+}
+
+/// Makes a key that was checked, of a customer that is there.
+fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
+    let (operation, belongs_to) = (new.act.operation, new.belongs_to());
+    let mut key = new.key();
+    key.token = rows.asked_by;
+    rows.insert_key(key);
+    if let Some(credit) = Credit::first(new) {
+        let after = rows.customer(belongs_to)?.customer.account;
+        let after = after.top_up(credit.amount)?;
+        let sold = asked::sold(rows, credit.amount)?;
+        asked::count(rows, sold);
         let head = rows.customer(belongs_to)?.head;
         let position = rows.positions.next_entry();
         let balance = after.balance();

@@ -4,12 +4,14 @@
 //! write, so that a refusal leaves nothing behind.
 
 mod access;
+mod asked;
 mod claims;
 mod customers;
 mod holds;
 mod keys;
 mod money_back;
 mod payments;
+mod tokens;
 
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
@@ -48,6 +50,13 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::Reverse(new) => {
             return money_back::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
         }
+        Operation::PayFirst(_)
+        | Operation::Enrol(_)
+        | Operation::Asked(_)
+        | Operation::CreateToken(_)
+        | Operation::RevokeToken { .. } => {
+            return apply_of_api(rows, operation);
+        }
         Operation::EndUnapplied(act) => {
             return money_back::end_unapplied(rows, act)
                 .map(|moved| Outcome::Payment(Box::new(moved)));
@@ -81,6 +90,26 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::CloseSession(token) => rows.delete_session(*token),
     }
     Ok(Outcome::Done)
+}
+
+/// The operations of the admin API: on tokens, on behalf of one, and of more than one step.
+fn apply_of_api(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refusal> {
+    let token = match operation {
+        Operation::PayFirst(both) => {
+            return money_back::pay_first(rows, &both.0, &both.1)
+                .map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::Enrol(both) => {
+            return keys::enrol(rows, &both.0, &both.1).map(|key| Outcome::Key(Box::new(key)));
+        }
+        Operation::Asked(wrapped) => {
+            return asked::asked(rows, wrapped).map(|done| Outcome::Answered(Box::new(done)));
+        }
+        Operation::CreateToken(new) => tokens::create(rows, new)?,
+        Operation::RevokeToken { token, act } => tokens::revoke(rows, *token, act)?,
+        _ => return Ok(Outcome::Done),
+    };
+    Ok(Outcome::Token(Box::new(token)))
 }
 
 /// Chains an entry to its customer's history, moves the account and takes the reference.

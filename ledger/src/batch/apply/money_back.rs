@@ -1,53 +1,97 @@
 //! Payments with particulars, and what of them goes back.
 
 use super::claims::{book, claimed, collect, entry};
-use super::{append, check_unused, payments, write_act};
+use super::{append, asked, check_unused, customers, payments, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::payment::assigned;
 use crate::value::reference;
 use crate::{
-    Amount, Credit, CreditKind, EntryKind, JournalEntry, NewPayment, NewReversal, PaidSum, Payment,
-    PaymentMoved, PaymentStatus, Refusal, Registers, Scope, UnappliedAct, UnappliedEnd,
+    Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewCustomer, NewPayment,
+    NewReversal, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal, Registers, ReversalKind,
+    Scope, UnappliedAct, UnappliedEnd,
 };
 
 /// Books a payment. One whose credit a rule refuses is stored under its reference all the same: its money is there.
 pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     new.check()?;
     if let Some(known) = rows.payment(&new.reference) {
-        let known = known.clone();
-        let entry = rows.entry_by_reference(&new.reference).cloned();
-        let reason = entry.as_ref().and_then(|entry| entry.reason.as_deref());
-        return if new.repeats(&known, reason) {
-            answer(rows, known, entry, true)
-        } else {
-            Err(Refusal::ReferenceUsed {
-                reference: known.reference,
-                customer: known.customer,
-            })
-        };
+        let entry = rows.entry_by_reference(&new.reference);
+        let reason = entry.and_then(|entry| entry.reason.as_deref());
+        let repeats = new.repeats(known, reason);
+        return known_payment(rows, &new.reference, repeats);
     }
-    let credit = credit_of(new);
-    // What could be booked nowhere is a mistake.
-    crate::Account::default().top_up(credit.amount)?;
-    check_unused(rows, credit.operation)?;
-    payments::check_reference(rows, &new.reference)?;
+    check_new(rows, new)?;
     rows.customer(new.customer)?;
-    match payments::book(rows, &credit, audit::payment(new)) {
-        Ok(posted) => {
-            let payment = new.payment(PaymentStatus::Booked);
-            rows.put_payment(payment.clone());
-            answer(rows, payment, Some(posted.entry), false)
-        }
-        Err(why @ (Refusal::Limit(_) | Refusal::NotApplicable(_))) => {
+    take_in(rows, new)
+}
+
+/// Makes a customer and books its first payment. Whoever tells of the payment again cannot know the customer that was made.
+pub(super) fn pay_first(
+    rows: &mut Rows,
+    payer: &NewCustomer,
+    new: &NewPayment,
+) -> Result<PaymentMoved, Refusal> {
+    new.check()?;
+    if let Some(known) = rows.payment(&new.reference) {
+        let repeats = new.is_same_sum(known);
+        return known_payment(rows, &new.reference, repeats);
+    }
+    if new.customer != payer.id || new.act.operation == payer.act.operation {
+        let text = "a first payment is of the customer that is made with it";
+        return Err(Refusal::NotApplicable(text.to_owned()));
+    }
+    customers::check_new(rows, payer)?;
+    check_new(rows, new)?;
+    customers::make(rows, payer)?;
+    take_in(rows, new)
+}
+
+/// The answer to a payment that was told before, if it is the same.
+fn known_payment(rows: &Rows, reference: &str, repeats: bool) -> Result<PaymentMoved, Refusal> {
+    let known = find(rows, reference)?;
+    if repeats {
+        let entry = rows.entry_by_reference(reference).cloned();
+        return answer(rows, known, entry, true);
+    }
+    Err(Refusal::ReferenceUsed {
+        reference: known.reference,
+        customer: known.customer,
+    })
+}
+
+/// Refuses a payment that nobody can have made.
+fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
+    // What could be booked nowhere is a mistake.
+    crate::Account::default().top_up(new.credit)?;
+    check_unused(rows, new.act.operation)?;
+    payments::check_reference(rows, &new.reference)
+}
+
+/// Takes in a payment that was checked: books it, or keeps it as unapplied.
+fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
+    let booked = asked::check_payable(rows, new.customer)
+        .and_then(|()| payments::book(rows, &credit_of(new), audit::payment(new)));
+    let (status, entry) = match booked {
+        Ok(posted) => (PaymentStatus::Booked, Some(posted.entry)),
+        Err(
+            why @ (Refusal::Limit(_)
+            | Refusal::NotApplicable(_)
+            | Refusal::CustomerStopped(_)
+            | Refusal::DailyReached { .. }),
+        ) => {
             let why = why.to_string();
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
-            let payment = new.payment(PaymentStatus::Unapplied { why });
-            rows.put_payment(payment.clone());
-            answer(rows, payment, None, false)
+            (PaymentStatus::Unapplied { why }, None)
         }
-        Err(other) => Err(other),
-    }
+        Err(other) => return Err(other),
+    };
+    let payment = Payment {
+        token: rows.asked_by,
+        ..new.payment(status)
+    };
+    rows.put_payment(payment.clone());
+    answer(rows, payment, entry, false)
 }
 
 /// The top-up that a payment is.
@@ -85,6 +129,12 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
     check_unused(rows, new.act.operation)?;
     payments::check_reference(rows, &new.reference)?;
     let after = payment.due();
+    // What a dispute gives back is credited once more.
+    let sold = match new.kind {
+        ReversalKind::DisputeWon => before.checked_sub(after).unwrap_or_default(),
+        ReversalKind::Refund | ReversalKind::Dispute => Amount::ZERO,
+    };
+    let sold = asked::sold(rows, sold)?;
     let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
     let entry = (before != after).then(|| {
         let name = (new.act.operation, new.act.actor.clone());
@@ -92,6 +142,7 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
         book(rows, payment.customer, claimed, name, texts, new.act.at)
     });
     let entry = entry.transpose()?;
+    asked::count(rows, sold);
     rows.put_payment(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
     answer(rows, payment, entry, false)
@@ -117,12 +168,24 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
             payment.reference
         )));
     }
-    let UnappliedEnd::Assign(customer) = act.end else {
-        payment.status = PaymentStatus::Returned;
-        rows.put_payment(payment.clone());
-        write_act(rows, written, payment.customer)?;
-        return answer(rows, payment, None, false);
-    };
+    match act.end {
+        UnappliedEnd::Assign(customer) => assign(rows, act, payment, customer),
+        UnappliedEnd::Return { .. } => {
+            payment.status = PaymentStatus::Returned;
+            rows.put_payment(payment.clone());
+            write_act(rows, written, payment.customer)?;
+            answer(rows, payment, None, false)
+        }
+    }
+}
+
+/// Books the credit of a payment on another customer, and what went back of it meanwhile.
+fn assign(
+    rows: &mut Rows,
+    act: &UnappliedAct,
+    mut payment: Payment,
+    customer: CustomerId,
+) -> Result<PaymentMoved, Refusal> {
     rows.customer(customer)?.customer.check_open()?;
     let account = rows
         .customer(customer)?
@@ -141,6 +204,8 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
     if claim.checked_add(due).is_none() {
         return Err(Refusal::Limit("the amounts are too large".to_owned()));
     }
+    let sold = asked::sold(rows, payment.credit)?;
+    asked::count(rows, sold);
     let credited = entry(
         rows,
         (customer, act.act.operation),
@@ -155,7 +220,7 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
     append(rows, credited.clone(), &head, account);
     (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
     rows.put_payment(payment.clone());
-    write_act(rows, written, customer)?;
+    write_act(rows, audit::end_unapplied(act), customer)?;
     collect(rows, customer, act.act.operation, act.act.at);
     if due.is_positive() {
         let claimed = claimed(rows, customer)?.move_due(Amount::ZERO, due)?;
@@ -185,6 +250,7 @@ fn find(rows: &Rows, spelled: &str) -> Result<Payment, Refusal> {
         registers: Registers::default(),
         status: PaymentStatus::Booked,
         actor: entry.actor.clone(),
+        token: None,
         at: entry.at,
     })
 }

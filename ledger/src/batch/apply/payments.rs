@@ -1,7 +1,7 @@
 //! Money that no request moves: credits, and moves between customers. Each leaves one audit record for each customer, in the same
 //! transaction.
 
-use super::{append, append_named, check_unused, claims, write_act};
+use super::{append, append_named, asked, check_unused, claims, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::head::{EntryHead, StoredCustomer};
@@ -44,6 +44,11 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
             before.refund(credit.amount, *request, charged, refunded)?
         }
     };
+    let sold = match &credit.kind {
+        CreditKind::TopUp | CreditKind::Adjust { .. } => asked::sold(rows, credit.amount)?,
+        CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => None,
+    };
+    asked::count(rows, sold);
     let position = rows.positions.next_entry();
     let entry = credit.entry(owner, position, &head, after.balance(), rows.now());
     append(rows, entry.clone(), &head, after);

@@ -17,11 +17,14 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
+use super::tokens::{self, SELECT_ANSWER, SELECT_TOKEN, SELECT_TOKEN_ACT};
 use super::trouble::TransactionTrouble;
 use super::wanted::WantedRows;
+use crate::batch::answer::AnswerId;
 use crate::batch::rows::{
     CachedRow as Kept, CustomerRow, KeyRow, Positions, RECOVERED_AT_ONCE, Rows,
 };
+use crate::book::token_act::TokenHead;
 use crate::store::copy::MOVED_AWAY;
 use crate::store::rows::RowColumns as _;
 use crate::value::reference;
@@ -124,6 +127,10 @@ struct FetchParameters {
     acts: Vec<Vec<u8>>,
     references: Vec<String>,
     tokens: Vec<Vec<u8>>,
+    api_tokens: Vec<i64>,
+    api_labels: Vec<String>,
+    api_acts: Vec<Vec<u8>>,
+    answers: Vec<Vec<u8>>,
     /// Keys whose spending is read, and customers.
     spending: Vec<i64>,
     spending_of: Vec<i64>,
@@ -151,6 +158,10 @@ impl FetchParameters {
             acts: ids(&wanted.acts),
             references: wanted.references.iter().cloned().collect(),
             tokens: wanted.tokens.iter().map(|token| token.to_vec()).collect(),
+            api_tokens: wanted.api_tokens.iter().map(|id| id.to_i64()).collect(),
+            api_labels: wanted.api_labels.iter().cloned().collect(),
+            api_acts: ids(&wanted.api_acts),
+            answers: wanted.answers.iter().map(|id| id.0.to_vec()).collect(),
             spending,
             spending_of,
         }
@@ -301,6 +312,10 @@ struct Reads(Vec<(What, tokio_postgres::Statement)>);
 
 #[derive(Debug, Clone, Copy)]
 enum What {
+    /// Locks the tokens of the admin API that operations are asked by. Before the references, as every batch does.
+    ApiTokens,
+    /// Finds out which requests another gateway is answering now.
+    Running,
     /// Locks the references, which need not be rows yet. It must come first: the others then see what their last holder has written.
     Names,
     Holds,
@@ -314,6 +329,11 @@ enum What {
     Payments,
     Refunds,
     Acts,
+    ApiLabels,
+    ApiActs,
+    TokensOfActs,
+    ApiHead,
+    Answers,
     Sessions,
     Links,
 }
@@ -321,6 +341,26 @@ enum What {
 impl What {
     fn sql(self) -> String {
         match self {
+            Self::ApiTokens => format!(
+                "{SELECT_TOKEN} WHERE t.id = ANY ($1::bigint[]) ORDER BY t.id FOR NO KEY UPDATE OF t"
+            ),
+            // Nobody waits here: who finds another gateway at it looks again later.
+            Self::Running => "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(1717662310, \
+                 ('x' || encode(substring(a FROM 1 FOR 4), 'hex'))::bit(32)::int) AS ours FROM unnest($1::bytea[]) AS a) l \
+                 WHERE NOT ours"
+                .to_owned(),
+            Self::ApiLabels => {
+                "SELECT label FROM tokens WHERE label = ANY ($1::text[])".to_owned()
+            }
+            Self::ApiActs => format!("{SELECT_TOKEN_ACT} WHERE operation = ANY ($1::bytea[])"),
+            Self::TokensOfActs => format!(
+                "{SELECT_TOKEN} WHERE t.id IN (SELECT token FROM token_acts WHERE operation = ANY ($1::bytea[]))"
+            ),
+            Self::ApiHead => {
+                "SELECT seq, hash FROM token_acts WHERE $1::bytea[] IS NOT NULL ORDER BY seq DESC LIMIT 1"
+                    .to_owned()
+            }
+            Self::Answers => format!("{SELECT_ANSWER} WHERE id = ANY ($1::bytea[])"),
             // They share 1,024 locks, so that no batch needs more of the server's than it has.
             Self::Names => "SELECT pg_advisory_xact_lock(1717662309, n) FROM \
                  (SELECT DISTINCT hashtext(r) & 1023 AS n FROM unnest($1::text[]) AS r ORDER BY n) l"
@@ -359,6 +399,10 @@ impl What {
 
     fn value(self, asked: &FetchParameters) -> &(dyn ToSql + Sync) {
         match self {
+            Self::ApiTokens => &asked.api_tokens,
+            Self::ApiLabels => &asked.api_labels,
+            Self::ApiActs | Self::TokensOfActs | Self::ApiHead => &asked.api_acts,
+            Self::Running | Self::Answers => &asked.answers,
             Self::Holds => &asked.holds,
             Self::Entries => &asked.entries,
             Self::Names | Self::EntriesByReference | Self::Payments => &asked.references,
@@ -376,6 +420,8 @@ type FetchedRows = Vec<(What, Vec<Row>)>;
 impl Reads {
     async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
         let wanted = [
+            (What::ApiTokens, asked.api_tokens.is_empty()),
+            (What::Running, asked.answers.is_empty()),
             (What::Names, asked.references.is_empty()),
             (What::Holds, asked.holds.is_empty()),
             (What::HoldsOfKeys, asked.spending.is_empty()),
@@ -388,6 +434,11 @@ impl Reads {
             (What::Payments, asked.references.is_empty()),
             (What::Refunds, asked.acts.is_empty()),
             (What::Acts, asked.acts.is_empty()),
+            (What::ApiLabels, asked.api_labels.is_empty()),
+            (What::ApiActs, asked.api_acts.is_empty()),
+            (What::TokensOfActs, asked.api_acts.is_empty()),
+            (What::ApiHead, asked.api_acts.is_empty()),
+            (What::Answers, asked.answers.is_empty()),
             (What::Sessions, asked.tokens.is_empty()),
             (What::Links, asked.tokens.is_empty()),
         ];
@@ -422,7 +473,6 @@ fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), Tran
 
 fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
     match what {
-        What::Names => {}
         What::Holds | What::HoldsOfKeys | What::HoldsOfCustomers => {
             let hold = rows::stored_hold(row)?;
             needs_lock(rows, hold.open.key)?;
@@ -482,6 +532,40 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
             needs_lock(rows, key)?;
             rows.links.insert(token.0, Kept::stored((key, expires)));
         }
+        of_tokens => fill_of_tokens(rows, of_tokens, row)?,
+    }
+    Ok(())
+}
+
+fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
+    match what {
+        What::ApiTokens | What::TokensOfActs => {
+            let token = tokens::token(row)?;
+            rows.api_tokens
+                .entry(token.id)
+                .or_insert_with(|| Kept::stored(token));
+        }
+        What::Running => {
+            rows.running.insert(AnswerId(Columns::of(row).hash()?));
+        }
+        What::ApiLabels => {
+            rows.api_labels.insert(Columns::of(row).text()?);
+        }
+        What::ApiActs => {
+            let found = tokens::token_act(row)?;
+            rows.api_acts.insert(found.act.operation, found);
+        }
+        What::ApiHead => {
+            let mut columns = Columns::of(row);
+            let (seq, hash) = (columns.number()?, columns.hash()?);
+            rows.api_head = TokenHead { seq, hash };
+        }
+        What::Answers => {
+            let (id, kept) = tokens::answer(row)?;
+            rows.answers.insert(id, kept);
+        }
+        // Locks of references have nothing to say.
+        _ => {}
     }
     Ok(())
 }

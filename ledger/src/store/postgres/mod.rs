@@ -35,6 +35,7 @@ mod shared;
 mod standby;
 mod start;
 mod tables;
+mod tokens;
 mod trouble;
 mod unopened;
 mod verify;
@@ -60,8 +61,8 @@ use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Totals, UsageRow,
-    VerifyReport, Vote, WriterStats,
+    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token, TokenAct,
+    Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -502,6 +503,22 @@ impl Ledger for PostgresLedger {
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         payments::unapplied(&self.readers).await
+    }
+
+    async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
+        tokens::find(&self.readers, secret).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        self.readers
+            .with(|link| async move { tokens::all(&link).await })
+            .await
+    }
+
+    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+        self.readers
+            .with(|link| async move { tokens::acts(&link).await })
+            .await
     }
 
     async fn files_acts(

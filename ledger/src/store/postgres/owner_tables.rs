@@ -6,7 +6,7 @@ use crate::batch::changes::Changes;
 use crate::batch::rows::{CustomerRow, Rows};
 use crate::rule::key::KeyRecord;
 use crate::store::stored;
-use crate::{Amount, Caps, CustomerId, KeyId, SecretHash, Timestamp};
+use crate::{Amount, Caps, CustomerId, KeyId, SecretHash, Timestamp, TokenId};
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<String, TransactionTrouble> {
     Ok(serde_json::to_string(value)?)
@@ -74,6 +74,7 @@ pub(super) fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Transacti
             .number("customer", |(row, ..)| row.key.belongs_to.to_i64())
             .number("owner", |(row, ..)| i64::from(row.key.is_owner))
             .number("made_by", |(row, ..)| row.key.made_by.map(KeyId::to_i64))
+            .number("token", |(row, ..)| row.key.token.map(TokenId::to_i64))
             .number("created_at", |(row, ..)| row.key.created_at.millis())
             .text("created_by", |(row, ..)| row.key.created_by.clone());
         writes.push(table.insert(""));
@@ -179,6 +180,9 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
             })
             .text("created_by", |(row, _)| {
                 row.stored.customer.created_by.clone()
+            })
+            .number("token", |(row, _)| {
+                row.stored.customer.token.map(TokenId::to_i64)
             });
         writes.push(table.insert(""));
     }

@@ -11,7 +11,7 @@ use crate::batch::rows::Rows;
 use crate::store::payment_rows::{self, payment_columns, status_code};
 use crate::store::rows::Decoded;
 use crate::value::reference;
-use crate::{LedgerError, Payment};
+use crate::{LedgerError, Payment, TokenId};
 
 /// Selects what [`payment`] takes; a condition may follow.
 pub(super) const SELECT_PAYMENT: &str = concat!("SELECT ", payment_columns!(), " FROM payments p");
@@ -71,6 +71,7 @@ fn particulars<'a, 'b>(table: TableWrite<'a, PaymentRow<'b>>) -> TableWrite<'a, 
         .number("tax", |(_, payment)| payment.paid.tax.parts())
         .number("credit", |(_, payment)| payment.credit.picos())
         .text("actor", |(_, payment)| payment.actor.clone())
+        .number("token", |(_, payment)| payment.token.map(TokenId::to_i64))
         .number("at", |(_, payment)| payment.at.millis())
 }
 

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use crate::batch::operation::Operation;
-use crate::{Bill, Change, CreditKind, CustomerAct, CustomerSettings, KeySettings};
+use crate::{
+    Bill, Change, CreditKind, CustomerAct, CustomerSettings, KeySettings, NewCustomer, NewKey,
+};
 
 fn clean(text: &mut String) {
     if text.contains('\0') {
@@ -57,13 +59,20 @@ fn customer_settings(settings: &mut CustomerSettings) {
     settings.price_list.iter_mut().for_each(clean);
 }
 
+fn key(new: &mut NewKey) {
+    settings(&mut new.settings);
+    clean(&mut new.act.actor);
+}
+
+fn customer(new: &mut NewCustomer) {
+    customer_settings(&mut new.settings);
+    clean(&mut new.act.actor);
+}
+
 /// The operation in storable form.
 pub(super) fn printable(mut operation: Operation) -> Operation {
     match &mut operation {
-        Operation::Create(new) => {
-            settings(&mut new.settings);
-            clean(&mut new.act.actor);
-        }
+        Operation::Create(new) => key(new),
         Operation::Change(change) => {
             clean(&mut change.act.actor);
             if let Change::Set(new) = &mut change.change {
@@ -79,10 +88,19 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
                 CreditKind::TopUp => {}
             }
         }
-        Operation::CreateCustomer(new) => {
-            customer_settings(&mut new.settings);
-            clean(&mut new.act.actor);
+        Operation::CreateCustomer(new) => customer(new),
+        Operation::Enrol(both) => {
+            customer(&mut both.0);
+            key(&mut both.1);
         }
+        Operation::PayFirst(both) => {
+            customer(&mut both.0);
+            clean(&mut both.1.act.actor);
+        }
+        Operation::Asked(asked) => asked.operation = printable(asked.operation.clone()),
+        // A label with this character is refused.
+        Operation::CreateToken(new) => clean(&mut new.act.actor),
+        Operation::RevokeToken { act, .. } => clean(&mut act.actor),
         Operation::ChangeCustomer(change) => {
             clean(&mut change.act.actor);
             if let CustomerAct::Set(new) = &mut change.change {

@@ -2,6 +2,7 @@
 
 use super::owner_tables::{accounts, customers, json, keys, personal};
 use super::payments::payments;
+use super::tokens::of_tokens;
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write};
 use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
@@ -28,6 +29,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     votes(&rows.changes.votes, &mut writes);
     own_costs(&rows.changes, &mut writes);
     payments(rows, &mut writes);
+    of_tokens(rows, &mut writes);
     files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }

@@ -5,15 +5,16 @@ mod guards;
 use std::collections::BTreeSet;
 
 use super::link::Link;
-use super::payments;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::TransactionTrouble;
+use super::{payments, tokens};
 use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
+use crate::book::token_act::TokenBook;
 use crate::book::verify::{self, CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
 use crate::value::reference;
@@ -192,6 +193,18 @@ impl LedgerReader for DatabaseReader<'_> {
             }
         }
         Ok(taken)
+    }
+
+    async fn tokens(&mut self) -> Result<ReadRow<TokenBook>, TransactionTrouble> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        self.link.client.batch_execute(begin).await?;
+        let book = tokens::book(self.link).await;
+        self.link.client.batch_execute("ROLLBACK").await?;
+        match book {
+            Ok(book) => Ok(Ok(book)),
+            Err(TransactionTrouble::Failed(why)) => Ok(Err(format!("a token: {why}"))),
+            Err(other) => Err(other),
+        }
     }
 
     /// A customer that is none began no snapshot; the server only warns then.

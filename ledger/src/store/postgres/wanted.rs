@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::batch::answer::AnswerId;
 use crate::batch::operation::{Operation, OperationClass};
 use crate::value::reference;
-use crate::{CustomerId, KeyId, OperationId, Scope};
+use crate::{CustomerId, KeyId, OperationId, Scope, TokenId};
 
 /// Everything that the operations of a batch may read.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,10 @@ pub(super) struct WantedRows {
     pub(super) acts: BTreeSet<OperationId>,
     pub(super) references: BTreeSet<String>,
     pub(super) tokens: BTreeSet<[u8; 32]>,
+    pub(super) api_tokens: BTreeSet<TokenId>,
+    pub(super) api_labels: BTreeSet<String>,
+    pub(super) api_acts: BTreeSet<OperationId>,
+    pub(super) answers: BTreeSet<AnswerId>,
     /// Keys, and customers with all keys, whose charges by the hour and open holds are read.
     pub(super) spending: BTreeSet<Scope>,
     /// Whether to end holds of dead epochs.
@@ -42,6 +47,11 @@ impl WantedRows {
         self.references
             .extend(references.filter(|folded| !folded.contains('\0')));
         self.tokens.extend(needs.token.map(|token| token.0));
+        self.api_tokens.extend(needs.api_token);
+        let label = needs.api_label.filter(|label| !label.contains('\0'));
+        self.api_labels.extend(label.map(str::to_owned));
+        self.api_acts.extend(needs.api_act);
+        self.answers.extend(needs.answer);
         self.spending.extend(needs.spending);
         self.dead |= needs.dead.is_some();
     }

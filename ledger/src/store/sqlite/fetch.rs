@@ -9,7 +9,8 @@ use super::batch::Batch;
 use super::statements::Sql;
 use super::{payments, rows};
 use crate::batch::apply::apply;
-use crate::batch::operation::{Few, Operation, Outcome};
+use crate::batch::needs::Few;
+use crate::batch::operation::{Operation, Outcome};
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
 use crate::value::reference;
@@ -32,6 +33,8 @@ impl Batch<'_> {
             && needs.references == Few::default()
             && needs.token.is_none()
             && needs.external_id.is_none()
+            && needs.api_token.is_none()
+            && needs.answer.is_none()
             && needs.dead.is_none();
         if !is_of_running_holds {
             self.flush()?;
@@ -60,6 +63,7 @@ impl Batch<'_> {
         if let Some(token) = needs.token {
             self.fetch_token(token)?;
         }
+        self.fetch_of_tokens(&needs)?;
         if let Some(of) = needs.spending {
             self.fetch_spending(of)?;
         }

@@ -68,6 +68,7 @@ impl BatchTables<'_> {
             self.mark(Changed::Anything);
         }
         self.payments(rows)?;
+        self.of_tokens(rows)?;
         self.access(rows)?;
         self.of_no_key(changes)
     }
@@ -101,6 +102,7 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(14, caps(&key.caps)?)?;
         statement.raw_bind_parameter(15, key.created_at)?;
         statement.raw_bind_parameter(16, &key.created_by)?;
+        statement.raw_bind_parameter(17, key.token)?;
         statement.raw_execute()?;
         Ok(())
     }
@@ -207,6 +209,7 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(20, audit.seq)?;
         statement.raw_bind_parameter(21, audit.last)?;
         statement.raw_bind_parameter(22, audit.hash)?;
+        statement.raw_bind_parameter(23, customer.token)?;
         statement.raw_execute()?;
         Ok(())
     }

@@ -36,6 +36,7 @@ mod shared;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod upkeep;
 mod verify;
 mod worker;
@@ -62,7 +63,8 @@ use crate::{
     Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
     Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
     OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Timestamp, Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    SecretHash, SlugHour, SlugUse, Timestamp, Token, TokenAct, Totals, UsageRow, VerifyReport,
+    Vote, WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -490,6 +492,21 @@ impl Ledger for SqliteLedger {
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| payments::unapplied(conn)).await
+    }
+
+    async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.point(|conn| tokens::find(conn, secret))
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| tokens::all(conn)).await
+    }
+
+    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| tokens::acts(conn)).await
     }
 
     async fn files_acts(

@@ -35,6 +35,7 @@ impl BatchTables<'_> {
                 payment_rows::why(&payment.status),
                 payment.actor,
                 payment.at,
+                payment.token,
             ])?;
             self.mark(Changed::Anything);
         }

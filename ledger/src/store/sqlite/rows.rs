@@ -12,8 +12,8 @@ use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::stored::{customer_status_code, status_code};
 use crate::{
     Amount, CustomerId, CustomerStatus, EntryKind, Evidence, FilesAct, Key, KeyId, KeyStatus,
-    OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp, Totals,
-    UtcDay, Vote,
+    OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp, TokenId,
+    Totals, UtcDay, Vote,
 };
 
 macro_rules! parameter {
@@ -31,6 +31,7 @@ parameter!(Amount, Amount::picos);
 parameter!(Timestamp, Timestamp::millis);
 parameter!(KeyId, KeyId::to_i64);
 parameter!(CustomerId, CustomerId::to_i64);
+parameter!(TokenId, TokenId::to_i64);
 parameter!(CustomerStatus, customer_status_code);
 parameter!(UtcDay, UtcDay::number);
 parameter!(KeyStatus, status_code);
@@ -265,3 +266,39 @@ macro_rules! select_payment {
     };
 }
 pub(super) use select_payment;
+
+/// Selects what `tokens::token` takes; a condition may follow.
+macro_rules! select_token {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::token_rows::token_columns!(),
+            " FROM tokens t"
+        )
+    };
+}
+pub(super) use select_token;
+
+/// Selects what `tokens::token_act` takes; a condition may follow.
+macro_rules! select_token_act {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::token_rows::token_act_columns!(),
+            " FROM token_acts"
+        )
+    };
+}
+pub(super) use select_token_act;
+
+/// Selects what `tokens::answer` takes; a condition may follow.
+macro_rules! select_answer {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::token_rows::answer_columns!(),
+            " FROM answers"
+        )
+    };
+}
+pub(super) use select_answer;

@@ -5,8 +5,8 @@
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
-    select_act, select_customer, select_entry, select_hold, select_key_record, select_payment,
-    select_session, select_totals,
+    select_act, select_answer, select_customer, select_entry, select_hold, select_key_record,
+    select_payment, select_session, select_token, select_token_act, select_totals,
 };
 
 macro_rules! statements {
@@ -85,9 +85,21 @@ statements! {
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
 
     Payment = concat!(select_payment!(), " WHERE p.folded = ?1");
-    PutPayment = "INSERT INTO payments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO UPDATE SET
+    PutPayment = "INSERT INTO payments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO UPDATE SET
          customer = excluded.customer, refunded = excluded.refunded, withdrawn = excluded.withdrawn,
          reinstated = excluded.reinstated, status = excluded.status, why = excluded.why";
+    Token = concat!(select_token!(), " WHERE t.id = ?1");
+    TokenByLabel = "SELECT label FROM tokens WHERE label = ?1";
+    InsertToken = "INSERT INTO tokens (id, label, role, daily, expires_at, revoked, secret, sold_on, sold, created_at, created_by)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    UpdateToken = "UPDATE tokens SET revoked = ?2, sold_on = ?3, sold = ?4 WHERE id = ?1";
+    TokenAct = concat!(select_token_act!(), " WHERE operation = ?1");
+    TokenHead = "SELECT seq, hash FROM token_acts ORDER BY seq DESC LIMIT 1";
+    InsertTokenAct = "INSERT INTO token_acts (seq, at, actor, act, token, operation, details, state, hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    Answer = concat!(select_answer!(), " WHERE id = ?1");
+    InsertAnswer = "INSERT INTO answers (id, token, at, operation, body, status, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    ForgetAnswers = "DELETE FROM answers WHERE at <= ?1";
     Files = "INSERT INTO files_acts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
 
@@ -97,7 +109,8 @@ statements! {
 
     Key = concat!(select_key_record!(), " WHERE k.id = ?1");
     InsertKey = "INSERT INTO keys (id, label, models, expires_at, rate, concurrency, status, secret, old_secret, old_until, customer,
-         owner, made_by, caps, created_at, created_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+         owner, made_by, caps, created_at, created_by, token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+         ?15, ?16, ?17)";
     SetKeyCaps = "UPDATE keys SET caps = ?2 WHERE id = ?1";
     UpdateKey = "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
          old_secret = ?9, old_until = ?10 WHERE id = ?1";
@@ -105,8 +118,8 @@ statements! {
     Customer = concat!(select_customer!(), " WHERE a.id = ?1");
     CustomerByExternalId = concat!(select_customer!(), " WHERE a.external_id = ?1");
     InsertCustomer = "INSERT INTO accounts (id, label, external_id, price_list, low_balance, rate, concurrency, status, personal, caps,
-         created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+         created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash, token)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
     UpdateCustomer = "UPDATE accounts SET label = ?2, external_id = ?3, price_list = ?4, low_balance = ?5, rate = ?6,
          concurrency = ?7, status = ?8, personal = ?9 WHERE id = ?1";
     // With the account in one statement, because a claim stands only while nothing is available.

@@ -22,6 +22,7 @@ use super::rows;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
+use crate::book::token_act::TokenBook;
 use crate::book::verify::{self, CustomerRows, LedgerIdentity, LedgerReader, ReadRow};
 use crate::value::reference;
 use crate::{CustomerId, VerifyReport};
@@ -273,6 +274,13 @@ impl LedgerReader for FileReader<'_> {
             }
         }
         Ok(taken)
+    }
+
+    async fn tokens(&mut self) -> Result<ReadRow<TokenBook>> {
+        let instant = self.conn.unchecked_transaction()?;
+        let read = found("a token", super::tokens::book(&instant));
+        instant.finish()?;
+        read
     }
 
     async fn end_customer(&mut self) -> Result<()> {

@@ -1,0 +1,69 @@
+//! Tokens of the admin API: create and revoke. Only commands do that; no token makes another.
+
+use super::check_unused;
+use crate::batch::rows::Rows;
+use crate::book::token_act::{self, TokenAct};
+use crate::{Act, NewToken, Refusal, Token, TokenId};
+
+/// The words of the acts.
+const CREATE: &str = "create_token";
+const REVOKE: &str = "revoke_token";
+
+pub(super) fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
+    if let Some(known) = rows.token_act(new.act.operation) {
+        let known = known.clone();
+        if known.act == CREATE {
+            return rows.api_token(known.token).cloned();
+        }
+    }
+    check_unused(rows, new.act.operation)?;
+    new.check()?;
+    if rows.api_token(new.id).is_ok() {
+        let text = format!("token id {} is taken", new.id);
+        return Err(Refusal::NotApplicable(text));
+    }
+    if rows.has_token_label(&new.label) {
+        return Err(Refusal::NotApplicable(format!(
+            "there is, or was, a token {:?}: acts name tokens by their labels, so choose another",
+            new.label
+        )));
+    }
+    let token = new.token();
+    write(
+        rows,
+        &new.act,
+        CREATE,
+        &token,
+        token_act::created(new).to_string(),
+    );
+    rows.put_api_token(token.clone());
+    Ok(token)
+}
+
+pub(super) fn revoke(rows: &mut Rows, id: TokenId, act: &Act) -> Result<Token, Refusal> {
+    let known = rows.token_act(act.operation);
+    if known.is_some_and(|known| known.act == REVOKE && known.token == id) {
+        return rows.api_token(id).cloned();
+    }
+    check_unused(rows, act.operation)?;
+    let mut token = rows.api_token(id)?.clone();
+    token.is_revoked = true;
+    write(rows, act, REVOKE, &token, "{}".to_owned());
+    rows.put_api_token(token.clone());
+    Ok(token)
+}
+
+fn write(rows: &mut Rows, act: &Act, word: &str, token: &Token, details: String) {
+    rows.append_token_act(
+        TokenAct {
+            seq: 0,
+            at: act.at,
+            actor: act.actor.clone(),
+            act: word.to_owned(),
+            token: token.id,
+            operation: act.operation,
+            details,
+        },
+        token,
+    );
+}

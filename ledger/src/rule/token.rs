@@ -1,0 +1,363 @@
+//! Tokens of the admin API: what a seller's own software may do, and for how much a day. Pure.
+//!
+//! A token's secret reads `fb-token-<random>-<checksum>`; only its SHA-256 is kept. Its label is the actor of what it does, so no two
+//! tokens ever have the same one.
+
+use std::fmt;
+
+use serde::Serialize;
+use zeroize::Zeroize;
+
+use crate::rule::key::{CHECK_CHARS, RANDOM_CHARS, base_62, checksum};
+use crate::value::text::{TOKEN_PREFIX, check_text, is_unseen};
+use crate::{Act, Amount, Customer, Refusal, SecretHash, Timestamp, TokenId, UtcDay};
+
+/// A token in the clear. It is never logged and never printed by `Debug`; the only way out is [`TokenSecret::reveal`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenSecret(String);
+
+impl TokenSecret {
+    /// A token from the caller's randomness.
+    #[must_use]
+    pub fn generate(mut random: [u8; 32]) -> Self {
+        let mut text = String::with_capacity(64);
+        text.push_str(TOKEN_PREFIX);
+        text.push_str(&base_62(&mut random, RANDOM_CHARS));
+        let check = checksum(&text);
+        text.push('-');
+        text.push_str(&check);
+        Self(text)
+    }
+
+    /// Reads a token without touching a store; `None` if prefix, lengths or checksum are wrong.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (random, check) = text.strip_prefix(TOKEN_PREFIX)?.split_once('-')?;
+        let (body, _) = text.rsplit_once('-')?;
+        let is_whole = random.len() == RANDOM_CHARS
+            && check.len() == CHECK_CHARS
+            && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && checksum(body) == check;
+        is_whole.then(|| Self(text.to_owned()))
+    }
+
+    /// The token in the clear, for the one time it is shown.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What the store keeps.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of(&self.0)
+    }
+}
+
+impl Drop for TokenSecret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("TokenSecret(…)")
+    }
+}
+
+/// What a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenRole {
+    /// Reads everything, changes nothing.
+    Read,
+    /// Tops up active customers, and looks after customers, payments and first keys that it made itself.
+    Sell,
+    /// Everything but tokens.
+    Manage,
+}
+
+impl TokenRole {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Sell, Self::Manage];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Sell => "sell",
+            Self::Manage => "manage",
+        }
+    }
+}
+
+impl fmt::Display for TokenRole {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// What a token can be used for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenStatus {
+    /// Accepted.
+    Active,
+    /// Its time is over.
+    Expired,
+    /// Refused forever.
+    Revoked,
+}
+
+impl fmt::Display for TokenStatus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        })
+    }
+}
+
+/// A token of the admin API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Public id.
+    pub id: TokenId,
+    /// A name for people, and the actor of what it does; unique for ever.
+    pub label: String,
+    /// What it is for.
+    pub role: TokenRole,
+    /// The most that it may credit in one UTC day.
+    pub daily: Option<Amount>,
+    /// First instant at which it no longer works.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it was revoked.
+    pub is_revoked: bool,
+    /// Hash of the secret.
+    pub secret: SecretHash,
+    /// The last day on which it credited anything, and how much then; only of tokens with a daily bound.
+    pub sold: Option<(UtcDay, Amount)>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: String,
+}
+
+impl Token {
+    /// What it can be used for at an instant.
+    #[must_use]
+    pub fn status(&self, now: Timestamp) -> TokenStatus {
+        if self.is_revoked {
+            TokenStatus::Revoked
+        } else if self.expires_at.is_some_and(|end| end <= now) {
+            TokenStatus::Expired
+        } else {
+            TokenStatus::Active
+        }
+    }
+
+    /// What it credited on a day.
+    #[must_use]
+    pub fn sold_on(&self, day: UtcDay) -> Amount {
+        self.sold
+            .filter(|(on, _)| *on == day)
+            .map_or(Amount::ZERO, |(_, sold)| sold)
+    }
+
+    /// Whether it has credited four fifths of its daily bound, or more.
+    #[must_use]
+    pub fn is_nearly_sold_out(&self, day: UtcDay) -> bool {
+        self.daily.is_some_and(|daily| {
+            let sold = i128::from(self.sold_on(day).picos());
+            sold.saturating_mul(5) >= i128::from(daily.picos()).saturating_mul(4)
+        })
+    }
+
+    /// Whether it may read what belongs to a customer: one that only sells, no more than its own.
+    #[must_use]
+    pub fn may_read(&self, customer: &Customer) -> bool {
+        self.role != TokenRole::Sell || customer.token == Some(self.id)
+    }
+
+    /// Refuses a token that is no longer accepted.
+    pub(crate) fn check_active(&self, now: Timestamp) -> Result<(), Refusal> {
+        match self.status(now) {
+            TokenStatus::Active => Ok(()),
+            stopped => Err(Refusal::TokenStopped(stopped)),
+        }
+    }
+
+    /// Counts what it credits on a day.
+    ///
+    /// # Errors
+    /// [`Refusal::DailyReached`] when this is more than its daily bound leaves; nothing is counted then.
+    pub(crate) fn sell(&mut self, amount: Amount, day: UtcDay) -> Result<(), Refusal> {
+        let Some(daily) = self.daily else {
+            return Ok(());
+        };
+        let before = self.sold_on(day);
+        match before.checked_add(amount).filter(|sold| *sold <= daily) {
+            Some(sold) => {
+                self.sold = Some((day, sold));
+                Ok(())
+            }
+            None => Err(Refusal::DailyReached {
+                token: self.id,
+                daily,
+                sold: before,
+                amount,
+            }),
+        }
+    }
+}
+
+/// A token to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// Chosen by the caller.
+    pub id: TokenId,
+    /// Hash of the secret.
+    pub secret: SecretHash,
+    /// A name for people, and the actor of what it does.
+    pub label: String,
+    /// What it is for.
+    pub role: TokenRole,
+    /// The most that it may credit in one UTC day; required of one that sells.
+    pub daily: Option<Amount>,
+    /// First instant at which it no longer works.
+    pub expires_at: Option<Timestamp>,
+    /// By whom and when.
+    pub act: Act,
+}
+
+impl NewToken {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        check_text("a token's label", &self.label, 100, true)?;
+        if self.label.trim() != self.label || self.label.chars().any(is_unseen) {
+            let text = "a token's label must not begin or end with a space or contain characters that cannot be seen";
+            return Err(Refusal::NotApplicable(text.to_owned()));
+        }
+        match (self.role, self.daily) {
+            (TokenRole::Sell, None) => {
+                let text = "a token that sells needs a daily bound in USD";
+                Err(Refusal::NotApplicable(text.to_owned()))
+            }
+            (TokenRole::Read, Some(_)) => {
+                let text = "a token that only reads has no daily bound";
+                Err(Refusal::NotApplicable(text.to_owned()))
+            }
+            (_, Some(daily)) if !daily.is_positive() => {
+                let text = "a daily bound must be more than zero";
+                Err(Refusal::Limit(text.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        Token {
+            id: self.id,
+            label: self.label.clone(),
+            role: self.role,
+            daily: self.daily,
+            expires_at: self.expires_at,
+            is_revoked: false,
+            secret: self.secret,
+            sold: None,
+            created_at: self.act.at,
+            created_by: self.act.actor.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OperationId;
+
+    fn usd(text: &str) -> Amount {
+        Amount::from_usd_str(text).unwrap()
+    }
+
+    fn new(role: TokenRole, daily: Option<&str>) -> NewToken {
+        NewToken {
+            id: TokenId::from_random(1),
+            secret: SecretHash([1; 32]),
+            label: "shop".to_owned(),
+            role,
+            daily: daily.map(usd),
+            expires_at: Some(Timestamp::from_millis(10)),
+            act: Act {
+                operation: OperationId::from_bytes([1; 16]),
+                actor: "ada".to_owned(),
+                at: Timestamp::from_millis(1),
+            },
+        }
+    }
+
+    #[test]
+    fn a_mistyped_token_is_found_without_a_store() {
+        let secret = TokenSecret::generate([0xab; 32]);
+        let text = secret.reveal().to_owned();
+        assert_eq!(TokenSecret::parse(&text), Some(secret.clone()));
+        for place in 0..text.len() {
+            let mut wrong = text.clone().into_bytes();
+            wrong[place] = if wrong[place] == b'a' { b'b' } else { b'a' };
+            let wrong = String::from_utf8(wrong).unwrap();
+            assert_eq!(TokenSecret::parse(&wrong), None, "{place}");
+        }
+        for wrong in ["", "fb-token-", "fb-token--", "sk-fb-1", &text[..60]] {
+            assert_eq!(TokenSecret::parse(wrong), None, "{wrong}");
+        }
+        assert!(!format!("{secret:?}").contains(&text[12..30]));
+    }
+
+    #[test]
+    fn a_day_is_sold_up_to_its_bound_and_the_next_begins_anew() {
+        let mut token = new(TokenRole::Sell, Some("10")).token();
+        let (monday, tuesday) = (UtcDay(20_000), UtcDay(20_001));
+        token.sell(usd("7.99"), monday).unwrap();
+        assert!(!token.is_nearly_sold_out(monday));
+        token.sell(usd("0.01"), monday).unwrap();
+        assert!(token.is_nearly_sold_out(monday) && !token.is_nearly_sold_out(tuesday));
+        let refused = token.sell(usd("2.000000000001"), monday);
+        assert!(matches!(refused, Err(Refusal::DailyReached { sold, .. }) if sold == usd("8")));
+        token.sell(usd("2"), monday).unwrap();
+        assert_eq!(token.sold_on(monday), usd("10"));
+        token.sell(usd("10"), tuesday).unwrap();
+        assert_eq!(token.sold_on(monday), Amount::ZERO);
+        let mut free = new(TokenRole::Manage, None).token();
+        free.sell(usd("1000000"), monday).unwrap();
+        assert_eq!(free.sold, None);
+    }
+
+    #[test]
+    fn tokens_that_make_no_sense_are_refused() {
+        assert!(new(TokenRole::Sell, Some("1")).check().is_ok());
+        assert!(new(TokenRole::Manage, Some("1")).check().is_ok());
+        assert!(new(TokenRole::Sell, None).check().is_err());
+        assert!(new(TokenRole::Read, Some("1")).check().is_err());
+        assert!(new(TokenRole::Sell, Some("0")).check().is_err());
+        for label in ["", " shop", "shop\n", "fb-token-x"] {
+            let label = label.to_owned();
+            let new = NewToken {
+                label,
+                ..new(TokenRole::Read, None)
+            };
+            assert!(new.check().is_err(), "{:?}", new.label);
+        }
+    }
+
+    #[test]
+    fn a_token_ends() {
+        let mut token = new(TokenRole::Sell, Some("1")).token();
+        let at = Timestamp::from_millis;
+        assert_eq!(token.status(at(9)), TokenStatus::Active);
+        assert_eq!(token.status(at(10)), TokenStatus::Expired);
+        token.is_revoked = true;
+        assert_eq!(token.status(at(9)), TokenStatus::Revoked);
+    }
+}

@@ -1,0 +1,164 @@
+//! Tokens of the admin API, acts on them and kept answers in a file: what a batch reads and writes of them, and what others read.
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::batch::{Batch, BatchTables, Changed};
+use super::rows::{Columns, select_answer, select_token, select_token_act};
+use super::statements::Sql;
+use crate::batch::answer::{AnswerId, KeptAnswer};
+use crate::batch::needs::Needs;
+use crate::batch::rows::{CachedRow, Rows};
+use crate::book::token_act::{ChainedTokenAct, TokenBook, TokenHead};
+use crate::store::token_rows::{self, role_code, sold};
+use crate::{SecretHash, Token, TokenAct};
+
+fn token(row: &Row<'_>) -> Result<Token> {
+    Ok(token_rows::token(&mut Columns::of(row))?)
+}
+
+fn token_act(row: &Row<'_>) -> Result<ChainedTokenAct> {
+    Ok(token_rows::token_act(&mut Columns::of(row))?)
+}
+
+fn answer(row: &Row<'_>) -> Result<(AnswerId, KeptAnswer)> {
+    Ok(token_rows::answer(&mut Columns::of(row))?)
+}
+
+impl Batch<'_> {
+    /// Reads what an operation needs of tokens and answers.
+    pub(super) fn fetch_of_tokens(&mut self, needs: &Needs<'_>) -> Result<()> {
+        let statements = &mut self.tables.statements;
+        if let Some(id) = needs.api_token {
+            let read = statements.get(Sql::Token)?;
+            if let Some(found) = read.query_row([id], token).optional()? {
+                self.rows.api_tokens.insert(id, CachedRow::stored(found));
+            }
+        }
+        if let Some(label) = needs.api_label {
+            let read = statements.get(Sql::TokenByLabel)?;
+            let found = read.query_row([label], |row| row.get(0)).optional()?;
+            self.rows.api_labels.extend(found);
+        }
+        if let Some(operation) = needs.api_act {
+            let read = statements.get(Sql::TokenAct)?;
+            if let Some(found) = read.query_row([operation], token_act).optional()? {
+                let of = found.act.token;
+                self.rows.api_acts.insert(operation, found);
+                let read = statements.get(Sql::Token)?;
+                if let Some(found) = read.query_row([of], token).optional()? {
+                    self.rows.api_tokens.insert(of, CachedRow::stored(found));
+                }
+            }
+            let read = statements.get(Sql::TokenHead)?;
+            let head = |row: &Row<'_>| {
+                let (seq, SecretHash(hash)) = (row.get(0)?, row.get(1)?);
+                Ok(TokenHead { seq, hash })
+            };
+            let found = read.query_row([], head).optional()?;
+            self.rows.api_head = found.unwrap_or_default();
+        }
+        if let Some(id) = needs.answer {
+            let read = statements.get(Sql::Answer)?;
+            let found = read.query_row([SecretHash(id.0)], answer).optional()?;
+            self.rows.answers.extend(found);
+        }
+        Ok(())
+    }
+}
+
+impl BatchTables<'_> {
+    /// Writes what has changed of tokens and answers.
+    pub(super) fn of_tokens(&mut self, rows: &Rows) -> Result<()> {
+        for (token, was_stored) in rows.changed_tokens() {
+            let (day, sum) = sold(token);
+            if was_stored {
+                let values = params![token.id, token.is_revoked, day, sum];
+                self.statements.get(Sql::UpdateToken)?.execute(values)?;
+            } else {
+                let values = params![
+                    token.id,
+                    token.label,
+                    role_code(token.role),
+                    token.daily,
+                    token.expires_at,
+                    token.is_revoked,
+                    token.secret,
+                    day,
+                    sum,
+                    token.created_at,
+                    token.created_by,
+                ];
+                self.statements.get(Sql::InsertToken)?.execute(values)?;
+            }
+            self.mark(Changed::Anything);
+        }
+        for ChainedTokenAct { act, state, hash } in rows.new_token_acts() {
+            self.statements.get(Sql::InsertTokenAct)?.execute(params![
+                act.seq,
+                act.at,
+                act.actor,
+                act.act,
+                act.token,
+                act.operation,
+                act.details,
+                state,
+                hash,
+            ])?;
+        }
+        if let Some(forgotten) = rows.changes.forget_answers {
+            let forget = self.statements.get(Sql::ForgetAnswers)?;
+            forget.execute([forgotten])?;
+        }
+        for (id, kept) in rows.new_answers() {
+            self.statements.get(Sql::InsertAnswer)?.execute(params![
+                id.0,
+                kept.token,
+                kept.at,
+                kept.operation,
+                kept.body,
+                kept.answer.status,
+                kept.answer.body,
+            ])?;
+            self.mark(Changed::Anything);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn find(conn: &Connection, secret: SecretHash) -> Result<Option<Token>> {
+    conn.prepare_cached(concat!(select_token!(), " WHERE t.secret = ?1"))?
+        .query_row([secret], token)
+        .optional()
+}
+
+pub(super) fn all(conn: &Connection) -> Result<Vec<Token>> {
+    conn.prepare_cached(concat!(select_token!(), " ORDER BY t.created_at, t.id"))?
+        .query_map([], token)?
+        .collect()
+}
+
+pub(super) fn acts(conn: &Connection) -> Result<Vec<TokenAct>> {
+    Ok(book(conn)?
+        .acts
+        .into_iter()
+        .map(|chained| chained.act)
+        .collect())
+}
+
+/// Everything about tokens.
+pub(super) fn book(conn: &Connection) -> Result<TokenBook> {
+    let acts = conn
+        .prepare(concat!(select_token_act!(), " ORDER BY seq"))?
+        .query_map([], token_act)?
+        .collect::<Result<_>>()?;
+    Ok(TokenBook {
+        tokens: all(conn)?,
+        acts,
+    })
+}
+
+pub(super) fn answers(conn: &Connection) -> Result<Vec<(AnswerId, KeptAnswer)>> {
+    conn.prepare(select_answer!())?
+        .query_map([], answer)?
+        .collect()
+}

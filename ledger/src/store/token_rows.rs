@@ -1,0 +1,110 @@
+//! The one decoder of tokens, acts on them and kept answers, for both databases.
+
+use super::rows::{Decoded, Malformed, RowColumns};
+use crate::batch::answer::{AnswerId, ApiAnswer, KeptAnswer};
+use crate::book::token_act::{ChainedTokenAct, TokenAct};
+use crate::{Amount, Timestamp, Token, TokenId, TokenRole, UtcDay};
+
+/// What [`token`] takes, of `tokens t`.
+macro_rules! token_columns {
+    () => {
+        "t.id, t.label, t.role, t.daily, t.expires_at, t.revoked, t.secret, t.sold_on, t.sold, t.created_at, t.created_by"
+    };
+}
+pub(crate) use token_columns;
+
+/// What [`token_act`] takes, of `token_acts`.
+macro_rules! token_act_columns {
+    () => {
+        "seq, at, actor, act, token, operation, details, state, hash"
+    };
+}
+pub(crate) use token_act_columns;
+
+/// What [`answer`] takes, of `answers`.
+macro_rules! answer_columns {
+    () => {
+        "id, token, at, operation, body, status, answer"
+    };
+}
+pub(crate) use answer_columns;
+
+fn token_id(columns: &mut impl RowColumns) -> Decoded<TokenId> {
+    let id = columns.maybe_token()?;
+    id.ok_or(Malformed::Value("token's id"))
+}
+
+pub(crate) fn token(columns: &mut impl RowColumns) -> Decoded<Token> {
+    Ok(Token {
+        id: token_id(columns)?,
+        label: columns.text()?,
+        role: columns.code("role", role_of)?,
+        daily: columns.maybe_number()?.map(Amount::from_picos),
+        expires_at: columns.maybe_at()?,
+        is_revoked: columns.number()? != 0,
+        secret: columns.secret()?,
+        sold: columns
+            .maybe_number()?
+            .map(UtcDay)
+            .zip(columns.maybe_number()?.map(Amount::from_picos)),
+        created_at: columns.at()?,
+        created_by: columns.text()?,
+    })
+}
+
+pub(crate) fn token_act(columns: &mut impl RowColumns) -> Decoded<ChainedTokenAct> {
+    Ok(ChainedTokenAct {
+        act: TokenAct {
+            seq: columns.number()?,
+            at: columns.at()?,
+            actor: columns.text()?,
+            act: columns.text()?,
+            token: token_id(columns)?,
+            operation: columns.operation()?,
+            details: columns.text()?,
+        },
+        state: columns.text()?,
+        hash: columns.hash()?,
+    })
+}
+
+pub(crate) fn answer(columns: &mut impl RowColumns) -> Decoded<(AnswerId, KeptAnswer)> {
+    Ok((
+        AnswerId(columns.hash()?),
+        KeptAnswer {
+            token: columns.maybe_token()?,
+            at: columns.at()?,
+            operation: columns.maybe_operation()?,
+            body: columns.secret()?,
+            answer: ApiAnswer {
+                status: columns.small()?,
+                body: columns.text()?,
+            },
+        },
+    ))
+}
+
+/// A role as both databases store it.
+pub(crate) const fn role_code(role: TokenRole) -> i64 {
+    match role {
+        TokenRole::Read => 1,
+        TokenRole::Sell => 2,
+        TokenRole::Manage => 3,
+    }
+}
+
+fn role_of(code: i64) -> Option<TokenRole> {
+    let mut all = TokenRole::ALL.into_iter();
+    all.find(|role| role_code(*role) == code)
+}
+
+/// The day and the sum of what a token sold, for their columns.
+pub(crate) fn sold(token: &Token) -> (Option<i64>, Option<i64>) {
+    let day = token.sold.map(|(day, _)| day.number());
+    (day, token.sold.map(|(_, sold)| sold.picos()))
+}
+
+/// An instant as it is stored.
+pub(crate) fn millis(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::millis)
+}

@@ -1,0 +1,383 @@
+//! Tokens of the admin API: roles, daily bounds, and requests that are made once.
+
+use farebox_ledger::*;
+
+use super::common::*;
+use super::refused;
+
+const SHOP: u8 = 1;
+const OTHER: u8 = 2;
+
+/// Two tokens that sell, of ten dollars a day each, one that reads, and one that manages.
+async fn tokens(ledger: &dyn Ledger) {
+    for (number, role, daily) in [
+        (SHOP, TokenRole::Sell, Some("10")),
+        (OTHER, TokenRole::Sell, Some("10")),
+        (3, TokenRole::Read, None),
+        (4, TokenRole::Manage, None),
+    ] {
+        let new = new_token(number, 900 + u64::from(number), role, daily);
+        ledger.create_token(new).await.unwrap();
+    }
+}
+
+fn customer(number: u64) -> CustomerId {
+    CustomerId::from_random(number)
+}
+
+/// The customer with its first key.
+fn enrol(number: u64, operation: u64) -> Operation {
+    let mut first = new_key(number, operation + 1, None);
+    first.within.customer = Some(customer(number));
+    Operation::Enrol(Box::new((new_customer(number, operation), first)))
+}
+
+fn pay(number: u64, operation: u64, dollars: &str, reference: &str) -> Operation {
+    Operation::Pay(Box::new(new_payment(number, operation, dollars, reference)))
+}
+
+async fn balance(ledger: &dyn Ledger, number: u64) -> Amount {
+    let found = ledger.find_customer(customer(number)).await.unwrap();
+    found.unwrap().account.balance()
+}
+
+async fn not_allowed(ledger: &dyn Ledger, token: u8, operation: Operation) {
+    let what = format!("{operation:?}");
+    let refusal = refused(ledger.ask(asked(token, 400, operation)).await);
+    assert!(
+        matches!(refusal, Refusal::NotAllowed(_)),
+        "{what}: {refusal}"
+    );
+}
+
+pub(crate) async fn tokens_are_made_found_and_revoked(ledger: SharedLedger) {
+    tokens(&*ledger).await;
+    let again = new_token(SHOP, 901, TokenRole::Sell, Some("10"));
+    let made = ledger.create_token(again).await.unwrap();
+    assert_eq!(made.label, "shop 1");
+    let twin = NewToken {
+        label: "shop 1".to_owned(),
+        ..new_token(9, 950, TokenRole::Read, None)
+    };
+    let twin = refused(ledger.create_token(twin).await);
+    assert!(matches!(twin, Refusal::NotApplicable(_)), "{twin}");
+    let unbounded = new_token(9, 951, TokenRole::Sell, None);
+    refused(ledger.create_token(unbounded).await);
+    let found = ledger.find_token(secret(SHOP)).await.unwrap();
+    assert_eq!(found, Some(made.clone()));
+    assert_eq!(ledger.find_token(secret(77)).await.unwrap(), None);
+    ledger.revoke_token(made.id, act(952, 100)).await.unwrap();
+    let again = ledger.revoke_token(made.id, act(952, 100)).await.unwrap();
+    assert!(again.is_revoked);
+    let stopped = refused(ledger.ask(asked(SHOP, 400, enrol(1, 10))).await);
+    assert_eq!(stopped, Refusal::TokenStopped(TokenStatus::Revoked));
+    let unknown = refused(
+        ledger
+            .revoke_token(TokenId::from_random(99), act(953, 1))
+            .await,
+    );
+    assert!(matches!(unknown, Refusal::NoSuchToken(_)));
+    let all = ledger.tokens().await.unwrap();
+    assert_eq!(all.iter().filter(|token| !token.is_revoked).count(), 3);
+    let acts = ledger.token_acts().await.unwrap();
+    let last = acts.last().unwrap();
+    assert_eq!(
+        (last.seq, &*last.act, last.token),
+        (5, "revoke_token", made.id)
+    );
+    assert!(
+        acts.iter()
+            .all(|act| !act.details.contains(&"01".repeat(32)))
+    );
+    let expired = NewToken {
+        expires_at: Some(at(300)),
+        ..new_token(5, 960, TokenRole::Manage, None)
+    };
+    ledger.create_token(expired).await.unwrap();
+    let stopped = refused(ledger.ask(asked(5, 300, enrol(1, 10))).await);
+    assert_eq!(stopped, Refusal::TokenStopped(TokenStatus::Expired));
+    ledger.ask(asked(5, 299, enrol(1, 10))).await.unwrap();
+    // No token makes tokens, and none does what only the gateway does.
+    let new = new_token(6, 970, TokenRole::Read, None);
+    not_allowed(&*ledger, 4, Operation::CreateToken(Box::new(new))).await;
+    not_allowed(&*ledger, 4, Operation::CloseSessions(key(1))).await;
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn a_shop_does_its_own_business_and_no_other(ledger: SharedLedger) {
+    tokens(&*ledger).await;
+    ledger.ask(asked(SHOP, 400, enrol(1, 10))).await.unwrap();
+    ledger.ask(asked(OTHER, 400, enrol(2, 20))).await.unwrap();
+    let first = ledger.find_key(key(1)).await.unwrap().unwrap();
+    let shop = TokenId::from_random(SHOP.into());
+    assert_eq!(
+        (first.token, first.customer.token),
+        (Some(shop), Some(shop))
+    );
+    let selling = ledger.find_token(secret(SHOP)).await.unwrap().unwrap();
+    let foreign = ledger.find_customer(customer(2)).await.unwrap().unwrap();
+    assert!(selling.may_read(&first.customer) && !selling.may_read(&foreign));
+    // Any active customer can be topped up.
+    ledger
+        .ask(asked(SHOP, 400, pay(2, 30, "2", "pi-2")))
+        .await
+        .unwrap();
+    ledger
+        .ask(asked(SHOP, 400, pay(1, 31, "3", "pi-1")))
+        .await
+        .unwrap();
+    assert_eq!(balance(&*ledger, 2).await, usd("2"));
+    // It reverses what it booked, and nothing else.
+    let back =
+        |payment, operation| Operation::Reverse(Box::new(refund_of(payment, operation, "1")));
+    ledger
+        .ask(asked(SHOP, 400, back("pi-2", 40)))
+        .await
+        .unwrap();
+    not_allowed(&*ledger, OTHER, back("pi-1", 41)).await;
+    ledger.credit(top_up(1, 42, "1", "typed")).await.unwrap();
+    not_allowed(&*ledger, SHOP, back("typed", 43)).await;
+    let early = refused(ledger.ask(asked(SHOP, 400, back("pi-9", 44))).await);
+    assert!(matches!(early, Refusal::NoSuchPayment(_)));
+    ledger.ask(asked(4, 400, back("typed", 45))).await.unwrap();
+    // A second key, another one's customer, settings, blocks, moves and readers' writes are refused.
+    let mut second = new_key(5, 50, None);
+    second.within.customer = Some(customer(1));
+    not_allowed(&*ledger, SHOP, Operation::Create(Box::new(second))).await;
+    not_allowed(
+        &*ledger,
+        SHOP,
+        Operation::Create(Box::new(new_key(6, 51, None))),
+    )
+    .await;
+    for change in [
+        Change::Block,
+        Change::Set(KeySettings::default()),
+        Change::Rotate {
+            secret: secret(8),
+            old_until: None,
+        },
+    ] {
+        let change = KeyChange {
+            key: key(1),
+            change,
+            act: act(52, 400),
+        };
+        not_allowed(&*ledger, SHOP, Operation::Change(Box::new(change))).await;
+    }
+    let suspend = CustomerChange {
+        customer: customer(1),
+        change: CustomerAct::Suspend,
+        act: act(53, 400),
+    };
+    let suspend = Operation::ChangeCustomer(Box::new(suspend));
+    not_allowed(&*ledger, SHOP, suspend.clone()).await;
+    not_allowed(&*ledger, 3, suspend.clone()).await;
+    // Suspended, it takes no more of the shop's money, which is kept.
+    ledger.ask(asked(4, 400, suspend)).await.unwrap();
+    let plain = Credit {
+        to: customer(1).into(),
+        ..top_up(1, 54, "1", "cash")
+    };
+    let stopped = refused(
+        ledger
+            .ask(asked(SHOP, 400, Operation::Credit(Box::new(plain))))
+            .await,
+    );
+    assert_eq!(stopped, Refusal::CustomerStopped(CustomerStatus::Suspended));
+    ledger
+        .ask(asked(SHOP, 400, pay(1, 55, "1", "pi-3")))
+        .await
+        .unwrap();
+    let kept = ledger.unapplied().await.unwrap();
+    assert!(kept.len() == 1 && kept[0].token == Some(shop));
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn a_first_key_comes_with_its_customer_or_later(ledger: SharedLedger) {
+    tokens(&*ledger).await;
+    // With the payment, and the key when the buyer asks for it.
+    let first = |number, operation: u64, reference: &str| {
+        let payment = new_payment(number, operation + 1, "3", reference);
+        Operation::PayFirst(Box::new((new_customer(number, operation), payment)))
+    };
+    ledger
+        .ask(asked(SHOP, 400, first(1, 10, "pi-1")))
+        .await
+        .unwrap();
+    let again = ledger
+        .ask(asked(SHOP, 400, first(2, 20, "PI-1")))
+        .await
+        .unwrap();
+    let Some(Outcome::Payment(again)) = again.outcome else {
+        panic!("{again:?}")
+    };
+    assert_eq!((again.repeated, again.customer.id), (true, customer(1)));
+    assert_eq!(ledger.find_customer(customer(2)).await.unwrap(), None);
+    assert_eq!(balance(&*ledger, 1).await, usd("3"));
+    let mut new = new_key(1, 30, None);
+    new.within.customer = Some(customer(1));
+    let create = Operation::Create(Box::new(new.clone()));
+    not_allowed(&*ledger, OTHER, create.clone()).await;
+    ledger.ask(asked(SHOP, 400, create)).await.unwrap();
+    new.act = act(31, 400);
+    let taken = ledger
+        .ask(asked(SHOP, 400, Operation::Create(Box::new(new))))
+        .await;
+    refused(taken);
+    // Its secret can be replaced until a request has used it.
+    let reissue = |operation, number| {
+        let change = Change::Reissue {
+            secret: secret(number),
+        };
+        Operation::Change(Box::new(KeyChange {
+            key: key(1),
+            change,
+            act: act(operation, 400),
+        }))
+    };
+    not_allowed(&*ledger, OTHER, reissue(40, 50)).await;
+    ledger.ask(asked(SHOP, 400, reissue(41, 51))).await.unwrap();
+    let found = ledger.find_key(key(1)).await.unwrap().unwrap();
+    assert_eq!((found.own.secret, found.own.old_secret), (secret(51), None));
+    ledger.open_hold(new_hold(1, 60, "1")).await.unwrap();
+    let used = refused(ledger.ask(asked(SHOP, 400, reissue(42, 52))).await);
+    assert!(matches!(used, Refusal::NotApplicable(_)), "{used}");
+    ledger.finish_hold(finish(60, 10)).await.unwrap();
+    let used = refused(ledger.ask(asked(4, 400, reissue(43, 52))).await);
+    assert!(matches!(used, Refusal::NotApplicable(_)), "{used}");
+    // Neither is made if one cannot be.
+    let mut broken = new_key(7, 71, None);
+    broken.settings.label = "x".repeat(300);
+    broken.within.customer = Some(customer(7));
+    let both = Operation::Enrol(Box::new((new_customer(7, 70), broken)));
+    refused(ledger.ask(asked(SHOP, 400, both)).await);
+    assert_eq!(ledger.find_customer(customer(7)).await.unwrap(), None);
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn a_token_credits_no_more_than_its_daily_bound(ledger: SharedLedger) {
+    use ReversalKind::{Dispute, DisputeWon};
+    tokens(&*ledger).await;
+    ledger.ask(asked(SHOP, 400, enrol(1, 10))).await.unwrap();
+    ledger
+        .ask(asked(SHOP, 400, pay(1, 20, "6", "pi-1")))
+        .await
+        .unwrap();
+    ledger
+        .ask(asked(SHOP, 400, pay(1, 21, "6", "pi-1")))
+        .await
+        .unwrap();
+    let back = |operation, kind, cumulative: &str| {
+        Operation::Reverse(Box::new(NewReversal {
+            kind,
+            ..refund_of("pi-1", operation, cumulative)
+        }))
+    };
+    ledger
+        .ask(asked(SHOP, 400, back(30, Dispute, "6")))
+        .await
+        .unwrap();
+    ledger
+        .ask(asked(SHOP, 400, back(31, DisputeWon, "3")))
+        .await
+        .unwrap();
+    let today = UtcDay::of(clock::now());
+    let sold = async || ledger.find_token(secret(SHOP)).await.unwrap().unwrap();
+    assert_eq!(sold().await.sold_on(today), usd("9"));
+    assert!(sold().await.is_nearly_sold_out(today));
+    let more = refused(
+        ledger
+            .ask(asked(SHOP, 400, back(32, DisputeWon, "6")))
+            .await,
+    );
+    assert!(matches!(more, Refusal::DailyReached { .. }), "{more}");
+    assert_eq!(balance(&*ledger, 1).await, usd("3"));
+    let plain = Credit {
+        to: customer(1).into(),
+        ..top_up(1, 33, "1.5", "cash")
+    };
+    let more = ledger
+        .ask(asked(SHOP, 400, Operation::Credit(Box::new(plain))))
+        .await;
+    assert!(matches!(refused(more), Refusal::DailyReached { .. }));
+    // A payment that came is kept, and does not count.
+    ledger
+        .ask(asked(SHOP, 400, pay(1, 34, "1.5", "pi-2")))
+        .await
+        .unwrap();
+    let kept = ledger.unapplied().await.unwrap();
+    assert!(
+        matches!(&kept[0].status, PaymentStatus::Unapplied { why } if why.contains("10.00 USD a day")),
+        "{kept:?}"
+    );
+    ledger
+        .ask(asked(SHOP, 400, pay(1, 35, "1", "pi-3")))
+        .await
+        .unwrap();
+    assert_eq!(sold().await.sold_on(today), usd("10"));
+    assert_eq!(balance(&*ledger, 1).await, usd("4"));
+    // Who needs no token has no bound.
+    ledger.credit(top_up(1, 36, "100", "typed")).await.unwrap();
+    sound(&*ledger).await;
+}
+
+pub(crate) async fn a_request_with_a_key_is_made_once(ledger: SharedLedger) {
+    tokens(&*ledger).await;
+    ledger.ask(asked(SHOP, 400, enrol(1, 10))).await.unwrap();
+    let day = 86_400;
+    let ask = async |token, seconds, key: &str, body: &str, operation| {
+        let operation = pay(1, operation, "1", &format!("pi-{operation}"));
+        ledger
+            .ask(once(asked(token, seconds, operation), key, body))
+            .await
+    };
+    let first = ask(SHOP, 400, "a", "body", 20).await.unwrap();
+    assert!(!first.is_replay());
+    // Another operation of the same request, as a retrying client makes it: the first answer.
+    let again = ask(SHOP, 500, "a", "body", 21).await.unwrap();
+    assert!(again.is_replay());
+    assert_eq!(again.answer, first.answer);
+    assert_eq!(balance(&*ledger, 1).await, usd("1"));
+    // The very same operation, as the ledger repeats it after a commit without an answer: no replay.
+    let same = ask(SHOP, 500, "a", "body", 20).await.unwrap();
+    assert!(!same.is_replay());
+    let other = refused(ask(SHOP, 500, "a", "another", 22).await);
+    assert_eq!(other, Refusal::KeyOfOtherBody);
+    // Another key, another token: other requests.
+    assert!(!ask(SHOP, 500, "b", "body", 23).await.unwrap().is_replay());
+    assert!(!ask(OTHER, 500, "a", "body", 24).await.unwrap().is_replay());
+    assert_eq!(balance(&*ledger, 1).await, usd("3"));
+    // A refusal is no answer.
+    let broken = || pay(1, 25, "0", "pi-25");
+    refused(
+        ledger
+            .ask(once(asked(SHOP, 500, broken()), "c", "body"))
+            .await,
+    );
+    assert!(!ask(SHOP, 500, "c", "body", 26).await.unwrap().is_replay());
+    // A day later it is forgotten; the reference is not.
+    assert!(
+        ask(SHOP, 399 + day, "a", "body", 27)
+            .await
+            .unwrap()
+            .is_replay()
+    );
+    assert!(
+        !ask(SHOP, 400 + day, "a", "other", 28)
+            .await
+            .unwrap()
+            .is_replay()
+    );
+    let known = ledger.ask(once(
+        asked(SHOP, 400 + day, pay(1, 29, "1", "PI-20")),
+        "d",
+        "",
+    ));
+    let Some(Outcome::Payment(known)) = known.await.unwrap().outcome else {
+        panic!("no payment")
+    };
+    assert!(known.repeated);
+    assert_eq!(balance(&*ledger, 1).await, usd("5"));
+    sound(&*ledger).await;
+}

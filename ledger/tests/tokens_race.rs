@@ -1,0 +1,151 @@
+//! Tokens of the admin API at three gateways at once: a daily bound is met exactly, and a request with one key is made once, whoever
+//! hears of it, also while another gateway still works on it.
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::*;
+use farebox_ledger::postgres::PostgresLedger;
+use farebox_ledger::*;
+
+const GATEWAYS: usize = 3;
+
+fn full() -> bool {
+    std::env::var_os("FAREBOX_FULL").is_some()
+}
+
+async fn gateways(url: &str) -> Vec<Arc<PostgresLedger>> {
+    let mut all = Vec::new();
+    for _ in 0..GATEWAYS {
+        all.push(gateway(url).await);
+    }
+    all
+}
+
+/// Of 24 payments of 40 cents at once, each of another customer, a bound of two dollars lets five be booked.
+#[test]
+fn no_gateway_credits_beyond_a_daily_bound() {
+    with_cluster("the daily bound of a token", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        for round in 0..if full() { 200_u8 } else { 4 } {
+            let first = 10_000 + u64::from(round) * 1_000;
+            let new = new_token(round, first, TokenRole::Sell, Some("2"));
+            ledgers[0].create_token(new).await.unwrap();
+            let racers = (0..24_u64).map(|racer| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
+                tokio::spawn(async move {
+                    let (customer, operation) = (first + racer, first + 100 + racer * 2);
+                    let both = (
+                        new_customer(customer, operation),
+                        new_payment(customer, operation + 1, "0.4", &format!("pi-{operation}")),
+                    );
+                    let pay = Operation::PayFirst(Box::new(both));
+                    let paid = ledger.ask(asked(round, 300, pay)).await.unwrap();
+                    let Some(Outcome::Payment(paid)) = paid.outcome else {
+                        panic!("{paid:?}")
+                    };
+                    usize::from(paid.payment.status == PaymentStatus::Booked)
+                })
+            });
+            let mut booked = 0;
+            for racer in racers.collect::<Vec<_>>() {
+                booked += racer.await.unwrap();
+            }
+            assert_eq!(booked, 5);
+            let token = ledgers[1].find_token(secret(round)).await.unwrap().unwrap();
+            assert_eq!(token.sold_on(UtcDay::of(clock::now())), usd("2"));
+        }
+        sound(&*ledgers[0]).await;
+    });
+}
+
+/// The same request at every gateway, eight times each, every time as another operation: one customer, one payment, one answer.
+#[test]
+fn a_request_that_every_gateway_hears_is_made_once() {
+    with_cluster("one request at several gateways", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        let new = new_token(1, 1, TokenRole::Sell, Some("100000"));
+        ledgers[0].create_token(new).await.unwrap();
+        for round in 0..if full() { 300_u64 } else { 12 } {
+            let racers = (0..24_u64).map(|racer| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
+                tokio::spawn(async move {
+                    let operation = 10_000 + round * 100 + racer * 2;
+                    let mut first = new_key(operation, operation + 1, None);
+                    first.within.customer = Some(CustomerId::from_random(operation));
+                    let both = (new_customer(operation, operation), first);
+                    let enrol = asked(1, 300, Operation::Enrol(Box::new(both)));
+                    let key = format!("round {round}");
+                    ledger.ask(once(enrol, &key, "body")).await.unwrap()
+                })
+            });
+            let mut answers = Vec::new();
+            for racer in racers.collect::<Vec<_>>() {
+                answers.push(racer.await.unwrap());
+            }
+            let made = answers.iter().filter(|answered| !answered.is_replay());
+            assert_eq!(made.count(), 1);
+            let first = &answers[0].answer;
+            assert!(answers.iter().all(|answered| answered.answer == *first));
+        }
+        let customers = CustomerQuery {
+            limit: 1_000,
+            ..CustomerQuery::default()
+        };
+        let customers = ledgers[0].list_customers(customers).await.unwrap();
+        assert_eq!(customers.len(), if full() { 300 } else { 12 });
+        sound(&*ledgers[0]).await;
+    });
+}
+
+/// Another gateway holds the key and does not come to an end: who repeats the request waits two seconds, and is told so.
+#[test]
+fn who_repeats_a_request_that_still_runs_waits_two_seconds() {
+    with_cluster("a request that still runs", async |cluster| {
+        let database = cluster.database();
+        let ledger = gateway(&cluster.url(&database)).await;
+        let new = new_token(1, 1, TokenRole::Manage, None);
+        ledger.create_token(new).await.unwrap();
+        let ask = async |operation| {
+            let made = Operation::CreateCustomer(Box::new(new_customer(7, operation)));
+            ledger.ask(once(asked(1, 300, made), "a", "body")).await
+        };
+        ask(10).await.unwrap();
+        // Now as if another gateway were at it: nothing is written yet, and its lock is held for a while.
+        let locked = "SELECT pg_advisory_lock(1717662310, ('x' || encode(substring(id FROM 1 FOR 4), 'hex'))::bit(32)::int) FROM answers; \
+             DELETE FROM answers; SELECT pg_sleep(4)";
+        let (of, server) = (
+            database.clone(),
+            common::cluster::Cluster::shared().unwrap(),
+        );
+        let other = std::thread::spawn(move || server.psql(&of, locked));
+        let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        while cluster.psql(&database, sleeps).unwrap() != "1" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let begun = Instant::now();
+        let refused = ask(10).await.map(drop);
+        assert!(
+            matches!(refused, Err(LedgerError::Refused(Refusal::StillRunning))),
+            "{refused:?}"
+        );
+        assert!(begun.elapsed() >= Duration::from_secs(2));
+        // Nobody else waits for it.
+        let plain = asked(
+            1,
+            300,
+            Operation::CreateCustomer(Box::new(new_customer(8, 20))),
+        );
+        ledger.ask(once(plain, "b", "body")).await.unwrap();
+        assert!(!other.is_finished(), "it was still at it");
+        other.join().unwrap().unwrap();
+        let again = ask(10).await.unwrap();
+        assert!(!again.is_replay(), "the very same operation");
+        assert!(ask(11).await.unwrap().is_replay());
+    });
+}
