@@ -427,6 +427,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "selling",
             "server::TlsFiles",
             "setup",
+            "shop",
             "telemetry",
             "upstream::Upstreams",
             "upstream::online",

@@ -81,6 +81,11 @@ impl Street {
         Self::before(books, &api, "fb-token-sell", "simulated = {}").await
     }
 
+    /// A shop whose gateway is another one, which gave it this token.
+    pub(crate) async fn at(api: &str, token: &str) -> Self {
+        Self::before(Books::start().await, api, token, STRIPE).await
+    }
+
     async fn before(books: Books, api: &str, token: &str, processor: &str) -> Self {
         let stripe = FakeStripe::start().await;
         let processor = processor.replace("ADDRESS", &stripe.base);
