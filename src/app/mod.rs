@@ -60,6 +60,7 @@ pub struct App {
     listening: Listening,
     admin_listening: Option<Listening>,
     tls: Option<Arc<Tls>>,
+    admin_tls: Option<Arc<Tls>>,
     anchoring: Option<Anchoring>,
     /// The ledger's file and its lock. A database has neither; its gateways have epochs.
     file: Option<LockedFile>,
@@ -79,6 +80,7 @@ impl App {
         log: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
         let tls = settings.tls.clone().map(Tls::load).transpose()?;
+        let admin_tls = settings.admin_tls.clone().map(Tls::load).transpose()?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
@@ -139,6 +141,7 @@ impl App {
             listening,
             admin_listening,
             tls,
+            admin_tls,
             anchoring,
             file,
         })
@@ -170,10 +173,11 @@ impl App {
             listening,
             admin_listening,
             tls,
+            admin_tls,
             mut anchoring,
             mut file,
         } = self;
-        let aside = Aside::start(&admin, admin_listening, tls.clone());
+        let aside = Aside::start(&admin, admin_listening, [tls.clone(), admin_tls]);
         let (started, starting) = oneshot::channel::<ServerStop>();
         let over = Notify::new();
         let serving = async {
@@ -355,13 +359,15 @@ fn listen(address: SocketAddr) -> Result<Listening, StartError> {
 struct Aside(Vec<tokio::task::JoinHandle<()>>);
 
 impl Aside {
-    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: Option<Arc<Tls>>) -> Self {
+    /// `tls`: the customers' certificate, and the operator's.
+    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: [Option<Arc<Tls>>; 2]) -> Self {
         let (ask, asked) = mpsc::channel(1);
+        let own = tls[1].clone();
         let mut tasks = vec![tokio::spawn(hangups(ask, tls))];
         if let Some(listening) = listening {
             let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = server::serve(listening, None, connections, service, drop).await
+                if let Err(error) = server::serve(listening, own, connections, service, drop).await
                 {
                     tracing::error!(%error, "the admin listener stopped");
                 }
@@ -402,22 +408,23 @@ impl Aside {
     }
 }
 
-/// At each SIGHUP: checks the files and reads the certificate again. A disk that does not answer keeps neither requests nor the files
+/// At each SIGHUP: checks the files and reads the certificates again. A disk that does not answer keeps neither requests nor the files
 /// waiting.
-async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
+async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
         return;
     };
     while hangup.recv().await.is_some() {
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
-        let Some(tls) = tls.clone() else { continue };
-        match tokio::task::spawn_blocking(move || tls.reload()).await {
-            Ok(Ok(())) => tracing::info!("reloaded the certificate"),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
+        for tls in tls.iter().flatten().cloned() {
+            match tokio::task::spawn_blocking(move || tls.reload()).await {
+                Ok(Ok(())) => tracing::info!("reloaded the certificate"),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
+                }
+                Err(error) => tracing::error!(%error, "reading the certificate failed"),
             }
-            Err(error) => tracing::error!(%error, "reading the certificate failed"),
         }
     }
 }
