@@ -17,10 +17,10 @@ use crate::config::{self, Config, Model, ProcessSecrets, Source};
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), CommandFailed> {
     let log = serve::start_logging("warn");
-    let shop_at = options.shop.then(demo_shop::place).transpose()?;
+    let place = options.shop.then(demo_shop::place).transpose()?;
     let mut config = shipped()?;
-    if let Some(at) = shop_at {
-        config.catalog.shop = Arc::new(demo_shop::seller(at));
+    if let Some((_, at)) = &place {
+        config.catalog.shop = Arc::new(demo_shop::seller(*at));
     }
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| {
@@ -28,15 +28,17 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
     })?;
     let settings = Settings {
         durability: args.durability.into(),
-        admin_listen: shop_at.map(|at| SocketAddr::new(at.ip(), 0)),
+        admin_listen: place.as_ref().map(|(_, at)| SocketAddr::new(at.ip(), 0)),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
     let app = App::start(&settings, config, Arc::new(log.requests())).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
     let (address, base) = (app.address(), app.front.public_url.clone());
     let ledger = Arc::clone(&app.ledger);
-    let shop = match shop_at.zip(app.admin_address()) {
-        Some((at, admin)) => Some(demo_shop::open(args, ledger.as_ref(), at, admin, &base).await?),
+    let shop = match place.zip(app.admin_address()) {
+        Some((place, admin)) => {
+            Some(demo_shop::open(args, ledger.as_ref(), place, admin, &base).await?)
+        }
         None => None,
     };
     let serving = tokio::spawn(app.serve(serve::stop_signal()));

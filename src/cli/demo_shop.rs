@@ -17,13 +17,15 @@ const NAME: &str = "Farebox demo shop";
 /// What the demo's token may credit in a day.
 const DAILY: &str = "1000";
 
-/// A place for the shop, chosen before the gateway starts, whose errors name it.
-pub(super) fn place() -> Result<SocketAddr, CommandFailed> {
-    let listener = TcpListener::bind(USUAL)
+/// A place for the shop, taken before the gateway starts, whose errors name it.
+pub(super) fn place() -> Result<(TcpListener, SocketAddr), CommandFailed> {
+    let taken = TcpListener::bind(USUAL)
         .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-        .and_then(|listener| listener.local_addr());
-    listener
-        .map_err(|error| CommandFailed::refused(format!("there is no place for a shop: {error}")))
+        .and_then(|listener| {
+            let at = listener.local_addr()?;
+            Ok((listener, at))
+        });
+    taken.map_err(|error| CommandFailed::refused(format!("there is no place for a shop: {error}")))
 }
 
 /// Where buyers reach it: browsers keep its cookie on `localhost` without TLS.
@@ -46,7 +48,7 @@ pub(super) fn seller(at: SocketAddr) -> Shop {
 pub(super) async fn open(
     args: &Args,
     ledger: &dyn Ledger,
-    at: SocketAddr,
+    (listener, at): (TcpListener, SocketAddr),
     admin: SocketAddr,
     gateway: &str,
 ) -> Result<OpenShop, CommandFailed> {
@@ -81,9 +83,7 @@ pub(super) async fn open(
         processor: ProcessorSettings::Simulated,
         offers: vec![offer("10", "11.90", "1.90"), offer("50", "59.50", "9.50")],
     };
-    OpenShop::start(settings)
-        .await
-        .map_err(CommandFailed::refused)
+    OpenShop::on(listener, settings).map_err(CommandFailed::refused)
 }
 
 /// What to do there.

@@ -534,6 +534,8 @@ pub(crate) const ROOMS: &[Room] = &[
             "async_trait",
             "base64",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "hex",
             "hmac",
             "maud",
