@@ -178,10 +178,10 @@ fn an_edited_column_is_found() {
                 continue;
             }
             let value = match kind {
-                "bytea" => format!(
-                    "set_byte(coalesce({name}, '\\x{}'), 3, 255)",
-                    "00".repeat(32)
-                ),
+                "bytea" => {
+                    let known = format!("coalesce({name}, '\\x{}')", "00".repeat(32));
+                    format!("set_byte({known}, 3, get_byte({known}, 3) # 1)")
+                }
                 "text" => format!("coalesce({name}, '') || 'x'"),
                 _ => format!("coalesce({name}, 0) + 1"),
             };

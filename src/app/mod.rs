@@ -35,7 +35,7 @@ use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Connections, Front, Listening, ServerStop, Tls};
+use crate::server::{self, Connections, Front, Listening, ServerStop, Tls, TlsError, TlsFiles};
 use crate::telemetry::Telemetry;
 use crate::turns::Turns;
 use crate::upstream::Upstreams;
@@ -59,8 +59,8 @@ pub struct App {
     pub admin: Arc<Admin>,
     listening: Listening,
     admin_listening: Option<Listening>,
-    tls: Option<Arc<Tls>>,
-    admin_tls: Option<Arc<Tls>>,
+    /// The customers' certificate, and the operator's.
+    tls: [Option<Arc<Tls>>; 2],
     anchoring: Option<Anchoring>,
     /// The ledger's file and its lock. A database has neither; its gateways have epochs.
     file: Option<LockedFile>,
@@ -79,8 +79,7 @@ impl App {
         files: impl Into<Files>,
         log: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
-        let tls = settings.tls.clone().map(Tls::load).transpose()?;
-        let admin_tls = settings.admin_tls.clone().map(Tls::load).transpose()?;
+        let tls = certificates(settings)?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
@@ -141,7 +140,6 @@ impl App {
             listening,
             admin_listening,
             tls,
-            admin_tls,
             anchoring,
             file,
         })
@@ -173,11 +171,11 @@ impl App {
             listening,
             admin_listening,
             tls,
-            admin_tls,
             mut anchoring,
             mut file,
         } = self;
-        let aside = Aside::start(&admin, admin_listening, [tls.clone(), admin_tls]);
+        let aside = Aside::start(&admin, admin_listening, tls.clone());
+        let [tls, _] = tls;
         let (started, starting) = oneshot::channel::<ServerStop>();
         let over = Notify::new();
         let serving = async {
@@ -232,6 +230,12 @@ impl App {
         drop(file);
         outcome.and(served.map_err(|error| error.to_string()))
     }
+}
+
+/// The customers' certificate, and the operator's, where there are any.
+fn certificates(settings: &Settings) -> Result<[Option<Arc<Tls>>; 2], TlsError> {
+    let load = |files: &Option<TlsFiles>| files.clone().map(Tls::load).transpose();
+    Ok([load(&settings.tls)?, load(&settings.admin_tls)?])
 }
 
 /// Takes the ledger. A file is locked first, so that no other process serves it.
@@ -417,7 +421,8 @@ async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
     while hangup.recv().await.is_some() {
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
-        for tls in tls.iter().flatten().cloned() {
+        for tls in tls.iter().flatten() {
+            let tls = Arc::clone(tls);
             match tokio::task::spawn_blocking(move || tls.reload()).await {
                 Ok(Ok(())) => tracing::info!("reloaded the certificate"),
                 Ok(Err(error)) => {

@@ -11,10 +11,10 @@ use super::{Program, gateway, text};
 use crate::support::{Answer, Gateway, TestKey, chat, skip};
 
 /// What stands in the examples for what is only known at run time.
-type Known = BTreeMap<String, String>;
+type RealNames = BTreeMap<String, String>;
 
 /// A document with what is known in place of the examples' names.
-fn known_in(document: &str, known: &Known) -> String {
+fn known_in(document: &str, known: &RealNames) -> String {
     known
         .iter()
         .fold(document.to_owned(), |text, (name, real)| {
@@ -137,7 +137,7 @@ fn place(path: &str, operation: &Value) -> String {
 }
 
 /// Two payments that could not be booked, and another customer: what the story finds when it begins.
-async fn prepare(program: &Program) -> Known {
+async fn prepare(program: &Program) -> RealNames {
     let closed = program.customer("Closed").await;
     program
         .does(&format!("/customers/{closed}/close"), &json!({}), 200)
@@ -149,7 +149,7 @@ async fn prepare(program: &Program) -> Known {
             .await;
     }
     let other = program.customer("Other").await;
-    Known::from([("c_9k2m4n6p8q".to_owned(), other)])
+    RealNames::from([("c_9k2m4n6p8q".to_owned(), other)])
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn every_example_is_true() {
 }
 
 /// What later examples name.
-async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut Known) {
+async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut RealNames) {
     match at {
         "POST /customers" => {
             known.insert("c_7f3q9d2xw1".to_owned(), text(answer, "id"));

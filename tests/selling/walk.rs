@@ -16,6 +16,7 @@ fn steps() -> Vec<Step> {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/selling.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, walk) = page.split_once("### A walk with curl").unwrap();
+    let walk = walk.split("\n## ").next().unwrap();
     let (mut found, mut inside) = (Vec::new(), false);
     for line in walk.lines() {
         match line.strip_prefix("```") {

@@ -253,6 +253,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
             head,
             audit,
             watch,
+            opened,
         } in &customers
         {
             let Account {
@@ -264,6 +265,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
                 customer.id.to_i64(),
                 credit.picos(),
                 spent.picos(),
+                *opened,
                 held.picos(),
                 customer.claim.picos(),
                 head.seq,

@@ -14,9 +14,9 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId, OpenHold,
-    OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse, Timestamp,
-    Totals, UsageRow, Vote,
+    Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId,
+    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
+    Timestamp, Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -79,8 +79,24 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
 }
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
-    conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?
-        .query_row([], rows::totals)
+    // One statement, because it has to be one instant.
+    let read = concat!(
+        rows::select_totals!(),
+        ", h.amount FROM totals LEFT JOIN holds h"
+    );
+    let mut read = conn.prepare_cached(read)?;
+    let (mut found, mut totals) = (read.query([])?, None);
+    while let Some(row) = found.next()? {
+        let totals = match &mut totals {
+            Some(totals) => totals,
+            none => none.insert(rows::totals(row)?),
+        };
+        if let Some(held) = row.get::<_, Option<Amount>>(9)? {
+            totals.holds = totals.holds.saturating_add(1);
+            totals.held = totals.held.saturating_add(i128::from(held.picos()));
+        }
+    }
+    totals.ok_or(rusqlite::Error::QueryReturnedNoRows)
 }
 
 pub(super) fn open_holds(

@@ -13,7 +13,7 @@ pub(super) struct ApiReply {
     /// The HTTP status.
     pub(super) status: u16,
     /// The body.
-    pub(super) body: AnswerBody,
+    pub(super) body: ApiContent,
     /// The number of the last act on what is shown.
     pub(super) etag: Option<i64>,
     /// The same request was answered before.
@@ -22,22 +22,22 @@ pub(super) struct ApiReply {
 
 /// The body of an answer.
 #[derive(Debug)]
-pub(super) enum AnswerBody {
+pub(super) enum ApiContent {
     /// JSON.
     Document(Value),
     /// JSON as it was answered before.
     Stored(String),
     /// A page for print.
-    Page(String),
+    Html(String),
     /// A spreadsheet.
-    Sheet(String),
+    Csv(String),
 }
 
 impl From<Value> for ApiReply {
     fn from(document: Value) -> Self {
         Self {
             status: 200,
-            body: AnswerBody::Document(document),
+            body: ApiContent::Document(document),
             etag: None,
             replayed: false,
         }
@@ -48,7 +48,7 @@ impl ApiReply {
     /// A page for print.
     pub(super) fn page(html: String) -> Self {
         Self {
-            body: AnswerBody::Page(html),
+            body: ApiContent::Html(html),
             ..Self::from(Value::Null)
         }
     }
@@ -56,7 +56,7 @@ impl ApiReply {
     /// A spreadsheet.
     pub(super) fn sheet(csv: String) -> Self {
         Self {
-            body: AnswerBody::Sheet(csv),
+            body: ApiContent::Csv(csv),
             ..Self::from(Value::Null)
         }
     }
@@ -81,10 +81,10 @@ impl ApiReply {
         }
         failure::headers(res, headers);
         let (kind, body) = match self.body {
-            AnswerBody::Document(document) => ("application/json", document.to_string()),
-            AnswerBody::Stored(body) => ("application/json", body),
-            AnswerBody::Page(body) => ("text/html; charset=utf-8", body),
-            AnswerBody::Sheet(body) => ("text/csv; charset=utf-8", body),
+            ApiContent::Document(document) => ("application/json", document.to_string()),
+            ApiContent::Stored(body) => ("application/json", body),
+            ApiContent::Html(body) => ("text/html; charset=utf-8", body),
+            ApiContent::Csv(body) => ("text/csv; charset=utf-8", body),
         };
         failure::json(res, body);
         failure::headers(res, vec![("content-type", kind.to_owned())]);
@@ -101,7 +101,7 @@ pub(super) struct ApiError {
     /// What is wrong, and what to do instead.
     pub(super) message: String,
     /// Facts for programs.
-    pub(super) details: Value,
+    pub(super) details: Box<Value>,
     /// Headers beside the usual ones.
     pub(super) headers: Vec<(&'static str, String)>,
 }
@@ -113,7 +113,7 @@ impl ApiError {
             status,
             code,
             message: message.into(),
-            details: json!({}),
+            details: Box::new(json!({})),
             headers: Vec::new(),
         }
     }
@@ -130,7 +130,10 @@ impl ApiError {
 
     /// With facts for programs.
     pub(super) fn with(self, details: Value) -> Self {
-        Self { details, ..self }
+        Self {
+            details: Box::new(details),
+            ..self
+        }
     }
 
     /// With a header.
@@ -177,6 +180,7 @@ impl From<LedgerError> for ApiError {
 /// A rule said no.
 fn refused(refusal: &Refusal, message: String) -> ApiError {
     let (status, code) = match refusal {
+        Refusal::NoSuchEvent(_) => (410, "event_gone"),
         Refusal::NoSuchKey(_) => (404, "key_not_found"),
         Refusal::NoSuchCustomer(_) => (404, "customer_not_found"),
         Refusal::NoSuchPayment(_) => (404, "payment_not_found"),

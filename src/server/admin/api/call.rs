@@ -10,10 +10,9 @@ use farebox_ledger::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::answer::{AnswerBody, ApiError, ApiReply};
+use super::answer::{ApiContent, ApiError, ApiReply};
 use super::fields::FieldValues;
-use super::table::{ApiRoute, ApiTask};
-use super::{customers, keys, money, papers, reads};
+use super::table::ApiRoute;
 use crate::clock;
 use crate::selling::{self, Deed, NewSecret, documents};
 use crate::server::admin::Admin;
@@ -55,51 +54,6 @@ pub(super) struct ApiCall<'api> {
 pub(super) type ShowOutcome = Arc<dyn Fn(&Outcome) -> (u16, Value) + Send + Sync>;
 
 impl ApiCall<'_> {
-    /// Answers it.
-    pub(super) async fn run(&self) -> Result<ApiReply, ApiError> {
-        match self.route.task {
-            ApiTask::OpenApi | ApiTask::Reserved => Err(ApiError::new(
-                501,
-                "not_built",
-                "this name is kept for a later version",
-            )),
-            ApiTask::Customers => customers::list(self).await,
-            ApiTask::CreateCustomer => customers::create(self).await,
-            ApiTask::Customer => customers::show(self).await,
-            ApiTask::EditCustomer => customers::edit(self).await,
-            ApiTask::Suspend | ApiTask::Resume | ApiTask::Erase => customers::change(self).await,
-            ApiTask::Close => customers::close(self).await,
-            ApiTask::KeysOf => keys::list(self).await,
-            ApiTask::CreateKey => keys::create(self).await,
-            ApiTask::Key => keys::show(self).await,
-            ApiTask::EditKey => keys::edit(self).await,
-            ApiTask::Block | ApiTask::Unblock => keys::change(self).await,
-            ApiTask::Revoke => keys::revoke(self).await,
-            ApiTask::Rotate => keys::rotate(self).await,
-            ApiTask::Reissue => keys::reissue(self).await,
-            ApiTask::Link => keys::link(self).await,
-            ApiTask::CapsOfCustomer | ApiTask::CapsOfKey => keys::caps(self).await,
-            ApiTask::SetCapOfCustomer | ApiTask::SetCapOfKey => keys::set_cap(self).await,
-            ApiTask::ClearCapOfCustomer | ApiTask::ClearCapOfKey => keys::clear_cap(self).await,
-            ApiTask::TopUp => money::top_up(self).await,
-            ApiTask::Reverse => money::reverse(self).await,
-            ApiTask::Adjust => money::adjust(self).await,
-            ApiTask::Move => money::give(self).await,
-            ApiTask::Assign | ApiTask::Return => money::end_unapplied(self).await,
-            ApiTask::Refund => money::refund(self).await,
-            ApiTask::EntriesOf | ApiTask::Entries => reads::entries(self).await,
-            ApiTask::UsageOf => reads::usage(self).await,
-            ApiTask::Payments => reads::unapplied(self).await,
-            ApiTask::Payment => reads::payment(self).await,
-            ApiTask::Receipts => papers::receipts(self).await,
-            ApiTask::Receipt => papers::receipt(self).await,
-            ApiTask::Statement => papers::statement(self).await,
-            ApiTask::Request => reads::request(self).await,
-            ApiTask::Models => Ok(reads::models(self)),
-            ApiTask::Margin => reads::margin(self).await,
-        }
-    }
-
     pub(super) fn ledger(&self) -> &dyn Ledger {
         &*self.admin.ledger
     }
@@ -193,7 +147,7 @@ impl ApiCall<'_> {
         if let (true, Some(stored)) = (answered.is_replay(), answered.answer) {
             return Ok(ApiReply {
                 status: stored.status,
-                body: AnswerBody::Stored(stored.body),
+                body: ApiContent::Stored(stored.body),
                 etag: None,
                 replayed: true,
             });

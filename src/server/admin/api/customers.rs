@@ -12,7 +12,7 @@ use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::FieldValues;
 use super::keys::new_key;
-use super::pages::{self, Page};
+use super::pages::{self, ListPage};
 use super::table::ApiTask;
 use crate::clock;
 use crate::selling::customers::{self, CustomerEdit, PersonalEdit};
@@ -33,7 +33,7 @@ pub(super) async fn list(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         let rows: Vec<Value> = found.iter().map(documents::customer).collect();
         return Ok(pages::whole(&rows));
     }
-    let page = Page::of(query)?;
+    let page = ListPage::of(query)?;
     let place = page.place(LIST)?.and_then(pages::customer_place);
     let since = query.instant("since")?;
     let after = place.or(since.map(before_instant));
@@ -54,7 +54,7 @@ fn before_instant(since: Timestamp) -> (i64, CustomerId) {
 /// there are.
 async fn read(
     call: &ApiCall<'_>,
-    page: &Page,
+    page: &ListPage,
     after: Option<(i64, CustomerId)>,
     until: Option<Timestamp>,
 ) -> Result<(Vec<Customer>, Option<(i64, i64)>), ApiError> {

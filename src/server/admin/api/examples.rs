@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Absence, Field, FieldKind};
+use super::fields::{Absence, ApiField, FieldKind};
 use super::table::{ApiRoute, ApiTask, Least};
 
 const CUSTOMER: &str = "c_7f3q9d2xw1";
@@ -70,7 +70,7 @@ pub(super) fn answer(route: &ApiRoute) -> Option<Value> {
 }
 
 /// A document with these members; what may be left out is.
-fn document(fields: &[Field]) -> Value {
+fn document(fields: &[ApiField]) -> Value {
     let always = fields
         .iter()
         .filter(|field| field.absence != Absence::LeftOut);
@@ -80,7 +80,7 @@ fn document(fields: &[Field]) -> Value {
     Value::Object(members)
 }
 
-fn sample(field: &Field) -> Value {
+fn sample(field: &ApiField) -> Value {
     let text = match field.name {
         "key" | "made_by" | "id" if matches!(field.kind, FieldKind::Text) => KEY,
         "label" => "Ada",

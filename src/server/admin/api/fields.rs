@@ -15,7 +15,7 @@ use crate::selling::{dates, values};
 
 /// One field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
+pub(super) struct ApiField {
     /// Its name in JSON.
     pub(super) name: &'static str,
     /// What it holds.
@@ -66,26 +66,26 @@ pub(super) enum FieldKind {
     Texts,
     /// Names and texts.
     Pairs,
-    /// Members of their own.
-    Object(&'static [Field]),
+    /// JsonMembers of their own.
+    Object(&'static [ApiField]),
     /// Objects, each with these members.
-    List(&'static [Field]),
+    List(&'static [ApiField]),
     /// A document whose members are described elsewhere.
     Any,
 }
 
 /// A field that must be there.
-pub(super) const fn always(name: &'static str, kind: FieldKind, words: &'static str) -> Field {
+pub(super) const fn always(name: &'static str, kind: FieldKind, words: &'static str) -> ApiField {
     field(name, kind, Absence::Never, words)
 }
 
 /// A field that may be left out.
-pub(super) const fn maybe(name: &'static str, kind: FieldKind, words: &'static str) -> Field {
+pub(super) const fn maybe(name: &'static str, kind: FieldKind, words: &'static str) -> ApiField {
     field(name, kind, Absence::LeftOut, words)
 }
 
 /// A field that may be null.
-pub(super) const fn or_null(name: &'static str, kind: FieldKind, words: &'static str) -> Field {
+pub(super) const fn or_null(name: &'static str, kind: FieldKind, words: &'static str) -> ApiField {
     field(name, kind, Absence::Null, words)
 }
 
@@ -94,8 +94,8 @@ const fn field(
     kind: FieldKind,
     absence: Absence,
     words: &'static str,
-) -> Field {
-    Field {
+) -> ApiField {
+    ApiField {
         name,
         kind,
         absence,
@@ -112,11 +112,11 @@ impl FieldValues {
     ///
     /// # Errors
     /// 400, which names what is wrong with it.
-    pub(super) fn of_body(body: &[u8], fields: &'static [Field]) -> Result<Self, ApiError> {
+    pub(super) fn of_body(body: &[u8], fields: &'static [ApiField]) -> Result<Self, ApiError> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Self::check(Map::new(), fields);
         }
-        let read: Result<Members, _> = serde_json::from_slice(body);
+        let read: Result<JsonMembers, _> = serde_json::from_slice(body);
         let members = read.map_err(|error| {
             ApiError::bad(
                 "invalid_json",
@@ -132,7 +132,7 @@ impl FieldValues {
     /// 400, which names what is wrong with it.
     pub(super) fn of_query(
         pairs: impl Iterator<Item = (String, String)>,
-        fields: &'static [Field],
+        fields: &'static [ApiField],
     ) -> Result<Self, ApiError> {
         let mut members = Map::new();
         for (name, text) in pairs {
@@ -148,7 +148,7 @@ impl FieldValues {
         Self::check(members, fields)
     }
 
-    fn check(members: Map<String, Value>, fields: &'static [Field]) -> Result<Self, ApiError> {
+    fn check(members: Map<String, Value>, fields: &'static [ApiField]) -> Result<Self, ApiError> {
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
         if let Some(unknown) = members.keys().find(|name| !names.contains(&name.as_str())) {
             return Err(unknown_field(unknown, &names));
@@ -268,7 +268,7 @@ impl FieldValues {
     }
 }
 
-impl Field {
+impl ApiField {
     /// Refuses a value of another kind, with what to write instead.
     fn check(&self, value: &Value) -> Result<(), ApiError> {
         let told = |ok: bool, what: &str| if ok { Ok(()) } else { Err(what.to_owned()) };
@@ -350,29 +350,29 @@ fn unknown_field(unknown: &str, names: &[&str]) -> ApiError {
 }
 
 /// The members of an object, each once: of two amounts nobody can say which is meant.
-struct Members(Map<String, Value>);
+struct JsonMembers(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for JsonMembers {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Once;
-        impl<'de> Visitor<'de> for Once {
-            type Value = Members;
+        struct EachOnce;
+        impl<'de> Visitor<'de> for EachOnce {
+            type Value = JsonMembers;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("an object with braces")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonMembers, A::Error> {
                 let mut members = Map::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
                     if members.insert(name.clone(), value).is_some() {
                         return Err(A::Error::custom(format!("{name:?} is in it twice")));
                     }
                 }
-                Ok(Members(members))
+                Ok(JsonMembers(members))
             }
         }
-        input.deserialize_map(Once)
+        input.deserialize_map(EachOnce)
     }
 }
 
@@ -382,7 +382,7 @@ mod tests {
 
     use super::*;
 
-    const FIELDS: &[Field] = &[
+    const FIELDS: &[ApiField] = &[
         always("amount", FieldKind::Usd, "how much"),
         maybe("label", FieldKind::Text, "a name"),
         maybe("rate", FieldKind::Count, "requests each second"),

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::{FieldValues, of_field};
-use super::pages::{self, Page};
+use super::pages::{self, ListPage};
 use super::table::ApiTask;
 use crate::selling::keys::{self, KeyEdit};
 use crate::selling::values::{self, Setting};
@@ -24,7 +24,7 @@ const LIST: &str = "keys";
 
 pub(super) async fn list(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let customer = call.customer().await?;
-    let (query, page) = (&call.query, Page::of(&call.query)?);
+    let (query, page) = (&call.query, ListPage::of(&call.query)?);
     let place = page.place(LIST)?.and_then(pages::key_place);
     let order = KeyOrder::Created;
     let asked = KeyQuery {

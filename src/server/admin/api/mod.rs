@@ -16,6 +16,7 @@ mod reads;
 mod shapes;
 mod shown;
 mod table;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -116,7 +117,7 @@ impl ApiHandler {
             "PATCH" => Some(self.edits.lock().await),
             _ => None,
         };
-        call.run().await
+        tasks::run(&call).await
     }
 }
 

@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::examples;
-use super::fields::{Absence, Field, FieldKind};
+use super::fields::{Absence, ApiField, FieldKind};
 use super::shown;
 use super::table::{ApiRoute, Least, ROUTES};
 
 /// Documents with a name of their own.
-const NAMED: &[(&str, &[Field])] = &[
+const NAMED: &[(&str, &[ApiField])] = &[
     ("Customer", shown::CUSTOMER),
     ("Personal", shown::PERSONAL),
     ("Key", shown::KEY),
@@ -26,6 +26,7 @@ const NAMED: &[(&str, &[Field])] = &[
     ("Margin", shown::MARGINS),
     ("Model", shown::MODEL),
     ("Request", shown::REQUEST),
+    ("Event", shown::EVENT),
     ("Receipt", shown::RECEIPT),
     ("Statement", shown::STATEMENT),
 ];
@@ -191,7 +192,7 @@ fn parameters(route: &ApiRoute) -> Vec<Value> {
 }
 
 /// A schema, by its name if it has one.
-fn reference(fields: &'static [Field]) -> Value {
+fn reference(fields: &'static [ApiField]) -> Value {
     let named = NAMED.iter().find(|(_, known)| std::ptr::eq(*known, fields));
     match named {
         Some((name, _)) => json!({ "$ref": format!("#/components/schemas/{name}") }),
@@ -200,7 +201,7 @@ fn reference(fields: &'static [Field]) -> Value {
 }
 
 /// The schema of an object with these members and no others.
-fn object(fields: &'static [Field]) -> Value {
+fn object(fields: &'static [ApiField]) -> Value {
     let properties = fields.iter().map(|field| {
         let mut schema = match field.absence {
             Absence::Never => kind(field.kind),

@@ -14,13 +14,13 @@ pub(super) const MOST: usize = 200;
 
 /// The page that a request asks for.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct ListPage {
     /// The most rows.
     pub(super) limit: usize,
     cursor: Option<String>,
 }
 
-impl Page {
+impl ListPage {
     /// Reads `limit` and `cursor`.
     ///
     /// # Errors
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn a_cursor_is_of_its_own_list_only() {
-        let page = |cursor: Option<String>| Page { limit: 3, cursor };
+        let page = |cursor: Option<String>| ListPage { limit: 3, cursor };
         let answered = page(None).answer("customers", Vec::new(), Some((-7, 12)));
-        let super::super::answer::AnswerBody::Document(document) = answered.body else {
+        let super::super::answer::ApiContent::Document(document) = answered.body else {
             unreachable!("a document")
         };
         let cursor = document["next_cursor"].as_str().map(str::to_owned);

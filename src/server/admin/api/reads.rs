@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::{
-    EntryQuery, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, Payment, Timestamp,
-    UsageRow, document, is_same_reference,
+    EntryQuery, Event, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, OperationId,
+    Payment, Timestamp, UsageRow, document, is_same_reference,
 };
 use serde_json::{Value, json};
 
 use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::fields::of_field;
-use super::pages::{self, Page};
+use super::pages::{self, ListPage};
 use super::table::ApiTask;
 use crate::proxy::record;
 use crate::selling::{documents, values};
@@ -25,7 +25,7 @@ const USUAL_DAYS: i64 = 30;
 const DAY_MS: i64 = 86_400_000;
 
 pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let (query, page) = (&call.query, Page::of(&call.query)?);
+    let (query, page) = (&call.query, ListPage::of(&call.query)?);
     let mut asked = EntryQuery {
         since: query.instant("since")?,
         until: query.instant("until")?,
@@ -114,6 +114,20 @@ pub(super) async fn usage(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     Ok(pages::whole(&rows))
 }
 
+/// Events after one that the caller has, oldest first: who goes on from the last one it got misses none.
+pub(super) async fn events(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let page = ListPage::of(&call.query)?;
+    let after = call.query.text("after");
+    let after = after.map(|id| id.parse::<OperationId>()).transpose();
+    let after =
+        after.map_err(|_| of_field("after", "send the `id` of an event as it was, as in evt_…"))?;
+    let found = call.admin.ledger.events(after, page.limit).await?;
+    let next = found.last().map(|event| event.document()["id"].clone());
+    let rows: Vec<Value> = found.iter().map(Event::document).collect();
+    let has_more = rows.len() == page.limit;
+    Ok(json!({ "data": rows, "has_more": has_more, "next_cursor": next }).into())
+}
+
 pub(super) async fn unapplied(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let found = call.ledger().unapplied().await?;
     let rows: Vec<Value> = found.iter().map(documents::payment).collect();
@@ -192,7 +206,7 @@ pub(super) async fn margin(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         Some("day") => MarginBy::Day,
         _ => MarginBy::Key,
     };
-    let limit = Page::of(&call.query)?.limit;
+    let limit = ListPage::of(&call.query)?.limit;
     let asked = MarginQuery {
         by,
         from,

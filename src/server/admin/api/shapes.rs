@@ -3,7 +3,7 @@
 use super::fields::FieldKind::{
     Correction, Count, Customer, Flag, Gross, Instant, Lines, Object, Pairs, Text, Texts, Usd, Word,
 };
-use super::fields::{Field, FieldKind, always, maybe};
+use super::fields::{ApiField, FieldKind, always, maybe};
 
 /// What a label is.
 pub(super) const LABEL: &str = "A name for people";
@@ -19,21 +19,21 @@ pub(super) const INTERVALS: FieldKind = Word(&["day", "week", "month", "total"])
 
 // --- queries ---
 
-const LIMIT: Field = maybe(
+const LIMIT: ApiField = maybe(
     "limit",
     Count,
     "Rows of a page, at most 200; 50 unless you say",
 );
-const CURSOR: Field = maybe("cursor", Text, "The next_cursor of the page before");
-const SINCE: Field = maybe(
+const CURSOR: ApiField = maybe("cursor", Text, "The next_cursor of the page before");
+const SINCE: ApiField = maybe(
     "since",
     Instant,
     "From this instant on, or from the start of this day",
 );
-const UNTIL: Field = maybe("until", Instant, "Before this instant, or before this day");
+const UNTIL: ApiField = maybe("until", Instant, "Before this instant, or before this day");
 
 /// Which customers.
-pub(super) const CUSTOMERS: &[Field] = &[
+pub(super) const CUSTOMERS: &[ApiField] = &[
     LIMIT,
     CURSOR,
     SINCE,
@@ -56,7 +56,7 @@ pub(super) const CUSTOMERS: &[Field] = &[
 ];
 
 /// Which keys.
-pub(super) const KEYS: &[Field] = &[
+pub(super) const KEYS: &[ApiField] = &[
     LIMIT,
     CURSOR,
     SINCE,
@@ -70,7 +70,7 @@ pub(super) const KEYS: &[Field] = &[
 ];
 
 /// Which entries of one customer.
-pub(super) const ENTRIES_OF: &[Field] = &[
+pub(super) const ENTRIES_OF: &[ApiField] = &[
     LIMIT,
     CURSOR,
     SINCE,
@@ -79,7 +79,7 @@ pub(super) const ENTRIES_OF: &[Field] = &[
 ];
 
 /// Which entries.
-pub(super) const ENTRIES: &[Field] = &[
+pub(super) const ENTRIES: &[ApiField] = &[
     LIMIT,
     CURSOR,
     SINCE,
@@ -90,7 +90,7 @@ pub(super) const ENTRIES: &[Field] = &[
 ];
 
 /// Between two instants.
-pub(super) const TIMES: &[Field] = &[
+pub(super) const TIMES: &[ApiField] = &[
     maybe(
         "since",
         Instant,
@@ -100,7 +100,7 @@ pub(super) const TIMES: &[Field] = &[
 ];
 
 /// Which sums.
-pub(super) const MARGIN_OF: &[Field] = &[
+pub(super) const MARGIN_OF: &[ApiField] = &[
     TIMES[0],
     TIMES[1],
     maybe(
@@ -115,15 +115,25 @@ pub(super) const MARGIN_OF: &[Field] = &[
     ),
 ];
 
+/// Which events.
+pub(super) const EVENTS_AFTER: &[ApiField] = &[
+    LIMIT,
+    maybe(
+        "after",
+        Text,
+        "The id of the last event that you got; from the oldest one on unless you say",
+    ),
+];
+
 /// Which payments.
-pub(super) const PAYMENTS_THAT: &[Field] = &[maybe(
+pub(super) const PAYMENTS_THAT: &[ApiField] = &[maybe(
     "status",
     Word(&["unapplied"]),
     "Payments that could not be booked, and were neither assigned nor sent back",
 )];
 
 /// Which cap.
-pub(super) const WHICH_CAP: &[Field] = &[
+pub(super) const WHICH_CAP: &[ApiField] = &[
     always(
         "interval",
         INTERVALS,
@@ -135,9 +145,9 @@ pub(super) const WHICH_CAP: &[Field] = &[
 // --- bodies ---
 
 /// Nothing.
-pub(super) const NOTHING: &[Field] = &[];
+pub(super) const NOTHING: &[ApiField] = &[];
 
-const NEW_KEY_OF: &[Field] = &[
+const NEW_KEY_OF: &[ApiField] = &[
     maybe("label", Text, LABEL),
     maybe(
         "owner",
@@ -151,7 +161,7 @@ const NEW_KEY_OF: &[Field] = &[
 ];
 
 /// A customer to create.
-pub(super) const NEW_CUSTOMER: &[Field] = &[
+pub(super) const NEW_CUSTOMER: &[ApiField] = &[
     always("label", Text, LABEL),
     maybe("external_id", Text, "Its name in your own system; unique"),
     maybe(
@@ -180,7 +190,7 @@ pub(super) const NEW_CUSTOMER: &[Field] = &[
 ];
 
 /// What may be changed on a customer. What is left out stays; null is the default.
-pub(super) const CUSTOMER_EDIT: &[Field] = &[
+pub(super) const CUSTOMER_EDIT: &[ApiField] = &[
     maybe("label", Text, LABEL),
     maybe(
         "external_id",
@@ -200,7 +210,7 @@ pub(super) const CUSTOMER_EDIT: &[Field] = &[
 ];
 
 /// A key to create.
-pub(super) const NEW_KEY: &[Field] = &[
+pub(super) const NEW_KEY: &[ApiField] = &[
     always("label", Text, LABEL),
     NEW_KEY_OF[1],
     NEW_KEY_OF[2],
@@ -210,7 +220,7 @@ pub(super) const NEW_KEY: &[Field] = &[
 ];
 
 /// What may be changed on a key. What is left out stays; null is the default.
-pub(super) const KEY_EDIT: &[Field] = &[
+pub(super) const KEY_EDIT: &[ApiField] = &[
     maybe("label", Text, LABEL),
     maybe("models", Texts, "Slugs that it may use, or [\"all\"]"),
     maybe("expires_at", Text, EXPIRES),
@@ -219,21 +229,21 @@ pub(super) const KEY_EDIT: &[Field] = &[
 ];
 
 /// How long an old secret works on.
-pub(super) const ROTATION: &[Field] = &[maybe(
+pub(super) const ROTATION: &[ApiField] = &[maybe(
     "overlap",
     Word(&["0", "1h", "24h"]),
     "How long the old secret still works; not at all unless you say",
 )];
 
 /// Which keys of an owner go with it.
-pub(super) const REVOCATION: &[Field] = &[maybe(
+pub(super) const REVOCATION: &[ApiField] = &[maybe(
     "with_made",
     Flag,
     "Revoke the keys that this owner made, too",
 )];
 
 /// A cap to set.
-pub(super) const NEW_CAP: &[Field] = &[
+pub(super) const NEW_CAP: &[ApiField] = &[
     WHICH_CAP[0],
     always(
         "limit",
@@ -244,7 +254,7 @@ pub(super) const NEW_CAP: &[Field] = &[
 ];
 
 /// A payment to book.
-pub(super) const TOP_UP: &[Field] = &[
+pub(super) const TOP_UP: &[ApiField] = &[
     always("amount", Usd, "The credit that it buys, in USD without tax"),
     always(
         "reference",
@@ -265,7 +275,7 @@ pub(super) const TOP_UP: &[Field] = &[
 ];
 
 /// What went back of a payment.
-pub(super) const REVERSAL: &[Field] = &[
+pub(super) const REVERSAL: &[ApiField] = &[
     always(
         "payment",
         Text,
@@ -285,7 +295,7 @@ pub(super) const REVERSAL: &[Field] = &[
 ];
 
 /// A correction.
-pub(super) const ADJUSTMENT: &[Field] = &[
+pub(super) const ADJUSTMENT: &[ApiField] = &[
     always(
         "amount",
         Correction,
@@ -296,14 +306,14 @@ pub(super) const ADJUSTMENT: &[Field] = &[
 ];
 
 /// Money for another customer.
-pub(super) const MOVE: &[Field] = &[
+pub(super) const MOVE: &[ApiField] = &[
     always("into", Customer, "Who gets it"),
     always("amount", Usd, "Paid money that no request holds"),
     always("reference", Text, REFERENCE),
 ];
 
 /// How a customer is closed.
-pub(super) const CLOSING: &[Field] = &[
+pub(super) const CLOSING: &[ApiField] = &[
     maybe(
         "write_off",
         Text,
@@ -313,7 +323,7 @@ pub(super) const CLOSING: &[Field] = &[
 ];
 
 /// Money back for a request.
-pub(super) const REFUND: &[Field] = &[
+pub(super) const REFUND: &[ApiField] = &[
     always(
         "amount",
         Usd,
@@ -324,24 +334,24 @@ pub(super) const REFUND: &[Field] = &[
 ];
 
 /// Who gets an unapplied payment.
-pub(super) const ASSIGNMENT: &[Field] = &[always("to", Customer, "Who gets its credit")];
+pub(super) const ASSIGNMENT: &[ApiField] = &[always("to", Customer, "Who gets its credit")];
 
 /// Why an unapplied payment was sent back.
-pub(super) const RETURN: &[Field] = &[always(
+pub(super) const RETURN: &[ApiField] = &[always(
     "reason",
     Text,
     "How it was sent back and why, for the audit",
 )];
 
 /// How paper is printed.
-pub(super) const FORMAT: &[Field] = &[maybe(
+pub(super) const FORMAT: &[ApiField] = &[maybe(
     "format",
     Word(&["json", "html", "csv"]),
     "json unless you say; html is for print",
 )];
 
 /// Which statement.
-pub(super) const STATEMENT_OF: &[Field] = &[
+pub(super) const STATEMENT_OF: &[ApiField] = &[
     maybe("month", Text, "As 2026-11; this month unless you say"),
     FORMAT[0],
 ];

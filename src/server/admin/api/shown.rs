@@ -4,11 +4,11 @@ use super::fields::FieldKind::{
     Any, Correction, Count, Customer, Flag, Gross, Instant, Lines, List, Number, Object, Pairs,
     Text, Texts, Usd, Word,
 };
-use super::fields::{Field, always, maybe, or_null};
+use super::fields::{ApiField, always, maybe, or_null};
 use super::shapes::{CONCURRENCY, INTERVALS, LABEL, RATE};
 
 /// A cap, and what its window has counted.
-pub(super) const CAP: &[Field] = &[
+pub(super) const CAP: &[ApiField] = &[
     always("interval", INTERVALS, "How long it counts"),
     or_null("model", Text, "The model's slug; null is all"),
     always(
@@ -23,7 +23,7 @@ pub(super) const CAP: &[Field] = &[
 ];
 
 /// A customer.
-pub(super) const CUSTOMER: &[Field] = &[
+pub(super) const CUSTOMER: &[ApiField] = &[
     always("id", Customer, "Its id"),
     always("label", Text, LABEL),
     or_null("external_id", Text, "Its name in your own system"),
@@ -69,14 +69,14 @@ pub(super) const CUSTOMER: &[Field] = &[
 ];
 
 /// What is known of a person.
-pub(super) const PERSONAL: &[Field] = &[
+pub(super) const PERSONAL: &[ApiField] = &[
     or_null("name", Text, "Name on receipts"),
     or_null("address", Lines, "Address on receipts"),
     always("metadata", Pairs, "Whatever else you keep"),
 ];
 
 /// A key.
-pub(super) const KEY: &[Field] = &[
+pub(super) const KEY: &[ApiField] = &[
     always("id", Text, "Its id"),
     maybe(
         "secret",
@@ -118,7 +118,7 @@ pub(super) const KEY: &[Field] = &[
 ];
 
 /// A sign-in link.
-pub(super) const LINK: &[Field] = &[
+pub(super) const LINK: &[ApiField] = &[
     always("key", Text, "Whose account it shows"),
     maybe(
         "link",
@@ -129,14 +129,14 @@ pub(super) const LINK: &[Field] = &[
 ];
 
 /// Whose caps, and which.
-pub(super) const CAPS: &[Field] = &[
+pub(super) const CAPS: &[ApiField] = &[
     maybe("customer", Customer, "Whose they are"),
     maybe("key", Text, "Whose they are"),
     always("caps", List(CAP), "The caps"),
 ];
 
 /// A journal entry; charges have more members.
-pub(super) const ENTRY: &[Field] = &[
+pub(super) const ENTRY: &[ApiField] = &[
     always("seq", Number, "Its place among the customer's entries"),
     or_null("key", Text, "The key that it is about"),
     always(
@@ -169,7 +169,7 @@ pub(super) const ENTRY: &[Field] = &[
 ];
 
 /// A payment, and what of it went back.
-pub(super) const PAYMENT: &[Field] = &[
+pub(super) const PAYMENT: &[ApiField] = &[
     always("reference", Text, "Its own name"),
     always("customer", Customer, "Whose it is"),
     always(
@@ -195,7 +195,7 @@ pub(super) const PAYMENT: &[Field] = &[
 ];
 
 /// A payment that moved.
-pub(super) const PAYMENT_MOVED: &[Field] = &[
+pub(super) const PAYMENT_MOVED: &[ApiField] = &[
     always("payment", Object(PAYMENT), "The payment as it is now"),
     or_null(
         "entry",
@@ -210,20 +210,20 @@ pub(super) const PAYMENT_MOVED: &[Field] = &[
 ];
 
 /// A correction that was booked.
-pub(super) const POSTED: &[Field] = &[
+pub(super) const POSTED: &[ApiField] = &[
     always("entry", Object(ENTRY), "The entry"),
     maybe("customer", Object(CUSTOMER), "Whose it is, as it is now"),
     maybe("key", Object(KEY), "The key that it names, as it is now"),
 ];
 
 /// Money that went to another customer.
-pub(super) const MOVED: &[Field] = &[
+pub(super) const MOVED: &[ApiField] = &[
     always("from", Object(CUSTOMER), "Who gave, as it is now"),
     always("into", Object(CUSTOMER), "Who got, as it is now"),
 ];
 
 /// An hour of a key with a model.
-pub(super) const USAGE: &[Field] = &[
+pub(super) const USAGE: &[ApiField] = &[
     always("key", Text, "The key"),
     always("hour", Instant, "The hour's first instant"),
     always("slug", Text, "The model"),
@@ -233,7 +233,7 @@ pub(super) const USAGE: &[Field] = &[
 ];
 
 /// Sums of one key, target, class or day.
-pub(super) const MARGIN: &[Field] = &[
+pub(super) const MARGIN: &[ApiField] = &[
     always(
         "name",
         Text,
@@ -254,14 +254,14 @@ pub(super) const MARGIN: &[Field] = &[
 ];
 
 /// Sums, and their sum.
-pub(super) const MARGINS: &[Field] = &[
+pub(super) const MARGINS: &[ApiField] = &[
     always("rows", List(MARGIN), "The largest first"),
     always("count", Number, "How many rows there are"),
     always("total", Object(MARGIN), "Over all of them"),
 ];
 
 /// A model that is sold.
-pub(super) const MODEL: &[Field] = &[
+pub(super) const MODEL: &[ApiField] = &[
     always("model", Text, "Its name"),
     always("customer_slug", Text, "What customers write"),
     always("provider", Text, "Who makes it"),
@@ -271,7 +271,7 @@ pub(super) const MODEL: &[Field] = &[
 ];
 
 /// What became of a request.
-pub(super) const REQUEST: &[Field] = &[
+pub(super) const REQUEST: &[ApiField] = &[
     or_null("request_id", Text, "Our id"),
     or_null("record", Any, "What this gateway remembers of it"),
     or_null("running", Any, "Its hold, while it runs"),
@@ -280,7 +280,7 @@ pub(super) const REQUEST: &[Field] = &[
 ];
 
 /// A receipt, or a correction of one.
-pub(super) const RECEIPT: &[Field] = &[
+pub(super) const RECEIPT: &[ApiField] = &[
     always(
         "number",
         Text,
@@ -307,7 +307,7 @@ pub(super) const RECEIPT: &[Field] = &[
 ];
 
 /// A month of a customer.
-pub(super) const STATEMENT: &[Field] = &[
+pub(super) const STATEMENT: &[ApiField] = &[
     always("customer", Customer, "Whose it is"),
     or_null("name", Text, "Name on receipts"),
     or_null("address", Lines, "Address on receipts"),
@@ -334,10 +334,20 @@ pub(super) const STATEMENT: &[Field] = &[
 ];
 
 /// What was used of one model and class.
-pub(super) const USED: &[Field] = &[
+pub(super) const USED: &[ApiField] = &[
     always("model", Text, "The model's slug"),
     always("class", Text, "The class that it was served as"),
     always("requests", Number, "Requests that ended"),
     always("usage", Any, "Tokens by kind"),
     always("charged", Usd, "What they cost"),
+];
+
+/// An event.
+pub(super) const EVENT: &[ApiField] = &[
+    always("id", Text, "The same however often it comes to you"),
+    always("type", Text, "What happened"),
+    always("timestamp", Instant, "When"),
+    or_null("customer", Customer, "Whose it is"),
+    or_null("seq", Number, "Its place among the customer's events"),
+    always("data", Any, "More of it, by type"),
 ];

@@ -1,6 +1,6 @@
 //! Every path of `/api/v1`, as data: the router, the check of roles, the reading of bodies and the OpenAPI document come from it.
 
-use super::fields::Field;
+use super::fields::ApiField;
 use super::{shapes, shown};
 
 /// Who may call.
@@ -53,6 +53,7 @@ pub(super) enum ApiTask {
     EntriesOf,
     Entries,
     UsageOf,
+    Events,
     Payments,
     Payment,
     Assign,
@@ -78,12 +79,12 @@ pub(super) struct ApiRoute {
     pub(super) task: ApiTask,
     /// What it does, for people.
     pub(super) words: &'static str,
-    pub(super) query: &'static [Field],
-    pub(super) body: &'static [Field],
+    pub(super) query: &'static [ApiField],
+    pub(super) body: &'static [ApiField],
     /// What is answered when all is well.
     pub(super) status: u16,
     /// What the document has; a list of it if `lists`.
-    pub(super) answer: &'static [Field],
+    pub(super) answer: &'static [ApiField],
     pub(super) lists: bool,
 }
 
@@ -91,7 +92,7 @@ const fn get(
     path: &'static str,
     least: Least,
     task: ApiTask,
-    answer: &'static [Field],
+    answer: &'static [ApiField],
     words: &'static str,
 ) -> ApiRoute {
     ApiRoute {
@@ -112,8 +113,8 @@ const fn post(
     path: &'static str,
     least: Least,
     task: ApiTask,
-    body: &'static [Field],
-    answer: &'static [Field],
+    body: &'static [ApiField],
+    answer: &'static [ApiField],
     words: &'static str,
 ) -> ApiRoute {
     ApiRoute {
@@ -124,7 +125,7 @@ const fn post(
 }
 
 impl ApiRoute {
-    const fn list(self, query: &'static [Field]) -> Self {
+    const fn list(self, query: &'static [ApiField]) -> Self {
         Self {
             lists: true,
             query,
@@ -132,7 +133,7 @@ impl ApiRoute {
         }
     }
 
-    const fn asked(self, query: &'static [Field]) -> Self {
+    const fn asked(self, query: &'static [ApiField]) -> Self {
         Self { query, ..self }
     }
 
@@ -209,6 +210,7 @@ pub(super) const ROUTES: &[ApiRoute] = &[
     post("/keys/{key}/unblock", Least::Manage, ApiTask::Unblock, shapes::NOTHING, shown::KEY, "Serve a blocked key again"),
     post("/keys/{key}/revoke", Least::Manage, ApiTask::Revoke, shapes::REVOCATION, shown::KEY, "Refuse requests permanently; balance and history stay"),
     get("/entries", Least::Own, ApiTask::Entries, shown::ENTRY, "The journal, newest first; a token that sells names a customer").list(shapes::ENTRIES),
+    get("/events", Least::All, ApiTask::Events, shown::EVENT, "Events, oldest first: go on after the last one that you got, and you miss none").list(shapes::EVENTS_AFTER),
     get("/payments", Least::All, ApiTask::Payments, shown::PAYMENT, "Payments that could not be booked, oldest first").list(shapes::PAYMENTS_THAT),
     get("/payments/{reference}", Least::Own, ApiTask::Payment, shown::PAYMENT, "One payment, and what of it went back"),
     get("/payments/{reference}/receipt", Least::Own, ApiTask::Receipt, shown::RECEIPT, "A payment's receipt").asked(shapes::FORMAT),
