@@ -27,6 +27,7 @@ mod planted;
 mod proxies;
 mod selling;
 mod serving;
+mod shop_demo;
 mod shop_window;
 mod show;
 mod webhooks;
