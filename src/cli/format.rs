@@ -46,6 +46,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Keys(_)
         | Command::Customers(_)
         | Command::Caps(_)
+        | Command::Vouchers(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
         Command::Models => MODELS,

@@ -154,6 +154,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> Value {
         }),
         Outcome::Done
         | Outcome::Token(_)
+        | Outcome::Lot(_)
         | Outcome::Answered(_)
         | Outcome::Finished(_)
         | Outcome::Epoch(_)

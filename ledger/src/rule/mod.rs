@@ -10,5 +10,6 @@ pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
 pub mod token;
+pub mod voucher;
 
 pub use act::Act;

@@ -185,10 +185,10 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the tenth schema: nobody has a token.
+/// Undoes the tenth and eleventh schemas: nobody has a token or a voucher.
 macro_rules! back_to_9 {
     () => {
-        "DROP TABLE answers, token_acts, tokens; ALTER TABLE accounts DROP COLUMN token; ALTER TABLE keys DROP COLUMN token; \
+        "DROP TABLE vouchers, lots; DROP TABLE answers, token_acts, tokens; ALTER TABLE accounts DROP COLUMN token; ALTER TABLE keys DROP COLUMN token; \
          ALTER TABLE payments DROP COLUMN token; UPDATE identity SET version = 9; "
     };
 }
@@ -276,6 +276,27 @@ pub(crate) fn once(asked: Asked, key: &str, body: &str) -> Asked {
     Asked {
         once: Some(once),
         ..asked
+    }
+}
+
+/// A lot of so many vouchers of two dollars each, whose codes have the hashes 200, 201, ….
+pub(crate) fn new_lot(number: u64, operation: u64, count: u8) -> NewLot {
+    NewLot {
+        id: LotId::from_random(number),
+        codes: (200..200 + count).map(secret).collect(),
+        amount: usd("2"),
+        expires_at: Some(at(500)),
+        once_per_customer: false,
+        act: act(operation, 90),
+    }
+}
+
+/// The redemption of a code by a key.
+pub(crate) fn redemption(code: u8, key_number: u64, operation: u64) -> Redemption {
+    Redemption {
+        code: secret(code),
+        key: key(key_number),
+        act: act(operation, 400),
     }
 }
 

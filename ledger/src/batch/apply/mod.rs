@@ -12,6 +12,7 @@ mod keys;
 mod money_back;
 mod payments;
 mod tokens;
+mod vouchers;
 
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
@@ -54,7 +55,10 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         | Operation::Enrol(_)
         | Operation::Asked(_)
         | Operation::CreateToken(_)
-        | Operation::RevokeToken { .. } => {
+        | Operation::RevokeToken { .. }
+        | Operation::CreateLot(_)
+        | Operation::VoidLot { .. }
+        | Operation::Redeem(_) => {
             return apply_of_api(rows, operation);
         }
         Operation::EndUnapplied(act) => {
@@ -104,6 +108,15 @@ fn apply_of_api(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refus
         }
         Operation::Asked(wrapped) => {
             return asked::asked(rows, wrapped).map(|done| Outcome::Answered(Box::new(done)));
+        }
+        Operation::Redeem(new) => {
+            return vouchers::redeem(rows, new).map(|posted| Outcome::Posted(Box::new(posted)));
+        }
+        Operation::CreateLot(new) => {
+            return vouchers::create(rows, new).map(|lot| Outcome::Lot(Box::new(lot)));
+        }
+        Operation::VoidLot { lot, act } => {
+            return vouchers::void(rows, *lot, act).map(|lot| Outcome::Lot(Box::new(lot)));
         }
         Operation::CreateToken(new) => tokens::create(rows, new)?,
         Operation::RevokeToken { token, act } => tokens::revoke(rows, *token, act)?,

@@ -13,7 +13,7 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{flush, migrations, payments, reads, tokens, verify};
+use super::{flush, migrations, payments, reads, tokens, verify, vouchers};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -185,6 +185,8 @@ impl SourceLedger for CopySource {
             rest.personal.push(rows::personal_data(&row)?);
         }
         rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
+        rest.lots = vouchers::lots(&self.link).await.map_err(unavailable)?;
+        rest.vouchers = vouchers::all(&self.link).await.map_err(unavailable)?;
         rest.tokens = tokens::book(&self.link).await.map_err(unavailable)?;
         rest.answers = tokens::kept(&self.link).await.map_err(unavailable)?;
         let claims = "SELECT id, claim FROM accounts WHERE claim > 0";

@@ -19,6 +19,7 @@ use super::rows::{
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::tokens::{self, SELECT_ANSWER, SELECT_TOKEN, SELECT_TOKEN_ACT};
 use super::trouble::TransactionTrouble;
+use super::vouchers::{self, SELECT_LOT, SELECT_VOUCHER};
 use super::wanted::WantedRows;
 use crate::batch::answer::AnswerId;
 use crate::batch::rows::{
@@ -131,6 +132,8 @@ struct FetchParameters {
     api_labels: Vec<String>,
     api_acts: Vec<Vec<u8>>,
     answers: Vec<Vec<u8>>,
+    lots: Vec<i64>,
+    vouchers: Vec<Vec<u8>>,
     /// Keys whose spending is read, and customers.
     spending: Vec<i64>,
     spending_of: Vec<i64>,
@@ -162,6 +165,8 @@ impl FetchParameters {
             api_labels: wanted.api_labels.iter().cloned().collect(),
             api_acts: ids(&wanted.api_acts),
             answers: wanted.answers.iter().map(|id| id.0.to_vec()).collect(),
+            lots: wanted.lots.iter().map(|id| id.to_i64()).collect(),
+            vouchers: wanted.vouchers.iter().map(|code| code.to_vec()).collect(),
             spending,
             spending_of,
         }
@@ -314,6 +319,13 @@ struct Reads(Vec<(What, tokio_postgres::Statement)>);
 enum What {
     /// Locks the tokens of the admin API that operations are asked by. Before the references, as every batch does.
     ApiTokens,
+    /// Locks lots, and those of vouchers.
+    Lots,
+    LotsOfVouchers,
+    /// Locks vouchers.
+    Vouchers,
+    Redeemers,
+    EntriesOfVouchers,
     /// Finds out which requests another gateway is answering now.
     Running,
     /// Locks the references, which need not be rows yet. It must come first: the others then see what their last holder has written.
@@ -343,6 +355,21 @@ impl What {
         match self {
             Self::ApiTokens => format!(
                 "{SELECT_TOKEN} WHERE t.id = ANY ($1::bigint[]) ORDER BY t.id FOR NO KEY UPDATE OF t"
+            ),
+            Self::Lots => {
+                format!("{SELECT_LOT} WHERE l.id = ANY ($1::bigint[]) ORDER BY l.id FOR NO KEY UPDATE OF l")
+            }
+            Self::LotsOfVouchers => format!(
+                "{SELECT_LOT} WHERE l.id IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[])) ORDER BY l.id FOR NO KEY UPDATE OF l"
+            ),
+            Self::Vouchers => {
+                format!("{SELECT_VOUCHER} WHERE v.code = ANY ($1::bytea[]) ORDER BY v.code FOR NO KEY UPDATE OF v")
+            }
+            Self::Redeemers => "SELECT v.lot, v.customer FROM vouchers v JOIN lots l ON l.id = v.lot WHERE v.customer IS NOT NULL \
+                 AND l.once = 1 AND v.lot IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[]))"
+                .to_owned(),
+            Self::EntriesOfVouchers => format!(
+                "{SELECT_ENTRY} WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))"
             ),
             // Nobody waits here: who finds another gateway at it looks again later.
             Self::Running => "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(1717662310, \
@@ -403,6 +430,10 @@ impl What {
             Self::ApiLabels => &asked.api_labels,
             Self::ApiActs | Self::TokensOfActs | Self::ApiHead => &asked.api_acts,
             Self::Running | Self::Answers => &asked.answers,
+            Self::Lots => &asked.lots,
+            Self::LotsOfVouchers | Self::Vouchers | Self::Redeemers | Self::EntriesOfVouchers => {
+                &asked.vouchers
+            }
             Self::Holds => &asked.holds,
             Self::Entries => &asked.entries,
             Self::Names | Self::EntriesByReference | Self::Payments => &asked.references,
@@ -421,6 +452,11 @@ impl Reads {
     async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
         let wanted = [
             (What::ApiTokens, asked.api_tokens.is_empty()),
+            (What::Lots, asked.lots.is_empty()),
+            (What::LotsOfVouchers, asked.vouchers.is_empty()),
+            (What::Vouchers, asked.vouchers.is_empty()),
+            (What::Redeemers, asked.vouchers.is_empty()),
+            (What::EntriesOfVouchers, asked.vouchers.is_empty()),
             (What::Running, asked.answers.is_empty()),
             (What::Names, asked.references.is_empty()),
             (What::Holds, asked.holds.is_empty()),
@@ -563,6 +599,24 @@ fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), Transact
         What::Answers => {
             let (id, kept) = tokens::answer(row)?;
             rows.answers.insert(id, kept);
+        }
+        What::Lots | What::LotsOfVouchers => {
+            let (lot, made_by) = vouchers::lot(row)?;
+            rows.lots.insert(lot.id, Kept::stored((lot, made_by)));
+        }
+        What::Vouchers => {
+            let found = vouchers::voucher(row)?;
+            rows.vouchers.insert(found.code.0, Kept::stored(found));
+        }
+        What::Redeemers => {
+            rows.redeemers.insert(vouchers::redeemer(row)?);
+        }
+        What::EntriesOfVouchers => {
+            let chained = rows::stored_entry(row)?;
+            // Another customer's is not asked for, and its customer not locked.
+            if rows.customers.contains_key(&chained.entry.customer) {
+                rows.entries.insert(chained.entry.operation, chained);
+            }
         }
         // Locks of references have nothing to say.
         _ => {}

@@ -100,7 +100,11 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Asked(asked) => asked.operation = printable(asked.operation.clone()),
         // A label with this character is refused.
         Operation::CreateToken(new) => clean(&mut new.act.actor),
-        Operation::RevokeToken { act, .. } => clean(&mut act.actor),
+        Operation::CreateLot(new) => clean(&mut new.act.actor),
+        Operation::Redeem(new) => clean(&mut new.act.actor),
+        Operation::VoidLot { act, .. } | Operation::RevokeToken { act, .. } => {
+            clean(&mut act.actor)
+        }
         Operation::ChangeCustomer(change) => {
             clean(&mut change.act.actor);
             if let CustomerAct::Set(new) = &mut change.change {

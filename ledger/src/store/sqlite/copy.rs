@@ -149,6 +149,8 @@ impl SourceLedger for CopySource {
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
             files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
             payments: super::payments::all(conn).map_err(failed)?,
+            lots: super::vouchers::lots(conn).map_err(failed)?,
+            vouchers: super::vouchers::all(conn).map_err(failed)?,
             tokens: super::tokens::book(conn).map_err(failed)?,
             answers: super::tokens::answers(conn).map_err(failed)?,
             claims: all_rows(

@@ -64,6 +64,7 @@ impl Batch<'_> {
             self.fetch_token(token)?;
         }
         self.fetch_of_tokens(&needs)?;
+        self.fetch_of_vouchers(&needs)?;
         if let Some(of) = needs.spending {
             self.fetch_spending(of)?;
         }
@@ -137,7 +138,7 @@ impl Batch<'_> {
         }
     }
 
-    fn fetch_entry(&mut self, operation: OperationId) -> Result<()> {
+    pub(super) fn fetch_entry(&mut self, operation: OperationId) -> Result<()> {
         if self.rows.entries.contains_key(&operation)
             || self.rows.hold(operation).is_some()
             || operation > self.newest_entry()?

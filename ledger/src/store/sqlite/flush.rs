@@ -69,6 +69,7 @@ impl BatchTables<'_> {
         }
         self.payments(rows)?;
         self.of_tokens(rows)?;
+        self.of_vouchers(rows)?;
         self.access(rows)?;
         self.of_no_key(changes)
     }
