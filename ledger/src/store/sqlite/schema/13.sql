@@ -1,4 +1,4 @@
--- The twelfth schema: vouchers.
+-- The thirteenth schema: vouchers.
 
 -- Codes that are worth credit once, in lots.
 CREATE TABLE lots (
