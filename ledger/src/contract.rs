@@ -7,12 +7,13 @@ use async_trait::async_trait;
 
 use crate::{
     Act, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange, CustomerId,
-    CustomerQuery, EndedHold, EntryQuery, Extension, FilesAct, Finish, JournalEntry, Key,
-    KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery, Margins, Moved, NewCustomer,
-    NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, Once, OpenHold, Operation,
-    OperationId, Outcome, OwnCost, Payment, PaymentMoved, PersonalData, Posted, ProbeLease,
-    PublishedSlug, Recovered, Redemption, Refusal, Scope, SecretHash, Session, SlugHour, SlugUse,
-    Timestamp, Token, TokenAct, TokenId, Totals, UnappliedAct, UsageRow, VerifyReport, Vote,
+    CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish, JournalEntry,
+    Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery, Margins, Moved,
+    NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, Once,
+    OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, PaymentMoved,
+    PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption, Refusal, Scope,
+    SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals,
+    UnappliedAct, UsageRow, VerifyReport, Vote,
 };
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
@@ -20,7 +21,7 @@ use crate::{
 /// Methods that change something return only after the change is as durable as the store's setting promises.
 /// [`LedgerError::Unknown`] means that the change may or may not have happened: repeat it with the same id, or read that id.
 #[async_trait]
-pub trait Ledger: Send + Sync + std::fmt::Debug {
+pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// Applies one operation; every changing method below does this.
     async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError>;
 
@@ -368,7 +369,17 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Notes that a configuration came into force. Repeating it has no second effect.
     async fn note_files(&self, act: FilesAct) -> Result<(), LedgerError> {
-        self.apply(Operation::Files(act)).await.map(drop)
+        self.note_reload(act, Vec::new()).await
+    }
+
+    /// As [`Ledger::note_files`], and tells what it changed for all customers.
+    async fn note_reload(&self, act: FilesAct, news: Vec<News>) -> Result<(), LedgerError> {
+        self.apply(Operation::Files(act, news)).await.map(drop)
+    }
+
+    /// Notes what became of events on their way to webhooks.
+    async fn deliver(&self, steps: Vec<DeliveryStep>) -> Result<(), LedgerError> {
+        self.apply(Operation::Deliver(steps)).await.map(drop)
     }
 
     /// Configurations that came into force, newest first, older than `before` when given.

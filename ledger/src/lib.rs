@@ -25,6 +25,7 @@ pub mod hold;
 #[cfg(feature = "reference")]
 #[path = "../tests/reference/mod.rs"]
 pub mod memory;
+mod outbox;
 pub mod rule;
 pub mod search;
 pub mod store;
@@ -47,6 +48,7 @@ pub use book::{anchor, csv, document};
 pub use contract::{Ledger, SharedLedger};
 pub use error::{Cause, LedgerError};
 pub use hold::Hold;
+pub use outbox::Outbox;
 pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::cap::{Cap, CapReached, CapWindow, Caps, CountedCap};
@@ -76,6 +78,7 @@ pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
+pub use value::event::{Event, EventKind, News};
 pub use value::files_act::FilesAct;
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{CustomerId, IdError, KeyId, LotId, OperationId, Scope, Timestamp, TokenId};
@@ -88,6 +91,9 @@ pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
 pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::vote::{Question, VOTE_DAYS, Vote};
+pub use value::webhook::{
+    DeliveryOutcome, DeliveryStep, DueDelivery, KnownWebhook, WantedDeliveries, WebhookId,
+};
 pub use value::{amount, bill, clock, text};
 
 /// A definite refusal by the rules.
@@ -195,6 +201,11 @@ pub enum Refusal {
     /// The operation id was used for something else.
     #[error("operation {0} was already used for something else")]
     OperationUsed(OperationId),
+    /// No event has this id, or has it any more.
+    #[error(
+        "there is no event evt_{0}: events are kept for 30 days; read from the oldest on, without an id"
+    )]
+    NoSuchEvent(OperationId),
     /// There is no open hold with this id (never opened, or already ended another way).
     #[error("there is no open hold {0}")]
     NoSuchHold(OperationId),
@@ -215,6 +226,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// What a reader gets that goes on from an event that is not there.
+    pub(crate) fn no_event(after: Option<OperationId>) -> LedgerError {
+        let none = OperationId::from_bytes([0; 16]);
+        Self::NoSuchEvent(after.unwrap_or(none)).into()
+    }
+
     /// What could be held instead of the requested amount, of a refusal for money.
     #[must_use]
     pub fn holdable(&self) -> Option<Amount> {

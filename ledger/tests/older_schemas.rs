@@ -278,3 +278,30 @@ fn a_database_of_the_ninth_schema_gets_tokens() {
         sound(&*ledger).await;
     });
 }
+
+/// Nothing of before is told, and a tenth of the last payment is low.
+#[test]
+fn a_database_of_the_tenth_schema_tells_what_happens() {
+    with_cluster("the tenth schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.credit(top_up(1, 11, "1", "inv-9")).await.unwrap();
+        }
+        cluster.psql(&database, BACK_TO_10).unwrap();
+        assert!(
+            refused(&url, OpenMode::ReadOnly)
+                .await
+                .contains("older schema 10")
+        );
+        let ledger = gateway(&url).await;
+        sound(&*ledger).await;
+        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        ledger.finish_hold(finish(20, 5_950_000)).await.unwrap();
+        let told = events(&*ledger, 1).await;
+        assert_eq!(told[0].document()["data"]["threshold"], "0.10");
+        sound(&*ledger).await;
+    });
+}

@@ -152,6 +152,53 @@ fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
     });
 }
 
+/// Two gateways make a customer with one external id in the same instant: one of them has it, and the other is told whose it is.
+#[test]
+fn an_external_id_is_taken_once_at_several_gateways() {
+    with_cluster("one external id at several gateways", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        for round in 0..if full() { 500 } else { 20 } {
+            let external_id = format!("crm-{round}");
+            let racers = ledgers.iter().zip(0_u64..).map(|(ledger, place)| {
+                let (ledger, external_id) = (Arc::clone(ledger), external_id.clone());
+                tokio::spawn(async move {
+                    let number = round * 10 + place;
+                    let new = NewCustomer {
+                        id: customer(number),
+                        settings: CustomerSettings {
+                            external_id: Some(external_id),
+                            ..CustomerSettings::default()
+                        },
+                        personal: None,
+                        act: act(3_000_000 + number, 1),
+                    };
+                    ledger.create_customer(new).await
+                })
+            });
+            let mut made = Vec::new();
+            for racer in racers.collect::<Vec<_>>() {
+                match racer.await.unwrap() {
+                    Ok(customer) => made.push(customer.id),
+                    Err(LedgerError::Refused(Refusal::ExternalIdUsed {
+                        external_id: id,
+                        customer,
+                    })) => {
+                        assert_eq!(id, external_id);
+                        let owner = ledgers[0].find_external(&id).await.unwrap().unwrap();
+                        assert_eq!(customer, owner.id);
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            assert_eq!(made.len(), 1, "{external_id}");
+            let found = ledgers[1].find_external(&external_id).await.unwrap();
+            assert_eq!(found.unwrap().id, made[0]);
+        }
+        sound(&*ledgers[0]).await;
+    });
+}
+
 #[test]
 fn batches_and_moves_over_shared_customers_never_lock_each_other() {
     with_cluster("pairs of shared customers", async |cluster| {

@@ -436,7 +436,7 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 12, "what makes older programs refuse it in words");
+    assert_eq!(version, 13, "what makes older programs refuse it in words");
 }
 
 /// Its open hold began on a day, and a cap that is set now counts it and what was charged before.
@@ -560,6 +560,52 @@ fn a_ledger_of_the_tenth_schema_gets_tokens() {
         assert_eq!(made.unwrap().unwrap().token, Some(token.id));
         ledger.create_lot(new_lot(1, 510, 1)).await.unwrap();
         assert_eq!(ledger.lots().await.unwrap().len(), 1);
+        sound(&ledger).await;
+        ledger.close();
+    });
+}
+
+/// A tenth of the last payment of before is low, and what a cap charged before is told with the next charge.
+#[test]
+fn a_ledger_of_the_tenth_schema_tells_what_happens() {
+    let (_dir, path) = copy("schema-10-events.sqlite");
+    run(async {
+        let ledger = serve(&path);
+        sound(&ledger).await;
+        assert_eq!(ledger.events(None, 9).await.unwrap(), []);
+        let query = KeyQuery {
+            limit: 9,
+            ..KeyQuery::default()
+        };
+        let keys = ledger.list_keys(query).await.unwrap();
+        let ann = keys.iter().find(|key| key.settings.label == "ann").unwrap();
+        let takes = |operation, amount, reference: &str| Credit {
+            operation: op(operation),
+            to: ann.customer.id.into(),
+            kind: CreditKind::Adjust {
+                reason: "less".to_owned(),
+            },
+            amount: usd(amount),
+            reference: reference.to_owned(),
+            actor: "ada".to_owned(),
+            at: clock::now(),
+        };
+        ledger.credit(takes(900, "-22.9", "a-1")).await.unwrap();
+        assert_eq!(ledger.events(None, 9).await.unwrap(), []);
+        ledger.credit(takes(901, "-0.1", "a-2")).await.unwrap();
+        let hold = NewHold {
+            customer: ann.customer.id,
+            key: ann.id,
+            ..new_hold(1, 902, "0.001")
+        };
+        ledger.open_hold(hold).await.unwrap();
+        ledger.finish_hold(finish(902, 1_600)).await.unwrap();
+        let told = ledger.events(None, 9).await.unwrap();
+        let data: Vec<_> = told.iter().map(|event| event.document()).collect();
+        let told: Vec<_> = told.iter().map(|event| event.kind.as_str()).collect();
+        assert_eq!(told, ["balance.low", "cap.reached"]);
+        assert_eq!(data[0]["data"]["threshold"], "2.00");
+        assert_eq!(data[1]["data"]["charged"], "0.001695");
         sound(&ledger).await;
         ledger.close();
     });

@@ -1,10 +1,10 @@
 //! The audit of the two files: every configuration that came into force, what it changed, and whose files it was.
 
-use farebox_ledger::{FilesAct, LedgerError, owner};
+use farebox_ledger::{EventKind, FilesAct, Ledger, LedgerError, News, owner};
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::config::{DiffRow, DiffSubject, Reloader};
+use crate::config::{DiffRow, DiffSubject, DifferenceKind, Reloader};
 use crate::server::admin::Admin;
 
 /// Changes that one record has room for; the rest is counted.
@@ -15,15 +15,39 @@ pub(super) async fn started(admin: &Admin, reloader: &Reloader) -> Result<(), Le
     let ledger = &admin.front.proxy.ledger;
     let newest = ledger.files_acts(None, 1).await?;
     let files = reloader.status().files();
-    let known = newest.first().is_some_and(|act| {
-        let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
-        details["files"] == files.as_str()
-    });
+    let known = newest
+        .first()
+        .is_some_and(|act| files_of(act) == files.as_str());
     if known {
         return Ok(());
     }
     let details = json!({ "act": "start", "files": files });
     ledger.note_files(act(admin, reloader, &details)).await
+}
+
+/// Notes a reload. Of a fleet, the gateway that was first with these files tells what they changed; two that load them in the same
+/// instant both do.
+pub(super) async fn note(
+    ledger: &dyn Ledger,
+    act: FilesAct,
+    news: Vec<News>,
+) -> Result<(), LedgerError> {
+    let newest = if news.is_empty() {
+        Vec::new()
+    } else {
+        ledger.files_acts(None, 1).await?
+    };
+    let same = newest
+        .first()
+        .is_some_and(|newest| files_of(newest) == files_of(&act));
+    let news = if same { Vec::new() } else { news };
+    ledger.note_reload(act, news).await
+}
+
+/// The digest of the files that an act is about.
+fn files_of(act: &FilesAct) -> Value {
+    let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
+    details.get("files").cloned().unwrap_or_default()
 }
 
 /// The record of a reload.
@@ -50,6 +74,34 @@ pub(super) fn of_reload(
         details["price_fell"] = fell.into();
     }
     act(admin, reloader, &details)
+}
+
+/// What sellers' programs hear of a reload: changed prices, and models that are no longer sold.
+pub(super) fn news(rows: &[DiffRow]) -> Vec<News> {
+    let of_models = rows.iter().filter(|row| row.subject == DiffSubject::Model);
+    let told = of_models.filter_map(|row| match (row.change, row.field) {
+        (DifferenceKind::Changed, "price") => {
+            let data = json!({ "slug": row.name, "old": row.old, "new": row.new });
+            Some((EventKind::PriceChanged, data))
+        }
+        (DifferenceKind::Removed, _) => {
+            let data = json!({ "slug": row.name, "use": replacement(rows, &row.name) });
+            Some((EventKind::ModelRetired, data))
+        }
+        _ => None,
+    });
+    told.map(|(kind, data)| News {
+        kind,
+        data: data.to_string(),
+    })
+    .collect()
+}
+
+/// What the catalog names in place of a model that it retires.
+fn replacement<'rows>(rows: &'rows [DiffRow], slug: &str) -> Option<&'rows str> {
+    let retired = |row: &&DiffRow| row.subject == DiffSubject::Retired && row.name == slug;
+    let row = rows.iter().find(retired)?;
+    row.new.as_deref().filter(|name| !name.is_empty())
 }
 
 /// The prices that this reload let fall by more than half, with old and new.
@@ -80,5 +132,50 @@ fn act(admin: &Admin, reloader: &Reloader, details: &Value) -> FilesAct {
             admin.operator
         ),
         details: details.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_and_retired_models_are_told() {
+        let row = |change, subject, name: &str, field, [old, new]: [Option<&str>; 2]| DiffRow {
+            change,
+            subject,
+            name: name.to_owned(),
+            field,
+            old: old.map(str::to_owned),
+            new: new.map(str::to_owned),
+        };
+        let (changed, removed) = (DifferenceKind::Changed, DifferenceKind::Removed);
+        let (model, retired) = (DiffSubject::Model, DiffSubject::Retired);
+        let rows = [
+            row(changed, model, "a", "price", [Some("1"), Some("2")]),
+            row(changed, model, "a", "limits", [Some("1"), Some("2")]),
+            row(removed, model, "b", "price", [Some("1"), None]),
+            row(removed, model, "c", "price", [Some("1"), None]),
+            row(
+                DifferenceKind::Added,
+                retired,
+                "b",
+                "use",
+                [None, Some("a")],
+            ),
+        ];
+        let told = news(&rows);
+        let told: Vec<_> = told
+            .iter()
+            .map(|news| (news.kind.as_str(), news.data.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("price.changed", r#"{"slug":"a","old":"1","new":"2"}"#),
+                ("model.retired", r#"{"slug":"b","use":"a"}"#),
+                ("model.retired", r#"{"slug":"c","use":null}"#),
+            ]
+        );
     }
 }

@@ -58,14 +58,15 @@ impl ReloadFollower {
         *before = now;
         let noted = self.admin.reloader.as_ref().map(|reloader| {
             self.admin.ledger.announce(reloader.status().files());
-            files_audit::of_reload(&self.admin, reloader, config.generation, &rows)
+            let act = files_audit::of_reload(&self.admin, reloader, config.generation, &rows);
+            (act, files_audit::news(&rows))
         });
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.publish(slugs, clock::now()).await {
                 tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");
             }
-            if let Some(act) = noted
-                && let Err(error) = ledger.note_files(act).await
+            if let Some((act, news)) = noted
+                && let Err(error) = files_audit::note(&*ledger, act, news).await
             {
                 tracing::error!(%error, "the audit does not have this reload");
             }

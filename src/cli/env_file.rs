@@ -1,34 +1,32 @@
 //! `--env-file FILE`: the settings and secrets of a unit, for a command that is typed.
 //!
-//! The program starts itself once more with these variables, because only then every part of it finds them where it looks.
+//! The program starts itself once more with these variables, because only then every part of it finds them where it looks. The console
+//! includes this file, too, which therefore names nothing of the gateway.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::output::CommandFailed;
-use crate::config::{is_set, source};
-
 const FLAG: &str = "--env-file";
-/// A larger file is none of settings.
-const LARGEST: u64 = 1 << 20;
 
-/// Replaces this process by one that has the file's variables, if the command line names a file.
-pub(super) fn load() -> Result<(), CommandFailed> {
+/// Replaces this process by one that has the file's variables, if the command line names a file. The caller knows how to read a file,
+/// and which variables the environment has.
+pub(super) fn load(
+    read: impl FnOnce(&Path) -> Result<Vec<u8>, String>,
+    is_set: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     let Some((file, rest)) = split(std::env::args_os().skip(1)) else {
         return Ok(());
     };
-    let failed = |why: String| CommandFailed::usage(format!("{FLAG} {}: {why}", file.display()));
-    let content = source::content(&file, LARGEST).map_err(|error| failed(source::plain(&error)))?;
+    let failed = |why: String| format!("{FLAG} {}: {why}", file.display());
+    let content = read(&file).map_err(failed)?;
     let text = String::from_utf8(content).map_err(|_| failed("it is not UTF-8 text".to_owned()))?;
     let variables = variables(&text).map_err(failed)?;
     let missing = variables.into_iter().filter(|(name, _)| !is_set(name));
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let error = Command::new(program).args(rest).envs(missing).exec();
-    Err(CommandFailed::refused(format!(
-        "cannot start again: {error}"
-    )))
+    Err(format!("cannot start again: {error}"))
 }
 
 /// The file that the flag names, and the command line without it. After `--`, nothing is a flag.

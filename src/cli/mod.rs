@@ -46,6 +46,7 @@ mod values;
 mod vouchers;
 mod vouchers_args;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -58,11 +59,19 @@ use customers_args::{CreateCustomerOptions, CustomersCommand};
 use output::{CommandFailed, Exit};
 use vouchers_args::VouchersCommand;
 
+use crate::config::{is_set, source};
+
+/// A larger file is none of settings.
+const LARGEST_ENV_FILE: u64 = 1 << 20;
+
 /// Runs the command.
 pub async fn run() -> ExitCode {
-    if let Err(failed) = env_file::load() {
-        output::complain(&failed.message);
-        return ExitCode::from(failed.exit as u8);
+    let read = |file: &Path| {
+        source::content(file, LARGEST_ENV_FILE).map_err(|error| source::plain(&error))
+    };
+    if let Err(why) = env_file::load(read, is_set) {
+        output::complain(&why);
+        return ExitCode::from(Exit::Usage as u8);
     }
     let args = match parse::command_line() {
         Ok(args) => args,

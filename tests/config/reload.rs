@@ -343,6 +343,11 @@ async fn a_reload_is_in_the_audit_with_its_prices_and_the_owner_of_the_files() {
     let [old, new] = ["old", "new"].map(|name| change[name].as_str().unwrap().to_owned());
     assert!(old.contains("15") && new.contains("40"), "{change}");
     assert_ne!(reload["files"], start["files"]);
+    let told = place.gateway.ledger.events(None, 9).await.unwrap();
+    let told = told.last().unwrap().document();
+    assert_eq!(told["type"], "price.changed");
+    assert_eq!(told["data"]["slug"], "test-model");
+    assert_eq!(told["data"]["new"], new);
 }
 
 #[tokio::test]

@@ -50,7 +50,8 @@ pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySetting
     new_key_within(ledger, usd, settings, Membership::default()).await
 }
 
-async fn new_key_within(
+/// The same of a customer, or as its owner.
+pub(crate) async fn new_key_within(
     ledger: &dyn Ledger,
     usd: &str,
     settings: KeySettings,

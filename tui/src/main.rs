@@ -7,7 +7,10 @@
 mod admin;
 mod app;
 mod background;
+mod bulk_plan;
 mod clock;
+#[path = "../../src/cli/env_file.rs"]
+mod env_file;
 mod field;
 mod format;
 mod input;
@@ -58,6 +61,9 @@ struct ConsoleArgs {
         value_name = "PATH"
     )]
     ledger: LedgerAddress,
+    /// A file of NAME=value lines, as a unit's EnvironmentFile; what the environment already has stays.
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
     /// The gateway's admin listener, for live traffic, routes and configuration.
     #[arg(
         long,
@@ -90,7 +96,9 @@ struct ConsoleArgs {
 }
 
 fn main() -> ExitCode {
-    match run(command_line()) {
+    let read = |file: &Path| std::fs::read(file).map_err(|error| error.to_string());
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    match env_file::load(read, is_set).and_then(|()| run(command_line())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // If it cannot be printed either, there is nothing more to do.

@@ -4,8 +4,8 @@
 //! is sent. Contains no secret.
 
 use farebox_ledger::{
-    Account, Amount, CreditKind, Key, KeyId, KeySettings, KeyStatus, LINK_LIFETIME, OperationId,
-    Timestamp,
+    Account, Amount, CreditKind, CustomerId, CustomerSettings, KeySettings, LINK_LIFETIME,
+    OperationId, Scope, Timestamp,
 };
 
 /// The act itself.
@@ -16,11 +16,24 @@ pub(crate) enum ActPlan {
         amount: Amount,
         reference: String,
     },
+    /// A key, of this customer or of one of its own.
     Create {
         settings: KeySettings,
         first: Option<(Amount, String)>,
+        customer: Option<CustomerId>,
     },
     Set(KeySettings),
+    CreateCustomer(CustomerSettings),
+    SetCustomer(CustomerSettings),
+    Suspend,
+    Resume,
+    Close,
+    /// From the customer that the act is about.
+    Move {
+        into: CustomerId,
+        amount: Amount,
+        reference: String,
+    },
     Block,
     Unblock,
     Revoke,
@@ -69,7 +82,8 @@ impl PlannedOverlap {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) operation: OperationId,
-    pub(crate) key: KeyId,
+    /// The key or customer that it changes, or makes.
+    pub(crate) of: Scope,
     pub(crate) label: String,
     pub(crate) plan: ActPlan,
     pub(crate) actor: String,
@@ -98,6 +112,12 @@ impl ActPlan {
             } => "Refund",
             Self::Create { .. } => "New key",
             Self::Set(_) => "Edit",
+            Self::CreateCustomer(_) => "New customer",
+            Self::SetCustomer(_) => "Edit customer",
+            Self::Suspend => "Suspend",
+            Self::Resume => "Resume",
+            Self::Close => "Close",
+            Self::Move { .. } => "Move",
             Self::Block => "Block",
             Self::Unblock => "Unblock",
             Self::Revoke => "Revoke",
@@ -126,7 +146,12 @@ impl ActPlan {
                 ..
             } => "apply the refund",
             Self::Create { .. } => "create the key",
-            Self::Set(_) => "save the settings",
+            Self::Set(_) | Self::SetCustomer(_) => "save the settings",
+            Self::CreateCustomer(_) => "create the customer",
+            Self::Suspend => "suspend the customer",
+            Self::Resume => "serve its keys again",
+            Self::Close => "close the customer permanently",
+            Self::Move { .. } => "move the money",
             Self::Block => "block the key",
             Self::Unblock => "serve the key again",
             Self::Revoke => "revoke the key permanently",
@@ -163,6 +188,9 @@ impl ActPlan {
                 amount,
                 ..
             } => account.write_off(*amount),
+            Self::Move { amount, .. } => account
+                .give(Account::default(), *amount)
+                .map(|(giver, _)| giver),
             Self::Create {
                 first: Some((amount, _)),
                 ..
@@ -180,13 +208,19 @@ impl ActPlan {
                 amount,
                 reference,
             } => credit_facts(kind, *amount, reference),
-            Self::Create { settings, first } => {
+            Self::Create {
+                settings,
+                first,
+                customer,
+            } => {
                 let mut facts = settings_facts(settings);
+                facts.extend(customer.map(|customer| ("Customer", customer.to_string())));
                 facts.push(match first {
                     Some((amount, reference)) => (
                         "First money",
                         format!("{amount} USD, reference {reference}"),
                     ),
+                    None if customer.is_some() => ("First money", "its customer's".to_owned()),
                     None => (
                         "First money",
                         "none: every request is refused until the first top-up".to_owned(),
@@ -195,28 +229,24 @@ impl ActPlan {
                 facts
             }
             Self::Set(settings) => settings_facts(settings),
-            Self::Block => {
-                vec![(
-                    "Effect",
-                    "new requests are refused at once; running streams end at their next extension"
-                        .to_owned(),
-                )]
+            Self::CreateCustomer(settings) | Self::SetCustomer(settings) => {
+                customer_facts(settings)
             }
-            Self::Unblock => vec![(
-                "Effect",
-                "requests are served again while money lasts".to_owned(),
-            )],
-            Self::Revoke => vec![
-                (
-                    "Effect",
-                    "requests are refused permanently; running streams end at their next extension"
-                        .to_owned(),
-                ),
-                (
-                    "Balance",
-                    "stays on the key, as does the history; nothing is deleted".to_owned(),
-                ),
+            Self::Move {
+                into,
+                amount,
+                reference,
+            } => vec![
+                ("Amount", format!("{amount} USD")),
+                ("Into", into.to_string()),
+                ("Reference", reference.clone()),
             ],
+            Self::Block
+            | Self::Unblock
+            | Self::Revoke
+            | Self::Suspend
+            | Self::Resume
+            | Self::Close => self.effects(),
             Self::Rotate { overlap } => {
                 let old = match overlap.until(now) {
                     None => "stops working at once".to_owned(),
@@ -237,6 +267,35 @@ impl ActPlan {
                 ),
             )],
         }
+    }
+}
+
+impl ActPlan {
+    /// What an act does that has no other facts.
+    fn effects(&self) -> Vec<(&'static str, String)> {
+        let effect = match self {
+            Self::Block => {
+                "new requests are refused at once; running streams end at their next extension"
+            }
+            Self::Unblock => "requests are served again while money lasts",
+            Self::Revoke => {
+                "requests are refused permanently; running streams end at their next extension"
+            }
+            Self::Suspend => {
+                "requests of all its keys are refused until it is resumed; a stream goes on as far as its hold reaches"
+            }
+            Self::Resume => "its keys are served again while money lasts",
+            Self::Close => {
+                "requests of all its keys are refused permanently; only with nothing held and nothing left"
+            }
+            _ => return Vec::new(),
+        };
+        let mut facts = vec![("Effect", effect.to_owned())];
+        if matches!(self, Self::Revoke) {
+            let stays = "stays on the key, as does the history; nothing is deleted";
+            facts.push(("Balance", stays.to_owned()));
+        }
+        facts
     }
 }
 
@@ -294,63 +353,32 @@ pub(crate) fn limits(settings: &KeySettings) -> String {
     format!("{rate}, {at_once}")
 }
 
-/// What is done to each key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BulkPlan {
-    Credit {
-        kind: CreditKind,
-        amount: Amount,
-        reference: String,
-    },
-    Block,
-    Unblock,
-    Revoke,
+/// A customer's settings in words.
+pub(crate) fn customer_facts(settings: &CustomerSettings) -> Vec<(&'static str, String)> {
+    let low = settings.low_balance.map_or_else(
+        || "below a tenth of the last top-up".to_owned(),
+        |amount| format!("below {amount} USD"),
+    );
+    let external_id = settings.external_id.clone();
+    vec![
+        ("Label", settings.label.clone()),
+        (
+            "External id",
+            external_id.unwrap_or_else(|| "none".to_owned()),
+        ),
+        ("Low", low),
+        ("Limits", customer_limits(settings)),
+    ]
 }
 
-impl BulkPlan {
-    /// The act on one key.
-    pub(crate) fn of(&self, key: &Key) -> ActPlan {
-        match self {
-            Self::Credit {
-                kind,
-                amount,
-                reference,
-            } => ActPlan::Credit {
-                kind: kind.clone(),
-                amount: *amount,
-                reference: format!("{reference}-{}", key.id),
-            },
-            Self::Block => ActPlan::Block,
-            Self::Unblock => ActPlan::Unblock,
-            Self::Revoke => ActPlan::Revoke,
-        }
-    }
-
-    /// Why it does nothing to a key.
-    pub(crate) fn problem(&self, key: &Key) -> Option<String> {
-        let adjusts = matches!(self, Self::Credit { kind, .. } if *kind != CreditKind::TopUp);
-        match (self, key.stored_status) {
-            (_, KeyStatus::Revoked) if !adjusts => Some("revoked already".to_owned()),
-            (Self::Block, KeyStatus::Blocked) => Some("blocked already".to_owned()),
-            (Self::Unblock, status) if status != KeyStatus::Blocked => {
-                Some("served already".to_owned())
-            }
-            (Self::Credit { .. }, _) => self.of(key).after(key.customer.account)?.err(),
-            _ => None,
-        }
-    }
-
-    /// Its name, as a title.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Credit {
-                kind: CreditKind::TopUp,
-                ..
-            } => "Top up",
-            Self::Credit { .. } => "Adjust",
-            Self::Block => "Block",
-            Self::Unblock => "Serve again",
-            Self::Revoke => "Revoke",
-        }
-    }
+/// Rate and concurrency of all keys of a customer in words.
+pub(crate) fn customer_limits(settings: &CustomerSettings) -> String {
+    let rate = settings.rate.map_or_else(
+        || "any number of requests/s".to_owned(),
+        |rate| format!("{rate} req/s"),
+    );
+    let most = settings
+        .concurrency
+        .unwrap_or(CustomerSettings::CONCURRENCY);
+    format!("{rate}, {most} at once")
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use farebox_ledger::{Amount, CreditKind, KeyId, OperationId};
+use farebox_ledger::{Amount, CreditKind, OperationId};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{ActPlan, Pending};
@@ -20,7 +20,9 @@ pub(crate) struct OpenOperation {
     pub(crate) ledger: String,
     pub(crate) pid: u32,
     pub(crate) act: String,
-    pub(crate) key: String,
+    /// The key or customer.
+    #[serde(alias = "key")]
+    pub(crate) of: String,
     pub(crate) label: String,
     pub(crate) actor: String,
     pub(crate) at: String,
@@ -32,6 +34,9 @@ pub(crate) struct OpenOperation {
     pub(crate) reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<String>,
+    /// Of a move: who gets the money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) into: Option<String>,
 }
 
 impl OpenOperation {
@@ -61,13 +66,20 @@ impl OpenOperation {
             "Block" => ActPlan::Block,
             "Unblock" => ActPlan::Unblock,
             "Revoke" => ActPlan::Revoke,
+            "Suspend" => ActPlan::Suspend,
+            "Resume" => ActPlan::Resume,
+            "Close" => ActPlan::Close,
+            "Move" => ActPlan::Move {
+                into: self.into.as_ref()?.parse().ok()?,
+                amount: self.amount?,
+                reference: self.reference.clone()?,
+            },
             _ => return None,
         };
-        let key: KeyId = self.key.parse().ok()?;
         let (label, actor) = (self.label.clone(), self.actor.clone());
         Some(Pending {
             operation: self.id()?,
-            key,
+            of: self.of.parse().ok()?,
             label,
             plan,
             actor,
@@ -115,7 +127,7 @@ impl StateFile {
             ledger: self.ledger.clone(),
             pid: std::process::id(),
             act: pending.plan.name().to_owned(),
-            key: pending.key.to_string(),
+            of: pending.of.to_string(),
             label: pending.label.clone(),
             actor: pending.actor.clone(),
             at: pending.at.to_string(),
@@ -123,6 +135,7 @@ impl StateFile {
             reference: None,
             reason: None,
             request: None,
+            into: None,
         };
         match &pending.plan {
             ActPlan::Credit {
@@ -147,6 +160,14 @@ impl StateFile {
                 ..
             } => {
                 (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
+            }
+            ActPlan::Move {
+                into,
+                amount,
+                reference,
+            } => {
+                (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
+                open.into = Some(into.to_string());
             }
             _ => {}
         }
@@ -220,33 +241,49 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use farebox_ledger::Timestamp;
+    use farebox_ledger::{CustomerId, KeyId, Scope, Timestamp};
 
     use super::*;
+
+    fn pending(number: u128, of: Scope, plan: ActPlan) -> Pending {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        Pending {
+            operation: OperationId::new(at, number),
+            of,
+            label: "acme".to_owned(),
+            plan,
+            actor: "ada".to_owned(),
+            at,
+        }
+    }
 
     #[test]
     fn operations_stay_until_they_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/a.db"));
-        let plan = ActPlan::Credit {
+        let amount = Amount::from_picos(5);
+        let paid = ActPlan::Credit {
             kind: CreditKind::TopUp,
-            amount: Amount::from_picos(5),
+            amount,
             reference: "inv-1".to_owned(),
         };
-        let at = Timestamp::from_millis(1_700_000_000_000);
-        let (operation, key) = (OperationId::new(at, 7), KeyId::from_random(9));
-        let pending = Pending {
-            operation,
-            key,
-            label: "acme".to_owned(),
-            plan,
-            actor: "ada".to_owned(),
-            at,
+        let [one, other] = [9, 10].map(CustomerId::from_random);
+        let moved = ActPlan::Move {
+            into: other,
+            amount,
+            reference: "one purse".to_owned(),
         };
-        state.keep(&pending).unwrap();
-        let listed = state.list();
-        assert_eq!(listed.len(), 1);
-        assert_eq!(listed[0].pending(), Some(pending));
+        let kept = [
+            pending(7, KeyId::from_random(9).into(), paid),
+            pending(8, one.into(), moved),
+            pending(9, one.into(), ActPlan::Suspend),
+        ];
+        for pending in &kept {
+            state.keep(pending).unwrap();
+        }
+        let listed: Vec<_> = state.list().iter().map(OpenOperation::pending).collect();
+        assert_eq!(listed, kept.clone().map(Some));
+        let operation = kept[0].operation;
         assert_eq!(
             fs::metadata(state.path(operation))
                 .unwrap()
@@ -260,8 +297,18 @@ mod tests {
                 .list()
                 .is_empty()
         );
-        state.forget(operation).unwrap();
+        for pending in &kept {
+            state.forget(pending.operation).unwrap();
+        }
         state.forget(operation).unwrap();
         assert!(state.list().is_empty());
+    }
+
+    #[test]
+    fn a_file_of_an_older_console_is_read() {
+        let older = r#"{"operation":"01kahv2m7q3f8w2c9d4e5f6g7m","ledger":"/x","pid":1,"act":"Block","key":"k_7f3q9d2xw1",
+            "label":"acme","actor":"ada","at":"2026-11-21T12:04:11.000Z"}"#;
+        let open: OpenOperation = serde_json::from_str(older).unwrap();
+        assert_eq!(open.pending().unwrap().of.to_string(), "k_7f3q9d2xw1");
     }
 }

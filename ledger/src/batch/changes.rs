@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::AnswerId;
 use crate::{
-    Amount, CustomerId, FilesAct, JournalEntry, KeyId, LotId, OperationId, PersonalData, Served,
-    Timestamp, TokenId, UsageRow, Vote,
+    Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LotId, OperationId,
+    PersonalData, Served, Timestamp, TokenId, UsageRow, Vote,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -52,6 +52,10 @@ pub(crate) struct Changes {
     pub(crate) files: BTreeMap<OperationId, FilesAct>,
     /// The epoch that began, and when.
     pub(crate) epoch: Option<(i64, Timestamp)>,
+    /// What is told, in this order.
+    pub(crate) events: Vec<Event>,
+    /// Steps of delivering it to webhooks.
+    pub(crate) deliveries: Vec<DeliveryStep>,
     /// Whether a session or link came or went by its token.
     pub(crate) tokens: bool,
     /// Keys whose stored sessions all end, and those whose links all end.
@@ -124,6 +128,8 @@ impl Changes {
             votes: VoteChanges { cast, forgotten },
             own_costs,
             files,
+            events,
+            deliveries,
             epoch,
             tokens,
             ended_sessions,
@@ -153,6 +159,8 @@ impl Changes {
             && forgotten.is_empty()
             && own_costs.is_empty()
             && files.is_empty()
+            && events.is_empty()
+            && deliveries.is_empty()
             && epoch.is_none()
             && !tokens
             && ended_sessions.is_empty()

@@ -228,7 +228,8 @@ impl Operation {
             | Self::Vote(_)
             | Self::ForgetVotes(_)
             | Self::OwnCost(_)
-            | Self::Files(_) => none,
+            | Self::Files(..)
+            | Self::Deliver(_) => none,
             Self::Create(_)
             | Self::Change(_)
             | Self::CreateCustomer(_)

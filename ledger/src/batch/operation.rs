@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{AnswerId, ApiAnswer};
 use crate::{
-    Act, Credit, Customer, CustomerChange, EndedHold, Extension, FilesAct, Finish, Key, KeyChange,
-    KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove,
-    NewPayment, NewReversal, NewToken, OperationId, OwnCost, PaymentMoved, Posted, Recovered,
-    Redemption, SecretHash, Session, Timestamp, Token, TokenId, UnappliedAct, Vote,
+    Act, Credit, Customer, CustomerChange, DeliveryStep, EndedHold, Extension, FilesAct, Finish,
+    Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold, NewKey, NewLot,
+    NewMove, NewPayment, NewReversal, NewToken, News, OperationId, OwnCost, PaymentMoved, Posted,
+    Recovered, Redemption, SecretHash, Session, Timestamp, Token, TokenId, UnappliedAct, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -102,8 +102,10 @@ pub enum Operation {
     ForgetVotes(String),
     /// Stores what our own requests to a target cost.
     OwnCost(OwnCost),
-    /// Notes that a configuration came into force.
-    Files(FilesAct),
+    /// Notes that a configuration came into force, and tells what it changed for all.
+    Files(FilesAct, Vec<News>),
+    /// Notes steps of delivering events to webhooks.
+    Deliver(Vec<DeliveryStep>),
     /// Stores a sign-in link.
     CreateLink {
         /// The key.
@@ -178,7 +180,8 @@ impl Operation {
             | Self::Publish { .. }
             | Self::Vote(_)
             | Self::OwnCost(_)
-            | Self::Files(_)
+            | Self::Files(..)
+            | Self::Deliver(_)
             | Self::OpenSession(_) => OperationClass::Settle,
             Self::Resolve(_) => OperationClass::Resolve,
         }

@@ -18,6 +18,7 @@ pub(crate) struct CustomerRow {
     pub(crate) audit_changed: bool,
     pub(crate) caps_changed: bool,
     pub(crate) claim_changed: bool,
+    pub(crate) watch_changed: bool,
 }
 
 impl CustomerRow {
@@ -33,7 +34,7 @@ impl CustomerRow {
         self.before = Some((self.stored.customer.account, self.stored.head.seq));
         (self.account_changed, self.settings_changed) = (false, false);
         (self.audit_changed, self.caps_changed) = (false, false);
-        self.claim_changed = false;
+        (self.claim_changed, self.watch_changed) = (false, false);
     }
 
     /// As it will be inserted.
@@ -47,6 +48,7 @@ impl CustomerRow {
             audit_changed: true,
             caps_changed: true,
             claim_changed: true,
+            watch_changed: true,
         }
     }
 
@@ -56,6 +58,7 @@ impl CustomerRow {
             || self.audit_changed
             || self.caps_changed
             || self.claim_changed
+            || self.watch_changed
     }
 }
 

@@ -1,5 +1,6 @@
 //! The ends of a customer's two chains: where the next entry and the next administrative act are numbered and hashed.
 
+use crate::rule::watch::CustomerWatch;
 use crate::{Customer, Timestamp};
 
 /// A hash of the chain.
@@ -60,12 +61,13 @@ impl AuditHead {
     };
 }
 
-/// A customer with the ends of its chains.
+/// A customer with the ends of its chains, and what is watched of it.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredCustomer {
     pub(crate) customer: Customer,
     pub(crate) head: EntryHead,
     pub(crate) audit: AuditHead,
+    pub(crate) watch: CustomerWatch,
 }
 
 #[cfg(test)]

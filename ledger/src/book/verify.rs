@@ -84,6 +84,7 @@ struct CustomerHistory {
     references: BTreeMap<String, OperationId>,
     /// What was taken for payments that went back.
     reversed: i128,
+    last_top_up: Option<Amount>,
     /// The monthly statements.
     months: StatementWalk,
 }
@@ -281,6 +282,9 @@ impl LedgerCheck {
         } else {
             history.spent = history.spent.saturating_sub(amount);
         }
+        if entry.kind == EntryKind::TopUp {
+            history.last_top_up.get_or_insert(entry.amount);
+        }
         if entry.kind == EntryKind::Reversal {
             history.reversed = history.reversed.saturating_sub(amount);
         }
@@ -352,6 +356,10 @@ impl LedgerCheck {
                     "{name}: {what} {found} does not follow from its entries"
                 ));
             }
+        }
+        let last = history.last_top_up.unwrap_or_default();
+        if stored.watch.last_top_up != last {
+            self.fault(format!("{name}: its last top-up was {last}"));
         }
         for request in history.refunds.keys() {
             self.fault(format!(

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::rule::watch::cap_level;
 use crate::value::text::check_text;
 use crate::{Amount, CapInterval, OpenHold, Refusal, Scope, Timestamp, UtcDay};
 
@@ -55,6 +56,26 @@ pub struct CapWindow {
     pub charged: Amount,
     /// Held by those that still run.
     pub held: Amount,
+    /// How many per cent of the limit were told to be charged: 0, 80 or 100.
+    #[serde(default, skip_serializing_if = "is_untold")]
+    pub(crate) told: u8,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "what a skipped field is asked with"
+)]
+const fn is_untold(told: &u8) -> bool {
+    *told == 0
+}
+
+/// Much of a cap is charged.
+#[derive(Debug, Clone)]
+pub(crate) struct CapNews {
+    pub(crate) cap: Cap,
+    pub(crate) window: CapWindow,
+    /// In per cent.
+    pub(crate) level: u8,
 }
 
 impl CapWindow {
@@ -63,6 +84,7 @@ impl CapWindow {
             since,
             charged: Amount::ZERO,
             held: Amount::ZERO,
+            told: 0,
         }
     }
 }
@@ -132,13 +154,40 @@ impl CountedCap {
             let empty = CapWindow::empty(since);
             self.previous = Some(std::mem::replace(&mut self.current, empty));
         }
-        let known = [Some(&mut self.current), self.previous.as_mut()];
-        if let Some(window) = known
-            .into_iter()
-            .flatten()
-            .find(|known| known.since == since)
-        {
+        if let Some(window) = self.window(since) {
             change(window);
+        }
+    }
+
+    /// The window that begins on a day, if it is still counted.
+    fn window(&mut self, since: UtcDay) -> Option<&mut CapWindow> {
+        let known = [Some(&mut self.current), self.previous.as_mut()];
+        let mut known = known.into_iter().flatten();
+        known.find(|known| known.since == since)
+    }
+
+    /// What is worth telling of the window that contains a day, once for each window and level.
+    fn news(&mut self, day: UtcDay) -> Option<CapNews> {
+        let (since, limit) = (self.cap.interval.window(day), self.cap.limit);
+        let window = self.window(since)?;
+        let level = cap_level(window.charged, limit);
+        if level <= window.told {
+            return None;
+        }
+        window.told = level;
+        let window = *window;
+        Some(CapNews {
+            cap: self.cap.clone(),
+            window,
+            level,
+        })
+    }
+
+    /// Sets the limit. What is less of a higher one can be told again.
+    fn limit_to(&mut self, limit: Amount) {
+        self.cap.limit = limit;
+        for window in std::iter::once(&mut self.current).chain(&mut self.previous) {
+            window.told = window.told.min(cap_level(window.charged, limit));
         }
     }
 
@@ -276,12 +325,20 @@ impl Caps {
         self.count(slug, day, |window| window.held = sum(window.held, more));
     }
 
-    /// Counts the end of a hold that was opened on a day.
-    pub(crate) fn end(&mut self, slug: &str, day: UtcDay, held: Amount, charge: Amount) {
+    /// Counts the end of a hold that was opened on a day, and returns what is worth telling of it.
+    pub(crate) fn end(
+        &mut self,
+        slug: &str,
+        day: UtcDay,
+        held: Amount,
+        charge: Amount,
+    ) -> Vec<CapNews> {
         self.count(slug, day, |window| {
             window.held = less(window.held, held);
             window.charged = sum(window.charged, charge);
         });
+        let bounded = self.0.iter_mut().filter(|counted| counted.cap.is_for(slug));
+        bounded.filter_map(|counted| counted.news(day)).collect()
     }
 
     /// Counts a refund of a charge whose request began on a day.
@@ -311,7 +368,7 @@ impl Caps {
         let same =
             |counted: &&mut CountedCap| counted.cap.is_of(cap.interval, cap.model.as_deref());
         if let Some(known) = self.0.iter_mut().find(same) {
-            known.cap.limit = cap.limit;
+            known.limit_to(cap.limit);
             return Ok(());
         }
         if self.0.len() >= Self::MOST {

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::rule::cap::PastSpending;
+use crate::rule::cap::{CapNews, PastSpending};
 use crate::value::text::{check_text, is_unseen};
 use crate::{
     Account, Act, Amount, Cap, CapInterval, Caps, CustomerId, KeyId, OperationId, Refusal, Scope,
@@ -446,10 +446,20 @@ impl KeyPurse {
         Ok(amount)
     }
 
-    /// Counts the end of a hold that was opened on a day.
-    pub(crate) fn end(&mut self, slug: &str, day: UtcDay, held: Amount, charge: Amount) {
-        self.of_key.end(slug, day, held, charge);
-        self.of_customer.end(slug, day, held, charge);
+    /// Counts the end of a hold that was opened on a day, and returns what is worth telling of whose caps.
+    pub(crate) fn end(
+        &mut self,
+        slug: &str,
+        day: UtcDay,
+        held: Amount,
+        charge: Amount,
+    ) -> Vec<(Scope, CapNews)> {
+        let of_both = [&mut self.of_key, &mut self.of_customer];
+        let ended = of_both.map(|caps| caps.end(slug, day, held, charge));
+        let of_both = self.scopes.into_iter().zip(ended);
+        of_both
+            .flat_map(|(scope, news)| news.into_iter().map(move |news| (scope, news)))
+            .collect()
     }
 
     fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {

@@ -11,5 +11,6 @@ pub(crate) mod link;
 pub mod payment;
 pub mod token;
 pub mod voucher;
+pub(crate) mod watch;
 
 pub use act::Act;

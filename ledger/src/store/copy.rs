@@ -19,9 +19,9 @@ use crate::rule::key::KeyRecord;
 use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
-    Account, Amount, CustomerId, FilesAct, JournalEntry, KeyId, LedgerError, Lot, OperationId,
-    OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session, Timestamp, VerifyReport,
-    Vote,
+    Account, Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LedgerError,
+    Lot, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session,
+    Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -55,6 +55,8 @@ pub(crate) struct Rest {
     pub(crate) payments: Vec<Payment>,
     pub(crate) tokens: TokenBook,
     pub(crate) answers: Vec<(AnswerId, KeptAnswer)>,
+    /// What is on its way to webhooks.
+    pub(crate) deliveries: Vec<DeliveryStep>,
     pub(crate) lots: Vec<(Lot, OperationId)>,
     pub(crate) vouchers: Vec<Voucher>,
     /// What customers owe for payments that went back.
@@ -103,6 +105,7 @@ impl Rest {
         for (customer, claim) in self.claims {
             rows.set_claim(customer, claim);
         }
+        rows.changes.deliveries = self.deliveries;
         for act in &self.files {
             rows.changes.files(act);
         }
@@ -123,6 +126,7 @@ pub(crate) enum CopyBatch {
     Acts(Vec<ChainedAct>),
     /// With the references that these entries are the first to use.
     Entries(Vec<ChainedEntry>, Vec<(String, OperationId)>),
+    Events(Vec<Event>),
     Rest(Box<Rest>),
 }
 
@@ -140,6 +144,8 @@ pub(crate) trait SourceLedger: Side {
     async fn acts(&mut self, after: i64) -> Result<Vec<ChainedAct>, LedgerError>;
     /// In the order of their positions.
     async fn entries(&mut self, after: i64) -> Result<Vec<ChainedEntry>, LedgerError>;
+    /// In their order, after this one.
+    async fn events(&mut self, after: Option<OperationId>) -> Result<Vec<Event>, LedgerError>;
     async fn rest(&mut self) -> Result<Rest, LedgerError>;
     /// Marks it as moved: it can be read, and is never served or written again.
     async fn retire(self) -> Result<(), LedgerError>;
@@ -190,6 +196,13 @@ pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
         target.write(CopyBatch::Acts(acts)).await?;
     }
     entries(&mut source, &mut target, before.entries, progress).await?;
+    let mut after = None;
+    loop {
+        let events = source.events(after).await?;
+        let Some(last) = events.last() else { break };
+        after = Some(last.id);
+        target.write(CopyBatch::Events(events)).await?;
+    }
     target
         .write(CopyBatch::Rest(Box::new(source.rest().await?)))
         .await?;
@@ -248,6 +261,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
             customer,
             head,
             audit,
+            watch,
         } in &customers
         {
             let Account {
@@ -263,6 +277,8 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
                 customer.claim.picos(),
                 head.seq,
                 audit.seq,
+                watch.seq,
+                watch.last_top_up.picos(),
             ] {
                 digest.update(number.to_be_bytes());
             }

@@ -4,6 +4,8 @@
 
 pub(crate) mod address;
 pub(crate) mod copy;
+pub(crate) mod delivery_rows;
+pub(crate) mod event_rows;
 pub(crate) mod fleet;
 mod open;
 pub(crate) mod opening;

@@ -267,7 +267,8 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
 macro_rules! customer_columns {
     () => {
         "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
-         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash"
+         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, \
+         a.event_seq, a.last_top_up, a.told"
     };
 }
 pub(crate) use customer_columns;
@@ -311,6 +312,7 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
             hash: columns.hash()?,
             last_at,
         },
+        watch: super::event_rows::watch(columns)?,
     })
 }
 

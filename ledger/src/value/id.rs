@@ -235,11 +235,12 @@ impl fmt::Display for OperationId {
 impl FromStr for OperationId {
     type Err = IdError;
 
-    /// Parses the 26 characters, with or without a leading `req_` or `op_`.
+    /// Parses the 26 characters, with or without a leading `req_`, `op_` or `evt_`.
     fn from_str(text: &str) -> Result<Self, IdError> {
         let digits = text
             .strip_prefix("req_")
             .or_else(|| text.strip_prefix("op_"))
+            .or_else(|| text.strip_prefix("evt_"))
             .unwrap_or(text);
         let number = decode(digits, Self::CHARS);
         number

@@ -185,11 +185,30 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the tenth and eleventh schemas: nobody has a token or a voucher.
+/// Undoes the twelfth schema: nobody has a voucher.
+macro_rules! back_to_11 {
+    () => {
+        "DROP TABLE vouchers, lots; UPDATE identity SET version = 11; "
+    };
+}
+
+/// Undoes the eleventh schema, too: nothing is told.
+macro_rules! back_to_10 {
+    () => {
+        concat!(back_to_11!(), "DROP TABLE events, webhooks, deliveries; \
+         ALTER TABLE accounts DROP COLUMN event_seq, DROP COLUMN last_top_up, DROP COLUMN told, DROP COLUMN refill; \
+         UPDATE identity SET version = 10; ")
+    };
+}
+
+/// Undoes the tenth schema, too: nobody has a token.
 macro_rules! back_to_9 {
     () => {
-        "DROP TABLE vouchers, lots; DROP TABLE answers, token_acts, tokens; ALTER TABLE accounts DROP COLUMN token; ALTER TABLE keys DROP COLUMN token; \
-         ALTER TABLE payments DROP COLUMN token; UPDATE identity SET version = 9; "
+        concat!(
+            back_to_10!(),
+            "DROP TABLE answers, token_acts, tokens; ALTER TABLE accounts DROP COLUMN token; ALTER TABLE keys DROP COLUMN token; \
+             ALTER TABLE payments DROP COLUMN token; UPDATE identity SET version = 9; "
+        )
     };
 }
 
@@ -221,6 +240,7 @@ macro_rules! back_to_7 {
 }
 
 /// As the macros.
+pub(crate) const BACK_TO_10: &str = back_to_10!();
 pub(crate) const BACK_TO_9: &str = back_to_9!();
 pub(crate) const BACK_TO_8: &str = back_to_8!();
 pub(crate) const BACK_TO_7: &str = back_to_7!();
@@ -375,6 +395,18 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         .build()
         .unwrap()
         .block_on(test)
+}
+
+/// The events of a ledger, once so many can be seen: on PostgreSQL a transaction of another test may delay them.
+pub(crate) async fn events(ledger: &dyn Ledger, count: usize) -> Vec<Event> {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let found = ledger.events(None, 10_000).await.unwrap();
+        if found.len() >= count || tokio::time::Instant::now() > deadline {
+            return found;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
 
 /// The books must always be right.

@@ -291,6 +291,111 @@ pub(crate) async fn customers_are_found_and_forgotten(ledger: SharedLedger) {
     assert!(told.iter().all(|act| !act.details.contains("Ada")));
 }
 
+/// Ids of other systems are any text that can be typed again, and are found by exactly their bytes.
+pub(crate) async fn external_ids_are_any_text_that_can_be_typed_again(ledger: SharedLedger) {
+    let longest = "x".repeat(200);
+    let good = [
+        "a",
+        "A",
+        "ä",
+        "a\u{308}",
+        "é",
+        "e\u{301}",
+        "0",
+        "'; DROP TABLE customers; --",
+        "%_\\",
+        "a  b",
+        "漢字",
+        "🦀",
+        "-1",
+        "=1+1",
+        "<b>",
+        "null",
+        "c_7f3q9d2xw1",
+        &longest,
+    ];
+    for (number, id) in (1_u64..).zip(good) {
+        let new = new_customer(number, 10 + number, Some(id));
+        ledger.create_customer(new).await.unwrap();
+    }
+    for (number, id) in (1_u64..).zip(good) {
+        let found = ledger.find_external(id).await.unwrap().unwrap();
+        assert_eq!(found.id, customer(number), "{id:?}");
+        assert_eq!(found.settings.external_id.as_deref(), Some(id));
+    }
+    let too_long = "x".repeat(201);
+    for bad in [
+        "",
+        " ",
+        " a",
+        "a ",
+        "\ta",
+        "a\n",
+        "a\0",
+        "a\u{7f}",
+        "a\u{200b}",
+        "a\u{202e}b",
+        &too_long,
+    ] {
+        let new = new_customer(99, 99, Some(bad));
+        let refusal = refused(ledger.create_customer(new).await);
+        assert!(!refusal.to_string().is_empty(), "{bad:?}");
+        assert_eq!(ledger.find_external(bad).await.unwrap(), None, "{bad:?}");
+    }
+    sound(&*ledger).await;
+}
+
+/// Caps of customers that make no sense: nothing, less than nothing, more than the ledger counts, a wider one below a narrower one, more
+/// than there is room for. A model that nobody publishes bounds nothing.
+pub(crate) async fn caps_of_customers_that_make_no_sense_are_refused(ledger: SharedLedger) {
+    ledger
+        .create_customer(new_customer(1, 10, None))
+        .await
+        .unwrap();
+    ledger.create_key(key_of(1, 1, 11)).await.unwrap();
+    ledger.credit(credit_of(1, 12, "9", "paid")).await.unwrap();
+    let cap = |interval, limit: Amount, model: Option<String>| {
+        CustomerAct::SetCap(Cap {
+            interval,
+            model,
+            limit,
+        })
+    };
+    let (week, month) = (CapInterval::Week, CapInterval::Month);
+    let of_all = cap(month, usd("5"), None);
+    change(&ledger, 1, 20, of_all).await.unwrap();
+    let more = Amount::MAX_LIFETIME_CREDIT.checked_add(Amount::from_picos(1));
+    for (operation, wrong) in [
+        (21, cap(week, usd("0"), None)),
+        (22, cap(week, usd("1").checked_neg().unwrap(), None)),
+        (23, cap(week, more.unwrap(), None)),
+        (24, cap(week, usd("5.01"), None)),
+        (25, cap(CapInterval::Total, usd("4.99"), None)),
+    ] {
+        let refusal = refused(change(&ledger, 1, operation, wrong.clone()).await);
+        assert!(!refusal.to_string().is_empty(), "{wrong:?}");
+    }
+    // A thousand caps: eight are kept, and each further one is refused with that number.
+    let mut kept = 1;
+    for number in 0..1_000_u64 {
+        let model = Some(format!("retired-{number}"));
+        match change(&ledger, 1, 100 + number, cap(week, usd("1"), model)).await {
+            Ok(customer) => {
+                kept += 1;
+                assert_eq!(customer.caps.iter().count(), kept);
+            }
+            Err(error) => assert!(error.to_string().contains('8'), "{error}"),
+        }
+    }
+    assert_eq!(kept, 8);
+    // Caps of models that are not asked for have no say.
+    ledger.open_hold(hold_of(1, 1, 2_000, "4")).await.unwrap();
+    let refusal = refused(ledger.open_hold(hold_of(1, 1, 2_001, "2")).await);
+    assert!(matches!(refusal, Refusal::CapReached(_)), "{refusal}");
+    ledger.finish_hold(finish(2_000, 10)).await.unwrap();
+    sound(&*ledger).await;
+}
+
 /// Money that is paid and not held moves once, under one reference.
 pub(crate) async fn money_moves_between_customers(ledger: SharedLedger) {
     for number in [1, 2] {

@@ -15,6 +15,7 @@ mod claims;
 mod common;
 mod credits;
 mod customers;
+mod events;
 mod history;
 mod holds;
 mod keys;
@@ -45,9 +46,14 @@ use credits::{
     refunds_never_exceed_their_charge,
 };
 use customers::{
-    caps_of_both_bound_a_request, customers_are_found_and_forgotten,
-    customers_are_suspended_resumed_and_closed, money_moves_between_customers, owners_make_keys,
-    several_keys_spend_one_purse,
+    caps_of_both_bound_a_request, caps_of_customers_that_make_no_sense_are_refused,
+    customers_are_found_and_forgotten, customers_are_suspended_resumed_and_closed,
+    external_ids_are_any_text_that_can_be_typed_again, money_moves_between_customers,
+    owners_make_keys, several_keys_spend_one_purse,
+};
+use events::{
+    a_balance_is_told_once_until_it_is_well, caps_are_told_at_80_and_at_100_per_cent,
+    events_are_read_on_from_the_last_one, money_that_goes_back_is_told, what_happens_is_told_once,
 };
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
@@ -94,12 +100,19 @@ macro_rules! stories {
 }
 
 stories!(
+    what_happens_is_told_once,
+    a_balance_is_told_once_until_it_is_well,
+    caps_are_told_at_80_and_at_100_per_cent,
+    money_that_goes_back_is_told,
+    events_are_read_on_from_the_last_one,
     several_keys_spend_one_purse,
     caps_of_both_bound_a_request,
     customers_are_suspended_resumed_and_closed,
     customers_are_found_and_forgotten,
     money_moves_between_customers,
     owners_make_keys,
+    external_ids_are_any_text_that_can_be_typed_again,
+    caps_of_customers_that_make_no_sense_are_refused,
     a_lowered_cap_cuts_no_hold,
     a_new_cap_counts_what_is_spent_and_held,
     caps_bound_holds_extensions_and_charges,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use super::State;
 use super::operations::{Done, amount, limit, not_applicable, picos};
 use crate::{
@@ -14,6 +16,8 @@ use crate::{
 pub(super) struct Capped {
     cap: Cap,
     windows: BTreeMap<UtcDay, (i128, i128)>,
+    /// How many per cent of the limit were told to be charged in a window.
+    told: BTreeMap<UtcDay, u8>,
 }
 
 impl Capped {
@@ -41,6 +45,7 @@ impl Capped {
                 since: *since,
                 charged: amount(*charged)?,
                 held: amount(*held)?,
+                told: self.told.get(since).copied().unwrap_or_default(),
             })
         };
         let mut newest = self.windows.iter().rev().map(window);
@@ -51,6 +56,14 @@ impl Capped {
             previous: newest.next().transpose()?,
         })
     }
+}
+
+/// The share of a limit that is worth telling, in per cent.
+fn level(charged: i128, limit: i128) -> u8 {
+    let shares = [100, 80].into_iter();
+    let mut reached = shares
+        .filter(|share| charged.saturating_mul(100) >= limit.saturating_mul(i128::from(*share)));
+    reached.next().unwrap_or_default()
 }
 
 impl State {
@@ -138,6 +151,38 @@ impl State {
         Ok(())
     }
 
+    /// What is told of the caps that bound a request of a day: each level once, in the two newest windows.
+    pub(super) fn reached(
+        &mut self,
+        key: KeyId,
+        slug: &str,
+        day: UtcDay,
+    ) -> Done<Vec<(Scope, Value)>> {
+        let mut reached = Vec::new();
+        for of in self.scopes(key) {
+            for capped in self.caps.entry(of).or_default() {
+                let bounds = capped.cap.model.as_ref().is_none_or(|model| model == slug);
+                let (limit, charged, _) = capped.counts(day);
+                let since = capped.cap.interval.window(day);
+                let level = level(charged, limit);
+                let told = capped.told.entry(since).or_default();
+                if !bounds || limit == 0 || level <= *told {
+                    continue;
+                }
+                *told = level;
+                let cap = &capped.cap;
+                let data = json!({
+                    "scope": null, "interval": cap.interval.to_string(), "model": cap.model, "limit": cap.limit,
+                    "charged": amount(charged)?, "percent": level, "since": since.begin(),
+                    "resets_at": cap.interval.next(since).map(UtcDay::begin),
+                });
+                reached.push((of, data));
+            }
+            self.show_caps(of)?;
+        }
+        Ok(reached)
+    }
+
     /// Puts the caps into the key or customer, as every store shows them.
     fn show_caps(&mut self, of: Scope) -> Done<()> {
         let shown: Done<Vec<CountedCap>> = self
@@ -192,6 +237,10 @@ impl State {
         };
         if let Some(capped) = known.iter_mut().find(same) {
             capped.cap.limit = cap.limit;
+            for (since, told) in &mut capped.told {
+                let (charged, _) = capped.windows.get(since).copied().unwrap_or_default();
+                *told = (*told).min(level(charged, picos(cap.limit)));
+            }
             return self.show_caps(of);
         }
         if known.len() >= 8 {
@@ -219,6 +268,7 @@ impl State {
         self.caps.entry(of).or_default().push(Capped {
             cap: cap.clone(),
             windows: BTreeMap::from([(since, (charged, held))]),
+            told: BTreeMap::new(),
         });
         self.show_caps(of)
     }

@@ -142,12 +142,15 @@ impl State {
                 self.count_daily(new.credit);
                 let entry = self.enter(new.customer, after, credited(&credit, new.customer))?;
                 self.write(new.customer, audit::payment(new));
+                self.tell_of_top_up(&entry);
                 self.collect(new.customer, new.act.operation, new.act.at)?;
+                self.tell_of_balance(new.customer, new.act.operation)?;
                 Some(entry)
             }
             Err(why) => {
                 let why = why.to_string();
                 self.write(new.customer, audit::unapplied(new, &why));
+                self.tell_unapplied(new, &why);
                 payment.status = PaymentStatus::Unapplied { why };
                 None
             }
@@ -205,6 +208,15 @@ impl State {
         }
         self.keep(&payment);
         self.write(payment.customer, audit::reversal(new, moved));
+        if let Some(entry) = &entry {
+            let kind = match new.kind {
+                ReversalKind::Refund => "refund",
+                ReversalKind::Dispute => "dispute",
+                ReversalKind::DisputeWon => "dispute_won",
+            };
+            self.tell_of_reversal(&payment.reference, Some(kind), entry)?;
+            self.tell_of_balance(payment.customer, new.act.operation)?;
+        }
         self.answered(payment, entry, false)
     }
 
@@ -232,11 +244,13 @@ impl State {
             amount: amount(moved)?,
             ..blank
         };
-        let left = amount(owed.saturating_add(moved))?;
+        let (before, left) = (found.claim, amount(owed.saturating_add(moved))?);
         if let Some(found) = self.customers.get_mut(&customer) {
             found.claim = left;
         }
-        self.enter(customer, after, entry)
+        let entry = self.enter(customer, after, entry)?;
+        self.tell_of_claim(customer, entry.operation, before, left);
+        Ok(entry)
     }
 
     /// Pays a claim with what is available.
@@ -305,6 +319,7 @@ impl State {
         (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
         self.keep(&payment);
         self.write(customer, act);
+        self.tell_of_top_up(&entry);
         self.collect(customer, operation, ending.act.at)?;
         if due(&payment) > 0 {
             let name = &payment.reference;
@@ -317,8 +332,10 @@ impl State {
                 )),
                 ..blank(customer, None)
             };
-            self.claim(customer, due(&payment), blank)?;
+            let back = self.claim(customer, due(&payment), blank)?;
+            self.tell_of_reversal(&payment.reference, None, &back)?;
         }
+        self.tell_of_balance(customer, operation)?;
         self.answered(payment, Some(entry), false)
     }
 

@@ -5,12 +5,14 @@ use super::keys::paid_in;
 use super::operations::{
     Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos,
 };
+use serde_json::json;
+
 use crate::book::audit;
 use crate::value::reference::{self, folded, normal};
 use crate::{
     Account, Act, Amount, Caps, Customer, CustomerAct, CustomerChange, CustomerId,
-    CustomerSettings, CustomerStatus, EntryKind, JournalEntry, Moved, NewCustomer, NewMove,
-    PersonalData, Refusal, UtcDay, clock,
+    CustomerSettings, CustomerStatus, EntryKind, EventKind, JournalEntry, Moved, NewCustomer,
+    NewMove, PersonalData, Refusal, UtcDay, clock,
 };
 
 pub(super) fn settings_of(label: &str) -> CustomerSettings {
@@ -59,6 +61,7 @@ impl State {
         }
         customer.token = self.asked_by;
         self.customers.insert(new.id, customer.clone());
+        self.tell_of_customer(&customer, &new.act);
         self.write(new.id, audit::create_customer(new));
         Ok(customer)
     }
@@ -141,9 +144,31 @@ impl State {
                 .retain(|_, session| !keys.contains(&session.key));
             self.links.retain(|_, (key, _)| !keys.contains(key));
         }
+        let before = self.customer(id)?.status;
+        let news = match (before, customer.status) {
+            (CustomerStatus::Active, CustomerStatus::Suspended) => {
+                Some(EventKind::CustomerSuspended)
+            }
+            (CustomerStatus::Suspended, CustomerStatus::Active) => Some(EventKind::CustomerResumed),
+            _ => None,
+        };
         self.customers.insert(id, customer.clone());
         self.write(id, act);
+        if let Some(news) = news {
+            self.tell_of_act(id, None, news, &change.act);
+        }
         Ok(customer)
+    }
+
+    pub(super) fn tell_of_customer(&mut self, customer: &Customer, act: &Act) {
+        let external_id = &customer.settings.external_id;
+        let data = json!({ "external_id": external_id, "actor": act.actor });
+        self.tell(
+            customer.id,
+            act.operation,
+            EventKind::CustomerCreated,
+            &data,
+        );
     }
 
     pub(super) fn give(&mut self, moved: &NewMove) -> Done<Moved> {
@@ -200,6 +225,8 @@ impl State {
         let side = audit::side_of_move(moved, arrival, moved.amount, moved.from);
         self.write(moved.into, side);
         self.collect(moved.into, arrival, moved.act.at)?;
+        self.tell_of_balance(moved.from, operation)?;
+        self.tell_of_balance(moved.into, arrival)?;
         self.moved(moved, false)
     }
 

@@ -172,6 +172,7 @@ impl State {
             charge,
             picos(hold.amount).saturating_neg(),
         )?;
+        let reached = self.reached(hold.key, &hold.slug, day)?;
         let mut entry = JournalEntry {
             operation: finish.request,
             kind: EntryKind::Charge,
@@ -186,7 +187,9 @@ impl State {
         }
         self.enter(customer, after, entry)?;
         self.holds.remove(&finish.request);
+        self.tell_of_caps(customer, finish.request, reached);
         self.collect(customer, finish.request, finish.at)?;
+        self.tell_of_balance(customer, finish.request)?;
         let after = self.customer(customer)?.account;
         Ok(EndedHold {
             charge: amount(charge)?,

@@ -5,10 +5,12 @@ use super::customers::{blank_customer, not_closed, settings_of};
 use super::operations::{
     Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, status,
 };
+use serde_json::json;
+
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerId, EntryKind,
+    Account, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerId, EntryKind, EventKind,
     JournalEntry, Key, KeyChange, KeyRecord, KeyStatus, Membership, NewCustomer, NewKey,
     OperationId, Posted, Refusal, Scope, UtcDay, clock,
 };
@@ -121,14 +123,23 @@ impl State {
                 ..customer.clone()
             };
             self.customers.insert(customer.id, made);
+            self.tell_of_customer(&customer, &new.act);
         }
         self.keys.insert(new.id, blank_key);
+        let owner = within.is_owner;
+        let data = json!({ "key": new.id, "owner": owner, "actor": new.act.actor });
+        self.tell(customer.id, operation, EventKind::KeyCreated, &data);
+        let is_paid = payment.is_some();
         if let Some((after, entry)) = payment {
             self.count_daily(entry.amount);
-            self.enter(customer.id, after, entry)?;
+            let entry = self.enter(customer.id, after, entry)?;
+            self.tell_of_top_up(&entry);
         }
         self.write(customer.id, audit::create(new));
         self.collect(customer.id, operation, new.act.at)?;
+        if is_paid {
+            self.tell_of_balance(customer.id, operation)?;
+        }
         self.whole_key(new.id)
     }
 
@@ -200,6 +211,16 @@ impl State {
             self.links.retain(|_, (owner, _)| *owner != key.id);
         }
         let (id, belongs_to) = (key.id, key.belongs_to);
+        let before = self.key(id)?.stored_status;
+        let news = match &change.change {
+            Change::Rotate { .. } | Change::Reissue { .. } => Some(EventKind::KeyRotated),
+            Change::Block => (before == KeyStatus::Active).then_some(EventKind::KeyBlocked),
+            Change::Revoke => (before != KeyStatus::Revoked).then_some(EventKind::KeyRevoked),
+            _ => None,
+        };
+        if let Some(news) = news {
+            self.tell_of_act(belongs_to, Some(id), news, &change.act);
+        }
         self.keys.insert(id, key);
         self.write(belongs_to, act);
         self.whole_key(id)
@@ -258,7 +279,11 @@ impl State {
             }
         }
         self.write(owner, audit::credit(credit));
+        if entry.kind == EntryKind::TopUp {
+            self.tell_of_top_up(&entry);
+        }
         self.collect(owner, credit.operation, credit.at)?;
+        self.tell_of_balance(owner, credit.operation)?;
         self.posted(entry, false)
     }
 

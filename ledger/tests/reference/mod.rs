@@ -7,6 +7,8 @@
 mod caps;
 mod claims;
 mod customers;
+mod deliveries;
+mod events;
 mod holds;
 mod keys;
 mod operations;
@@ -20,12 +22,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::batch::operation::{Operation, Outcome};
+use crate::rule::watch::CustomerWatch;
 use crate::{
-    Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    JournalEntry, Key, KeyId, KeyQuery, KeyRecord, Ledger, LedgerError, Lot, LotId, MarginQuery,
-    Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals, UsageRow,
-    UtcDay, VerifyReport, Vote,
+    Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError, Lot,
+    LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData,
+    PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct,
+    TokenId, Totals, UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
 };
 
 /// A ledger in memory.
@@ -72,6 +75,10 @@ struct State {
     /// By hour, target and epoch.
     own_costs: BTreeMap<(i64, String, i64), Amount>,
     files: BTreeMap<OperationId, FilesAct>,
+    watched: BTreeMap<CustomerId, CustomerWatch>,
+    events: Vec<Event>,
+    webhooks: BTreeMap<WebhookId, KnownWebhook>,
+    deliveries: BTreeMap<(WebhookId, OperationId), deliveries::Delivered>,
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
     tokens: BTreeMap<TokenId, Token>,

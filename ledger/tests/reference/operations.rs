@@ -2,6 +2,8 @@
 //! `batch`. Texts of refusals are written out, because the model test compares whole outcomes.
 
 use super::tokens::answered;
+use std::collections::btree_map::Entry;
+
 use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::audit::{self, Written};
@@ -106,10 +108,15 @@ impl State {
                 self.votes.retain(|vote| vote.target != *target);
                 Outcome::Done
             }
-            Operation::Files(act) => {
-                self.files
-                    .entry(act.operation)
-                    .or_insert_with(|| act.clone());
+            Operation::Files(act, news) => {
+                if let Entry::Vacant(place) = self.files.entry(act.operation) {
+                    place.insert(act.clone());
+                    self.tell_of_files(act, news);
+                }
+                Outcome::Done
+            }
+            Operation::Deliver(steps) => {
+                steps.iter().for_each(|step| self.deliver(step));
                 Outcome::Done
             }
             Operation::OwnCost(own) => {

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use farebox_ledger::OperationId;
+use farebox_ledger::{OperationId, Scope};
 
 use super::form::{FinishedForm, Form, FormPurpose};
 use super::message::Effect;
@@ -13,6 +13,7 @@ use super::modal::{
     ActOutcome, ActReview, ApplyError, Hidden, Modal, OutcomeLookup, Receipt, RequestPage,
     SecretPage, ShownOnce, Unknown,
 };
+use super::party::Party;
 use super::{Action, ConsoleApp};
 use crate::field::TextField;
 use crate::plan::{ActPlan, Pending};
@@ -23,6 +24,14 @@ const LONGEST: u16 = 500;
 /// The first visible line after a step.
 fn scrolled(from: u16, step: i16) -> u16 {
     from.saturating_add_signed(step).min(LONGEST)
+}
+
+/// Reads a key or customer again.
+pub(super) fn reread(of: Scope) -> Effect {
+    match of {
+        Scope::Key(key) => Effect::Visible(vec![key]),
+        Scope::Customer(customer) => Effect::VisibleCustomers(vec![customer]),
+    }
 }
 
 /// The word that closes a secret's page.
@@ -78,9 +87,9 @@ impl ConsoleApp {
 
     fn in_request(&mut self, mut page: RequestPage, action: &Action) -> Vec<Effect> {
         let mut effects = Vec::new();
-        match (action, page.key) {
+        match (action, page.of) {
             (Action::Escape | Action::Enter, _) => return effects,
-            (Action::Letter('K'), Some(key)) => return self.open_key(key),
+            (Action::Letter('K'), Some(of)) => return self.open_party(of),
             (Action::Letter('c'), _) => {
                 effects.push(Effect::Copy(Hidden(format!("req_{}", page.request))));
             }
@@ -102,13 +111,10 @@ impl ConsoleApp {
                 None => {}
                 Some(FinishedForm::Review(plan)) => {
                     let review = self.review(form, plan);
-                    let key = review.key.as_ref().map(|key| key.id);
+                    let of = review.about.as_ref().map(Party::scope);
                     self.modal = Some(Modal::Review(review));
                     // The review shows the current balance, not the one when the form was opened.
-                    return key
-                        .map(|key| Effect::Visible(vec![key]))
-                        .into_iter()
-                        .collect();
+                    return of.map(reread).into_iter().collect();
                 }
                 Some(FinishedForm::Export { what, json, path }) => {
                     self.say("exporting …", false);
@@ -131,25 +137,25 @@ impl ConsoleApp {
     fn review(&self, form: Form, plan: ActPlan) -> ActReview {
         let label = match &plan {
             ActPlan::Create { settings, .. } => settings.label.clone(),
-            _ => form
-                .key
-                .as_ref()
-                .map(|key| key.settings.label.clone())
+            ActPlan::CreateCustomer(settings) => settings.label.clone(),
+            _ => (form.about.as_ref())
+                .map(|about| about.label().to_owned())
                 .unwrap_or_default(),
         };
         let pending = Pending {
             operation: form.operation,
-            key: form.key_id,
+            of: form.of,
             label,
             plan,
             actor: self.options.operator.clone(),
             at: self.now,
         };
-        let key = form.key.clone();
+        // A key to come has no balance of its own to show, but that of its customer.
+        let about = form.about.clone();
         ActReview {
             form: Some(form),
             pending,
-            key,
+            about,
         }
     }
 
@@ -220,34 +226,34 @@ impl ConsoleApp {
     }
 
     fn done(&mut self, pending: Pending, outcome: ActOutcome) -> Vec<Effect> {
-        let key = match &outcome {
-            ActOutcome::Posted { key, .. }
-            | ActOutcome::Changed(key)
-            | ActOutcome::Secret { key, .. }
-            | ActOutcome::Link { key, .. } => key.clone(),
+        let of = match &outcome {
+            ActOutcome::Posted { about, .. } | ActOutcome::Changed(about) => about.scope(),
+            ActOutcome::Moved { from, .. } => from.id.into(),
+            ActOutcome::Secret { key, .. } | ActOutcome::Link { key, .. } => key.id.into(),
         };
         self.operations
             .retain(|listed| listed.open.id() != Some(pending.operation));
         let new = matches!(pending.plan, ActPlan::Create { .. });
-        let mut effects = vec![
-            Effect::Forget(pending.operation),
-            Effect::Visible(vec![key.id]),
-        ];
-        if new {
-            effects.push(Effect::LoadKeys(self.keys.request(
-                super::keys::From::Start,
-                true,
-                false,
-            )));
-            self.keys.wanted = Some(key.id);
+        let mut effects = vec![Effect::Forget(pending.operation), reread(of)];
+        match (&pending.plan, of) {
+            (ActPlan::Create { .. }, Scope::Key(id)) => {
+                let all = self.keys.request(super::keys::From::Start, true, false);
+                effects.push(Effect::LoadKeys(all));
+                self.keys.wanted = Some(id);
+            }
+            (ActPlan::CreateCustomer(_), Scope::Customer(id)) => {
+                self.customers.want(id);
+                let all = self.customers.request(false, false);
+                effects.push(Effect::LoadCustomers(all));
+            }
+            // The other side of a move.
+            (ActPlan::Move { into, .. }, _) => effects.push(Effect::VisibleCustomers(vec![*into])),
+            _ => {}
         }
-        if self
-            .detail
-            .as_ref()
-            .is_some_and(|detail| detail.id == key.id)
-        {
+        // A new key is on its customer's page, a payment on that of its key.
+        if let Some(detail) = self.detail.as_ref().filter(|_| self.detail_open) {
             effects.push(Effect::LoadDetail {
-                id: key.id,
+                of: detail.of,
                 debounce: false,
             });
         }
@@ -257,7 +263,7 @@ impl ConsoleApp {
 
     /// The page that shows an outcome: a secret or link to hand over, else a receipt.
     fn outcome_page(&self, pending: Pending, outcome: ActOutcome, new: bool) -> Modal {
-        let (entry, key, repeated) = match outcome {
+        let (entry, about, repeated) = match outcome {
             ActOutcome::Secret { key, secret } => {
                 return Modal::Secret(SecretPage::new(key, ShownOnce::Secret(secret), new));
             }
@@ -271,15 +277,16 @@ impl ConsoleApp {
             }
             ActOutcome::Posted {
                 entry,
-                key,
+                about,
                 repeated,
-            } => (Some(entry), key, repeated),
-            ActOutcome::Changed(key) => (None, key, false),
+            } => (Some(entry), about, repeated),
+            ActOutcome::Changed(about) => (None, about, false),
+            ActOutcome::Moved { from, repeated } => (None, Party::Customer(from), repeated),
         };
         Modal::Receipt(Receipt {
             pending,
             entry,
-            key: Some(key),
+            about: Some(about),
             repeated,
         })
     }
@@ -317,11 +324,11 @@ impl ConsoleApp {
                 return self.done(unknown.review.pending, outcome);
             }
             (OutcomeLookup::Applied(entry), None) => {
-                let (pending, key) = (unknown.review.pending, unknown.review.key);
+                let (pending, about) = (unknown.review.pending, unknown.review.about);
                 self.modal = Some(Modal::Receipt(Receipt {
                     pending,
                     entry,
-                    key,
+                    about,
                     repeated: false,
                 }));
                 return vec![Effect::Forget(operation)];
@@ -369,16 +376,11 @@ impl ConsoleApp {
             }
             (Action::Yes, Some(listed)) if listed.found == OutcomeLookup::NotApplied => {
                 if let Some(pending) = listed.open.pending().filter(|_| !self.options.read_only) {
-                    let key = self
-                        .keys
-                        .rows
-                        .iter()
-                        .find(|row| row.key.id == pending.key)
-                        .map(|row| Box::new(row.key.clone()));
+                    let about = self.listed(pending.of);
                     self.modal = Some(Modal::Review(ActReview {
                         form: None,
                         pending,
-                        key,
+                        about,
                     }));
                     return Vec::new();
                 }
@@ -446,7 +448,7 @@ impl ConsoleApp {
                 Action::Letter('w') => {
                     let form = Form::new(
                         FormPurpose::SaveSecret,
-                        page.key.id,
+                        page.key.id.into(),
                         None,
                         self.new_operation(),
                     );

@@ -20,6 +20,7 @@ pub(crate) struct Binding {
 
 const LISTS: &[CommandContext] = &[
     CommandContext::Keys,
+    CommandContext::Customers,
     CommandContext::Live,
     CommandContext::Models,
     CommandContext::Routes,
@@ -29,7 +30,9 @@ const LISTS: &[CommandContext] = &[
 /// Lists with columns.
 const TABLES: &[CommandContext] = &[
     CommandContext::Keys,
+    CommandContext::Customers,
     CommandContext::Detail,
+    CommandContext::Customer,
     CommandContext::Live,
     CommandContext::Models,
     CommandContext::Routes,
@@ -41,6 +44,15 @@ const TABLES: &[CommandContext] = &[
     CommandContext::Spend,
 ];
 const KEYED: &[CommandContext] = &[CommandContext::Keys, CommandContext::Detail];
+/// Where acts are a customer's.
+const CUSTOMERS: &[CommandContext] = &[CommandContext::Customers, CommandContext::Customer];
+/// Pages with tabs.
+const TABBED: &[CommandContext] = &[
+    CommandContext::Detail,
+    CommandContext::Customer,
+    CommandContext::Exposure,
+    CommandContext::Margin,
+];
 /// Sums by key, target, class or day.
 const SUMS: &[CommandContext] = &[CommandContext::Exposure, CommandContext::Margin];
 
@@ -79,6 +91,16 @@ const fn special(
     }
 }
 
+const fn screen(
+    shows: Screen,
+    letter: char,
+    key: &'static str,
+    name: &'static str,
+    help: &'static str,
+) -> Binding {
+    bind(ConsoleCommand::Show(shows), letter, key, name, help, &[])
+}
+
 /// All commands, in the order of the footer, the help and the palette.
 pub(crate) const BINDINGS: &[Binding] = &[
     special(
@@ -88,7 +110,9 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "open what is selected; never changes anything",
         &[
             CommandContext::Keys,
+            CommandContext::Customers,
             CommandContext::Detail,
+            CommandContext::Customer,
             CommandContext::Live,
             CommandContext::Models,
             CommandContext::Holds,
@@ -114,6 +138,78 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "new key",
         "create a key; its secret is shown once",
         &[CommandContext::Keys],
+    ),
+    bind(
+        ConsoleCommand::Fold,
+        ' ',
+        "space",
+        "its keys",
+        "show the keys of this customer below it, or fold them in",
+        &[CommandContext::Customers],
+    ),
+    bind(
+        ConsoleCommand::TopUp,
+        't',
+        "t",
+        "top up",
+        "pay money to this customer",
+        CUSTOMERS,
+    ),
+    bind(
+        ConsoleCommand::NewCustomer,
+        'n',
+        "n",
+        "new",
+        "create a customer, without keys",
+        &[CommandContext::Customers],
+    ),
+    bind(
+        ConsoleCommand::NewKey,
+        'n',
+        "n",
+        "new key",
+        "create a key of this customer; its secret is shown once",
+        &[CommandContext::Customer],
+    ),
+    bind(
+        ConsoleCommand::Edit,
+        'e',
+        "e",
+        "edit",
+        "label, external id, low balance and limits",
+        CUSTOMERS,
+    ),
+    bind(
+        ConsoleCommand::Block,
+        'b',
+        "b",
+        "suspend",
+        "refuse all keys of this customer, or serve them again",
+        CUSTOMERS,
+    ),
+    bind(
+        ConsoleCommand::Move,
+        'm',
+        "m",
+        "move money",
+        "to another customer: both sides are booked, or neither",
+        CUSTOMERS,
+    ),
+    bind(
+        ConsoleCommand::Adjust,
+        'a',
+        "a",
+        "adjust",
+        "correct the balance in either direction, with a reason",
+        CUSTOMERS,
+    ),
+    bind(
+        ConsoleCommand::Revoke,
+        'x',
+        "x",
+        "close",
+        "for ever, with nothing held or left; asks for the end of its id",
+        CUSTOMERS,
     ),
     bind(
         ConsoleCommand::OpenKey,
@@ -174,7 +270,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "f",
         "refund",
         "give back the selected charge or a part of it",
-        &[CommandContext::Detail],
+        &[CommandContext::Detail, CommandContext::Customer],
     ),
     bind(
         ConsoleCommand::Link,
@@ -185,11 +281,19 @@ pub(crate) const BINDINGS: &[Binding] = &[
         KEYED,
     ),
     bind(
+        ConsoleCommand::OpenCustomer,
+        'C',
+        "C",
+        "customer",
+        "open the customer of this key",
+        KEYED,
+    ),
+    bind(
         ConsoleCommand::Mark,
         ' ',
         "space",
         "mark",
-        "mark this key: t, a, b and x then act on all marked ones",
+        "mark this key: t, a, b, e and x then act on all marked ones",
         &[CommandContext::Keys],
     ),
     bind(
@@ -221,8 +325,12 @@ pub(crate) const BINDINGS: &[Binding] = &[
         'v',
         "v",
         "verify",
-        "check the books: this key's here, all keys' on Config",
-        &[CommandContext::Detail, CommandContext::Config],
+        "check the books: this customer's here, all of them on Config",
+        &[
+            CommandContext::Detail,
+            CommandContext::Customer,
+            CommandContext::Config,
+        ],
     ),
     bind(
         ConsoleCommand::Filter,
@@ -277,22 +385,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "]",
         "next tab",
         "the next tab of this page (also tab)",
-        &[
-            CommandContext::Detail,
-            CommandContext::Exposure,
-            CommandContext::Margin,
-        ],
+        TABBED,
     ),
     special(
         ConsoleCommand::PreviousTab,
         "[",
         "previous tab",
         "the tab before",
-        &[
-            CommandContext::Detail,
-            CommandContext::Exposure,
-            CommandContext::Margin,
-        ],
+        TABBED,
     ),
     bind(
         ConsoleCommand::Export,
@@ -303,6 +403,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[
             CommandContext::Keys,
             CommandContext::Detail,
+            CommandContext::Customer,
             CommandContext::Audit,
             CommandContext::Exposure,
             CommandContext::Margin,
@@ -316,7 +417,9 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "copy the id of this line to the clipboard",
         &[
             CommandContext::Keys,
+            CommandContext::Customers,
             CommandContext::Detail,
+            CommandContext::Customer,
             CommandContext::Live,
             CommandContext::Holds,
             CommandContext::Audit,
@@ -328,14 +431,18 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "O",
         "operations",
         "operations whose outcome is not known yet",
-        &[CommandContext::Keys, CommandContext::Audit],
+        &[
+            CommandContext::Keys,
+            CommandContext::Customers,
+            CommandContext::Audit,
+        ],
     ),
     bind(
         ConsoleCommand::Find,
         'F',
         "F",
         "find",
-        "a request, an answer's id, a payment, a key, a secret or a label",
+        "a request, an answer's id, a payment, a key, a customer, a secret or a label",
         &[],
     ),
     bind(
@@ -399,101 +506,84 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "first line (G last)",
         &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Keys),
+    screen(
+        Screen::Keys,
         '1',
         "1",
         "Keys",
         "balances, top-ups and everything about keys",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Live),
-        '2',
-        "2",
-        "Live",
-        "requests as they end",
-        &[],
-    ),
-    bind(
-        ConsoleCommand::Show(Screen::Models),
+    screen(Screen::Live, '2', "2", "Live", "requests as they end"),
+    screen(
+        Screen::Models,
         '3',
         "3",
         "Models",
         "what is sold and what it costs",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Routes),
+    screen(
+        Screen::Routes,
         '4',
         "4",
         "Routes",
         "targets and their health",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Holds),
+    screen(
+        Screen::Holds,
         '5',
         "5",
         "Holds",
         "money reserved by running requests",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Audit),
-        '6',
-        "6",
-        "Audit",
-        "who did what",
-        &[],
-    ),
-    bind(
-        ConsoleCommand::Show(Screen::Config),
+    screen(Screen::Audit, '6', "6", "Audit", "who did what"),
+    screen(
+        Screen::Config,
         '7',
         "7",
         "Config",
         "the configuration, mistakes in the files, the books",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Exposure),
+    screen(
+        Screen::Exposure,
         '8',
         "8",
         "Exposure",
         "what providers may bill beyond the charges",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Margin),
+    screen(
+        Screen::Margin,
         '9',
         "9",
         "Margin",
         "charges against the operator's own prices",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Nodes),
+    screen(
+        Screen::Nodes,
         '0',
         "0",
         "Nodes",
         "the gateways that share the ledger",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Alerts),
+    screen(
+        Screen::Alerts,
         'A',
         "A",
         "Alerts",
         "what is wrong now, what customers see of it, and what to do",
-        &[],
     ),
-    bind(
-        ConsoleCommand::Show(Screen::Spend),
+    screen(
+        Screen::Spend,
         '$',
         "$",
         "Spend",
         "charts of charges and requests, of all keys or of one slug",
-        &[],
+    ),
+    screen(
+        Screen::Customers,
+        'U',
+        "U",
+        "Customers",
+        "who owns the money, with their keys folded in",
     ),
 ];
 

@@ -3,7 +3,8 @@
 use farebox_ledger::{Key, OperationId};
 
 use super::form::Form;
-use crate::plan::{BulkPlan, Pending};
+use crate::bulk_plan::BulkPlan;
+use crate::plan::Pending;
 
 /// Operations that are sent before the first is answered.
 const AT_ONCE: usize = 16;

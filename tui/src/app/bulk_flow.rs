@@ -11,7 +11,8 @@ use super::form::{Form, FormPurpose};
 use super::message::Effect;
 use super::modal::{ActOutcome, ApplyError, Modal, OutcomeLookup};
 use super::{Action, ConsoleApp};
-use crate::plan::{BulkPlan, Pending};
+use crate::bulk_plan::BulkPlan;
+use crate::plan::Pending;
 
 fn apply(pending: Pending) -> Effect {
     Effect::Apply(Box::new(pending))
@@ -25,6 +26,7 @@ impl ConsoleApp {
             ConsoleCommand::TopUp => FormPurpose::BulkTopUp(keys),
             ConsoleCommand::Adjust => FormPurpose::BulkAdjust(keys),
             ConsoleCommand::Revoke => FormPurpose::BulkRevoke(keys),
+            ConsoleCommand::Edit => FormPurpose::BulkEdit(keys),
             _ => {
                 let all_blocked = (self.marks.keys()).all(|key| {
                     matches!(key.stored_status, KeyStatus::Blocked | KeyStatus::Revoked)
@@ -39,7 +41,7 @@ impl ConsoleApp {
         let Some(first) = self.marks.keys().next().map(|key| key.id) else {
             return Vec::new();
         };
-        let form = Form::new(purpose, first, None, self.new_operation());
+        let form = Form::new(purpose, first.into(), None, self.new_operation());
         self.modal = Some(Modal::Form(form));
         Vec::new()
     }
@@ -49,7 +51,7 @@ impl ConsoleApp {
         let item = |key: &Key| BulkItem {
             pending: Pending {
                 operation: self.new_operation(),
-                key: key.id,
+                of: key.id.into(),
                 label: key.settings.label.clone(),
                 plan: plan.of(key),
                 actor: self.options.operator.clone(),

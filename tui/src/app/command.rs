@@ -3,15 +3,20 @@
 //! Nothing acts here. A command that is not available now has a reason in words, and the same reason is shown wherever the command
 //! appears.
 
-use farebox_ledger::{EntryKind, KeyStatus};
+use farebox_ledger::{CustomerStatus, EntryKind, Key, KeyStatus, Timestamp};
 
+use super::party::Party;
 use super::{ConsoleApp, Screen};
 
-/// Where a key is pressed: a screen, or the page of one key.
+/// Where a key is pressed: a screen, or the page of one key or customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum CommandContext {
     Keys,
+    Customers,
+    /// The page of a key.
     Detail,
+    /// The page of a customer.
+    Customer,
     Live,
     Models,
     Routes,
@@ -44,6 +49,8 @@ pub(crate) enum ConsoleCommand {
     Last,
     Open,
     OpenKey,
+    OpenCustomer,
+    Fold,
     NextTab,
     PreviousTab,
     Sort,
@@ -59,11 +66,15 @@ pub(crate) enum ConsoleCommand {
     Refresh,
     TopUp,
     NewKey,
+    NewCustomer,
     Edit,
+    /// Block a key or suspend a customer, or serve it again.
     Block,
     Rotate,
+    /// Revoke a key, or close a customer.
     Revoke,
     Adjust,
+    Move,
     Refund,
     Link,
     Export,
@@ -97,6 +108,8 @@ impl ConsoleCommand {
             self,
             Self::TopUp
                 | Self::NewKey
+                | Self::NewCustomer
+                | Self::Move
                 | Self::Edit
                 | Self::Block
                 | Self::Rotate
@@ -113,7 +126,14 @@ impl ConsoleCommand {
             return Some("the console was started with --read-only".to_owned());
         }
         match self {
-            Self::NewKey => None,
+            Self::NewCustomer => None,
+            Self::NewKey if app.place() == CommandContext::Keys => None,
+            Self::Fold => {
+                (app.customers.customer().is_none()).then(|| "no customer is listed".to_owned())
+            }
+            Self::OpenCustomer => {
+                (app.selected_party().is_none()).then(|| "no key is selected".to_owned())
+            }
             Self::Undo => app.undo_problem(),
             Self::OpenKey if app.alert().is_some_and(|alert| alert.key.is_empty()) => {
                 Some("this alert is about no key".to_owned())
@@ -127,21 +147,34 @@ impl ConsoleCommand {
                 .is_empty()
                 .then(|| "no key is listed".to_owned()),
             Self::Refund => app.refund_problem(),
-            Self::TopUp | Self::Adjust | Self::Block | Self::Revoke if app.acts_on_marks() => None,
-            Self::Edit | Self::Rotate | Self::Link if app.acts_on_marks() => {
+            Self::TopUp | Self::Adjust | Self::Block | Self::Revoke | Self::Edit
+                if app.acts_on_marks() =>
+            {
+                None
+            }
+            Self::Rotate | Self::Link if app.acts_on_marks() => {
                 Some("it is done one key at a time: esc clears the marks".to_owned())
             }
-            writes if writes.writes() => match app.selected_key() {
-                None => Some("no key is selected".to_owned()),
-                // The remaining balance of a revoked key can still be corrected or refunded.
-                Some(key) if key.stored_status == KeyStatus::Revoked && self != Self::Adjust => {
-                    Some("the key is revoked, which cannot be undone".to_owned())
+            writes if writes.writes() => match app.selected_party() {
+                None => Some("nothing is selected".to_owned()),
+                Some(Party::Key(key)) => self.reason_of_key(&key, app.now),
+                Some(Party::Customer(customer)) => {
+                    let closed = customer.status == CustomerStatus::Closed;
+                    closed.then(|| "the customer is closed, which cannot be undone".to_owned())
                 }
-                Some(key) => (self == Self::Link && key.status(app.now) == KeyStatus::Blocked)
-                    .then(|| "the key is blocked".to_owned()),
             },
             _ => None,
         }
+    }
+
+    /// Why an act on this key is not available now.
+    fn reason_of_key(self, key: &Key, now: Timestamp) -> Option<String> {
+        // The remaining balance of a revoked key can still be corrected or refunded.
+        if key.stored_status == KeyStatus::Revoked && self != Self::Adjust {
+            return Some("the key is revoked, which cannot be undone".to_owned());
+        }
+        let blocked = self == Self::Link && key.status(now) == KeyStatus::Blocked;
+        blocked.then(|| "the key is blocked".to_owned())
     }
 }
 
@@ -149,7 +182,7 @@ impl ConsoleApp {
     /// Why the selected line cannot be refunded.
     fn refund_problem(&self) -> Option<String> {
         let Some(detail) = self.detail.as_ref() else {
-            return Some("no key is open".to_owned());
+            return Some("nothing is open".to_owned());
         };
         match detail.selected_entry() {
             Some(entry) if entry.kind == EntryKind::Charge && entry.amount.is_negative() => None,

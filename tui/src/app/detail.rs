@@ -1,20 +1,21 @@
-//! State of the page of one key: facts, entries, payments, models, running requests and acts.
+//! State of the page of one key or customer: facts, entries, payments, keys, models, running requests and acts.
 //!
-//! Everything on it comes from one result of the store; older pages of entries are appended. Results for another key or an older
+//! Everything on it comes from one result of the store; older pages of entries are appended. Results for another page or an older
 //! query are dropped.
 
 use std::collections::BTreeMap;
 
 use farebox_ledger::{
-    Amount, AuditRecord, JournalEntry, Key, KeyId, OpenHold, Timestamp, UsageRow,
+    Amount, AuditRecord, JournalEntry, OpenHold, Payment, Scope, Timestamp, UsageRow,
 };
 
 use super::order::{ListOrder, SortRank, sorted};
+use super::party::{MemberKey, Party};
 use super::ranks;
 
 /// Entries read per page.
 pub(crate) const PAGE: usize = 200;
-/// The books of a key with at most this many entries are checked automatically.
+/// The books of a page with at most this many entries are checked automatically.
 pub(crate) const CHECK_UNASKED: i64 = 20_000;
 const HOUR: i64 = 3_600_000;
 
@@ -24,41 +25,35 @@ pub(crate) enum Tab {
     #[default]
     Entries,
     Payments,
+    /// Of a customer.
+    Keys,
     Models,
     Running,
     Acts,
     Charts,
 }
 
-impl Tab {
-    /// All, in order, with their names.
-    pub(crate) const ALL: [(Self, &'static str); 6] = [
-        (Self::Entries, "all"),
-        (Self::Payments, "money in"),
-        (Self::Models, "models"),
-        (Self::Running, "running"),
-        (Self::Acts, "acts"),
-        (Self::Charts, "charts"),
-    ];
+/// The tabs of a key's page, in order, with their names.
+const TABS_OF_KEY: &[(Tab, &str)] = &[
+    (Tab::Entries, "all"),
+    (Tab::Payments, "money in"),
+    (Tab::Models, "models"),
+    (Tab::Running, "running"),
+    (Tab::Acts, "acts"),
+    (Tab::Charts, "charts"),
+];
+/// Those of a customer's.
+const TABS_OF_CUSTOMER: &[(Tab, &str)] = &[
+    (Tab::Entries, "all"),
+    (Tab::Payments, "money in"),
+    (Tab::Keys, "keys"),
+    (Tab::Models, "models"),
+    (Tab::Running, "running"),
+    (Tab::Acts, "acts"),
+    (Tab::Charts, "charts"),
+];
 
-    /// The next or previous one, in a ring.
-    pub(crate) fn step(self, forward: bool) -> Self {
-        let here = Self::ALL
-            .iter()
-            .position(|(tab, _)| *tab == self)
-            .unwrap_or(0);
-        let next = if forward {
-            here + 1
-        } else {
-            here + Self::ALL.len() - 1
-        };
-        Self::ALL
-            .get(next % Self::ALL.len())
-            .map_or(self, |(tab, _)| *tab)
-    }
-}
-
-/// Whether the key's entries sum up to its balance.
+/// Whether the customer's entries sum up to its balance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum BalanceCheck {
     #[default]
@@ -77,13 +72,13 @@ pub(crate) enum BalanceCheck {
     Failed(String),
 }
 
-/// The store's answer for a key.
+/// The store's answer for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetailData {
-    pub(crate) id: KeyId,
+    pub(crate) of: Scope,
     /// When it was read.
     pub(crate) at: Timestamp,
-    pub(crate) key: Option<Key>,
+    pub(crate) party: Option<Party>,
     /// Newest first.
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
@@ -91,19 +86,25 @@ pub(crate) struct DetailData {
     pub(crate) usage: Vec<UsageRow>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
+    /// Of a customer, oldest first.
+    pub(crate) keys: Vec<MemberKey>,
+    /// Of a customer: payments that could not be booked.
+    pub(crate) unapplied: Vec<Payment>,
 }
 
 /// The page.
 #[derive(Debug)]
-pub(crate) struct KeyDetail {
-    pub(crate) id: KeyId,
+pub(crate) struct PartyDetail {
+    pub(crate) of: Scope,
     at: Timestamp,
-    pub(crate) key: Option<Key>,
+    pub(crate) party: Option<Party>,
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
     pub(crate) usage: Vec<UsageRow>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
+    pub(crate) keys: Vec<MemberKey>,
+    pub(crate) unapplied: Vec<Payment>,
     pub(crate) tab: Tab,
     pub(crate) selected: usize,
     /// Of this tab.
@@ -114,18 +115,20 @@ pub(crate) struct KeyDetail {
     pub(crate) error: Option<String>,
 }
 
-impl KeyDetail {
-    /// An empty page, waiting for its answer. A key that a list already has is shown at once.
-    pub(crate) const fn new(id: KeyId, key: Option<Key>) -> Self {
+impl PartyDetail {
+    /// An empty page, waiting for its answer. What a list already has is shown at once.
+    pub(crate) const fn new(of: Scope, party: Option<Party>) -> Self {
         Self {
-            id,
+            of,
             at: Timestamp::from_millis(0),
-            key,
+            party,
             entries: Vec::new(),
             entries_end: false,
             usage: Vec::new(),
             acts: Vec::new(),
             holds: Vec::new(),
+            keys: Vec::new(),
+            unapplied: Vec::new(),
             tab: Tab::Entries,
             selected: 0,
             order: ListOrder {
@@ -141,7 +144,7 @@ impl KeyDetail {
 
     /// Applies an answer; the selection stays on its line and older pages are kept. Returns whether to check the books now.
     pub(crate) fn take(&mut self, data: DetailData) -> bool {
-        if data.id != self.id {
+        if data.of != self.of {
             return false;
         }
         let at_top = self.selected == 0;
@@ -165,8 +168,9 @@ impl KeyDetail {
         } else {
             (self.entries, self.entries_end) = (data.entries, data.entries_end);
         }
-        (self.key, self.usage, self.acts, self.holds) =
-            (data.key, data.usage, data.acts, data.holds);
+        (self.party, self.usage, self.acts, self.holds) =
+            (data.party, data.usage, data.acts, data.holds);
+        (self.keys, self.unapplied) = (data.keys, data.unapplied);
         (self.loaded, self.error, self.at) = (true, None, data.at);
         self.selected = self.selected.min(self.rows().saturating_sub(1));
         let count = self.entries.first().map_or(0, |entry| entry.seq);
@@ -180,7 +184,7 @@ impl KeyDetail {
                 false
             }
             BalanceCheck::Sound { entries, .. }
-                if *entries != count.unsigned_abs() && count <= CHECK_UNASKED =>
+                if *entries < count.unsigned_abs() && count <= CHECK_UNASKED =>
             {
                 true
             }
@@ -193,11 +197,29 @@ impl KeyDetail {
         match self.tab {
             Tab::Entries => self.entries.len(),
             Tab::Payments => self.payments().count(),
+            Tab::Keys => self.keys.len(),
             Tab::Models => self.by_model().len(),
             Tab::Running => self.holds.len(),
             Tab::Acts => self.acts.len(),
             Tab::Charts => 0,
         }
+    }
+
+    /// The tabs of this page, in order, with their names.
+    pub(crate) const fn tabs(&self) -> &'static [(Tab, &'static str)] {
+        match self.of {
+            Scope::Key(_) => TABS_OF_KEY,
+            Scope::Customer(_) => TABS_OF_CUSTOMER,
+        }
+    }
+
+    /// Shows the next or previous tab, in a ring.
+    pub(crate) fn step(&mut self, forward: bool) {
+        let tabs = self.tabs();
+        let here = tabs.iter().position(|(tab, _)| *tab == self.tab);
+        let step = if forward { 1 } else { tabs.len() - 1 };
+        let next = tabs.get((here.unwrap_or(0) + step) % tabs.len());
+        self.show(next.map_or(self.tab, |(tab, _)| *tab));
     }
 
     /// Shows another tab, in the order in which its rows come.
@@ -219,6 +241,10 @@ impl KeyDetail {
                     .get(*place)
                     .map(|row| ranks::entry(row, column)),
                 Tab::Payments => payments.get(*place).map(|row| ranks::act(row, column)),
+                Tab::Keys => self
+                    .keys
+                    .get(*place)
+                    .map(|row| ranks::member(row, self.at, column)),
                 Tab::Models => models.get(*place).map(|row| ranks::of_model(row, column)),
                 Tab::Running => self.holds.get(*place).map(|row| ranks::hold(row, column)),
                 Tab::Acts => self.acts.get(*place).map(|row| ranks::act(row, column)),
@@ -255,8 +281,15 @@ impl KeyDetail {
         match self.tab {
             Tab::Payments => self.payments().nth(self.place()),
             Tab::Acts => self.acts.get(self.place()),
-            Tab::Entries | Tab::Models | Tab::Running | Tab::Charts => None,
+            Tab::Entries | Tab::Keys | Tab::Models | Tab::Running | Tab::Charts => None,
         }
+    }
+
+    /// The selected key of a customer.
+    pub(crate) fn selected_member(&self) -> Option<&MemberKey> {
+        (self.tab == Tab::Keys)
+            .then(|| self.keys.get(self.place()))
+            .flatten()
     }
 
     /// The id of the selected row, for copying.
@@ -267,6 +300,9 @@ impl KeyDetail {
                 None => format!("op_{}", entry.operation),
             });
         }
+        if let Some(member) = self.selected_member() {
+            return Some(member.key.id.to_string());
+        }
         let hold = self.selected_hold();
         let request = hold.map(|hold| format!("req_{}", hold.request));
         request.or_else(|| {
@@ -275,10 +311,11 @@ impl KeyDetail {
         })
     }
 
-    /// Acts that moved money.
+    /// Acts that moved money, or were about payments that did not.
     pub(crate) fn payments(&self) -> impl Iterator<Item = &AuditRecord> {
         let moves = |act: &&AuditRecord| match act.act.as_str() {
-            "top_up" | "adjust" | "refund" => true,
+            "top_up" | "adjust" | "refund" | "move" | "write_off" | "unapplied" | "assign"
+            | "return" | "reverse" => true,
             "create" => act.details.contains("\"credit\""),
             _ => false,
         };

@@ -1,5 +1,6 @@
 //! The line that narrows a screen's list while it is typed.
 
+use super::customers::CustomerFilter;
 use super::keys::From;
 use super::message::Effect;
 use super::{Action, ConsoleApp, Screen};
@@ -10,6 +11,7 @@ impl ConsoleApp {
     pub(crate) fn filter_text(&self) -> String {
         match self.screen {
             Screen::Keys => self.keys.filter_text.clone(),
+            Screen::Customers => self.customers.filter_text.clone(),
             Screen::Live => self.live.filter.clone(),
             Screen::Models => self.models.filter.clone(),
             Screen::Routes => self.routes.filter.clone(),
@@ -27,6 +29,7 @@ impl ConsoleApp {
     pub(crate) fn set_filter(&mut self, text: String, debounce: bool) -> Vec<Effect> {
         match self.screen {
             Screen::Keys => return self.filter_keys(text, debounce),
+            Screen::Customers => return self.filter_customers(text, debounce),
             Screen::Live => (self.live.filter, self.live.selected) = (text, 0),
             Screen::Models => (self.models.filter, self.models.selected) = (text, 0),
             Screen::Routes => (self.routes.filter, self.routes.selected) = (text, 0),
@@ -70,6 +73,26 @@ impl ConsoleApp {
         }
     }
 
+    fn filter_customers(&mut self, text: String, debounce: bool) -> Vec<Effect> {
+        let parsed = CustomerFilter::parse(&text);
+        let screen = &mut self.customers;
+        screen.filter_text = text;
+        match parsed {
+            Err(error) => {
+                screen.filter_error = Some(error);
+                Vec::new()
+            }
+            Ok(filter) => {
+                screen.filter_error = None;
+                if filter == screen.filter && screen.loaded {
+                    return Vec::new();
+                }
+                (screen.filter, screen.selected) = (filter, 0);
+                vec![Effect::LoadCustomers(screen.request(false, debounce))]
+            }
+        }
+    }
+
     /// Handles a key in the filter line.
     pub(crate) fn in_filter(&mut self, action: Action) -> Vec<Effect> {
         let Some(field) = self.filtering.as_mut() else {
@@ -80,7 +103,10 @@ impl ConsoleApp {
                 field.edit(&edit);
                 let text = field.text().to_owned();
                 let effects = self.set_filter(text.clone(), true);
-                if text.contains("sk-") && self.keys.filter_error.is_none() {
+                if self.screen == Screen::Keys
+                    && text.contains("sk-")
+                    && self.keys.filter_error.is_none()
+                {
                     self.filtering = Some(TextField::new(self.keys.filter_text.clone()));
                 }
                 effects

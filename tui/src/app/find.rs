@@ -1,4 +1,4 @@
-//! The search for one thing by any of its names: a request, an answer, a payment, a key or a label.
+//! The search for one thing by any of its names: a request, an answer, a payment, a key, a customer or a label.
 
 use super::message::Effect;
 use super::modal::{Find, Hidden, Hit, Modal};
@@ -48,12 +48,18 @@ impl ConsoleApp {
 
     fn go_to(&mut self, hit: Hit) -> Vec<Effect> {
         match hit {
-            Hit::Key(id) => self.open_key(id),
-            Hit::Request(request, key) => self.open_request(request, key),
+            Hit::Key(id) => self.open_party(id.into()),
+            Hit::Customer(id) => self.open_party(id.into()),
+            Hit::Request(request, of) => self.open_request(request, of),
             Hit::Label(label) => {
                 self.screen = Screen::Keys;
                 self.detail_open = false;
                 self.set_filter(format!("label~{label}"), false)
+            }
+            Hit::Customers(text) => {
+                self.screen = Screen::Customers;
+                self.detail_open = false;
+                self.set_filter(text, false)
             }
         }
     }

@@ -8,13 +8,12 @@ use std::collections::VecDeque;
 use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
 
 use super::order::{ListOrder, SortRank, sorted};
+use super::party::{LOW, state_word};
 
 /// Rows requested at once.
 pub(crate) const PAGE: usize = 200;
 /// Rows kept, and the most that the console sorts by itself.
 pub(crate) const WINDOW: usize = 1000;
-/// A key with less available is called low.
-pub(crate) const LOW: Amount = Amount::from_picos(1_000_000_000_000);
 
 /// What keys are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -45,14 +44,15 @@ impl Sort {
         }
     }
 
-    fn of(column: &'static str) -> Self {
+    /// The order by a column.
+    pub(super) fn of(column: &'static str) -> Self {
         let in_ledger = [Self::Created, Self::Balance, Self::Held, Self::LastUsed];
         let known = in_ledger.into_iter().find(|sort| sort.column() == column);
         known.unwrap_or(Self::Other(column))
     }
 
     /// The ledger's order for it.
-    const fn order(self, descending: bool) -> KeyOrder {
+    pub(super) const fn order(self, descending: bool) -> KeyOrder {
         let largest_first = match self {
             Self::Other(_) => return KeyOrder::Newest,
             Self::Created => KeyOrder::Newest,
@@ -447,24 +447,6 @@ pub(crate) fn window(selected: usize, rows: usize, height: usize) -> std::ops::R
         .saturating_sub(height / 2)
         .min(rows.saturating_sub(height));
     start..rows.min(start.saturating_add(height))
-}
-
-/// The one word for a key's state.
-pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
-    match key.status(now) {
-        KeyStatus::Blocked => "BLOCKED",
-        KeyStatus::Expired => "EXPIRED",
-        KeyStatus::Revoked => "REVOKED",
-        KeyStatus::Active
-            if !key.customer.account.available().is_positive()
-                && key.customer.account.held.is_positive() =>
-        {
-            "in use"
-        }
-        KeyStatus::Active if !key.customer.account.available().is_positive() => "EMPTY",
-        KeyStatus::Active if key.customer.account.available() < LOW => "low",
-        KeyStatus::Active => "ok",
-    }
 }
 
 #[cfg(test)]

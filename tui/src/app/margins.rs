@@ -2,11 +2,11 @@
 //!
 //! The ledger sorts and adds up; this state only has the query and its answer. An answer to an older query is dropped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use farebox_ledger::{MarginBy, MarginOrder, MarginQuery, Margins, Timestamp};
 
-use super::order::{ListOrder, sorted};
+use super::order::{ListOrder, SortRank, sorted};
 use super::ranks;
 
 const DAY: i64 = 86_400_000;
@@ -41,6 +41,7 @@ impl MarginView {
                 "NAME",
                 "REQUESTS",
                 "OF CHARGED",
+                "STATE",
             ],
             Self::Margin => &[
                 "MARGIN", "CHARGED", "COST", "EXPOSURE", "LOSS", "NAME", "REQUESTS", "OF",
@@ -151,6 +152,8 @@ pub(crate) struct Sums {
     pub(crate) page: Margins,
     /// Labels of the keys among the rows, by id.
     pub(crate) labels: HashMap<String, String>,
+    /// The keys that an alert of the gateway is about, by id: their exposure stops them.
+    stopped: BTreeSet<String>,
     pub(crate) selected: usize,
     pub(crate) loaded: bool,
     pub(crate) error: Option<String>,
@@ -169,6 +172,7 @@ impl Sums {
             asked: None,
             page: Margins::default(),
             labels: HashMap::new(),
+            stopped: BTreeSet::new(),
             selected: 0,
             loaded: false,
             error: None,
@@ -241,7 +245,24 @@ impl Sums {
             (self.unsorted, self.here) = (Some(order.column), None);
             return;
         }
-        self.page.rows = sorted(std::mem::take(&mut self.page.rows), order, ranks::sums);
+        let rows = std::mem::take(&mut self.page.rows);
+        self.page.rows = sorted(rows, order, |row, column| match column {
+            "STATE" => SortRank::number(i128::from(self.stopped.contains(&row.name))),
+            _ => ranks::sums(row, column),
+        });
+    }
+
+    /// Takes what the gateway's alerts are about.
+    pub(crate) fn stop(&mut self, stopped: BTreeSet<String>) {
+        let changed = std::mem::replace(&mut self.stopped, stopped) != self.stopped;
+        if changed && self.here.is_some_and(|order| order.column == "STATE") {
+            self.sort_here();
+        }
+    }
+
+    /// Whether a key is stopped by its exposure.
+    pub(crate) fn is_stopped(&self, name: &str) -> bool {
+        self.by == MarginBy::Key && self.stopped.contains(name)
     }
 
     fn restart(&mut self) {

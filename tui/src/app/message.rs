@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, FilesAct, JournalEntry, Key, KeyId, MarginQuery, OpenHold, OperationId,
-    PublishedSlug, SlugHour, SlugUse, Timestamp, Totals, VerifyReport,
+    Amount, AuditRecord, Customer, CustomerId, FilesAct, JournalEntry, Key, KeyId, MarginQuery,
+    OpenHold, OperationId, PublishedSlug, Scope, SlugHour, SlugUse, Timestamp, Totals,
+    VerifyReport,
 };
 
+use super::customers::{CustomersPage, CustomersRequest};
 use super::detail::{BalanceCheck, DetailData};
 use super::form::ConsoleExport;
 use super::keys::{KeyFilter, KeysPage, KeysRequest, MatchCount};
@@ -25,15 +27,24 @@ pub(crate) enum Effect {
     },
     /// Read these again, with what they spent in 24 hours.
     Visible(Vec<KeyId>),
+    LoadCustomers(CustomersRequest),
+    /// Read these again.
+    VisibleCustomers(Vec<CustomerId>),
+    /// The keys that are folded into a customer's line.
+    LoadKeysOf(CustomerId),
     LoadDetail {
-        id: KeyId,
+        of: Scope,
         debounce: bool,
     },
     MoreEntries {
-        id: KeyId,
+        of: Scope,
         before: i64,
     },
-    CheckKey(KeyId),
+    /// Sum up the entries of a customer, for its page or that of one of its keys.
+    CheckBooks {
+        of: Scope,
+        customer: CustomerId,
+    },
     LoadHolds,
     LoadAudit {
         before: Option<i64>,
@@ -89,19 +100,25 @@ pub(crate) enum Message {
         count: MatchCount,
     },
     Visible(Vec<(Key, Option<Amount>)>),
+    Customers(CustomersPage),
+    VisibleCustomers(Vec<Customer>),
+    KeysOf {
+        customer: CustomerId,
+        keys: Result<Vec<Key>, String>,
+    },
     Detail(Box<DetailData>),
     DetailFailed {
-        id: KeyId,
+        of: Scope,
         error: String,
     },
     Entries {
-        id: KeyId,
+        of: Scope,
         before: i64,
         entries: Vec<JournalEntry>,
         end: bool,
     },
     Checked {
-        id: KeyId,
+        of: Scope,
         check: BalanceCheck,
     },
     Holds(Result<Vec<OpenHold>, String>),

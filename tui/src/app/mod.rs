@@ -6,11 +6,14 @@
 
 pub(crate) mod act;
 pub(crate) mod audited;
+mod begin;
 pub(crate) mod bindings;
 pub(crate) mod bulk;
 mod bulk_flow;
 pub(crate) mod command;
 pub(crate) mod config_page;
+pub(crate) mod customers;
+mod customers_flow;
 pub(crate) mod detail;
 pub(crate) mod filter;
 pub(crate) mod find;
@@ -22,12 +25,16 @@ pub(crate) mod marks;
 pub(crate) mod message;
 pub(crate) mod modal;
 pub(crate) mod mouse;
+mod open;
 pub(crate) mod order;
 pub(crate) mod palette;
+pub(crate) mod party;
 pub(crate) mod perform;
 mod ranks;
 pub(crate) mod reading;
 pub(crate) mod receive;
+mod selected;
+mod show;
 mod shown;
 mod sorting;
 pub(crate) mod spend;
@@ -35,15 +42,16 @@ mod sums;
 mod undo;
 
 use farebox_ledger::{
-    AuditRecord, FilesAct, Key, KeyId, OpenHold, OperationId, PublishedSlug, SlugUse, Timestamp,
-    Totals, VerifyReport,
+    AuditRecord, CustomerId, FilesAct, KeyId, OpenHold, OperationId, PublishedSlug, Scope, SlugUse,
+    Timestamp, Totals, VerifyReport,
 };
 
 use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
 use crate::background::{Background, ThemeChoice};
 use crate::field::{FieldEdit, TextField};
 use command::{CommandContext, ConsoleCommand};
-use detail::KeyDetail;
+use customers::CustomersScreen;
+use detail::PartyDetail;
 use keys::KeysScreen;
 use live::{GatewayLink, GatewayView, Live};
 use margins::Sums;
@@ -52,6 +60,7 @@ use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
 use mouse::Spot;
 use order::{ListOrder, sorted};
+use party::Party;
 use spend::Spend;
 use undo::Undo;
 
@@ -65,6 +74,7 @@ pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 pub(crate) enum Screen {
     #[default]
     Keys,
+    Customers,
     Live,
     Models,
     Routes,
@@ -188,10 +198,13 @@ pub(crate) struct ConsoleApp {
     pub(crate) size: (u16, u16),
     pub(crate) now: Timestamp,
     pub(crate) screen: Screen,
-    /// Whether the page of one key is open (in wide terminals beside the list; then this means that it has the focus).
+    /// Whether the page of one key or customer is open (in wide terminals beside the list; then this means that it has the focus).
     pub(crate) detail_open: bool,
-    pub(crate) detail: Option<KeyDetail>,
+    pub(crate) detail: Option<PartyDetail>,
+    /// The pages from which the open one was opened.
+    trail: Vec<Scope>,
     pub(crate) keys: KeysScreen,
+    pub(crate) customers: CustomersScreen,
     pub(crate) marks: Marks,
     pub(crate) live: Live,
     pub(crate) gateway: GatewayView,
@@ -242,7 +255,9 @@ impl ConsoleApp {
             screen: Screen::Keys,
             detail_open: false,
             detail: None,
+            trail: Vec::new(),
             keys: KeysScreen::default(),
+            customers: CustomersScreen::default(),
             marks: Marks::default(),
             live: Live::default(),
             gateway: GatewayView::default(),
@@ -324,16 +339,20 @@ impl ConsoleApp {
 
     /// Where letters act when no page is over the screen.
     pub(crate) const fn place(&self) -> CommandContext {
-        if self.detail_open {
-            return CommandContext::Detail;
+        match &self.detail {
+            Some(detail) if self.detail_open => match detail.of {
+                Scope::Key(_) => CommandContext::Detail,
+                Scope::Customer(_) => CommandContext::Customer,
+            },
+            _ => self.screen_place(),
         }
-        self.screen_place()
     }
 
-    /// Where letters act when no page of a key is open either.
+    /// Where letters act when no page of a key or customer is open either.
     pub(crate) const fn screen_place(&self) -> CommandContext {
         match self.screen {
             Screen::Keys => CommandContext::Keys,
+            Screen::Customers => CommandContext::Customers,
             Screen::Live => CommandContext::Live,
             Screen::Models => CommandContext::Models,
             Screen::Routes => CommandContext::Routes,
@@ -358,15 +377,6 @@ impl ConsoleApp {
         usize::from(self.size.1.saturating_sub(6)).max(1)
     }
 
-    /// The key that acts apply to: the open one, else the selected one.
-    pub(crate) fn selected_key(&self) -> Option<&Key> {
-        match self.place() {
-            CommandContext::Detail => self.detail.as_ref().and_then(|detail| detail.key.as_ref()),
-            CommandContext::Keys => self.keys.row().map(|row| &row.key),
-            _ => None,
-        }
-    }
-
     /// Whether acts apply to the marked keys, and not to the selected one.
     pub(crate) fn acts_on_marks(&self) -> bool {
         self.place() == CommandContext::Keys && !self.marks.is_empty()
@@ -378,6 +388,18 @@ impl ConsoleApp {
         nothing.then(|| "no filter, order or mark was changed".to_owned())
     }
 
+    /// What acts apply to: the open key or customer, else the selected one.
+    pub(crate) fn selected_party(&self) -> Option<Party> {
+        match self.place() {
+            CommandContext::Detail | CommandContext::Customer => {
+                self.detail.as_ref().and_then(|detail| detail.party.clone())
+            }
+            CommandContext::Keys => self.keys.row().map(|row| row.key.clone().into()),
+            CommandContext::Customers => self.customers.customer().cloned().map(Party::from),
+            _ => None,
+        }
+    }
+
     /// Whether nothing is selected.
     pub(crate) fn selected_is_empty(&self) -> bool {
         self.selected_id().is_none()
@@ -387,10 +409,11 @@ impl ConsoleApp {
     pub(crate) fn selected_id(&self) -> Option<String> {
         match self.place() {
             CommandContext::Keys => self.keys.row().map(|row| row.key.id.to_string()),
-            CommandContext::Detail => {
+            CommandContext::Customers => self.customers.scope().map(|scope| scope.to_string()),
+            CommandContext::Detail | CommandContext::Customer => {
                 let detail = self.detail.as_ref()?;
                 let of_row = detail.selected_name();
-                of_row.or_else(|| Some(detail.id.to_string()))
+                of_row.or_else(|| Some(detail.of.to_string()))
             }
             CommandContext::Live => self
                 .live
@@ -514,9 +537,16 @@ impl ConsoleApp {
 
     /// A fresh key id.
     pub(crate) fn new_key_id(&self) -> KeyId {
-        KeyId::from_random(
-            u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0),
-        )
+        KeyId::from_random(self.random_bits())
+    }
+
+    /// A fresh customer id.
+    pub(crate) fn new_customer_id(&self) -> CustomerId {
+        CustomerId::from_random(self.random_bits())
+    }
+
+    fn random_bits(&self) -> u64 {
+        u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0)
     }
 
     /// Shows a message in the status line.

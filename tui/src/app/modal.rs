@@ -2,10 +2,14 @@
 //!
 //! Only a review applies an act, and only on `y`. A secret exists only in its page and is wiped when the page closes.
 
-use farebox_ledger::{JournalEntry, Key, KeyId, LinkToken, OperationId, Secret, Timestamp};
+use farebox_ledger::{
+    Customer, CustomerId, JournalEntry, Key, KeyId, LinkToken, OperationId, Scope, Secret,
+    Timestamp,
+};
 
 use super::bulk::BulkAct;
 use super::form::Form;
+use super::party::Party;
 use crate::admin::OneRequest;
 use crate::field::TextField;
 use crate::plan::Pending;
@@ -52,10 +56,13 @@ pub(crate) struct Find {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Hit {
     Key(KeyId),
+    Customer(CustomerId),
     /// Several keys have this text in their labels.
     Label(String),
-    /// A request, payment or correction.
-    Request(OperationId, Option<KeyId>),
+    /// Several customers have this text in their labels or external ids.
+    Customers(String),
+    /// A request, payment or correction, and whose it is.
+    Request(OperationId, Option<Scope>),
 }
 
 /// An act before it is applied.
@@ -64,8 +71,8 @@ pub(crate) struct ActReview {
     /// Where `esc` returns to; none for acts without a form.
     pub(crate) form: Option<Form>,
     pub(crate) pending: Pending,
-    /// The current key; none for a new one.
-    pub(crate) key: Option<Box<Key>>,
+    /// The current key or customer; none for a new one.
+    pub(crate) about: Option<Party>,
 }
 
 /// An act with an unknown outcome.
@@ -83,7 +90,7 @@ pub(crate) struct Unknown {
 pub(crate) struct Receipt {
     pub(crate) pending: Pending,
     pub(crate) entry: Option<Box<JournalEntry>>,
-    pub(crate) key: Option<Box<Key>>,
+    pub(crate) about: Option<Party>,
     /// It had already been applied by an earlier attempt.
     pub(crate) repeated: bool,
 }
@@ -154,7 +161,8 @@ impl SecretPage {
 #[derive(Debug)]
 pub(crate) struct RequestPage {
     pub(crate) request: OperationId,
-    pub(crate) key: Option<KeyId>,
+    /// Whose it is, as far as that is known.
+    pub(crate) of: Option<Scope>,
     pub(crate) entry: Option<Box<JournalEntry>>,
     pub(crate) known: Option<Box<OneRequest>>,
     pub(crate) read: bool,
@@ -168,10 +176,15 @@ pub(crate) struct RequestPage {
 pub(crate) enum ActOutcome {
     Posted {
         entry: Box<JournalEntry>,
-        key: Box<Key>,
+        about: Party,
         repeated: bool,
     },
-    Changed(Box<Key>),
+    Changed(Party),
+    /// Money went from this customer to another.
+    Moved {
+        from: Box<Customer>,
+        repeated: bool,
+    },
     /// A new key or a rotated one.
     Secret {
         key: Box<Key>,

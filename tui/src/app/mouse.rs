@@ -2,7 +2,7 @@
 //! tabs; nothing that changes the ledger is applied with it.
 
 use super::ConsoleApp;
-use super::command::{CommandContext, ConsoleCommand};
+use super::command::ConsoleCommand;
 use super::detail::Tab;
 use super::message::Effect;
 use super::{Action, Screen};
@@ -15,7 +15,7 @@ const NOTCH: i16 = 3;
 pub(crate) enum Pane {
     #[default]
     List,
-    /// The page of one key.
+    /// The page of one key or customer.
     Detail,
 }
 
@@ -105,25 +105,6 @@ impl ConsoleApp {
         let had = self.detail_open == (pane == Pane::Detail);
         self.detail_open = pane == Pane::Detail;
         had
-    }
-
-    /// The selected row of this list.
-    fn selected_row(&self) -> usize {
-        match self.place() {
-            CommandContext::Keys => self.keys.selected,
-            CommandContext::Detail => self.detail.as_ref().map_or(0, |detail| detail.selected),
-            CommandContext::Live => self.live.selected,
-            CommandContext::Models => self.models.selected,
-            CommandContext::Routes => self.routes.selected,
-            CommandContext::Holds => self.holds.selected,
-            CommandContext::Audit => self.audit.selected,
-            CommandContext::Config => self.config.selected,
-            CommandContext::Exposure => self.exposure.selected,
-            CommandContext::Margin => self.margin.selected,
-            CommandContext::Nodes => self.selected_node,
-            CommandContext::Alerts => self.selected_alert,
-            CommandContext::Spend => self.spend.selected,
-        }
     }
 
     /// The wheel, up or down.

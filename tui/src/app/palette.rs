@@ -105,9 +105,11 @@ impl ConsoleApp {
             )
         };
         lines.extend(ThemeChoice::ALL.map(theme));
-        if self.detail_open {
-            let tab = |(tab, name)| line("tab", name, "show this tab", PaletteAct::Tab(tab));
-            lines.extend(Tab::ALL.map(tab));
+        if let Some(detail) = self.detail.as_ref().filter(|_| self.detail_open) {
+            let tab = |(tab, name): &(Tab, &str)| {
+                line("tab", name, "show this tab", PaletteAct::Tab(*tab))
+            };
+            lines.extend(detail.tabs().iter().map(tab));
         } else if self.sums().is_some() {
             let of = |period: Period| {
                 line(

@@ -1,10 +1,12 @@
 //! What each column of each list sorts by: the values behind the cells, not their texts.
 
 use farebox_ledger::{
-    Amount, AuditRecord, JournalEntry, MarginRow, OpenHold, PublishedSlug, SlugUse, UsageRow,
+    Amount, AuditRecord, Customer, JournalEntry, MarginRow, OpenHold, PublishedSlug, SlugUse,
+    Timestamp, UsageRow,
 };
 
 use super::order::SortRank;
+use super::party::{MemberKey, customer_word, state_word};
 use crate::admin::{LiveEvent, ReportedModel, ReportedNode, ReportedTarget};
 use crate::format;
 
@@ -133,6 +135,7 @@ pub(super) fn entry(entry: &JournalEntry, column: &str) -> SortRank {
         "BALANCE" => SortRank::number(entry.balance_after.picos()),
         "KIND" => SortRank::text(format::kind(entry.kind)),
         "WHAT" => SortRank::text(format::what(entry)),
+        "KEY" => SortRank::text(entry.key.map(|key| key.to_string()).unwrap_or_default()),
         _ => SortRank::number(entry.position),
     }
 }
@@ -159,5 +162,32 @@ pub(super) fn of_model(row: &UsageRow, column: &str) -> SortRank {
         "OUTPUT" => SortRank::number(usage.output.saturating_add(usage.reasoning)),
         "MODEL" => SortRank::text(&row.slug),
         _ => SortRank::number(row.charge.picos()),
+    }
+}
+
+/// A column of a customer's keys.
+pub(super) fn member(row: &MemberKey, at: Timestamp, column: &str) -> SortRank {
+    let key = &row.key;
+    match column {
+        "SPENT" => SortRank::number(row.spent.picos()),
+        "HELD" => SortRank::number(row.held.picos()),
+        "ROOM" => SortRank::number(key.spendable(at).picos()),
+        "KIND" => SortRank::text(row.kind()),
+        "STATE" => SortRank::text(state_word(key, at)),
+        "KEY" => SortRank::text(key.id.to_string()),
+        "LABEL" => SortRank::text(&key.settings.label),
+        _ => SortRank::number(key.created_at.millis()),
+    }
+}
+
+/// A column of the Customers screen that the ledger has no order for.
+pub(super) fn customer(customer: &Customer, column: &str) -> SortRank {
+    let settings = &customer.settings;
+    match column {
+        "LABEL" => SortRank::text(&settings.label),
+        "EXTERNAL ID" => SortRank::text(settings.external_id.as_deref().unwrap_or_default()),
+        "STATE" => SortRank::text(customer_word(customer)),
+        "AVAILABLE" => SortRank::number(customer.account.available().picos()),
+        _ => SortRank::text(customer.id.to_string()),
     }
 }

@@ -1,14 +1,19 @@
 //! Applies the store's messages to the state. Outdated answers are dropped; nothing is drawn unless something changed.
 
-use farebox_ledger::{Key, KeyId, OpenHold, Timestamp, Totals};
+use std::collections::BTreeSet;
 
-use super::detail::{BalanceCheck, KeyDetail, Tab};
+use farebox_ledger::{Customer, JournalEntry, OpenHold, OperationId, Scope, Timestamp, Totals};
+
+use super::customers::CustomersPage;
+use super::detail::{BalanceCheck, PartyDetail, Tab};
 use super::keys::{KeysPage, Sort};
 use super::live::GatewayLink;
 use super::margins::MarginView;
 use super::message::{Effect, Message};
 use super::modal::{ListedOperation, Modal, OutcomeLookup};
+use super::party::Party;
 use super::{AllBooks, ConsoleApp, Screen};
+use crate::admin::OneRequest;
 
 /// Between two reads of what is visible while no money moves.
 const REREAD_SECONDS: i64 = 5;
@@ -21,9 +26,18 @@ impl ConsoleApp {
             Message::Keys(page) => return self.take_keys(page),
             Message::Visible(rows) => {
                 for (key, _) in &rows {
-                    self.freshen(key);
+                    self.freshen(&key.clone().into());
                 }
                 self.dirty |= self.keys.refresh(rows);
+                return Vec::new();
+            }
+            Message::Customers(page) => return self.take_customers_page(page),
+            Message::VisibleCustomers(fresh) => {
+                self.take_customers(fresh);
+                return Vec::new();
+            }
+            Message::KeysOf { customer, keys } => {
+                self.dirty |= self.customers.take_keys(customer, keys);
                 return Vec::new();
             }
             Message::Detail(data) => return self.take_detail(*data),
@@ -89,6 +103,23 @@ impl ConsoleApp {
             });
         }
         effects
+    }
+
+    /// Takes fresher values of customers.
+    fn take_customers(&mut self, fresh: Vec<Customer>) {
+        for customer in fresh {
+            self.dirty |= self.customers.refresh(&customer);
+            self.freshen(&customer.into());
+        }
+    }
+
+    /// Takes a page of them.
+    fn take_customers_page(&mut self, page: CustomersPage) -> Vec<Effect> {
+        self.customers.take(page);
+        self.dirty = true;
+        let unsorted = self.customers.unsorted.take();
+        self.say_unsorted(unsorted, super::keys::WINDOW, "customers match");
+        self.after_move()
     }
 
     /// Says that a column is only sorted where all rows are here.
@@ -160,21 +191,21 @@ impl ConsoleApp {
         }
     }
 
-    /// The page of this key, if it is still open.
-    fn open_detail(&mut self, id: KeyId) -> Option<&mut KeyDetail> {
-        self.detail.as_mut().filter(|detail| detail.id == id)
+    /// This page, if it is still open.
+    fn open_detail(&mut self, of: Scope) -> Option<&mut PartyDetail> {
+        self.detail.as_mut().filter(|detail| detail.of == of)
     }
 
     /// Messages for one open page; nothing if it was left meanwhile.
     fn receive_for_page(&mut self, message: Message) {
         match message {
             Message::Entries {
-                id,
+                of,
                 before,
                 entries,
                 end,
             } => {
-                let Some(detail) = self.open_detail(id) else {
+                let Some(detail) = self.open_detail(of) else {
                     return;
                 };
                 detail.loading_more = false;
@@ -184,13 +215,13 @@ impl ConsoleApp {
                     detail.entries_end = end;
                 }
             }
-            Message::Checked { id, check } => {
-                if let Some(detail) = self.open_detail(id) {
+            Message::Checked { of, check } => {
+                if let Some(detail) = self.open_detail(of) {
                     detail.check = check;
                 }
             }
-            Message::DetailFailed { id, error } => {
-                if let Some(detail) = self.open_detail(id) {
+            Message::DetailFailed { of, error } => {
+                if let Some(detail) = self.open_detail(of) {
                     (detail.error, detail.loaded) = (Some(error), true);
                 }
             }
@@ -198,24 +229,7 @@ impl ConsoleApp {
                 request,
                 entry,
                 known,
-            } => {
-                if let Some(Modal::Request(page)) = self
-                    .modal
-                    .as_mut()
-                    .filter(|modal| is_request(modal, request))
-                {
-                    page.read = true;
-                    let key = known
-                        .as_ref()
-                        .and_then(|known| known.record.as_ref()?.key.as_ref());
-                    page.key = page.key.or(key.and_then(|key| key.parse().ok()));
-                    page.known = known.or(page.known.take());
-                    match entry {
-                        Ok(entry) => page.entry = entry,
-                        Err(error) => page.problem = Some(error),
-                    }
-                }
-            }
+            } => self.take_request(request, entry, known),
             Message::SecretWritten(result) => {
                 let Some(Modal::Secret(page)) = self.modal.as_mut() else {
                     return;
@@ -233,6 +247,37 @@ impl ConsoleApp {
                 ),
             },
             _ => {}
+        }
+    }
+
+    /// What is known of an open request.
+    fn take_request(
+        &mut self,
+        request: OperationId,
+        entry: Result<Option<Box<JournalEntry>>, String>,
+        known: Option<Box<OneRequest>>,
+    ) {
+        let open = self.modal.as_mut();
+        let Some(Modal::Request(page)) = open.filter(|modal| is_request(modal, request)) else {
+            return;
+        };
+        page.read = true;
+        let key = known
+            .as_ref()
+            .and_then(|known| known.record.as_ref()?.key.as_ref());
+        let key = key.and_then(|key| key.parse().ok()).map(Scope::Key);
+        page.of = page.of.or(key);
+        page.known = known.or(page.known.take());
+        match entry {
+            Ok(entry) => {
+                let of = entry.as_ref().map(|entry| match entry.key {
+                    Some(key) => Scope::Key(key),
+                    None => Scope::Customer(entry.customer),
+                });
+                page.of = page.of.or(of);
+                page.entry = entry;
+            }
+            Err(error) => page.problem = Some(error),
         }
     }
 
@@ -286,10 +331,11 @@ impl ConsoleApp {
         }
     }
 
-    /// Reads the visible keys again; nothing is drawn unless one of them changed.
+    /// Reads the visible keys or customers again; nothing is drawn unless one of them changed.
     fn reread(&self) -> Vec<Effect> {
         match &self.detail {
-            Some(detail) if self.detail_open => vec![Effect::Visible(vec![detail.id])],
+            Some(detail) if self.detail_open => vec![super::act::reread(detail.of)],
+            _ if self.screen == Screen::Customers => self.visible_customers(),
             _ if self.screen == Screen::Keys => vec![Effect::Visible(self.visible_ids())],
             _ => Vec::new(),
         }
@@ -298,10 +344,11 @@ impl ConsoleApp {
     /// The totals changed: reads everything on the screen again.
     fn follow(&mut self, keys_came: bool) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let detail_shown = self.detail_open || (self.is_wide() && self.screen == Screen::Keys);
+        let beside = matches!(self.screen, Screen::Keys | Screen::Customers);
+        let detail_shown = self.detail_open || (self.is_wide() && beside);
         if let Some(detail) = self.detail.as_ref().filter(|_| detail_shown) {
             effects.push(Effect::LoadDetail {
-                id: detail.id,
+                of: detail.of,
                 debounce: false,
             });
         }
@@ -317,6 +364,12 @@ impl ConsoleApp {
         match self.screen {
             _ if self.detail_open => {}
             Screen::Keys if !list_grew => effects.push(Effect::Visible(self.visible_ids())),
+            // A key that came may have brought its customer.
+            Screen::Customers if keys_came && self.customers.ended && !self.customers.loading => {
+                let all = self.customers.request(true, false);
+                effects.push(Effect::LoadCustomers(all));
+            }
+            Screen::Customers => effects.extend(self.visible_customers()),
             Screen::Holds | Screen::Live => effects.push(Effect::LoadHolds),
             Screen::Audit if self.audit.selected == 0 => {
                 effects.push(Effect::LoadAudit { before: None })
@@ -346,41 +399,53 @@ impl ConsoleApp {
         running || waits || (!self.detail_open && lists)
     }
 
-    /// Updates a key wherever it is shown.
-    fn freshen(&mut self, key: &Key) {
-        self.marks.freshen(key);
-        if let Some(Modal::Bulk(act)) = self.modal.as_mut() {
-            self.dirty |= act.freshen(key);
+    /// Updates a key or customer wherever it is shown.
+    fn freshen(&mut self, fresh: &Party) {
+        if let Some(key) = fresh.key() {
+            self.marks.freshen(key);
+            if let Some(Modal::Bulk(act)) = self.modal.as_mut() {
+                self.dirty |= act.freshen(key);
+            }
         }
-        if let Some(detail) = self.detail.as_mut().filter(|detail| detail.id == key.id) {
-            self.dirty |= detail.key.as_ref() != Some(key);
-            detail.key = Some(key.clone());
+        let detail = self.detail.as_mut();
+        let detail = detail.filter(|detail| detail.of == fresh.scope());
+        let review = match self.modal.as_mut() {
+            Some(Modal::Review(review)) => review.about.as_mut(),
+            _ => None,
+        };
+        let review = review.filter(|shown| shown.scope() == fresh.scope());
+        if let Some(detail) = detail {
+            self.dirty |= detail.party.as_ref() != Some(fresh);
+            detail.party = Some(fresh.clone());
         }
-        if let Some(Modal::Review(review)) = self.modal.as_mut()
-            && let Some(shown) = review.key.as_mut().filter(|shown| shown.id == key.id)
-        {
-            self.dirty |= **shown != *key;
-            **shown = key.clone();
+        if let Some(shown) = review {
+            self.dirty |= shown != fresh;
+            shown.clone_from(fresh);
         }
     }
 
     fn take_detail(&mut self, data: super::detail::DetailData) -> Vec<Effect> {
-        if let Some(key) = &data.key {
-            self.freshen(key);
-            self.keys.refresh(vec![(key.clone(), None)]);
+        if let Some(party) = &data.party {
+            self.freshen(party);
         }
+        match &data.party {
+            Some(Party::Key(key)) => self.keys.refresh(vec![((**key).clone(), None)]),
+            Some(Party::Customer(customer)) => self.customers.refresh(customer),
+            None => false,
+        };
         self.dirty = true;
         let Some(detail) = self.detail.as_mut() else {
             return Vec::new();
         };
-        let id = data.id;
-        if !detail.take(data) {
-            return Vec::new();
-        }
+        let of = data.of;
+        let customer = data.party.as_ref().map(|party| party.customer().id);
+        let check = detail.take(data);
         if matches!(detail.check, BalanceCheck::NotYet) {
             detail.check = BalanceCheck::Running;
         }
-        vec![Effect::CheckKey(id)]
+        let check = customer.filter(|_| check);
+        let check = check.map(|customer| Effect::CheckBooks { of, customer });
+        check.into_iter().collect()
     }
 
     fn take_audit(
@@ -432,6 +497,9 @@ impl ConsoleApp {
                 self.gateway.link = link;
             }
         }
+        let keys = self.alerts().iter().map(|alert| alert.key.clone());
+        let stopped: BTreeSet<String> = keys.filter(|key| !key.is_empty()).collect();
+        self.exposure.stop(stopped);
     }
 
     fn list_operations(&mut self, listed: Vec<ListedOperation>) {
@@ -443,6 +511,6 @@ impl ConsoleApp {
     }
 }
 
-fn is_request(modal: &Modal, request: farebox_ledger::OperationId) -> bool {
+fn is_request(modal: &Modal, request: OperationId) -> bool {
     matches!(modal, Modal::Request(page) if page.request == request)
 }

@@ -1,8 +1,10 @@
 //! The columns of every list, and sorting by them. Only what the ledger pages through is sorted by the ledger.
 
+use farebox_ledger::Scope;
+
 use super::ConsoleApp;
 use super::command::CommandContext;
-use super::detail::Tab;
+use super::detail::{PartyDetail, Tab};
 use super::keys::{From, Sort};
 use super::margins::MarginView;
 use super::message::Effect;
@@ -13,16 +15,11 @@ impl ConsoleApp {
     pub(crate) fn columns(&self) -> &'static [&'static str] {
         match self.place() {
             CommandContext::Keys => Sort::COLUMNS,
-            CommandContext::Detail => match self.detail.as_ref().map(|detail| detail.tab) {
-                Some(Tab::Entries) => &["", "AMOUNT", "BALANCE", "KIND", "WHAT", "UTC"],
-                Some(Tab::Payments) => &["", "AMOUNT", "REFERENCE", "BY, WHY", "KIND", "UTC"],
-                Some(Tab::Models) => &[
-                    "", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "SPENT", "SHARE", "MODEL",
-                ],
-                Some(Tab::Running) => &["", "HELD", "USED", "AGE", "MODEL", "PATH", "REQUEST"],
-                Some(Tab::Acts) => &["", "ACT", "BY", "DETAILS", "UTC"],
-                Some(Tab::Charts) | None => &[],
-            },
+            CommandContext::Customers => super::customers::COLUMNS,
+            CommandContext::Detail | CommandContext::Customer => {
+                let detail = self.detail.as_ref();
+                detail.map(columns_of).unwrap_or_default()
+            }
             CommandContext::Live => &[
                 "", "CHARGE", "TOKENS", "TTFB", "WHOLE", "ST", "KEY", "LABEL", "MODEL", "PATH",
                 "ENDED", "VIA", "UTC",
@@ -85,7 +82,8 @@ impl ConsoleApp {
     pub(crate) fn order_at(&self, place: CommandContext) -> ListOrder {
         match place {
             CommandContext::Keys => self.keys.list_order(),
-            CommandContext::Detail => {
+            CommandContext::Customers => self.customers.list_order(),
+            CommandContext::Detail | CommandContext::Customer => {
                 let detail = self.detail.as_ref();
                 detail.map(|detail| detail.order).unwrap_or_default()
             }
@@ -110,10 +108,15 @@ impl ConsoleApp {
                 let request = self.keys.request(From::Start, false, false);
                 return vec![Effect::LoadKeys(request)];
             }
+            CommandContext::Customers => {
+                self.customers.set_list_order(order);
+                let request = self.customers.request(false, false);
+                return vec![Effect::LoadCustomers(request)];
+            }
             CommandContext::Exposure | CommandContext::Margin => {
                 return self.with_sums(|sums| sums.set_list_order(order));
             }
-            CommandContext::Detail => {
+            CommandContext::Detail | CommandContext::Customer => {
                 let Some(detail) = self.detail.as_mut() else {
                     return Vec::new();
                 };
@@ -161,5 +164,23 @@ impl ConsoleApp {
             false => ListOrder::first(column),
         };
         self.set_order(order)
+    }
+}
+
+/// The columns of a page's tab.
+const fn columns_of(detail: &PartyDetail) -> &'static [&'static str] {
+    match (detail.tab, detail.of) {
+        (Tab::Entries, Scope::Customer(_)) => {
+            &["", "AMOUNT", "BALANCE", "KIND", "WHAT", "KEY", "UTC"]
+        }
+        (Tab::Entries, Scope::Key(_)) => &["", "AMOUNT", "BALANCE", "KIND", "WHAT", "UTC"],
+        (Tab::Payments, _) => &["", "AMOUNT", "REFERENCE", "BY, WHY", "KIND", "UTC"],
+        (Tab::Keys, _) => &["", "SPENT", "HELD", "ROOM", "STATE", "KIND", "LABEL", "KEY"],
+        (Tab::Models, _) => &[
+            "", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "SPENT", "SHARE", "MODEL",
+        ],
+        (Tab::Running, _) => &["", "HELD", "USED", "AGE", "MODEL", "PATH", "REQUEST"],
+        (Tab::Acts, _) => &["", "ACT", "BY", "DETAILS", "UTC"],
+        (Tab::Charts, _) => &[],
     }
 }

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::{
-    Act, Change, Credit, Key, KeyChange, KeyId, LedgerError, LinkToken, Membership, NewKey,
-    OperationId, Posted, Secret, Timestamp,
+    Act, Change, Credit, CustomerAct, CustomerChange, CustomerId, Key, KeyChange, KeyId,
+    LedgerError, LinkToken, Membership, NewCustomer, NewKey, NewMove, OperationId, Posted, Scope,
+    Secret, Timestamp,
 };
 
 use super::StoreShared;
 use crate::app::message::Message;
 use crate::app::modal::{ActOutcome, ApplyError, ListedOperation, OutcomeLookup};
+use crate::app::party::Party;
 use crate::clock;
 use crate::plan::{ActPlan, Pending};
 use crate::state_file::{OpenOperation, runs_elsewhere};
@@ -56,39 +58,59 @@ impl StoreShared {
     async fn commit(&self, pending: &Pending) -> Result<ActOutcome, LedgerError> {
         let Pending {
             operation,
-            key,
+            of,
             plan,
             actor,
             at,
             ..
         } = pending.clone();
-        let act = Act {
-            operation,
-            actor: actor.clone(),
-            at,
-        };
-        let change = match plan {
-            ActPlan::Credit {
+        if let ActPlan::Credit {
+            kind,
+            amount,
+            reference,
+        } = plan
+        {
+            let credit = Credit {
+                operation,
+                to: of,
                 kind,
                 amount,
                 reference,
+                actor,
+                at,
+            };
+            return self.ledger.credit(credit).await.map(told);
+        }
+        let act = Act {
+            operation,
+            actor,
+            at,
+        };
+        match of {
+            Scope::Key(key) => self.commit_key(key, plan, act).await,
+            Scope::Customer(customer) => self.commit_customer(customer, plan, act).await,
+        }
+    }
+
+    async fn commit_key(
+        &self,
+        key: KeyId,
+        plan: ActPlan,
+        act: Act,
+    ) -> Result<ActOutcome, LedgerError> {
+        let operation = act.operation;
+        let change = match plan {
+            ActPlan::Create {
+                settings,
+                first,
+                customer,
             } => {
-                let credit = Credit {
-                    operation,
-                    to: key.into(),
-                    kind,
-                    amount,
-                    reference,
-                    actor,
-                    at,
-                };
-                let posted = self.ledger.credit(credit).await?;
-                return told(posted);
-            }
-            ActPlan::Create { settings, first } => {
                 let secret = self.secret(operation, key);
                 let new = NewKey {
-                    within: Membership::default(),
+                    within: Membership {
+                        customer,
+                        ..Membership::default()
+                    },
                     id: key,
                     secret: secret.hash(),
                     settings,
@@ -102,7 +124,7 @@ impl StoreShared {
                 let secret = self.secret(operation, key);
                 let change = Change::Rotate {
                     secret: secret.hash(),
-                    old_until: overlap.until(at),
+                    old_until: overlap.until(act.at),
                 };
                 let change = KeyChange { key, change, act };
                 let key = self.ledger.change_key(change).await?;
@@ -113,10 +135,64 @@ impl StoreShared {
             ActPlan::Block => Change::Block,
             ActPlan::Unblock => Change::Unblock,
             ActPlan::Revoke => Change::Revoke,
+            _ => return Err(LedgerError::unavailable("this act is of no key")),
         };
         let change = KeyChange { key, change, act };
         let key = self.ledger.change_key(change).await?;
-        Ok(ActOutcome::Changed(Box::new(key)))
+        Ok(ActOutcome::Changed(key.into()))
+    }
+
+    async fn commit_customer(
+        &self,
+        customer: CustomerId,
+        plan: ActPlan,
+        act: Act,
+    ) -> Result<ActOutcome, LedgerError> {
+        let change = match plan {
+            ActPlan::CreateCustomer(settings) => {
+                let new = NewCustomer {
+                    id: customer,
+                    settings,
+                    personal: None,
+                    act,
+                };
+                let made = self.ledger.create_customer(new).await?;
+                return Ok(ActOutcome::Changed(made.into()));
+            }
+            ActPlan::Move {
+                into,
+                amount,
+                reference,
+            } => {
+                let from = customer;
+                let moved = self
+                    .ledger
+                    .move_money(NewMove {
+                        from,
+                        into,
+                        amount,
+                        reference,
+                        act,
+                    })
+                    .await?;
+                return Ok(ActOutcome::Moved {
+                    from: Box::new(moved.from),
+                    repeated: moved.repeated,
+                });
+            }
+            ActPlan::SetCustomer(settings) => CustomerAct::Set(settings),
+            ActPlan::Suspend => CustomerAct::Suspend,
+            ActPlan::Resume => CustomerAct::Resume,
+            ActPlan::Close => CustomerAct::Close,
+            _ => return Err(LedgerError::unavailable("this act is of no customer")),
+        };
+        let change = CustomerChange {
+            customer,
+            change,
+            act,
+        };
+        let changed = self.ledger.change_customer(change).await?;
+        Ok(ActOutcome::Changed(changed.into()))
     }
 
     /// A secret that the ledger knows now is shown, and no longer kept for a repetition.
@@ -183,17 +259,18 @@ impl StoreShared {
         for tries in 1.. {
             let found = self.look_for(pending.operation).await;
             let (found, outcome, known) = match found {
-                Ok(Some((found, key))) => {
-                    (found, key.and_then(|key| self.outcome(&pending, key)), true)
+                Ok(Some((found, party))) => {
+                    let outcome = party.and_then(|party| self.outcome(&pending, party));
+                    (found, outcome, true)
                 }
                 Ok(None) => (OutcomeLookup::NotApplied, None, true),
                 Err(error) => (OutcomeLookup::Unreadable(error.to_string()), None, false),
             };
             let outcome = match (&found, outcome) {
-                (OutcomeLookup::Applied(Some(entry)), Some(ActOutcome::Changed(key))) => {
+                (OutcomeLookup::Applied(Some(entry)), Some(ActOutcome::Changed(about))) => {
                     Some(ActOutcome::Posted {
                         entry: entry.clone(),
-                        key,
+                        about,
                         repeated: false,
                     })
                 }
@@ -212,11 +289,11 @@ impl StoreShared {
         }
     }
 
-    fn outcome(&self, pending: &Pending, key: Key) -> Option<ActOutcome> {
-        let key = Box::new(key);
-        if !pending.plan.brings_secret() {
-            return Some(ActOutcome::Changed(key));
-        }
+    fn outcome(&self, pending: &Pending, party: Party) -> Option<ActOutcome> {
+        let key = match party {
+            Party::Key(key) if pending.plan.brings_secret() => key,
+            party => return Some(ActOutcome::Changed(party)),
+        };
         let secrets = self
             .secrets
             .lock()
@@ -231,28 +308,33 @@ impl StoreShared {
         }
     }
 
-    /// Looks an operation up in the journal or the audit, and its key.
+    /// Looks an operation up in the journal or the audit, and its key or customer.
     async fn look_for(
         &self,
         operation: OperationId,
-    ) -> Result<Option<(OutcomeLookup, Option<Key>)>, LedgerError> {
+    ) -> Result<Option<(OutcomeLookup, Option<Party>)>, LedgerError> {
         if let Some(entry) = self.ledger.entry(operation).await? {
-            let key = self.key_of(entry.key).await?;
-            return Ok(Some((OutcomeLookup::Applied(Some(Box::new(entry))), key)));
+            let party = self.party(entry.key, entry.customer).await?;
+            return Ok(Some((OutcomeLookup::Applied(Some(Box::new(entry))), party)));
         }
         match self.ledger.act(operation).await? {
             Some(act) => Ok(Some((
                 OutcomeLookup::Applied(None),
-                self.key_of(act.key).await?,
+                self.party(act.key, act.customer).await?,
             ))),
             None => Ok(None),
         }
     }
 
-    async fn key_of(&self, named: Option<KeyId>) -> Result<Option<Key>, LedgerError> {
-        match named {
-            Some(key) => self.ledger.find_key(key).await,
-            None => Ok(None),
+    /// The key that an entry or act names, else its customer.
+    async fn party(
+        &self,
+        key: Option<KeyId>,
+        customer: CustomerId,
+    ) -> Result<Option<Party>, LedgerError> {
+        match key {
+            Some(key) => Ok(self.ledger.find_key(key).await?.map(Party::from)),
+            None => Ok(self.ledger.find_customer(customer).await?.map(Party::from)),
         }
     }
 
@@ -281,12 +363,12 @@ impl StoreShared {
     }
 }
 
-/// What a credit that named a key did to it.
-fn told(posted: Posted) -> Result<ActOutcome, LedgerError> {
-    let unnamed = || LedgerError::unknown("the ledger answered without the key");
-    Ok(ActOutcome::Posted {
-        key: Box::new(posted.key.ok_or_else(unnamed)?),
+/// What a credit did, to the key that it named or else to its customer.
+fn told(posted: Posted) -> ActOutcome {
+    let customer = posted.customer;
+    ActOutcome::Posted {
+        about: posted.key.map_or_else(|| customer.into(), Party::from),
         entry: Box::new(posted.entry),
         repeated: posted.repeated,
-    })
+    }
 }

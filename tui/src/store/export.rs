@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use farebox_ledger::{
-    AuditRecord, EntryQuery, JournalEntry, Key, KeyId, KeyOrder, KeyQuery, MarginQuery, MarginRow,
+    AuditRecord, EntryQuery, JournalEntry, Key, KeyOrder, KeyQuery, MarginQuery, MarginRow, Scope,
     Timestamp, csv, document,
 };
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ impl StoreShared {
         sheet.begin(name).map_err(text)?;
         match what {
             ConsoleExport::Keys => self.write_keys(filter, &mut sheet).await?,
-            ConsoleExport::Entries(key) => self.write_entries(*key, &mut sheet).await?,
+            ConsoleExport::Entries(of) => self.write_entries(*of, &mut sheet).await?,
             ConsoleExport::Audit => self.write_audit(&mut sheet).await?,
             ConsoleExport::Sums(_, query) => self.write_sums(*query, &mut sheet).await?,
         }
@@ -118,9 +118,14 @@ impl StoreShared {
     }
 
     /// Oldest first: a first walk finds where pages begin, a second one writes them.
-    async fn write_entries(&self, key: KeyId, sheet: &mut Sheet) -> Result<(), String> {
+    async fn write_entries(&self, of: Scope, sheet: &mut Sheet) -> Result<(), String> {
+        let (key, customer) = match of {
+            Scope::Key(key) => (Some(key), None),
+            Scope::Customer(customer) => (None, Some(customer)),
+        };
         let page = |before| EntryQuery {
-            key: Some(key),
+            key,
+            customer,
             before,
             limit: Some(PAGE),
             ..EntryQuery::default()
@@ -303,8 +308,8 @@ mod tests {
 
     use farebox_ledger::memory::MemoryLedger;
     use farebox_ledger::{
-        Act, Amount, Bill, Finish, KeySettings, Ledger, MarginBy, MarginOrder, Membership, NewHold,
-        NewKey, OperationId, SecretHash,
+        Act, Amount, Bill, Finish, KeyId, KeySettings, Ledger, MarginBy, MarginOrder, Membership,
+        NewHold, NewKey, OperationId, SecretHash,
     };
 
     use super::*;

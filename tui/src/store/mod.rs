@@ -4,7 +4,9 @@
 //! gateway, and it holds no state of the screens.
 
 mod apply;
+mod customers;
 mod export;
+mod page;
 mod read;
 
 use std::collections::HashMap;
@@ -50,6 +52,8 @@ enum QuerySlot {
     Keys,
     Count,
     Visible,
+    Customers,
+    VisibleCustomers,
     Detail,
     Check,
     Holds,
@@ -114,18 +118,18 @@ impl StoreHandle {
             Effect::Visible(ids) => {
                 self.newest(QuerySlot::Visible, async move { shared.visible(ids).await })
             }
-            Effect::LoadDetail { id, debounce } => self.newest(QuerySlot::Detail, async move {
+            Effect::LoadDetail { of, debounce } => self.newest(QuerySlot::Detail, async move {
                 if debounce {
                     tokio::time::sleep(MOVING).await;
                 }
-                shared.detail(id).await;
+                shared.detail(of).await;
             }),
-            Effect::MoreEntries { id, before } => drop(tokio::spawn(async move {
-                shared.more_entries(id, before).await
+            Effect::MoreEntries { of, before } => drop(tokio::spawn(async move {
+                shared.more_entries(of, before).await
             })),
-            Effect::CheckKey(id) => {
-                self.newest(QuerySlot::Check, async move { shared.check_key(id).await })
-            }
+            Effect::CheckBooks { of, customer } => self.newest(QuerySlot::Check, async move {
+                shared.check_books(of, customer).await
+            }),
             Effect::LoadHolds => self.newest(QuerySlot::Holds, async move { shared.holds().await }),
             Effect::LoadAudit { before } => {
                 drop(tokio::spawn(async move { shared.audit(before).await }))
@@ -170,7 +174,7 @@ impl StoreHandle {
         }
     }
 
-    /// Looks for single things.
+    /// Looks for customers and for single things.
     fn look_up(&mut self, effect: Effect) {
         let shared = self.shared.clone();
         match effect {
@@ -184,6 +188,15 @@ impl StoreHandle {
                 self.newest(QuerySlot::Find, async move { shared.find(&text.0).await })
             }
             Effect::LoadLabels(ids) => drop(tokio::spawn(async move { shared.labels(ids).await })),
+            Effect::LoadCustomers(request) => self.newest(QuerySlot::Customers, async move {
+                shared.customers(request).await
+            }),
+            Effect::VisibleCustomers(ids) => self.newest(QuerySlot::VisibleCustomers, async move {
+                shared.visible_customers(ids).await
+            }),
+            Effect::LoadKeysOf(customer) => {
+                drop(tokio::spawn(async move { shared.keys_of(customer).await }))
+            }
             _ => {}
         }
     }

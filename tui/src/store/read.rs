@@ -1,24 +1,23 @@
-//! Reads: pages of keys, one key's page, lists. Every read is bounded; long ones give way to newer queries.
+//! Reads: pages of keys, lists, sums, searches. Every read is bounded; long ones give way to newer queries.
 
 use std::time::Instant;
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::{
-    Amount, EntryQuery, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Timestamp,
+    KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Scope, Timestamp,
 };
 
 use super::{StoreShared, TYPING};
-use crate::app::detail::{self, BalanceCheck, DetailData};
+use crate::app::detail;
 use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount};
 use crate::app::margins::{MarginView, SumsPage};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
-use crate::app::spend;
 use crate::clock;
 
 /// Counting stops here.
 const COUNT_TO: usize = 10_000;
-const LIST: usize = 500;
+pub(super) const LIST: usize = 500;
 
 impl StoreShared {
     pub(super) async fn keys(&self, request: KeysRequest) {
@@ -133,114 +132,6 @@ impl StoreShared {
         ));
     }
 
-    pub(super) async fn detail(&self, id: KeyId) {
-        match self.detail_data(id).await {
-            Ok(data) => self.tell(Message::Detail(Box::new(data))),
-            Err(error) => self.tell(Message::DetailFailed {
-                id,
-                error: error.to_string(),
-            }),
-        }
-    }
-
-    async fn detail_data(&self, id: KeyId) -> Result<DetailData, farebox_ledger::LedgerError> {
-        let now = clock::now();
-        let key = self.ledger.find_key(id).await?;
-        let query = EntryQuery {
-            key: Some(id),
-            limit: Some(detail::PAGE),
-            ..EntryQuery::default()
-        };
-        let mut entries = self.ledger.entries(query).await?;
-        entries.reverse();
-        let usage = self
-            .ledger
-            .usage(id, spend::month_before(now), after(now))
-            .await?;
-        let acts = self
-            .ledger
-            .audit(Some(id.into()), None, detail::PAGE)
-            .await?;
-        let holds = self.ledger.open_holds(Some(id.into()), LIST).await?;
-        Ok(DetailData {
-            id,
-            at: now,
-            key,
-            entries_end: entries.len() < detail::PAGE,
-            entries,
-            usage,
-            acts,
-            holds,
-        })
-    }
-
-    pub(super) async fn more_entries(&self, id: KeyId, before: i64) {
-        let query = EntryQuery {
-            key: Some(id),
-            before: Some(before),
-            limit: Some(detail::PAGE),
-            ..EntryQuery::default()
-        };
-        match self.ledger.entries(query).await {
-            Ok(mut entries) => {
-                entries.reverse();
-                let end = entries.len() < detail::PAGE;
-                self.tell(Message::Entries {
-                    id,
-                    before,
-                    entries,
-                    end,
-                });
-            }
-            Err(error) => self.tell(Message::DetailFailed {
-                id,
-                error: error.to_string(),
-            }),
-        }
-    }
-
-    /// Sums a key's entries page by page, and compares the sum with the balance after the newest of them.
-    pub(super) async fn check_key(&self, id: KeyId) {
-        let check = self
-            .sum_of(id)
-            .await
-            .unwrap_or_else(|error| BalanceCheck::Failed(error.to_string()));
-        self.tell(Message::Checked { id, check });
-    }
-
-    async fn sum_of(&self, id: KeyId) -> Result<BalanceCheck, farebox_ledger::LedgerError> {
-        let (mut before, mut sum, mut count, mut balance) = (None, Amount::ZERO, 0_u64, None);
-        loop {
-            let query = EntryQuery {
-                key: Some(id),
-                before,
-                limit: Some(5000),
-                ..EntryQuery::default()
-            };
-            let page = self.ledger.entries(query).await?;
-            balance = balance.or_else(|| page.last().map(|entry| entry.balance_after));
-            count += page.len() as u64;
-            let amounts = page.iter().map(|entry| entry.amount).chain([sum]);
-            let Some(total) = Amount::checked_sum(amounts) else {
-                return Ok(BalanceCheck::Failed("the sum overflows".to_owned()));
-            };
-            sum = total;
-            before = page.first().map(|entry| entry.position);
-            if page.len() < 5000 {
-                break;
-            }
-        }
-        let balance = balance.unwrap_or_default();
-        Ok(if sum == balance {
-            BalanceCheck::Sound {
-                entries: count,
-                at: clock::now(),
-            }
-        } else {
-            BalanceCheck::Wrong { sum, balance }
-        })
-    }
-
     pub(super) async fn holds(&self) {
         let holds = self.ledger.open_holds(None, LIST).await;
         self.tell(Message::Holds(holds.map_err(|error| error.to_string())));
@@ -350,17 +241,24 @@ impl StoreShared {
             && let Ok(request) = known.request_id.parse()
         {
             let key = known.record.as_ref().and_then(|record| record.key.as_ref());
-            return Ok(Hit::Request(request, key.and_then(|key| key.parse().ok())));
+            let key = key.and_then(|key| key.parse().ok()).map(Scope::Key);
+            return Ok(Hit::Request(request, key));
         }
         let found = search::find(&*self.ledger, text, clock::now()).await;
         match found.map_err(|error| error.to_string())? {
             Some(SearchResult::Key(key)) => Ok(Hit::Key(key.id)),
-            Some(SearchResult::Entry(entry)) => Ok(Hit::Request(entry.operation, entry.key)),
-            Some(SearchResult::Customer(customer)) => Ok(Hit::Label(customer.settings.label)),
-            Some(SearchResult::Payment(payment)) => Err(format!(
-                "this payment to {} could not be booked: farebox customers unapplied",
-                payment.customer
-            )),
+            Some(SearchResult::Customer(customer)) => Ok(Hit::Customer(customer.id)),
+            Some(SearchResult::Payment(payment)) => Ok(Hit::Customer(payment.customer)),
+            Some(SearchResult::Entry(entry)) => {
+                let of = match entry.key {
+                    Some(key) => Scope::Key(key),
+                    None => Scope::Customer(entry.customer),
+                };
+                Ok(Hit::Request(entry.operation, Some(of)))
+            }
+            Some(SearchResult::Labelled { keys, .. }) if keys.is_empty() => {
+                Ok(Hit::Customers(text.to_owned()))
+            }
             Some(SearchResult::Labelled { .. }) => Ok(Hit::Label(text.to_owned())),
             None => {
                 let memory = match known {
@@ -395,8 +293,4 @@ pub(super) fn query(filter: &KeyFilter, limit: usize) -> KeyQuery {
         now: clock::now(),
         limit,
     }
-}
-
-fn after(now: Timestamp) -> Timestamp {
-    Timestamp::from_millis(now.millis().saturating_add(3_600_000))
 }

@@ -4,7 +4,7 @@ use farebox_ledger::{KeyOrder, KeyStatus, Timestamp};
 
 use super::bench::Bench;
 use super::fixture::{ago, keys, now, operation, usd};
-use crate::app::detail::KeyDetail;
+use crate::app::detail::PartyDetail;
 use crate::app::keys::{From, KeysPage};
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ApplyError, ListedOperation, Modal, OutcomeLookup};
@@ -281,7 +281,7 @@ fn operations_on_file_are_listed_and_sent_again_only_when_not_applied() {
         ledger: "/x".to_owned(),
         pid: 1,
         act: "Top up".to_owned(),
-        key: keys()[0].id.to_string(),
+        of: keys()[0].id.to_string(),
         label: "acme".to_owned(),
         actor: "ada".to_owned(),
         at: now().to_string(),
@@ -289,6 +289,7 @@ fn operations_on_file_are_listed_and_sent_again_only_when_not_applied() {
         reference: Some("inv-1".to_owned()),
         reason: None,
         request: None,
+        into: None,
     };
     let mut bench = Bench::new(80, 24);
     bench.tell(Message::Operations(vec![ListedOperation {
@@ -419,16 +420,18 @@ fn a_sort_is_said_at_once_and_filled_in_later() {
 
 #[test]
 fn older_answers_are_dropped() {
-    let mut detail = KeyDetail::new(keys()[0].id, None);
+    let mut detail = PartyDetail::new(keys()[0].id.into(), None);
     let other = crate::app::detail::DetailData {
         at: now(),
-        id: keys()[1].id,
-        key: None,
+        of: keys()[1].id.into(),
+        party: None,
         entries: Vec::new(),
         entries_end: true,
         usage: Vec::new(),
         acts: Vec::new(),
         holds: Vec::new(),
+        keys: Vec::new(),
+        unapplied: Vec::new(),
     };
     detail.take(other);
     assert!(!detail.loaded);

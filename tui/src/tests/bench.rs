@@ -4,20 +4,23 @@ use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use farebox_ledger::{
-    Amount, Credit, CreditKind, EntryKind, JournalEntry, Key, KeyId, LinkToken, MarginBy,
-    MarginQuery, MarginRow, Margins, PublishedSlug, Scope, Secret, SlugUse, Totals, VerifyReport,
+    Amount, CreditKind, Customer, CustomerStatus, EntryKind, JournalEntry, Key, KeyId, LinkToken,
+    MarginBy, MarginQuery, MarginRow, Margins, PublishedSlug, Scope, Secret, SlugUse, Totals,
+    VerifyReport,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::fixture::*;
 use crate::admin::OneRequest;
+use crate::app::customers::{CustomersPage, CustomersRequest};
 use crate::app::detail::{BalanceCheck, DetailData};
 use crate::app::keys::{KeysPage, MatchCount};
 use crate::app::margins::SumsPage;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ActOutcome, Hit, OutcomeLookup};
 use crate::app::mouse::{Pane, Spot};
+use crate::app::party::{MemberKey, Party};
 use crate::app::{Action, ConsoleApp, Options};
 use crate::plan::{ActPlan, Pending};
 use crate::view::Theme;
@@ -37,6 +40,7 @@ pub(super) struct Bench {
     /// How the ledger answers an act; by default it is applied.
     pub(super) answer: Option<fn(&Pending) -> Message>,
     pub(super) keys: Vec<Key>,
+    pub(super) customers: Vec<Customer>,
     pub(super) answers: bool,
     /// What the gateway knows of every request, and whether the journal has it.
     pub(super) known: Option<OneRequest>,
@@ -67,6 +71,7 @@ impl Bench {
             asked: Vec::new(),
             answer: None,
             keys,
+            customers: customers(),
             answers: true,
             known: None,
             settled: true,
@@ -173,15 +178,25 @@ impl Bench {
                 };
                 Message::Visible(ids.into_iter().filter_map(found).collect())
             }
-            Effect::LoadDetail { id, .. } => Message::Detail(Box::new(self.detail(id))),
-            Effect::MoreEntries { id, before } => Message::Entries {
-                id,
+            Effect::LoadCustomers(request) => self.customers_page(&request),
+            Effect::VisibleCustomers(ids) => {
+                let all = self.customers.iter();
+                let visible = all.filter(|customer| ids.contains(&customer.id));
+                Message::VisibleCustomers(visible.cloned().collect())
+            }
+            Effect::LoadKeysOf(customer) => Message::KeysOf {
+                customer,
+                keys: Ok(self.keys_of(customer.into())),
+            },
+            Effect::LoadDetail { of, .. } => Message::Detail(Box::new(self.detail(of))),
+            Effect::MoreEntries { of, before } => Message::Entries {
+                of,
                 before,
                 entries: vec![charge(2)],
                 end: true,
             },
-            Effect::CheckKey(id) => Message::Checked {
-                id,
+            Effect::CheckBooks { of, .. } => Message::Checked {
+                of,
                 check: BalanceCheck::Sound {
                     entries: 8,
                     at: now(),
@@ -339,36 +354,124 @@ impl Bench {
         }
     }
 
-    fn detail(&self, id: KeyId) -> DetailData {
-        let key = self.keys.iter().find(|key| key.id == id).cloned();
-        let busy = key
-            .as_ref()
-            .is_some_and(|key| key.customer.account.credit.is_positive());
-        DetailData {
-            id,
+    fn customers_page(&self, request: &CustomersRequest) -> Message {
+        let filter = &request.filter;
+        let fits = |customer: &&Customer| {
+            let settings = &customer.settings;
+            let has = |text: &String| {
+                let external_id = settings.external_id.as_ref();
+                settings.label.contains(text) || external_id.is_some_and(|id| id.contains(text))
+            };
+            filter.text.as_ref().is_none_or(has) && filter.id.is_none_or(|id| customer.id == id)
+        };
+        Message::Customers(CustomersPage {
+            generation: request.generation,
+            more: request.after.is_some(),
+            rows: Ok(self.customers.iter().filter(fits).cloned().collect()),
+            ended: true,
             at: now(),
+        })
+    }
+
+    fn keys_of(&self, of: Scope) -> Vec<Key> {
+        let all = self.keys.iter().cloned().chain(members());
+        all.filter(|key| Scope::Customer(key.belongs_to) == of)
+            .collect()
+    }
+
+    fn party(&self, of: Scope) -> Option<Party> {
+        match of {
+            Scope::Key(id) => {
+                let mut all = self.keys.iter().cloned().chain(members());
+                all.find(|key| key.id == id).map(Party::from)
+            }
+            Scope::Customer(id) => {
+                let mut all = self.customers.iter();
+                all.find(|customer| customer.id == id)
+                    .cloned()
+                    .map(Party::from)
+            }
+        }
+    }
+
+    fn detail(&self, of: Scope) -> DetailData {
+        let party = self.party(of);
+        let busy = (party.as_ref()).is_some_and(|party| party.account().credit.is_positive());
+        let member = |key: Key| MemberKey {
             key,
+            spent: usd("4.08"),
+            held: Amount::ZERO,
+        };
+        let keys = self.keys_of(of).into_iter().map(member).collect();
+        let unapplied = vec![unapplied()];
+        DetailData {
+            of,
+            at: now(),
+            party,
             entries: if busy { entries() } else { Vec::new() },
             entries_end: true,
             usage: if busy { usage() } else { Vec::new() },
             acts: if busy { acts() } else { Vec::new() },
             holds: if busy { holds() } else { Vec::new() },
+            keys,
+            unapplied: unapplied
+                .into_iter()
+                .filter(|payment| of == payment.customer.into())
+                .collect(),
         }
     }
 
     fn applied(&self, pending: &Pending) -> Message {
-        let old = self.keys.iter().find(|key| key.id == pending.key).cloned();
-        let mut key = old.unwrap_or_else(|| {
-            let mut new = key(77, &pending.label, "25", "0", "0");
-            new.id = pending.key;
-            new
-        });
+        let result = match pending.of {
+            Scope::Key(_) => self.applied_to_key(pending),
+            Scope::Customer(_) => self.applied_to_customer(pending),
+        };
+        Message::Applied {
+            operation: pending.operation,
+            result: Ok(result),
+        }
+    }
+
+    fn applied_to_customer(&self, pending: &Pending) -> ActOutcome {
+        let Some(Party::Customer(mut customer)) = self.party(pending.of) else {
+            let new = key(78, &pending.label, "0", "0", "0").customer;
+            return ActOutcome::Changed(new.into());
+        };
+        if let Some(Ok(account)) = pending.plan.after(customer.account) {
+            customer.account = account;
+        }
+        match &pending.plan {
+            ActPlan::Suspend => customer.status = CustomerStatus::Suspended,
+            ActPlan::Resume => customer.status = CustomerStatus::Active,
+            ActPlan::Close => customer.status = CustomerStatus::Closed,
+            ActPlan::SetCustomer(settings) => customer.settings = settings.clone(),
+            ActPlan::Move { .. } => {
+                return ActOutcome::Moved {
+                    from: customer,
+                    repeated: false,
+                };
+            }
+            _ => {}
+        }
+        posted(pending, Party::Customer(customer))
+    }
+
+    fn applied_to_key(&self, pending: &Pending) -> ActOutcome {
+        let mut key = match self.party(pending.of) {
+            Some(Party::Key(key)) => key,
+            _ => {
+                let Scope::Key(id) = pending.of else {
+                    unreachable!("it is a key's")
+                };
+                let mut new = key(77, &pending.label, "25", "0", "0");
+                new.id = id;
+                Box::new(new)
+            }
+        };
         if let Some(Ok(account)) = pending.plan.after(key.customer.account) {
             key.customer.account = account;
         }
-        let after = key.customer.account.balance();
-        let key = Box::new(key);
-        let outcome = match &pending.plan {
+        match &pending.plan {
             ActPlan::Create { .. } | ActPlan::Rotate { .. } => ActOutcome::Secret {
                 secret: Secret::generate(key.id, [7; 32]),
                 key,
@@ -378,32 +481,7 @@ impl Bench {
                 token: LinkToken::generate([0xab; 32]),
                 expires: ago(-900_000),
             },
-            ActPlan::Credit {
-                kind,
-                amount,
-                reference,
-            } => {
-                let (operation, actor) = (pending.operation, pending.actor.clone());
-                let credit = Credit {
-                    operation,
-                    to: (key.id).into(),
-                    kind: kind.clone(),
-                    amount: *amount,
-                    reference: reference.clone(),
-                    actor,
-                    at: now(),
-                };
-                ActOutcome::Posted {
-                    entry: Box::new(posted(&credit, after)),
-                    key,
-                    repeated: false,
-                }
-            }
-            _ => ActOutcome::Changed(key),
-        };
-        Message::Applied {
-            operation: pending.operation,
-            result: Ok(outcome),
+            _ => posted(pending, Party::Key(key)),
         }
     }
 
@@ -468,24 +546,36 @@ impl Bench {
     }
 }
 
-fn posted(credit: &Credit, after: Amount) -> JournalEntry {
-    let kind = match credit.kind {
+/// What became of an act that brings no secret: a credit has an entry.
+fn posted(pending: &Pending, about: Party) -> ActOutcome {
+    let ActPlan::Credit {
+        kind,
+        amount,
+        reference,
+    } = &pending.plan
+    else {
+        return ActOutcome::Changed(about);
+    };
+    let word = match kind {
         CreditKind::TopUp => EntryKind::TopUp,
         CreditKind::Adjust { .. } => EntryKind::Adjust,
         CreditKind::Refund { .. } => EntryKind::Refund,
         CreditKind::WriteOff { .. } => EntryKind::WriteOff,
     };
-    let Scope::Key(key) = credit.to else {
-        unreachable!("the console names keys")
+    let entry = JournalEntry {
+        key: about.key().map(|key| key.id),
+        customer: about.customer().id,
+        operation: pending.operation,
+        amount: *amount,
+        reference: Some(reference.clone()),
+        actor: pending.actor.clone(),
+        balance_after: about.account().balance(),
+        ..entry(9, word, "0", "0")
     };
-    JournalEntry {
-        key: Some(key),
-        operation: credit.operation,
-        amount: credit.amount,
-        reference: Some(credit.reference.clone()),
-        actor: credit.actor.clone(),
-        balance_after: after,
-        ..entry(9, kind, "0", "0")
+    ActOutcome::Posted {
+        entry: Box::new(entry),
+        about,
+        repeated: false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use farebox_ledger::KeyId;
+use farebox_ledger::{KeyId, Scope};
 
 use super::bench::Bench;
 use super::fixture::{counted, keys, usd};
@@ -41,10 +41,10 @@ fn one_review_lists_what_changes_and_one_y_sends_it() {
     bench.press("n<space><enter>");
     assert!(bench.sent.is_empty() && matches!(bench.app.modal, Some(Modal::Form(_))));
     bench.press("<enter>yyyy");
-    let ids: HashSet<KeyId> = bench.sent.iter().map(|pending| pending.key).collect();
+    let ids: HashSet<Scope> = bench.sent.iter().map(|pending| pending.of).collect();
     assert_eq!((bench.sent.len(), ids.len()), (3, 3));
     for pending in &bench.sent {
-        let reference = format!("inv-7-{}", pending.key);
+        let reference = format!("inv-7-{}", pending.of);
         assert!(
             matches!(&pending.plan, ActPlan::Credit { amount, reference: of, .. }
                 if *amount == usd("12.5") && *of == reference),
@@ -74,7 +74,8 @@ fn what_would_not_change_is_left_out_with_its_reason() {
     );
     bench.press("y");
     assert_eq!(bench.sent.len(), keys().len() - 2);
-    assert!(!bench.sent.iter().any(|pending| pending.key == keys()[7].id));
+    let revoked = keys()[7].id.into();
+    assert!(!bench.sent.iter().any(|pending| pending.of == revoked));
     // Blocked ones alone are served again.
     let mut bench = self::bench();
     bench.press("jjjj<space>by");
@@ -91,12 +92,12 @@ fn failures_are_listed_and_their_keys_stay_marked() {
     bench.answer = Some(|pending| Message::Applied {
         operation: pending.operation,
         result: match &pending.plan {
-            _ if pending.key == keys()[1].id => Err(ApplyError::No("it was used".to_owned())),
+            _ if pending.of == keys()[1].id.into() => Err(ApplyError::No("it was used".to_owned())),
             // What is not confirmed is looked up, and found not applied.
-            _ if pending.key == keys()[2].id => Err(ApplyError::Unknown("I/O".to_owned())),
-            _ => Ok(crate::app::modal::ActOutcome::Changed(Box::new(
-                keys()[0].clone(),
-            ))),
+            _ if pending.of == keys()[2].id.into() => Err(ApplyError::Unknown("I/O".to_owned())),
+            _ => Ok(crate::app::modal::ActOutcome::Changed(
+                keys()[0].clone().into(),
+            )),
         },
     });
     bench.press("<space><space><space>xX<enter>");
@@ -168,4 +169,38 @@ fn many_are_sent_a_few_at_a_time() {
         result: Err(ApplyError::No("no".to_owned())),
     });
     assert_eq!(bench.sent.len(), 17);
+}
+
+#[test]
+fn an_edit_of_many_changes_only_what_is_typed() {
+    let mut bench = bench();
+    bench.press("jj<space>jm<space>");
+    bench.press("e<tab>2027-01-31<tab>none<tab>4<enter>");
+    let screen = bench.screen();
+    assert!(
+        screen.contains("Edit: review · 2 keys")
+            && screen.contains("last day 2027-01-31")
+            && screen.contains("requests/s the default · at once 4"),
+        "{screen}"
+    );
+    bench.press("y");
+    let [one, other] = bench.sent.as_slice() else {
+        panic!("{:?}", bench.sent)
+    };
+    for (pending, key) in [(one, &keys()[2]), (other, &keys()[3])] {
+        let ActPlan::Set(settings) = &pending.plan else {
+            panic!("{pending:?}")
+        };
+        assert_eq!(settings.label, key.settings.label);
+        assert_eq!((settings.rate, settings.concurrency), (None, Some(4)));
+        assert_eq!(settings.models, key.settings.models);
+        assert!(settings.expires_at.is_some());
+    }
+    let mut bench = self::bench();
+    bench.press("<space>e<tab><tab><tab><enter>");
+    assert!(
+        bench.screen().contains("type what to change"),
+        "{}",
+        bench.screen()
+    );
 }

@@ -6,8 +6,8 @@ use crate::admin;
 use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
     CustomerStatus, EndReason, EntryKind, JournalEntry, Key, KeyId, KeyRecord, KeySettings,
-    KeyStatus, MarginRow, OpenHold, OperationId, SecretHash, Served, ServedRegion, ServedTier,
-    SlugHour, Timestamp, Totals, Usage, UsageRow,
+    KeyStatus, MarginRow, OpenHold, OperationId, PaidSum, Payment, PaymentStatus, Registers,
+    SecretHash, Served, ServedRegion, ServedTier, SlugHour, Timestamp, Totals, Usage, UsageRow,
 };
 
 pub(super) const HOUR: i64 = 3_600_000;
@@ -107,6 +107,64 @@ pub(super) fn keys() -> Vec<Key> {
         ));
     }
     keys
+}
+
+/// Who owns those keys' money, after a class of three keys with a cap, a claim and a payment that could not be booked.
+pub(super) fn customers() -> Vec<Customer> {
+    let mut class = key(60, "Class 9b", "50", "12.25", "1.50").customer;
+    class.settings.external_id = Some("crm-9".to_owned());
+    class.settings.rate = Some(5);
+    class.caps = month_cap("40", "12.25", "1.50");
+    let mut suspended = key(61, "Ms. Grace", "8", "8", "0").customer;
+    suspended.status = CustomerStatus::Suspended;
+    suspended.claim = usd("2.50");
+    let mut all = vec![class, suspended];
+    all.extend(keys().into_iter().map(|key| key.customer));
+    all
+}
+
+/// A cap that has counted this in the current month.
+fn month_cap(limit: &str, charged: &str, held: &str) -> Caps {
+    // The 1st of November, in days since 1970.
+    let since = now().hour().div_euclid(24) - 20;
+    let caps = format!(
+        r#"[{{"interval":"month","model":null,"limit":"{limit}","current":{{"since":{since},"charged":"{charged}","held":"{held}"}}}}]"#
+    );
+    serde_json::from_str(&caps).unwrap()
+}
+
+/// The keys of the class, an owner first.
+pub(super) fn members() -> Vec<Key> {
+    let class = customers().remove(0);
+    let member = |number: u64, label: &str| {
+        let mut made = key(number, label, "0", "0", "0");
+        made.own.belongs_to = class.id;
+        made.own.is_owner = number == 70;
+        made.customer = class.clone();
+        made
+    };
+    vec![
+        member(70, "teacher"),
+        member(71, "pupil-1"),
+        member(72, "pupil-2"),
+    ]
+}
+
+/// A payment of the class that could not be booked.
+pub(super) fn unapplied() -> Payment {
+    Payment {
+        reference: "pi_3PqK".to_owned(),
+        customer: customers().remove(0).id,
+        paid: PaidSum::in_usd(usd("30")),
+        credit: usd("30"),
+        registers: Registers::default(),
+        status: PaymentStatus::Unapplied {
+            why: "the highest balance".to_owned(),
+        },
+        actor: "shop".to_owned(),
+        at: ago(HOUR),
+        token: None,
+    }
 }
 
 pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -> JournalEntry {

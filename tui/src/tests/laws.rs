@@ -28,7 +28,7 @@ fn code() -> impl Strategy<Value = KeyCode> {
         KeyCode::PageUp,
     ];
     prop_oneof![
-        4 => prop::sample::select("tnxbeRafFALvoscOKrgGjkyqhwumS*/:?[]1234567890 .-漢".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
+        4 => prop::sample::select("tnxbeRafFALvoscCUOKrgGjkyqhwumS*/:?[]1234567890 .-漢".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
         3 => prop::sample::select(special),
         1 => any::<char>().prop_map(KeyCode::Char),
     ]

@@ -8,6 +8,9 @@ use crate::app::message::{Effect, Message};
 /// Every list, by the keys that show it.
 const LISTS: &[&str] = &[
     "1",
+    "U",
+    "U<enter>",
+    "U<enter>]]",
     "2",
     "3",
     "4",

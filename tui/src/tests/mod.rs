@@ -3,6 +3,7 @@
 mod acts;
 mod bench;
 mod bulk;
+mod customers;
 mod fixture;
 mod laws;
 mod lists;

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use farebox_ledger::Customer;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
@@ -35,6 +36,18 @@ const PICTURES: &[Picture] = &[
         "<space><space>jj<space>",
     ),
     (
+        "console-customers.svg",
+        "farebox-console at 80x24: customers, and the keys of one of them",
+        (80, 24),
+        "U<space>jj",
+    ),
+    (
+        "console-customer.svg",
+        "farebox-console at 120x30: a customer with its keys, its cap and a payment that was not booked",
+        (120, 30),
+        "U<enter>]]",
+    ),
+    (
         "console-120x40.svg",
         "farebox-console at 120x40: what all keys spend",
         (120, 40),
@@ -59,6 +72,8 @@ fn the_pictures_are_what_the_console_shows() {
     let mut old = Vec::new();
     for (name, title, (width, height), keys) in PICTURES {
         let mut bench = Bench::with(*width, *height, shown.clone(), || 1).live();
+        let label = |customer: &Customer| plain(&customer.settings.label);
+        bench.customers.retain(label);
         bench.press(keys);
         let terminal = bench.terminal(Theme::Dark);
         let drawn = drawing(terminal.backend().buffer(), title);

@@ -61,6 +61,35 @@ fn key_detail() {
 }
 
 #[test]
+fn customers() {
+    at_all_sizes("customers", |bench| {
+        bench.press("U");
+    });
+    at_all_sizes("customers_unfolded", |bench| {
+        bench.press("U<space>j");
+    });
+    for (name, tabs) in [
+        ("customer", ""),
+        ("customer_money", "]"),
+        ("customer_keys", "]]"),
+    ] {
+        at_all_sizes(name, |bench| {
+            bench.press("U<enter>").press(tabs);
+        });
+    }
+    at_all_sizes("customer_new", |bench| {
+        bench.press("UnClass 9c<tab>crm-10<tab><tab><tab><enter>");
+    });
+    at_all_sizes("customer_move", |bench| {
+        let into = bench.customers[1].id;
+        bench.press(&format!("Um{into}<tab>5<tab>one purse<enter>"));
+    });
+    at_all_sizes("customer_suspended", |bench| {
+        bench.press("Uby");
+    });
+}
+
+#[test]
 fn other_screens() {
     for (name, key) in [
         ("live", "2"),
@@ -345,7 +374,7 @@ fn open_operations() {
             ledger: "/x/farebox.db".to_owned(),
             pid: 1,
             act: act.to_owned(),
-            key: bench.keys[0].id.to_string(),
+            of: bench.keys[0].id.to_string(),
             label: "acme".to_owned(),
             actor: "ada".to_owned(),
             at: now().to_string(),
@@ -353,6 +382,7 @@ fn open_operations() {
             reference: Some("inv-8902".to_owned()),
             reason: None,
             request: None,
+            into: None,
         };
         let listed = vec![
             ListedOperation {

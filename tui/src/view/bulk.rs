@@ -7,10 +7,11 @@ use super::fields::NAME;
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
 use crate::app::bulk::{BulkAct, BulkItem, BulkItemState};
-use crate::app::keys::state_word;
 use crate::app::order::ListOrder;
+use crate::app::party::state_word;
+use crate::bulk_plan::BulkPlan;
 use crate::format;
-use crate::plan::{ActPlan, BulkPlan};
+use crate::plan::ActPlan;
 use crate::sanitize::width;
 
 const COLUMNS: &[Column] = &[
@@ -67,6 +68,7 @@ fn facts(act: &BulkAct, changes: usize) -> Vec<String> {
         BulkPlan::Block => vec!["new requests are refused at once".to_owned()],
         BulkPlan::Unblock => vec!["requests are served again while money lasts".to_owned()],
         BulkPlan::Revoke => vec!["requests are refused permanently; balances stay".to_owned()],
+        BulkPlan::Set(edit) => vec![format!("{}; all else stays", edit.words())],
     };
     if left_out > 0 {
         lines.push(format!(
@@ -118,6 +120,7 @@ fn cells(app: &ConsoleApp, pen: &Pen<'_>, item: &BulkItem) -> [Cell; 5] {
             match item.pending.plan {
                 ActPlan::Block => "BLOCKED",
                 ActPlan::Revoke => "REVOKED",
+                ActPlan::Set(_) => "changed",
                 _ => "served",
             }
             .to_owned(),

@@ -1,26 +1,23 @@
-//! The page of one key: facts, the chart of two days, and the tab's list.
+//! The page of one key or customer: facts, caps, the chart of two days, and the tab's list.
 
-use farebox_ledger::{Amount, AuditRecord, CountedCap, JournalEntry, Key, OpenHold, Scope, UtcDay};
+use farebox_ledger::{Amount, AuditRecord, JournalEntry, OpenHold, Scope};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::chart;
 use super::pen::{Cell, Column, Pen, left, right};
+use super::{chart, facts};
 use crate::app::ConsoleApp;
-use crate::app::detail::{BalanceCheck, KeyDetail, Tab};
-use crate::app::keys::{state_word, window};
+use crate::app::detail::{BalanceCheck, PartyDetail, Tab};
+use crate::app::keys::window;
 use crate::app::mouse::Spot;
+use crate::app::party::{MemberKey, state_word};
 use crate::app::spend::SpendFlow;
 use crate::format;
-use crate::plan::limits;
 use crate::sanitize::width;
 
 /// From this height on the chart is drawn.
 const CHART_FROM: u16 = 14;
 const HOURS: usize = 48;
-/// Caps that are shown, those with least room, and the cells of a bar.
-const CAPS: usize = 3;
-const CAP_BAR: usize = 20;
 
 const ENTRIES: &[Column] = &[
     left("UTC", 11, 0),
@@ -29,9 +26,27 @@ const ENTRIES: &[Column] = &[
     right("BALANCE", 12, 1),
     left("WHAT", 0, 0),
 ];
-const PAYMENTS: &[Column] = &[
+/// The entries of a customer name their keys.
+const CUSTOMERS_ENTRIES: &[Column] = &[
     left("UTC", 11, 0),
     left("KIND", 7, 0),
+    right("AMOUNT", 14, 0),
+    right("BALANCE", 12, 1),
+    left("WHAT", 0, 0),
+    left("KEY", 12, 2),
+];
+const KEYS: &[Column] = &[
+    left("KEY", 12, 0),
+    left("LABEL", 0, 0),
+    left("KIND", 6, 1),
+    right("SPENT", 11, 0),
+    right("HELD", 9, 2),
+    right("ROOM", 11, 0),
+    left("STATE", 7, 0),
+];
+const PAYMENTS: &[Column] = &[
+    left("UTC", 11, 0),
+    left("KIND", 9, 0),
     right("AMOUNT", 13, 0),
     left("REFERENCE", 16, 0),
     left("BY, WHY", 0, 1),
@@ -60,35 +75,38 @@ const ACTS: &[Column] = &[
     left("DETAILS", 0, 0),
 ];
 
-/// Draws the open key, as a page or beside the list.
+/// Draws the open key or customer, as a page or beside the list.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let Some(detail) = &app.detail else {
-        let inner = pen.frame(area, "Key");
-        pen.text(inner, 0, 1, "no key is selected", pen.theme.faint());
+        let inner = pen.frame(area, "Page");
+        pen.text(inner, 0, 1, "nothing is selected", pen.theme.faint());
         return;
     };
-    let label = detail
-        .key
-        .as_ref()
-        .map(|key| format!(" · {}", key.settings.label))
+    let label = (detail.party.as_ref())
+        .map(|party| format!(" · {}", party.label()))
         .unwrap_or_default();
+    let what = match detail.of {
+        Scope::Key(_) => "Key",
+        Scope::Customer(_) => "Customer",
+    };
     let focus = if app.is_wide() && app.detail_open {
         "▸ "
     } else {
         ""
     };
-    let inner = pen.frame(area, &format!("{focus}Key {}{label}", detail.id));
-    let Some(key) = &detail.key else {
+    let inner = pen.frame(area, &format!("{focus}{what} {}{label}", detail.of));
+    let Some(party) = &detail.party else {
         let text = match (&detail.error, detail.loaded) {
             (Some(error), _) => error.clone(),
-            (None, true) => format!("there is no key {} in this ledger", detail.id),
+            (None, true) => format!("there is no {} in this ledger", detail.of),
             (None, false) => "reading …".to_owned(),
         };
         pen.paragraph(inner, 1, &text, pen.theme.warn());
         return;
     };
-    let mut y = facts(app, detail, key, pen, inner);
-    if inner.height >= CHART_FROM && detail.tab == Tab::Entries {
+    let roomy = inner.height >= CHART_FROM;
+    let mut y = facts::draw(app, detail, party, pen, inner) + u16::from(roomy);
+    if roomy && detail.tab == Tab::Entries {
         y += chart(
             app,
             detail,
@@ -123,124 +141,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     );
 }
 
-fn facts(app: &ConsoleApp, detail: &KeyDetail, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
-    let theme = pen.theme;
-    let account = &key.customer.account;
-    let word = state_word(key, app.now);
-    let running = if detail.holds.is_empty() {
-        String::new()
-    } else {
-        format!(" ({} running)", detail.holds.len())
-    };
-    let state = if key.settings.expires_at.is_some() && area.width > 100 {
-        format!(
-            "{word}, last day {}",
-            key.settings
-                .expires_at
-                .map(crate::clock::last_day)
-                .unwrap_or_default()
-        )
-    } else {
-        word.to_owned()
-    };
-    let amounts = [
-        ("Balance ", account.balance(), "", theme.strong()),
-        ("   held ", account.held, running.as_str(), Style::new()),
-        ("   available ", account.available(), "", theme.strong()),
-    ];
-    amounts_line(pen, area, 0, &amounts, width(&state) + 2);
-    pen.end(area, 0, &format!("  {state}"), theme.state(word));
-    let amounts = [
-        ("Paid in ", account.credit, "", Style::new()),
-        ("   spent ", account.spent, "", Style::new()),
-        ("   24 h ", detail.spent(app.now, 24), "", Style::new()),
-        ("   7 d ", detail.spent(app.now, 168), "", Style::new()),
-    ];
-    amounts_line(pen, area, 1, &amounts, 0);
-    if area.height < 9 {
-        return 2;
-    }
-    let models = key.settings.models.as_ref().map_or_else(
-        || "all models".to_owned(),
-        |models| format!("{} models", models.len()),
-    );
-    let last = match key.customer.last_entry_at {
-        None => "no entry yet".to_owned(),
-        Some(at) => format!(
-            "last entry {} ago",
-            format::age(app.now.millis() - at.millis())
-        ),
-    };
-    let made = format!(
-        "made {} by {}",
-        format::date(key.created_at),
-        key.created_by
-    );
-    let text = format!("{last} · {models} · {} · {made}", limits(&key.settings));
-    pen.text(area, 0, 2, &text, theme.faint());
-    let below = caps(app, key, pen, area);
-    below + if area.height >= CHART_FROM { 4 } else { 3 }
-}
-
-/// The caps with least room as bars, below the facts; returns how many lines they took.
-fn caps(app: &ConsoleApp, key: &Key, pen: &mut Pen<'_>, area: Rect) -> u16 {
-    let today = UtcDay::of(app.now);
-    let mut caps: Vec<(Scope, &CountedCap)> = key.all_caps().collect();
-    caps.sort_by_key(|(_, counted)| counted.room(today));
-    let hidden = caps.len().saturating_sub(CAPS);
-    for (y, (scope, counted)) in (3..).zip(caps.iter().take(CAPS)) {
-        let state = counted.reached(*scope, today, Amount::ZERO);
-        let used = state.cap.limit.picos().saturating_sub(state.room.picos());
-        let cells = i128::from(used) * CAP_BAR as i128 / i128::from(state.cap.limit.picos().max(1));
-        let filled = "█".repeat(usize::try_from(cells).unwrap_or_default());
-        let bar = format!("{filled:░<CAP_BAR$}");
-        let again = state
-            .resets_at
-            .map_or_else(String::new, |at| format!(", again on {}", format::date(at)));
-        let more = if hidden > 0 && usize::from(y) == 2 + CAPS {
-            format!(" ({hidden} more)")
-        } else {
-            String::new()
-        };
-        let text = format!("{bar} cap {}: {} left{again}{more}", state.cap, state.room);
-        let style = if state.room == Amount::ZERO {
-            pen.theme.strong()
-        } else {
-            pen.theme.faint()
-        };
-        pen.text(area, 0, y, &text, style);
-    }
-    u16::try_from(caps.len().min(CAPS)).unwrap_or_default()
-}
-
-/// Amounts with what is said before and after each, in a line of which the last `taken` cells belong to something else. They are
-/// exact, or, where the line is too short, rounded down to what fits.
-fn amounts_line(
-    pen: &mut Pen<'_>,
-    area: Rect,
-    y: u16,
-    amounts: &[(&str, Amount, &str, Style)],
-    taken: usize,
-) {
-    let words: usize = amounts
-        .iter()
-        .map(|(before, _, after, _)| width(before) + width(after))
-        .sum();
-    let room = usize::from(area.width).saturating_sub(taken + words) / amounts.len().max(1);
-    let mut x = 0;
-    for (before, amount, after, style) in amounts {
-        x += pen.text(area, x, y, before, pen.theme.faint());
-        x += pen.text(
-            area,
-            x,
-            y,
-            &format!("{}{after}", format::within(*amount, room)),
-            *style,
-        );
-    }
-}
-
-fn chart(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) -> u16 {
+fn chart(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) -> u16 {
     let hours = if area.width >= 100 { HOURS * 2 } else { HOURS };
     let bars = detail.chart(app.now, hours);
     let most = bars.iter().copied().max().unwrap_or(0);
@@ -254,19 +155,23 @@ fn chart(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) ->
     3
 }
 
-fn tabs(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
+fn tabs(detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let mut x = pen.text(area, 0, 0, "[ ]", theme.key()) + 2;
-    for (tab, name) in Tab::ALL {
-        let style = if tab == detail.tab {
+    for (tab, name) in detail.tabs() {
+        let style = if *tab == detail.tab {
             theme.selected()
         } else {
             Style::new()
         };
-        let text = if tab == Tab::Running && !detail.holds.is_empty() {
-            format!(" {name} {} ", detail.holds.len())
-        } else {
-            format!(" {name} ")
+        let many = match tab {
+            Tab::Running => detail.holds.len(),
+            Tab::Keys => detail.keys.len(),
+            _ => 0,
+        };
+        let text = match many {
+            0 => format!(" {name} "),
+            many => format!(" {name} {many} "),
         };
         let used = pen.text(area, x, 0, &text, style);
         let place = Rect {
@@ -275,14 +180,16 @@ fn tabs(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
             height: 1,
             ..area
         };
-        pen.spots.push((place, Spot::Tab(tab)));
+        pen.spots.push((place, Spot::Tab(*tab)));
         x += used + 1;
     }
 }
 
-fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
+fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
     let columns = match detail.tab {
+        Tab::Entries if matches!(detail.of, Scope::Customer(_)) => CUSTOMERS_ENTRIES,
         Tab::Entries => ENTRIES,
+        Tab::Keys => KEYS,
         Tab::Payments => PAYMENTS,
         Tab::Models => MODELS,
         Tab::Running => RUNNING,
@@ -297,6 +204,7 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
             _ if !detail.loaded => "reading …",
             Tab::Entries => "no entries yet: press t to top up",
             Tab::Payments => "no payments yet: press t to top up",
+            Tab::Keys => "no keys yet: press n to make one",
             Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
             Tab::Acts => "no acts",
@@ -330,7 +238,7 @@ fn rows(app: &ConsoleApp, detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
 /// The cells of these lines of the tab.
 fn lines(
     app: &ConsoleApp,
-    detail: &KeyDetail,
+    detail: &PartyDetail,
     pen: &Pen<'_>,
     range: std::ops::Range<usize>,
 ) -> Vec<(usize, Vec<Cell>)> {
@@ -342,6 +250,7 @@ fn lines(
     let cells = |place: &usize| match detail.tab {
         Tab::Entries => (detail.entries.get(*place)).map(|entry| entry_cells(app, pen, entry)),
         Tab::Payments => (payments.get(*place)).map(|act| payment_cells(app, pen, act)),
+        Tab::Keys => (detail.keys.get(*place)).map(|member| member_cells(app, pen, member)),
         Tab::Models => models.get(*place).cloned(),
         Tab::Running => (detail.holds.get(*place)).map(|hold| running_cells(app, pen, hold)),
         Tab::Charts => None,
@@ -406,6 +315,24 @@ fn entry_cells(app: &ConsoleApp, pen: &Pen<'_>, entry: &JournalEntry) -> Vec<Cel
             format::what(entry),
             if loss { theme.warn() } else { Style::new() },
         ),
+        (
+            entry.key.map(|key| key.to_string()).unwrap_or_default(),
+            theme.key(),
+        ),
+    ]
+}
+
+fn member_cells(app: &ConsoleApp, pen: &Pen<'_>, member: &MemberKey) -> Vec<Cell> {
+    let (key, theme) = (&member.key, pen.theme);
+    let word = state_word(key, app.now);
+    vec![
+        (key.id.to_string(), theme.key()),
+        (key.settings.label.clone(), Style::new()),
+        (member.kind().to_owned(), theme.faint()),
+        (format::within(member.spent, 11), Style::new()),
+        (format::within(member.held, 9), theme.faint()),
+        (format::within(key.spendable(app.now), 11), theme.strong()),
+        (word.to_owned(), theme.state(word)),
     ]
 }
 
@@ -417,7 +344,11 @@ fn payment_cells(app: &ConsoleApp, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell
     } else {
         act.act.as_str()
     };
-    let why = text("reason");
+    let why = [text("reason"), text("why")].concat();
+    let reference = match text("reference") {
+        none if none.is_empty() => text("payment"),
+        reference => reference,
+    };
     let by = if why.is_empty() {
         format!("by {}", act.actor)
     } else {
@@ -432,12 +363,12 @@ fn payment_cells(app: &ConsoleApp, pen: &Pen<'_>, act: &AuditRecord) -> Vec<Cell
         (format::when(act.at, app.now), pen.theme.faint()),
         (kind.to_owned(), Style::new()),
         (format::signed(amount), style),
-        (text("reference"), Style::new()),
+        (reference, Style::new()),
         (by, Style::new()),
     ]
 }
 
-fn model_cells(detail: &KeyDetail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
+fn model_cells(detail: &PartyDetail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
     let models = detail.by_model();
     let all: u64 = models
         .iter()
@@ -466,7 +397,7 @@ fn model_cells(detail: &KeyDetail, pen: &Pen<'_>) -> Vec<Vec<Cell>> {
     models.iter().map(row).collect()
 }
 
-fn check(detail: &KeyDetail, pen: &mut Pen<'_>, area: Rect) {
+fn check(detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
     let theme = pen.theme;
     let (text, style) = match &detail.check {
         BalanceCheck::NotYet => (String::new(), theme.faint()),

@@ -66,7 +66,7 @@ fn page_keys(app: &ConsoleApp, modal: &Modal) -> &'static [(&'static str, &'stat
         Modal::Receipt(_) => &[("esc", "close"), ("c", "copy the operation id")],
         Modal::Request(_) => &[
             ("esc", "close"),
-            ("K", "its key"),
+            ("K", "its key or customer"),
             ("c", "copy the id"),
             ("j k", "scroll"),
         ],
@@ -215,7 +215,7 @@ fn about(modal: &Modal) -> &'static str {
             "Only a hash of the secret is stored. A lost secret is replaced with R rotate; balance and history stay."
         }
         Modal::Find(_) => {
-            "A request's id, the id in its answer, a payment's reference, a key's id or whole secret, or a part of a label. What was refused is found while the gateway remembers it."
+            "A request's id, the id in its answer, a payment's reference, the id of a key or customer, your own system's id, a whole secret, or a part of a label. What was refused is found while the gateway remembers it."
         }
         Modal::Receipt(_) | Modal::Request(_) | Modal::Reading(_) => "",
     }
@@ -228,7 +228,9 @@ fn name_of(app: &ConsoleApp) -> &'static str {
         (Some(_), _) => "this page",
         (None, place) => match place {
             CommandContext::Keys => "Keys",
+            CommandContext::Customers => "Customers",
             CommandContext::Detail => "one key",
+            CommandContext::Customer => "one customer",
             CommandContext::Live => "Live",
             CommandContext::Models => "Models",
             CommandContext::Routes => "Routes",

@@ -5,7 +5,8 @@ use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
 use crate::app::ConsoleApp;
-use crate::app::keys::{ListedKey, Sort, state_word};
+use crate::app::keys::{ListedKey, Sort};
+use crate::app::party::state_word;
 use crate::format;
 
 const COLUMNS: &[Column] = &[

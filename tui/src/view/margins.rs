@@ -71,7 +71,7 @@ pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect)
         let Some(row) = sums.page.rows.get(index) else {
             continue;
         };
-        let cells = cells(app, sums, pen, row, &shown_name(sums, row));
+        let cells = cells(sums, pen, row, &shown_name(sums, row));
         pen.line(
             list,
             u16::try_from(y).unwrap_or(u16::MAX),
@@ -82,7 +82,7 @@ pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect)
         );
     }
     let count = format::count(sums.page.count as u64);
-    let total = cells(app, sums, pen, &sums.page.total, &format!("all {count}"));
+    let total = cells(sums, pen, &sums.page.total, &format!("all {count}"));
     let bottom = Rect {
         y: body.bottom().saturating_sub(2),
         height: 1,
@@ -198,7 +198,7 @@ fn shown_name(sums: &Sums, row: &MarginRow) -> String {
     }
 }
 
-fn cells(app: &ConsoleApp, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> [Cell; 8] {
+fn cells(sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &str) -> [Cell; 8] {
     let theme = pen.theme;
     let amount = |amount: Amount, wide: usize| {
         let style = if amount == Amount::ZERO {
@@ -219,8 +219,7 @@ fn cells(app: &ConsoleApp, sums: &Sums, pen: &Pen<'_>, row: &MarginRow, name: &s
     let requests = (format::count(row.requests), theme.faint());
     if sums.view == MarginView::Exposure {
         let (exposure, loud) = (row.exposure, row.exposure.picos() > row.charge.picos() / 2);
-        let stopped =
-            sums.by == MarginBy::Key && app.alerts().iter().any(|alert| alert.is_about(&row.name));
+        let stopped = sums.is_stopped(&row.name);
         return [
             name,
             requests,

@@ -7,8 +7,10 @@ mod alerts;
 mod bulk;
 mod chart;
 mod config;
+mod customers;
 mod detail;
 mod entry;
+mod facts;
 mod fields;
 mod help;
 mod keys;
@@ -122,14 +124,15 @@ fn draw_into(
 }
 
 fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
-    let beside = app.screen == Screen::Keys && app.is_wide();
+    let two = matches!(app.screen, Screen::Keys | Screen::Customers);
+    let beside = two && app.is_wide();
     let width = match beside {
         true => body.width * 11 / 20,
         false => body.width,
     };
     let list = Rect { width, ..body };
     if beside {
-        keys::draw(app, pen, list);
+        one_screen(app, pen, list);
         pen.pane = Pane::Detail;
         let rest = Rect {
             x: body.x + width,
@@ -149,6 +152,7 @@ fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
 fn one_screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
     match app.screen {
         Screen::Keys => keys::draw(app, pen, body),
+        Screen::Customers => customers::draw(app, pen, body),
         Screen::Live => live::draw(app, pen, body),
         Screen::Models => models::models(app, pen, body),
         Screen::Routes => models::routes(app, pen, body),
@@ -293,8 +297,17 @@ fn filter_line(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, field: &TextFiel
             .min(area.right().saturating_sub(1)),
         y: area.y,
     });
-    let hint = match (&app.keys.filter_error, app.screen) {
-        (Some(error), Screen::Keys) => (error.as_str(), theme.bad()),
+    let error = match app.screen {
+        Screen::Keys => app.keys.filter_error.as_deref(),
+        Screen::Customers => app.customers.filter_error.as_deref(),
+        _ => None,
+    };
+    let hint = match (error, app.screen) {
+        (Some(error), _) => (error, theme.bad()),
+        (None, Screen::Customers) => (
+            "label or external id  pay:inv-1  state:suspended   enter keep  esc clear",
+            theme.faint(),
+        ),
         (None, Screen::Keys) => (
             "label  balance<5  state:blocked  k_id   enter keep  esc clear",
             theme.faint(),

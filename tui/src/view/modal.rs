@@ -11,6 +11,7 @@ use crate::app::form::{Form, FormPurpose};
 use crate::app::keys::window;
 use crate::app::modal::{ActReview, Find, Modal, OutcomeLookup, ReadingModal, Receipt, Unknown};
 use crate::app::order::ListOrder;
+use crate::app::party::Party;
 use crate::format;
 use crate::plan::ActPlan;
 use crate::sanitize::{cut, mask, width};
@@ -18,7 +19,7 @@ use crate::sanitize::{cut, mask, width};
 const OPERATIONS: &[Column] = &[
     left("WHEN", 11, 1),
     left("ACT", 8, 0),
-    left("KEY", 12, 2),
+    left("OF", 12, 2),
     left("WHAT", 0, 0),
     left("OUTCOME", 24, 0),
 ];
@@ -63,7 +64,7 @@ fn find(pen: &mut Pen<'_>, area: Rect, page: &Find) {
             .min(inner.right().saturating_sub(1)),
         y: (inner.y + 1).min(inner.bottom().saturating_sub(1)),
     });
-    let hint = "a request, an answer's id, a payment's reference, a key, a secret or a label";
+    let hint = "a request, an answer's id, a payment's reference, a key, a customer, your own system's id, a secret or a label";
     match (&page.problem, page.looking) {
         (_, true) => pen.text(inner, used + 2, 1, "looking …", theme.warn()),
         (Some(problem), _) => pen.paragraph(inner, 3, problem, theme.bad()),
@@ -72,15 +73,16 @@ fn find(pen: &mut Pen<'_>, area: Rect, page: &Find) {
 }
 
 fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
-    let about = match &form.key {
-        Some(key)
+    let about = match &form.about {
+        Some(party)
             if !matches!(form.purpose, FormPurpose::Export(_)) || form.title().ends_with("of") =>
         {
-            format!(" {} · {}", key.id, key.settings.label)
+            format!(" {} · {}", party.scope(), party.label())
         }
         _ => match form.purpose {
             FormPurpose::BulkTopUp(keys)
             | FormPurpose::BulkAdjust(keys)
+            | FormPurpose::BulkEdit(keys)
             | FormPurpose::BulkRevoke(keys) => format!(" {}", format::many(keys, "marked key")),
             _ => String::new(),
         },
@@ -106,17 +108,13 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         ) + roomy;
     }
     y = fields(pen, inner, y, form) + roomy;
-    if let Some(key) = form
-        .key
-        .as_ref()
-        .filter(|_| !matches!(form.purpose, FormPurpose::Export(_) | FormPurpose::Edit))
-    {
-        let now = app
-            .keys
-            .rows
-            .iter()
-            .find(|row| row.key.id == key.id)
-            .map_or(key.customer.account, |row| row.key.customer.account);
+    let moneyless = matches!(
+        form.purpose,
+        FormPurpose::Export(_) | FormPurpose::Edit | FormPurpose::EditCustomer
+    );
+    if let Some(party) = form.about.as_ref().filter(|_| !moneyless) {
+        let now = app.listed(party.scope());
+        let now = now.as_ref().unwrap_or(party).account();
         y += account(pen, inner, y, "Now", now);
     }
     let hint = match form.purpose {
@@ -126,6 +124,7 @@ fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
         FormPurpose::Revoke | FormPurpose::BulkRevoke(_) => {
             "revoking cannot be undone; blocking (b) can"
         }
+        FormPurpose::Close => "closing cannot be undone; suspending (b) can",
         _ => "you review the change before it is applied",
     };
     pen.text(inner, 0, y + roomy, hint, theme.faint());
@@ -157,7 +156,7 @@ fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sen
         &format!(
             "{}: {title} · {} · {}",
             pending.plan.name(),
-            pending.key,
+            pending.of,
             pending.label
         ),
     );
@@ -173,7 +172,7 @@ fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sen
         y += fact(pen, inner, y, name, &value, style);
     }
     y += roomy;
-    let before = page.key.as_ref().map(|key| key.customer.account);
+    let before = page.about.as_ref().map(Party::account);
     if let Some(after) = pending.plan.after(before.unwrap_or_default()) {
         y += account(pen, inner, y, "Now", before.unwrap_or_default());
         y += match after {
@@ -183,7 +182,7 @@ fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sen
                 fact(pen, inner, y, "After", &text, theme.bad())
             }
         };
-    } else if let (Some(before), ActPlan::Revoke) = (before, &pending.plan) {
+    } else if let (Some(before), ActPlan::Revoke | ActPlan::Close) = (before, &pending.plan) {
         y += account(pen, inner, y, "Now", before);
     }
     y += roomy;
@@ -270,8 +269,8 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
         pen,
         inner,
         y,
-        "Key",
-        &format!("{} · {}", pending.key, pending.label),
+        "Of",
+        &format!("{} · {}", pending.of, pending.label),
         Style::new(),
     );
     for (name, value) in pending.plan.facts(pending.at) {
@@ -285,7 +284,7 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let title = format!(
         "{}: done · {} · {}",
         pending.plan.name(),
-        pending.key,
+        pending.of,
         pending.label
     );
     let inner = pen.frame(area, &title);
@@ -309,7 +308,10 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
             list.plain("Reason", reason);
         }
         let (seq, at, actor) = (entry.seq, format::stamp(entry.at), &entry.actor);
-        list.plain("Entry", &format!("{seq} of this key, {at} UTC by {actor}"));
+        list.plain(
+            "Entry",
+            &format!("{seq} of its customer, {at} UTC by {actor}"),
+        );
     } else {
         for (name, value) in pending.plan.facts(pending.at) {
             list.plain(name, &value);
@@ -318,8 +320,8 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     list.plain("Operation", &format!("op_{}", pending.operation));
     let begin = roomy + 1 + roomy;
     let y = begin + list.draw(pen, inner, begin);
-    if let Some(key) = &page.key {
-        account(pen, inner, y + roomy, "Key now", key.customer.account);
+    if let Some(party) = &page.about {
+        account(pen, inner, y + roomy, "Now", party.account());
     }
 }
 
@@ -357,7 +359,7 @@ fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) 
         let cells = [
             (when, theme.faint()),
             (open.act.clone(), Style::new()),
-            (open.key.clone(), theme.key()),
+            (open.of.clone(), theme.key()),
             (what, Style::new()),
             (outcome, style),
         ];

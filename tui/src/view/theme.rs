@@ -104,8 +104,8 @@ impl Theme {
         match word {
             "ok" | "closed" | "LIVE" | "running" | "active" => self.good(),
             "low" | "in use" | "half_open" | "trial" | "warning" | "EXPIRED" => self.warn(),
-            "EMPTY" | "BLOCKED" | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED"
-            | "rejected" => self.bad(),
+            "EMPTY" | "OWES" | "STOPPED" | "SUSPENDED" | "CLOSED" | "BLOCKED" | "REVOKED"
+            | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => self.bad(),
             _ => Style::new(),
         }
     }

@@ -13,6 +13,7 @@ mod beside;
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod cluster;
 mod console;
+mod customers;
 mod fleet;
 mod moved;
 #[path = "../../../ledger/tests/common/pair.rs"]

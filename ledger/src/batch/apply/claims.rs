@@ -1,6 +1,6 @@
 //! Claims: what a customer owes for payments that went back, paid by whatever makes money available.
 
-use super::append;
+use super::{append, news};
 use crate::batch::rows::Rows;
 use crate::rule::payment::{Claimed, collection_of};
 use crate::{Amount, CustomerId, EntryKind, JournalEntry, OperationId, Refusal, Timestamp};
@@ -45,7 +45,9 @@ pub(super) fn book(
     let entry = entry(rows, (customer, operation), what, texts, (actor, at))?;
     let head = rows.customer(customer)?.head;
     append(rows, entry.clone(), &head, after.account);
+    let before = rows.customer(customer)?.customer.claim;
     rows.set_claim(customer, after.claim);
+    news::claim_moved(rows, customer, operation, (before, after.claim));
     Ok(entry)
 }
 

@@ -1,10 +1,11 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
-use super::{check_unused, write_act};
+use super::{check_unused, news, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
 use crate::rule::cap::PastSpending;
+use crate::rule::watch::CustomerWatch;
 use crate::{
     Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer, PersonalData,
     Refusal, Scope,
@@ -31,6 +32,7 @@ pub(super) fn check_new(rows: &Rows, new: &NewCustomer) -> Result<(), Refusal> {
 /// Makes a customer that was checked.
 pub(super) fn make(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
     insert(rows, new.customer())?;
+    news::customer_created(rows, new.id, &new.act);
     if let Some(data) = &new.personal {
         rows.set_personal(new.id, Some(data.clone()));
     }
@@ -54,6 +56,7 @@ pub(super) fn insert(rows: &mut Rows, mut customer: Customer) -> Result<(), Refu
         customer,
         head: EntryHead::NONE,
         audit: AuditHead::NONE,
+        watch: CustomerWatch::default(),
     });
     Ok(())
 }
@@ -75,8 +78,10 @@ pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Custome
         hours: &hours,
         holds: &holds,
     };
+    let before = customer.status;
     customer.apply(&change.change, rows.today(), spending)?;
     rows.update_customer(customer);
+    news::customer_changed(rows, change.customer, before, &change.change, &change.act);
     match &change.change {
         CustomerAct::Describe(data) => rows.set_personal(change.customer, Some(data.clone())),
         CustomerAct::Erase => rows.set_personal(change.customer, None),

@@ -1,6 +1,6 @@
 //! Holds: open, extend, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
 
-use super::{append, claims};
+use super::{append, claims, news};
 use crate::batch::rows::Rows;
 use crate::book::head::EntryHead;
 use crate::rule::account::HoldEffect;
@@ -87,11 +87,15 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let ending = purse
         .account
         .finish(hold.amount, finish.bill.total()?, room)?;
-    purse.end(&hold.slug, *day, hold.amount, ending.charge);
+    let reached = purse.end(&hold.slug, *day, hold.amount, ending.charge);
     purse.account = ending.account;
     let available = purse.room(&hold.slug, rows.today());
     let owing = stored.customer.claim.is_positive();
     let owing = owing.then(|| hold.slug.clone());
+    // Mostly nothing is: known from the rows that are read anyway.
+    let low_balance = stored.customer.settings.low_balance;
+    let (told, _) = stored.watch.judge(low_balance, ending.account.balance());
+    let is_news = told != stored.watch.told;
     let position = rows.positions.next_entry();
     let place = (customer, position, &head);
     let mut entry = charge_entry(hold, finish, &ending, place, rows.now())
@@ -105,11 +109,15 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
         rows.set_purse(key, purse);
     }
     rows.delete_hold(request);
+    news::caps(rows, customer, request, reached);
+    if owing.is_some() {
+        claims::collect(rows, customer, request, at);
+    }
+    if owing.is_some() || is_news {
+        news::judge_balance(rows, customer, request);
+    }
     let available = match owing {
-        Some(slug) => {
-            claims::collect(rows, customer, request, at);
-            rows.purse(key)?.room(&slug, rows.today())
-        }
+        Some(slug) => rows.purse(key)?.room(&slug, rows.today()),
         None => available,
     };
     Ok(EndedHold {

@@ -1,7 +1,7 @@
 //! Keys: create and change. Each leaves one audit record in the same transaction.
 
 use super::payments::check_reference;
-use super::{append, asked, check_unused, claims, customers, write_act};
+use super::{append, asked, check_unused, claims, customers, news, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
@@ -25,6 +25,7 @@ pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     check_within(rows, new, &customer)?;
     if new.within.customer.is_none() {
         customers::insert(rows, customer)?;
+        news::customer_created(rows, new.belongs_to(), &new.act);
     }
     make(rows, new)
 }
@@ -78,7 +79,9 @@ fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let mut key = new.key();
     key.token = rows.asked_by;
     rows.insert_key(key);
-    if let Some(credit) = Credit::first(new) {
+    news::key_created(rows, new);
+    let credit = Credit::first(new);
+    if let Some(credit) = &credit {
         let after = rows.customer(belongs_to)?.customer.account;
         let after = after.top_up(credit.amount)?;
         let sold = asked::sold(rows, credit.amount)?;
@@ -87,10 +90,15 @@ fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
         let position = rows.positions.next_entry();
         let balance = after.balance();
         let entry = credit.entry(belongs_to, position, &head, balance, rows.now());
-        append(rows, entry, &head, after);
+        append(rows, entry.clone(), &head, after);
+        news::topped_up(rows, &entry);
     }
     write_act(rows, audit::create(new), belongs_to)?;
     claims::collect(rows, belongs_to, operation, new.act.at);
+    // Who has had no money yet has not used it up.
+    if credit.is_some() {
+        news::judge_balance(rows, belongs_to, operation);
+    }
     rows.whole_key(new.id)
 }
 
@@ -130,7 +138,9 @@ pub(super) fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal
     };
     key.apply(&change.change, rows.today(), spending)?;
     let (id, belongs_to) = (key.id, key.belongs_to);
+    let before = rows.key(id)?.stored_status;
     rows.update_key(key);
+    news::key_changed(rows, (belongs_to, id), before, &change.change, &change.act);
     if change.change.ends_sessions() {
         rows.end_access(id);
     }

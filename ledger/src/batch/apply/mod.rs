@@ -10,6 +10,7 @@ mod customers;
 mod holds;
 mod keys;
 mod money_back;
+mod news;
 mod payments;
 mod tokens;
 mod vouchers;
@@ -78,8 +79,12 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         }
         Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
         Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
+        Operation::Deliver(steps) => rows.changes.deliveries.extend_from_slice(steps),
         Operation::OwnCost(own) => rows.own_cost(own),
-        Operation::Files(act) => rows.changes.files(act),
+        Operation::Files(act, news) => {
+            rows.changes.files(act);
+            news::of_files(rows, act, news);
+        }
         Operation::CreateLink {
             key,
             token,

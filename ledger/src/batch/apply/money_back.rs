@@ -1,7 +1,7 @@
 //! Payments with particulars, and what of them goes back.
 
 use super::claims::{book, claimed, collect, entry};
-use super::{append, asked, check_unused, customers, payments, write_act};
+use super::{append, asked, check_unused, customers, news, payments, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::payment::assigned;
@@ -82,6 +82,7 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
         ) => {
             let why = why.to_string();
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
+            news::unapplied(rows, new, &why);
             (PaymentStatus::Unapplied { why }, None)
         }
         Err(other) => return Err(other),
@@ -145,6 +146,10 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
     asked::count(rows, sold);
     rows.put_payment(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
+    if let Some(entry) = &entry {
+        news::reversed(rows, &payment.reference, Some(new), entry);
+        news::judge_balance(rows, payment.customer, new.act.operation);
+    }
     answer(rows, payment, entry, false)
 }
 
@@ -221,6 +226,7 @@ fn assign(
     (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
     rows.put_payment(payment.clone());
     write_act(rows, audit::end_unapplied(act), customer)?;
+    news::topped_up(rows, &credited);
     collect(rows, customer, act.act.operation, act.act.at);
     if due.is_positive() {
         let claimed = claimed(rows, customer)?.move_due(Amount::ZERO, due)?;
@@ -229,8 +235,10 @@ fn assign(
             "what went back of payment {} before it was assigned",
             payment.reference
         );
-        book(rows, customer, claimed, name, (None, reason), act.act.at)?;
+        let entry = book(rows, customer, claimed, name, (None, reason), act.act.at)?;
+        news::reversed(rows, &payment.reference, None, &entry);
     }
+    news::judge_balance(rows, customer, act.act.operation);
     answer(rows, payment, Some(credited), false)
 }
 

@@ -1,7 +1,7 @@
 //! Money that no request moves: credits, and moves between customers. Each leaves one audit record for each customer, in the same
 //! transaction.
 
-use super::{append, append_named, asked, check_unused, claims, write_act};
+use super::{append, append_named, asked, check_unused, claims, news, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::head::{EntryHead, StoredCustomer};
@@ -54,7 +54,9 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
     append(rows, entry.clone(), &head, after);
     give_room_back(rows, credit)?;
     write_act(rows, act, owner)?;
+    news::credited(rows, credit, &entry);
     claims::collect(rows, owner, credit.operation, credit.at);
+    news::judge_balance(rows, owner, credit.operation);
     posted(rows, entry, false)
 }
 
@@ -197,6 +199,8 @@ pub(super) fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
     let side = audit::side_of_move(moved, arrival, moved.amount, moved.from);
     write_act(rows, side, moved.into)?;
     claims::collect(rows, moved.into, moved.arrival(), moved.act.at);
+    news::judge_balance(rows, moved.from, moved.act.operation);
+    news::judge_balance(rows, moved.into, moved.arrival());
     answer(rows, moved, false)
 }
 

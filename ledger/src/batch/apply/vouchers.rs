@@ -1,12 +1,14 @@
 //! Vouchers: lots are made and voided, and a code is redeemed once.
 
+use serde_json::json;
+
 use super::{check_unused, payments};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::credit::VOUCHER;
 use crate::{
-    Act, Credit, CreditKind, CustomerId, Lot, LotId, NewLot, OperationId, Posted, Redemption,
-    Refusal, Scope,
+    Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,
+    Redemption, Refusal, Scope,
 };
 
 pub(super) fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
@@ -70,6 +72,8 @@ pub(super) fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusa
     };
     let posted = payments::book(rows, &credit, audit::credit(&credit))?;
     rows.take_voucher(new.code, owner, new.act.operation);
+    let data = json!({ "amount": posted.entry.amount, "reference": posted.entry.reference });
+    rows.tell(owner, new.act.operation, EventKind::VoucherRedeemed, &data);
     Ok(posted)
 }
 

@@ -5,8 +5,12 @@ use crate::book::head::StoredCustomer;
 use crate::rule::customer::KeyPurse;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
+use crate::rule::watch::CustomerWatch;
 use crate::value::reference;
-use crate::{Account, Amount, Customer, CustomerId, KeyId, Payment, PersonalData};
+use crate::{
+    Account, Amount, Customer, CustomerId, Event, EventKind, KeyId, OperationId, Payment,
+    PersonalData,
+};
 
 impl Rows {
     pub(super) fn touch_customer(
@@ -142,6 +146,59 @@ impl Rows {
             ..CachedRow::new(payment)
         };
         self.payments.insert(folded, row);
+    }
+
+    /// Changes what is watched of a customer.
+    pub(crate) fn set_watch(
+        &mut self,
+        customer: CustomerId,
+        change: impl FnOnce(&mut CustomerWatch),
+    ) {
+        self.touch_customer(customer, |row| {
+            change(&mut row.stored.watch);
+            row.watch_changed = true;
+        });
+    }
+
+    /// Tells something about a customer. Its id follows from the cause, so that it is told once however often that is repeated.
+    pub(crate) fn tell(
+        &mut self,
+        customer: CustomerId,
+        cause: OperationId,
+        kind: EventKind,
+        data: &serde_json::Value,
+    ) {
+        let mut seq = 0_i64;
+        self.set_watch(customer, |watch| {
+            seq = watch.seq.saturating_add(1);
+            watch.seq = seq;
+        });
+        self.changes.events.push(Event {
+            id: cause.derived(format!("farebox event {customer} {seq}").as_bytes()),
+            kind,
+            at: self.now(),
+            customer: Some(customer),
+            seq: Some(seq),
+            data: data.to_string(),
+        });
+    }
+
+    /// Tells something that concerns all; `number` is its place among what this cause tells.
+    pub(crate) fn tell_all(
+        &mut self,
+        cause: OperationId,
+        number: u32,
+        kind: EventKind,
+        data: String,
+    ) {
+        self.changes.events.push(Event {
+            id: cause.derived(format!("farebox event {number}").as_bytes()),
+            kind,
+            at: self.now(),
+            customer: None,
+            seq: None,
+            data,
+        });
     }
 
     /// Stores personal data, or removes what is stored.

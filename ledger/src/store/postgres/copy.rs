@@ -6,6 +6,7 @@
 use tokio_postgres::types::ToSql;
 
 use super::connector::Connector;
+use super::events::Shown;
 use super::facts::ServerPurpose;
 use super::link::Link;
 use super::rows::{
@@ -13,7 +14,7 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{flush, migrations, payments, reads, tokens, verify, vouchers};
+use super::{deliveries, events, flush, migrations, payments, reads, tokens, verify, vouchers};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -23,7 +24,7 @@ use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger,
 };
 use crate::store::rows::RowColumns as _;
-use crate::{Cause, LedgerError, OpenMode, VerifyReport};
+use crate::{Cause, Event, LedgerError, OpenMode, OperationId, VerifyReport};
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
 /// Derives the counters of holds: each hold ever opened is either open or has ended in a charge.
@@ -169,6 +170,11 @@ impl SourceLedger for CopySource {
             .collect()
     }
 
+    async fn events(&mut self, after: Option<OperationId>) -> Result<Vec<Event>, LedgerError> {
+        let found = events::after(&self.link, after, ROWS as usize, Shown::All).await;
+        Ok(found.map_err(unavailable)?.unwrap_or_default())
+    }
+
     async fn rest(&mut self) -> Result<Rest, LedgerError> {
         let mut rest = Rest::default();
         for row in query(&self.link, SELECT_HOLD, &[]).await? {
@@ -184,6 +190,7 @@ impl SourceLedger for CopySource {
         for row in query(&self.link, personal, &[]).await? {
             rest.personal.push(rows::personal_data(&row)?);
         }
+        rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
         rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
         rest.lots = vouchers::lots(&self.link).await.map_err(unavailable)?;
         rest.vouchers = vouchers::all(&self.link).await.map_err(unavailable)?;
@@ -254,6 +261,7 @@ impl TargetLedger for CopyTarget {
                 }
                 rows.changes.names = names;
             }
+            CopyBatch::Events(events) => rows.changes.events = events,
             CopyBatch::Rest(rest) => rest.put(&mut rows),
         }
         flush::write_all(&self.link, &rows)

@@ -11,6 +11,8 @@ mod anchors;
 mod confirmed;
 mod connector;
 mod copy;
+mod deliveries;
+mod events;
 mod facts;
 mod fetch;
 mod flush;

@@ -136,6 +136,28 @@ fn with_settings<'a, 'b>(
         .bytes("audit_hash", |(row, _)| row.stored.audit.hash.to_vec())
 }
 
+/// What is watched of customers that have heard of something. New ones are inserted whole.
+pub(super) fn watched(rows: &Rows, writes: &mut Vec<Write>) {
+    let found = changed(rows, false, |row| row.watch_changed);
+    if !found.is_empty() {
+        let table = TableWrite::of("accounts", &found);
+        let table = table.number("id", |row| row.stored.customer.id.to_i64());
+        writes.push(with_watch(table, |row| row).update("id"));
+    }
+}
+
+fn with_watch<'a, R>(
+    table: TableWrite<'a, R>,
+    of: impl Fn(&R) -> &CustomerRow + Copy,
+) -> TableWrite<'a, R> {
+    table
+        .number("event_seq", move |row| of(row).stored.watch.seq)
+        .number("last_top_up", move |row| {
+            of(row).stored.watch.last_top_up.picos()
+        })
+        .number("told", move |row| of(row).stored.watch.told.code())
+}
+
 pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
     for is_new in [true, false] {
         let mut found = Vec::new();
@@ -174,7 +196,7 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
             writes.push(table.update("id"));
             continue;
         }
-        let table = with_settings(table)
+        let table = with_watch(with_settings(table), |(row, _)| row)
             .number("created_at", |(row, _)| {
                 row.stored.customer.created_at.millis()
             })

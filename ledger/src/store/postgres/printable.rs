@@ -128,7 +128,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Vote(votes) => votes.iter_mut().for_each(|vote| clean(&mut vote.target)),
         Operation::ForgetVotes(target) => clean(target),
         Operation::OwnCost(own) => clean(&mut own.target),
-        Operation::Files(act) => {
+        Operation::Files(act, _) => {
             clean(&mut act.actor);
             clean(&mut act.details);
         }
@@ -137,6 +137,8 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         | Operation::Recover { .. }
         | Operation::ConsumeLink { .. }
         | Operation::OpenSession(_)
+        // Its words are printable when they are written.
+        | Operation::Deliver(_)
         | Operation::CloseSessions(_)
         | Operation::CloseSession(_) => {}
     }

@@ -9,7 +9,7 @@ use super::readers::Readers;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use super::writer::Lanes;
-use super::{facts, migrations, standby};
+use super::{events, facts, migrations, standby};
 use crate::{LedgerError, OpenMode, Opening, Standby};
 
 /// The purpose for which the thread was started.
@@ -47,6 +47,10 @@ pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Star
         standby::note(&shared, standby);
     }
     let ledger = migrations::prepare(&mut link.client, mode, super::now()).await?;
+    if mode == OpenMode::Serve {
+        let renumbered = events::renumber(&link).await;
+        renumbered.map_err(TransactionTrouble::unusable)?;
+    }
     let found = shared.confirmed.look(&link).await;
     if let Comparison::Lost { lost, stale } = found.map_err(TransactionTrouble::unusable)? {
         shared.lost(&lost, stale);

@@ -1,6 +1,8 @@
 //! What a batch has changed, as statements: at most three for each table, each for all of its rows.
 
-use super::owner_tables::{accounts, customers, json, keys, personal};
+use super::deliveries::deliveries;
+use super::events::events;
+use super::owner_tables::{accounts, customers, json, keys, personal, watched};
 use super::payments::payments;
 use super::tokens::of_tokens;
 use super::trouble::TransactionTrouble;
@@ -19,6 +21,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     let mut writes = Vec::new();
     accounts(rows, &mut writes)?;
     customers(rows, &mut writes)?;
+    watched(rows, &mut writes);
     keys(rows, &mut writes)?;
     personal(&rows.changes, &mut writes)?;
     holds(rows, &mut writes)?;
@@ -30,6 +33,8 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     votes(&rows.changes.votes, &mut writes);
     own_costs(&rows.changes, &mut writes);
     payments(rows, &mut writes);
+    events(rows, &mut writes);
+    deliveries(&rows.changes, &mut writes);
     of_tokens(rows, &mut writes);
     of_vouchers(rows, &mut writes);
     files_acts(&rows.changes, &mut writes);

@@ -4,9 +4,9 @@ use super::batch::Batch;
 use super::files;
 use crate::batch::operation::{Operation, Outcome};
 use crate::{
-    Act, Amount, Bill, BillLine, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerId,
-    Extension, Finish, KeyChange, KeyId, KeySettings, Membership, NewHold, NewKey, OpenMode,
-    OperationId, Refusal, SecretHash, Timestamp,
+    Act, Amount, Bill, BillLine, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerAct,
+    CustomerChange, CustomerId, Extension, Finish, KeyChange, KeyId, KeySettings, Membership,
+    NewHold, NewKey, OpenMode, OperationId, Refusal, Scope, SecretHash, Timestamp,
 };
 
 const DAY: i64 = 86_400_000;
@@ -73,8 +73,55 @@ fn finish(request: u64, at: Timestamp, cost: u64) -> Operation {
     }))
 }
 
+/// A cap of a key, and one of its customer.
 #[test]
 fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
+    for of in [
+        Scope::Key(key()),
+        Scope::Customer(CustomerId::made_for(key())),
+    ] {
+        across_midnight(of);
+    }
+}
+
+/// Sets a cap of a hundred a day.
+fn set_cap(batch: &mut Batch<'_>, at: Timestamp, of: Scope) {
+    let cap = Cap {
+        interval: CapInterval::Day,
+        model: None,
+        limit: picos(100),
+    };
+    let act = act(2, at);
+    let operation = match of {
+        Scope::Key(key) => {
+            let change = Change::SetCap(cap);
+            Operation::Change(Box::new(KeyChange { key, change, act }))
+        }
+        Scope::Customer(customer) => Operation::ChangeCustomer(Box::new(CustomerChange {
+            customer,
+            change: CustomerAct::SetCap(cap),
+            act,
+        })),
+    };
+    run(batch, at, &operation).unwrap();
+}
+
+/// The caps of a key or customer.
+fn caps_of(batch: &mut Batch<'_>, of: Scope) -> Caps {
+    batch.begin().unwrap();
+    batch.fetch_key(key()).unwrap();
+    let caps = match of {
+        Scope::Key(key) => batch.rows.key(key).unwrap().caps.clone(),
+        Scope::Customer(id) => {
+            batch.fetch_customer(id).unwrap();
+            batch.rows.customer(id).unwrap().customer.caps.clone()
+        }
+    };
+    batch.commit().unwrap();
+    caps
+}
+
+fn across_midnight(of: Scope) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let (conn, _) = files::open_ledger(&path, OpenMode::Serve).unwrap();
@@ -90,17 +137,7 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
         act: act(1, evening),
     };
     run(&mut batch, evening, &Operation::Create(Box::new(new))).unwrap();
-    let cap = Change::SetCap(Cap {
-        interval: CapInterval::Day,
-        model: None,
-        limit: picos(100),
-    });
-    let change = KeyChange {
-        key: key(),
-        change: cap,
-        act: act(2, evening),
-    };
-    run(&mut batch, evening, &Operation::Change(Box::new(change))).unwrap();
+    set_cap(&mut batch, evening, of);
     run(&mut batch, evening, &hold(10, evening, 60)).unwrap();
     // The new day has its whole room, and the old one no more than before.
     run(&mut batch, morning, &hold(11, morning, 100)).unwrap();
@@ -125,10 +162,7 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
         let counts = counted.counts(crate::UtcDay::of(at)).unwrap();
         (counts.charged.picos(), counts.held.picos())
     };
-    batch.begin().unwrap();
-    batch.fetch_key(key()).unwrap();
-    let caps = batch.rows.key(key()).unwrap().caps.clone();
-    batch.commit().unwrap();
+    let caps = caps_of(&mut batch, of);
     assert_eq!(
         (counts(&caps, evening), counts(&caps, morning)),
         ((100, 0), (30, 0))
@@ -146,13 +180,10 @@ fn a_stream_across_midnight_is_counted_where_it_was_admitted() {
         actor: "ada".to_owned(),
         at: morning,
     }));
-    let Ok(Outcome::Posted(posted)) = run(&mut batch, morning, &refund) else {
-        panic!("it is posted")
-    };
-    let key = posted.key.unwrap();
-    let caps = &key.caps;
+    run(&mut batch, morning, &refund).unwrap();
+    let caps = caps_of(&mut batch, of);
     assert_eq!(
-        (counts(caps, evening), counts(caps, morning)),
+        (counts(&caps, evening), counts(&caps, morning)),
         ((60, 0), (30, 0))
     );
 }

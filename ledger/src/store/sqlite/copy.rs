@@ -12,7 +12,7 @@ use tempfile::TempPath;
 use super::batch::Batch;
 use super::location::{resolve, wal_path};
 use super::migrations::{Birth, VERSION};
-use super::{ServeLock, backup, files, rows, verify};
+use super::{ServeLock, backup, events, files, rows, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
@@ -20,7 +20,9 @@ use crate::rule::key::KeyRecord;
 use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger, replayed,
 };
-use crate::{Account, Amount, Cause, KeyId, LedgerError, OpenMode, Refusal, VerifyReport};
+use crate::{
+    Account, Amount, Cause, Event, KeyId, LedgerError, OpenMode, OperationId, Refusal, VerifyReport,
+};
 
 const NOT_COPIED: &str = "the ledger could not be copied";
 
@@ -138,6 +140,11 @@ impl SourceLedger for CopySource {
             .map_err(failed)
     }
 
+    async fn events(&mut self, after: Option<OperationId>) -> Result<Vec<Event>, LedgerError> {
+        let found = events::after(&self.conn, after, ROWS as usize).map_err(failed)?;
+        Ok(found.unwrap_or_default())
+    }
+
     async fn rest(&mut self) -> Result<Rest, LedgerError> {
         let conn = &self.conn;
         Ok(Rest {
@@ -148,6 +155,7 @@ impl SourceLedger for CopySource {
             votes: super::reads::votes(conn).map_err(failed)?,
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
             files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
+            deliveries: super::deliveries::all(conn).map_err(failed)?,
             payments: super::payments::all(conn).map_err(failed)?,
             lots: super::vouchers::lots(conn).map_err(failed)?,
             vouchers: super::vouchers::all(conn).map_err(failed)?,
@@ -270,13 +278,19 @@ impl TargetLedger for CopyTarget {
 fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
     match part {
         CopyBatch::Customers(customers) => {
-            for StoredCustomer { mut customer, .. } in customers {
+            for StoredCustomer {
+                mut customer,
+                watch,
+                ..
+            } in customers
+            {
                 // Its money comes with its entries.
                 (customer.account, customer.last_entry_at) = (Account::default(), None);
                 batch.rows.insert_customer(StoredCustomer {
                     customer,
                     head: EntryHead::NONE,
                     audit: AuditHead::NONE,
+                    watch,
                 });
             }
         }
@@ -301,6 +315,7 @@ fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
                 batch.rows.register(folded, operation);
             }
         }
+        CopyBatch::Events(events) => batch.rows.changes.events = events,
         CopyBatch::Rest(rest) => {
             for hold in &rest.holds {
                 batch.fetch_key(hold.open.key).map_err(failed)?;

@@ -68,6 +68,8 @@ impl BatchTables<'_> {
             self.mark(Changed::Anything);
         }
         self.payments(rows)?;
+        self.events(rows)?;
+        self.deliveries(changes)?;
         self.of_tokens(rows)?;
         self.of_vouchers(rows)?;
         self.access(rows)?;
@@ -128,6 +130,11 @@ impl BatchTables<'_> {
             let values = params![customer.id, caps(&customer.caps)?];
             self.statements.get(Sql::SetCustomerCaps)?.execute(values)?;
             self.note(CacheChange::Customer(customer.id));
+        }
+        if row.watch_changed {
+            let watch = row.stored.watch;
+            let values = params![customer.id, watch.seq, watch.last_top_up, watch.told.code()];
+            self.statements.get(Sql::SetWatch)?.execute(values)?;
         }
         if row.audit_changed {
             let values = params![customer.id, audit.last, audit.hash, audit.seq];
@@ -193,6 +200,7 @@ impl BatchTables<'_> {
             customer,
             head,
             audit,
+            watch,
         } = stored;
         let account = customer.account;
         let statement = self.statements.get(Sql::InsertCustomer)?;
@@ -211,6 +219,9 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(21, audit.last)?;
         statement.raw_bind_parameter(22, audit.hash)?;
         statement.raw_bind_parameter(23, customer.token)?;
+        statement.raw_bind_parameter(24, watch.seq)?;
+        statement.raw_bind_parameter(25, watch.last_top_up)?;
+        statement.raw_bind_parameter(26, watch.told.code())?;
         statement.raw_execute()?;
         Ok(())
     }

@@ -12,6 +12,8 @@ mod batch;
 #[cfg(test)]
 mod caps_tests;
 mod copy;
+mod deliveries;
+mod events;
 mod fetch;
 mod files;
 mod flush;

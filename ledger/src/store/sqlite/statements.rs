@@ -101,6 +101,20 @@ statements! {
     Answer = concat!(select_answer!(), " WHERE id = ?1");
     InsertAnswer = "INSERT INTO answers (id, token, at, operation, body, status, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     ForgetAnswers = "DELETE FROM answers WHERE at <= ?1";
+    // What a gateway does not know whether it has told, it tells under the same id.
+    InsertEvent = "INSERT INTO events (id, kind, at, customer, seq, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO NOTHING";
+    ForgetEvents = "DELETE FROM events WHERE position < (SELECT min(position) FROM events) + ?2 AND at < ?1";
+    ForgetDeliveries = "DELETE FROM deliveries WHERE event IN
+         (SELECT id FROM events WHERE position < (SELECT min(position) FROM events) + ?2 AND at < ?1)";
+    InsertWebhook = "INSERT INTO webhooks (id, url, since, handed) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+    SetHanded = "UPDATE webhooks SET handed = ?2 WHERE id = ?1";
+    DisableWebhook = "UPDATE webhooks SET disabled = ?2, why = ?3 WHERE id = ?1 AND disabled IS NULL";
+    EnableWebhook = "UPDATE webhooks SET disabled = NULL, why = NULL WHERE id = ?1";
+    InsertDelivery = "INSERT INTO deliveries (event, webhook, status, tries, due) VALUES (?1, ?2, 1, 0, ?3) ON CONFLICT DO NOTHING";
+    PutDelivery = "INSERT INTO deliveries (event, webhook, status, tries, due) VALUES (?1, ?2, 1, 0, ?3)
+         ON CONFLICT DO UPDATE SET status = 1, tries = 0, due = excluded.due";
+    UpdateDelivery = "UPDATE deliveries SET status = ?3, tries = ?4, due = coalesce(?5, due), why = ?6 WHERE event = ?1 AND webhook = ?2";
+    ReviveDeliveries = "UPDATE deliveries SET status = 1, tries = 0, due = ?2 WHERE webhook = ?1 AND status = 3";
     Lot = concat!(select_lot!(), " WHERE l.id = ?1");
     InsertLot = "INSERT INTO lots (id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -128,13 +142,15 @@ statements! {
     Customer = concat!(select_customer!(), " WHERE a.id = ?1");
     CustomerByExternalId = concat!(select_customer!(), " WHERE a.external_id = ?1");
     InsertCustomer = "INSERT INTO accounts (id, label, external_id, price_list, low_balance, rate, concurrency, status, personal, caps,
-         created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash, token)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
+         created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash, token,
+         event_seq, last_top_up, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+         ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
     UpdateCustomer = "UPDATE accounts SET label = ?2, external_id = ?3, price_list = ?4, low_balance = ?5, rate = ?6,
          concurrency = ?7, status = ?8, personal = ?9 WHERE id = ?1";
     // With the account in one statement, because a claim stands only while nothing is available.
     MoveClaimed = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8, claim = ?11
          WHERE id = ?1 AND held = ?9 AND seq = ?10";
+    SetWatch = "UPDATE accounts SET event_seq = ?2, last_top_up = ?3, told = ?4 WHERE id = ?1";
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
     PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";
     ErasePersonal = "DELETE FROM personal_data WHERE customer = ?1";

@@ -1,0 +1,33 @@
+//! Reading the outbox: the events of a ledger, and their way to webhooks.
+
+use async_trait::async_trait;
+
+use crate::{
+    DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Timestamp, WantedDeliveries,
+};
+
+/// What every ledger tells. What is written of it goes through [`Ledger`](crate::Ledger).
+#[async_trait]
+pub trait Outbox {
+    /// At most `limit` events, oldest first, after the one with this id, or from the oldest on. Whoever goes on from the last one it
+    /// got misses none, however many write meanwhile: an event is shown once none can come before it any more.
+    async fn events(
+        &self,
+        after: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError>;
+
+    /// The newest event that can be seen.
+    async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError>;
+
+    /// The webhooks that were ever there, by their addresses.
+    async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError>;
+
+    /// Deliveries that are due at an instant, as many as are wanted of each webhook. Of a ledger that several gateways share they are
+    /// leased for a minute; of one that is not, what is running is among them.
+    async fn due_deliveries(
+        &self,
+        wanted: Vec<WantedDeliveries>,
+        now: Timestamp,
+    ) -> Result<Vec<DueDelivery>, LedgerError>;
+}

@@ -1,0 +1,46 @@
+//! The one decoder of events, for both databases, and how long they are kept.
+
+use super::rows::{Decoded, Malformed, RowColumns};
+use crate::rule::watch::{BalanceTold, CustomerWatch};
+use crate::value::event::EventKind;
+use crate::{CustomerId, Event, Timestamp};
+
+/// Old events that one batch looks at, at most.
+pub(crate) const OLD_AT_ONCE: i64 = 1_000;
+
+/// What [`event`] takes, of `events e`.
+macro_rules! event_columns {
+    () => {
+        "e.id, e.kind, e.at, e.customer, e.seq, e.data"
+    };
+}
+pub(crate) use event_columns;
+
+pub(crate) fn event(columns: &mut impl RowColumns) -> Decoded<Event> {
+    Ok(Event {
+        id: columns.operation()?,
+        kind: EventKind::named(columns.str()?).ok_or(Malformed::Value("kind of event"))?,
+        at: columns.at()?,
+        customer: columns
+            .maybe_number()?
+            .map(|number| CustomerId::from_i64(number).ok_or(Malformed::Value("customer's id")))
+            .transpose()?,
+        seq: columns.maybe_number()?,
+        data: columns.text()?,
+    })
+}
+
+/// What is watched of a customer.
+pub(crate) fn watch(columns: &mut impl RowColumns) -> Decoded<CustomerWatch> {
+    Ok(CustomerWatch {
+        seq: columns.number()?,
+        last_top_up: columns.amount()?,
+        told: columns.code("warning", BalanceTold::of)?,
+    })
+}
+
+/// Events of before may go.
+pub(crate) const fn kept_since(now: Timestamp) -> Timestamp {
+    let kept = Event::DAYS.saturating_mul(86_400_000);
+    Timestamp::from_millis(now.millis().saturating_sub(kept))
+}

@@ -1,0 +1,111 @@
+//! Events in a file: what a batch writes of them, and what is read of them.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::SqliteLedger;
+use super::batch::BatchTables;
+use super::deliveries;
+use super::rows::Columns;
+use super::statements::Sql;
+use crate::batch::rows::Rows;
+use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
+use crate::store::rows::rows_at_most;
+use crate::{
+    DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal, Timestamp,
+    WantedDeliveries,
+};
+
+pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(event_rows::event(&mut Columns::of(row))?)
+}
+
+impl BatchTables<'_> {
+    /// Writes what is told, and removes some of what is older than is kept: more than comes in, so that it never piles up.
+    pub(super) fn events(&mut self, rows: &Rows) -> rusqlite::Result<()> {
+        let events = &rows.changes.events;
+        if events.is_empty() {
+            return Ok(());
+        }
+        for event in events {
+            self.statements.get(Sql::InsertEvent)?.execute(params![
+                event.id,
+                event.kind.as_str(),
+                event.at,
+                event.customer,
+                event.seq,
+                event.data,
+            ])?;
+        }
+        let old = params![kept_since(rows.now()), OLD_AT_ONCE];
+        self.statements.get(Sql::ForgetDeliveries)?.execute(old)?;
+        self.statements.get(Sql::ForgetEvents)?.execute(old)?;
+        Ok(())
+    }
+}
+
+/// Events after this one, oldest first; `None` if there is no such event.
+pub(super) fn after(
+    conn: &Connection,
+    after: Option<OperationId>,
+    limit: usize,
+) -> rusqlite::Result<Option<Vec<Event>>> {
+    let from: i64 = match after {
+        None => i64::MIN,
+        Some(id) => {
+            let place = conn
+                .prepare_cached("SELECT position FROM events WHERE id = ?1")?
+                .query_row([id], |row| row.get(0))
+                .optional()?;
+            let Some(place) = place else { return Ok(None) };
+            place
+        }
+    };
+    let sql = concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM events e WHERE e.position > ?1 ORDER BY e.position LIMIT ?2"
+    );
+    let mut statement = conn.prepare_cached(sql)?;
+    let found = statement.query_map(params![from, rows_at_most(limit)], event)?;
+    found.collect::<rusqlite::Result<_>>().map(Some)
+}
+
+#[async_trait]
+impl Outbox for SqliteLedger {
+    async fn events(
+        &self,
+        after_event: Option<OperationId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, LedgerError> {
+        let readers = &self.current()?.readers;
+        let found = readers
+            .scan(move |conn, _| after(conn, after_event, limit))
+            .await?;
+        found.ok_or_else(|| Refusal::no_event(after_event))
+    }
+
+    async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError> {
+        self.current()?.readers.point(|conn| {
+            conn.prepare_cached("SELECT id FROM events ORDER BY position DESC LIMIT 1")?
+                .query_row([], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| deliveries::webhooks(conn)).await
+    }
+
+    async fn due_deliveries(
+        &self,
+        wanted: Vec<WantedDeliveries>,
+        now: Timestamp,
+    ) -> Result<Vec<DueDelivery>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers
+            .scan(move |conn, _| deliveries::due(conn, &wanted, now))
+            .await
+    }
+}

@@ -1,0 +1,364 @@
+//! State of the Customers screen: customers, page after page as far as one scrolls, with their keys folded into their lines.
+//!
+//! Answers to older questions are dropped by their generation. The selection is a line: a customer, or a key below it.
+
+use std::collections::BTreeMap;
+
+use farebox_ledger::{
+    Amount, Customer, CustomerId, CustomerStatus, Key, KeyOrder, Scope, Timestamp,
+};
+
+use super::keys::{PAGE, Sort, WINDOW, field_of};
+use super::order::{ListOrder, sorted};
+use super::party::LOW;
+use super::ranks;
+
+/// The columns that sort, those of the ledger first.
+pub(crate) const COLUMNS: &[&str] = &[
+    "CREATED",
+    "BALANCE",
+    "HELD",
+    "LAST",
+    "AVAILABLE",
+    "LABEL",
+    "EXTERNAL ID",
+    "CUSTOMER",
+    "STATE",
+];
+/// Customers that are kept; nobody scrolls further, a filter finds the others.
+pub(crate) const MOST: usize = 10_000;
+
+/// The filter of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct CustomerFilter {
+    /// A part of a label or an external id.
+    pub(crate) text: Option<String>,
+    pub(crate) status: Option<CustomerStatus>,
+    pub(crate) balance_below: Option<Amount>,
+    pub(crate) id: Option<CustomerId>,
+    /// The reference of one of its payments.
+    pub(crate) payment: Option<String>,
+}
+
+impl CustomerFilter {
+    /// Reads `acme`, `balance<5`, `state:suspended`, `pay:inv-8902`, or a customer's id.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut filter = Self::default();
+        let mut words: Vec<&str> = Vec::new();
+        for word in text.split_whitespace() {
+            if let Some(amount) = word.strip_prefix("balance<") {
+                let amount = Amount::parse_payment(amount.trim_start_matches('$'));
+                filter.balance_below = Some(amount.map_err(|error| error.to_string())?);
+            } else if let Some(state) = word.strip_prefix("state:") {
+                filter.state(state)?;
+            } else if let Some(reference) = word.strip_prefix("pay:") {
+                filter.payment = (!reference.is_empty()).then(|| reference.to_owned());
+            } else if let Some(Ok(id)) = word.starts_with("c_").then(|| word.parse()) {
+                filter.id = Some(id);
+            } else if let Some(name) = field_of(word) {
+                return Err(format!(
+                    "no filter is called {name}: use balance<, state: or pay:"
+                ));
+            } else {
+                words.push(word);
+            }
+        }
+        filter.text = (!words.is_empty()).then(|| words.join(" "));
+        Ok(filter)
+    }
+
+    fn state(&mut self, word: &str) -> Result<(), String> {
+        match word.to_ascii_lowercase().as_str() {
+            "active" | "ok" => self.status = Some(CustomerStatus::Active),
+            "suspended" => self.status = Some(CustomerStatus::Suspended),
+            "closed" => self.status = Some(CustomerStatus::Closed),
+            "empty" => self.balance_below = Some(Amount::from_picos(1)),
+            "low" => self.balance_below = Some(LOW),
+            _ => return Err("states are active, suspended, closed, empty and low".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// A query for one page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CustomersRequest {
+    pub(crate) generation: u64,
+    pub(crate) filter: CustomerFilter,
+    pub(crate) order: KeyOrder,
+    pub(crate) after: Option<(i64, CustomerId)>,
+    pub(crate) limit: usize,
+    /// Delayed slightly, because the user is still typing.
+    pub(crate) debounce: bool,
+}
+
+/// The answer.
+#[derive(Debug)]
+pub(crate) struct CustomersPage {
+    pub(crate) generation: u64,
+    /// It goes on after the rows that are there.
+    pub(crate) more: bool,
+    pub(crate) rows: Result<Vec<Customer>, String>,
+    /// There are no more.
+    pub(crate) ended: bool,
+    pub(crate) at: Timestamp,
+}
+
+/// A line of the list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CustomerLine<'a> {
+    Customer(&'a Customer),
+    /// A key of the customer above it.
+    Key(&'a Key),
+    /// There is no key to show, and why.
+    Note(&'a str),
+}
+
+/// The screen.
+#[derive(Debug, Default)]
+pub(crate) struct CustomersScreen {
+    pub(crate) rows: Vec<Customer>,
+    /// The customers whose keys are shown.
+    unfolded: BTreeMap<CustomerId, Result<Vec<Key>, String>>,
+    /// Among the lines.
+    pub(crate) selected: usize,
+    pub(crate) filter_text: String,
+    pub(crate) filter: CustomerFilter,
+    pub(crate) filter_error: Option<String>,
+    sort: Sort,
+    ascending: bool,
+    pub(crate) loaded: bool,
+    pub(crate) loading: bool,
+    pub(crate) ended: bool,
+    pub(crate) error: Option<String>,
+    /// When the order of the rows was read.
+    pub(crate) ordered_at: Option<Timestamp>,
+    generation: u64,
+    /// The customer to select when the rows are next replaced.
+    wanted: Option<CustomerId>,
+    /// The column by which more customers match than the console sorts.
+    pub(crate) unsorted: Option<&'static str>,
+}
+
+impl CustomersScreen {
+    /// Customers, each followed by its keys if they are shown.
+    pub(crate) fn lines(&self) -> Vec<CustomerLine<'_>> {
+        let mut lines = Vec::with_capacity(self.rows.len());
+        for customer in &self.rows {
+            lines.push(CustomerLine::Customer(customer));
+            match self.unfolded.get(&customer.id) {
+                None => {}
+                Some(Ok(keys)) if keys.is_empty() => lines.push(CustomerLine::Note("no keys")),
+                Some(Ok(keys)) => lines.extend(keys.iter().map(CustomerLine::Key)),
+                Some(Err(why)) => lines.push(CustomerLine::Note(why)),
+            }
+        }
+        lines
+    }
+
+    /// The customer of the selected line.
+    pub(crate) fn customer(&self) -> Option<&Customer> {
+        let lines = self.lines();
+        let above = lines.get(..=self.selected).unwrap_or(&lines);
+        above.iter().rev().find_map(|line| match line {
+            CustomerLine::Customer(customer) => Some(*customer),
+            CustomerLine::Key(_) | CustomerLine::Note(_) => None,
+        })
+    }
+
+    /// What the selected line opens.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        match self.lines().get(self.selected)? {
+            CustomerLine::Customer(customer) => Some(customer.id.into()),
+            CustomerLine::Key(key) => Some(key.id.into()),
+            CustomerLine::Note(_) => None,
+        }
+    }
+
+    /// Whether a customer's keys are shown.
+    pub(crate) fn is_unfolded(&self, id: CustomerId) -> bool {
+        self.unfolded.contains_key(&id)
+    }
+
+    /// The customers whose keys are shown, which change with them.
+    pub(crate) fn unfolded(&self) -> impl Iterator<Item = CustomerId> {
+        self.unfolded.keys().copied()
+    }
+
+    /// Shows the keys of the selected customer, or folds them in; returns whose keys to read.
+    pub(crate) fn fold(&mut self) -> Option<CustomerId> {
+        let id = self.customer()?.id;
+        let shown = self.unfolded.remove(&id).is_some();
+        // A line below it may have been selected.
+        self.select(id);
+        if shown {
+            return None;
+        }
+        self.unfolded.insert(id, Err("reading …".to_owned()));
+        Some(id)
+    }
+
+    /// Takes the keys of a customer, unless they were folded in meanwhile.
+    pub(crate) fn take_keys(&mut self, id: CustomerId, keys: Result<Vec<Key>, String>) -> bool {
+        let selected = self.scope_below();
+        let known = self.unfolded.get_mut(&id).filter(|known| **known != keys);
+        let Some(known) = known else {
+            return false;
+        };
+        *known = keys;
+        if let Some(scope) = selected {
+            self.select_scope(scope);
+        }
+        true
+    }
+
+    /// The selected line, to find it again when lines above it come or go.
+    fn scope_below(&self) -> Option<Scope> {
+        self.scope().or_else(|| Some(self.customer()?.id.into()))
+    }
+
+    fn select(&mut self, id: CustomerId) {
+        self.select_scope(id.into());
+    }
+
+    fn select_scope(&mut self, scope: Scope) {
+        let is_it = |line: &CustomerLine<'_>| match (line, scope) {
+            (CustomerLine::Customer(customer), Scope::Customer(id)) => customer.id == id,
+            (CustomerLine::Key(key), Scope::Key(id)) => key.id == id,
+            _ => false,
+        };
+        let (found, lines) = {
+            let lines = self.lines();
+            (lines.iter().position(is_it), lines.len())
+        };
+        self.selected = found.unwrap_or(self.selected).min(lines.saturating_sub(1));
+    }
+
+    /// What the list is sorted by.
+    pub(crate) const fn list_order(&self) -> ListOrder {
+        ListOrder {
+            column: self.sort.column(),
+            descending: !self.ascending,
+        }
+    }
+
+    /// Sorts by a column; the rows follow with the next answer.
+    pub(crate) fn set_list_order(&mut self, order: ListOrder) {
+        (self.sort, self.ascending, self.selected) = (Sort::of(order.column), !order.descending, 0);
+    }
+
+    /// Whether the rows still have another order.
+    pub(crate) fn is_sorting(&self) -> bool {
+        self.loading && self.sort != Sort::Created
+    }
+
+    const fn order(&self) -> KeyOrder {
+        self.sort.order(!self.ascending)
+    }
+
+    /// A query for the first page, whose answer replaces the rows. `keep` leaves the cursor on its customer.
+    pub(crate) fn request(&mut self, keep: bool, debounce: bool) -> CustomersRequest {
+        self.generation += 1;
+        let kept = self.customer().filter(|_| keep).map(|customer| customer.id);
+        self.wanted = self.wanted.take().or(kept);
+        self.ask(None, debounce)
+    }
+
+    /// A query for what follows, if there is more and the cursor comes near its end.
+    pub(crate) fn request_more(&mut self) -> Option<CustomersRequest> {
+        let near = self.selected + PAGE / 2 > self.lines().len();
+        if self.loading || self.ended || !near || self.rows.len() >= MOST {
+            return None;
+        }
+        let after = self.order().place_of_customer(self.rows.last()?);
+        Some(self.ask(Some(after), false))
+    }
+
+    fn ask(&mut self, after: Option<(i64, CustomerId)>, debounce: bool) -> CustomersRequest {
+        self.loading = true;
+        CustomersRequest {
+            generation: self.generation,
+            filter: self.filter.clone(),
+            order: self.order(),
+            after,
+            limit: match self.sort {
+                Sort::Other(_) => WINDOW,
+                _ => PAGE,
+            },
+            debounce,
+        }
+    }
+
+    /// Selects this customer when the rows are next replaced.
+    pub(crate) const fn want(&mut self, id: CustomerId) {
+        self.wanted = Some(id);
+    }
+
+    /// Applies an answer.
+    pub(crate) fn take(&mut self, page: CustomersPage) {
+        if page.generation != self.generation {
+            return;
+        }
+        (self.loading, self.loaded) = (false, true);
+        match page.rows {
+            Err(error) => self.error = Some(error),
+            Ok(rows) => {
+                (self.error, self.ended) = (None, page.ended);
+                if page.more {
+                    self.rows.extend(rows);
+                } else {
+                    (self.rows, self.ordered_at) = (rows, Some(page.at));
+                    self.sort_here();
+                    let wanted = self.wanted.take();
+                    self.selected = self.selected.min(self.lines().len().saturating_sub(1));
+                    if let Some(id) = wanted {
+                        self.select(id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts rows that the ledger has no order for into theirs, if all are here.
+    fn sort_here(&mut self) {
+        let Sort::Other(column) = self.sort else {
+            return;
+        };
+        if !self.ended {
+            self.unsorted = Some(column);
+            (self.sort, self.ascending) = (Sort::Created, false);
+            return;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        self.rows = sorted(rows, self.list_order(), ranks::customer);
+    }
+
+    /// Puts fresher values into rows; whether one differs.
+    pub(crate) fn refresh(&mut self, fresh: &Customer) -> bool {
+        let row = self.rows.iter_mut().find(|row| row.id == fresh.id);
+        let Some(row) = row.filter(|row| *row != fresh) else {
+            return false;
+        };
+        *row = fresh.clone();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CustomerFilter;
+
+    #[test]
+    fn filters_of_customers_are_read() {
+        let read = |text: &str| CustomerFilter::parse(text).unwrap();
+        let filter = read("class 9b balance<5 pay:inv-8902");
+        assert_eq!(filter.text.as_deref(), Some("class 9b"));
+        assert_eq!(filter.payment.as_deref(), Some("inv-8902"));
+        assert!(filter.balance_below.is_some());
+        let id = read("c_7f3q9d2xw1").id.unwrap();
+        assert_eq!(id.to_string(), "c_7f3q9d2xw1");
+        let said = CustomerFilter::parse("ext:9").unwrap_err();
+        assert!(said.contains("ext:") && said.contains("pay:"), "{said}");
+        assert!(CustomerFilter::parse("state:asleep").is_err());
+    }
+}

@@ -1,0 +1,252 @@
+//! Customers: found, unfolded, opened, and changed, each act with its review and its operation.
+
+use farebox_ledger::{CreditKind, CustomerStatus, Scope};
+
+use super::bench::Bench;
+use super::fixture::{counted, customers, keys, members, usd};
+use crate::app::message::{Effect, Message};
+use crate::app::modal::{Hit, Modal};
+use crate::app::{Screen, customers::CustomerLine};
+use crate::plan::ActPlan;
+
+fn bench() -> Bench {
+    let mut bench = Bench::with(80, 24, keys(), counted);
+    bench.press("U");
+    bench
+}
+
+#[test]
+fn keys_are_folded_into_their_customer() {
+    let mut bench = bench();
+    let class = members();
+    assert!(!bench.screen().contains("pupil-1"));
+    bench.press("<space>");
+    let screen = bench.screen();
+    assert!(
+        screen.contains("▾ ") && screen.contains("teacher") && screen.contains("pupil-2"),
+        "{screen}"
+    );
+    // A key's line opens the key, whose customer is one key away, and esc goes back the way one came.
+    bench.press("jj<enter>");
+    let open = |bench: &Bench| bench.app.detail.as_ref().map(|detail| detail.of);
+    assert_eq!(open(&bench), Some(class[1].id.into()));
+    assert!(bench.screen().contains("of Class 9b"), "{}", bench.screen());
+    bench.press("C");
+    assert_eq!(open(&bench), Some(class[0].belongs_to.into()));
+    bench.press("<esc>");
+    assert_eq!(open(&bench), Some(class[1].id.into()));
+    bench.press("<esc>");
+    assert!(!bench.app.detail_open && bench.app.screen == Screen::Customers);
+    // Folding in leaves the cursor on the customer.
+    bench.press("<space>");
+    let line = bench.app.customers.lines()[bench.app.customers.selected];
+    assert!(matches!(line, CustomerLine::Customer(customer) if customer.id == class[0].belongs_to));
+    assert!(!bench.screen().contains("pupil-1"));
+}
+
+#[test]
+fn a_customers_page_has_its_keys_caps_and_what_is_not_booked() {
+    let mut bench = bench();
+    let screen = bench.press("<enter>").screen();
+    for words in [
+        "Customer c_",
+        "Class 9b",
+        "crm-9",
+        "3 keys",
+        "cap 40.00 USD per month: 26.25 left",
+        "1 payment of $30.00 not booked (pi_3PqK)",
+        "money in",
+        "keys 3",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    let screen = bench.press("]]").screen();
+    assert!(
+        screen.contains("owner") && screen.contains("$4.08"),
+        "{screen}"
+    );
+    bench.press("j<enter>");
+    let open = bench.app.detail.as_ref().map(|detail| detail.of);
+    assert_eq!(open, Some(members()[1].id.into()));
+    let mut bench = self::bench();
+    let screen = bench.press("j<enter>").screen();
+    assert!(
+        screen.contains("owes $2.50") && screen.contains("SUSPENDED"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn every_act_on_a_customer_is_reviewed_and_sent_once() {
+    let [class, other] = [&customers()[0], &customers()[1]];
+    let end: String = class.id.chars().chars().skip(6).collect();
+    let moves = format!("m{}<tab>5<tab>one purse<enter>", other.id);
+    let closes = format!("x{end}<enter>");
+    for (keys, name) in [
+        ("t5<tab>inv-1<enter>", "Top up"),
+        ("a-1<tab>why<tab>fix-1<enter>", "Adjust"),
+        ("e<tab><tab><tab><tab><enter>", "Edit customer"),
+        ("b", "Suspend"),
+        ("jb", "Resume"),
+        (moves.as_str(), "Move"),
+        (closes.as_str(), "Close"),
+        (
+            "nClass 9c<tab>crm-10<tab>2.50<tab>5<tab><enter>",
+            "New customer",
+        ),
+        ("<enter>b", "Suspend"),
+        (
+            "<enter>npupil-3<tab><tab><tab><tab><tab><tab><enter>",
+            "New key",
+        ),
+    ] {
+        let mut bench = bench();
+        bench.press(keys);
+        assert!(
+            matches!(bench.app.modal, Some(Modal::Review(_))) && bench.sent.is_empty(),
+            "{name}\n{}",
+            bench.screen()
+        );
+        bench.press("<enter>");
+        assert!(bench.sent.is_empty(), "{name}: enter is Cancel");
+        let mut bench = self::bench();
+        bench.press(keys).press("yyy");
+        let sent = &bench.sent;
+        assert_eq!((sent.len(), sent[0].plan.name()), (1, name));
+        match &sent[0].plan {
+            ActPlan::CreateCustomer(settings) => {
+                assert_eq!(settings.external_id.as_deref(), Some("crm-10"));
+                assert_eq!(
+                    (settings.low_balance, settings.rate),
+                    (Some(usd("2.50")), Some(5))
+                );
+                assert!(matches!(sent[0].of, Scope::Customer(_)));
+            }
+            ActPlan::Create { customer, .. } => assert_eq!(*customer, Some(class.id)),
+            ActPlan::SetCustomer(settings) => assert_eq!(*settings, class.settings),
+            ActPlan::Credit {
+                kind: CreditKind::TopUp,
+                ..
+            } => assert_eq!(sent[0].of, class.id.into()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn money_that_is_not_there_is_not_moved() {
+    let other = customers()[1].id;
+    let own = customers()[0].id;
+    // 50 paid in, 12.25 spent, 1.50 held.
+    for (keys, words) in [
+        (format!("m{other}<tab>36.26<tab>x<enter>"), "has 36.25"),
+        (
+            format!("m{own}<tab>1<tab>x<enter>"),
+            "it is the one that gives",
+        ),
+        (
+            "mk_0000000000<tab>1<tab>x<enter>".to_owned(),
+            "is not a customer id",
+        ),
+        (format!("m{other}<tab>0<tab>x<enter>"), "above zero"),
+        (
+            format!("m{other}<tab>1<tab><enter>"),
+            "a reference is required",
+        ),
+    ] {
+        let mut bench = bench();
+        let screen = bench.press(&keys).screen();
+        assert!(
+            screen.contains(words) && matches!(bench.app.modal, Some(Modal::Form(_))),
+            "{words}: {screen}"
+        );
+    }
+}
+
+#[test]
+fn closed_customers_and_read_only_consoles_say_why_not() {
+    let mut bench = bench();
+    bench.customers[0].status = CustomerStatus::Closed;
+    bench.press("r");
+    for key in ["t", "a", "e", "b", "m", "x"] {
+        let screen = bench.press(key).screen();
+        assert!(
+            bench.app.modal.is_none() && screen.contains("the customer is closed"),
+            "{key}: {screen}"
+        );
+    }
+    bench.app.options.read_only = true;
+    for key in ["n", "t"] {
+        let screen = bench.press(key).screen();
+        assert!(screen.contains("--read-only"), "{key}: {screen}");
+    }
+    let mut bench = self::bench();
+    let screen = bench.press("xabcd<enter>").screen();
+    assert!(screen.contains("not the last four"), "{screen}");
+}
+
+#[test]
+fn customers_are_found_by_what_they_are_called_and_by_their_payments() {
+    let mut bench = bench();
+    bench.press("/crm-9<enter>");
+    assert_eq!(bench.app.customers.rows.len(), 1);
+    assert!(
+        bench.screen().contains("Customers · crm-9 · 1"),
+        "{}",
+        bench.screen()
+    );
+    bench.press("u");
+    assert!(bench.app.customers.rows.len() > 30, "a filter is undone");
+    bench.press("/pay:inv-8841<enter>");
+    let Some(Effect::LoadCustomers(request)) = bench
+        .asked
+        .iter()
+        .rev()
+        .find(|effect| matches!(effect, Effect::LoadCustomers(_)))
+    else {
+        panic!("{:?}", bench.asked)
+    };
+    assert_eq!(request.filter.payment.as_deref(), Some("inv-8841"));
+    let screen = bench.press("<esc>/foo:bar").screen();
+    assert!(screen.contains("no filter is called foo:"), "{screen}");
+    bench.press("<esc>1");
+    bench.hit = Ok(Hit::Customer(customers()[0].id));
+    bench.press("Fcrm-9<enter>");
+    assert!(bench.screen().contains("Customer c_"), "{}", bench.screen());
+    bench.hit = Ok(Hit::Customers("Class".to_owned()));
+    bench.press("FClass<enter>");
+    assert_eq!(
+        (bench.app.screen, bench.app.customers.filter_text.as_str()),
+        (Screen::Customers, "Class")
+    );
+}
+
+#[test]
+fn an_idle_list_is_read_again_and_not_drawn() {
+    let mut bench = bench();
+    bench.press("<space>");
+    bench.app.dirty = false;
+    bench.tell(Message::VisibleCustomers(customers()));
+    bench.tell(Message::KeysOf {
+        customer: customers()[0].id,
+        keys: Ok(members()),
+    });
+    assert!(!bench.app.dirty);
+    let mut changed = customers();
+    changed[1].account.credit = usd("9");
+    bench.tell(Message::VisibleCustomers(changed));
+    assert!(bench.app.dirty && bench.screen().contains("$1.00"));
+}
+
+#[test]
+fn keys_that_are_stopped_by_their_exposure_sort_first() {
+    let mut bench = Bench::new(120, 40).live();
+    let stopped = bench.keys[0].id;
+    let mut status = super::fixture::status();
+    status.alerts[0].key = stopped.to_string();
+    bench.tell(Message::Status(Ok(Box::new(status))));
+    bench.press("8:sort state<enter>S");
+    assert!(bench.screen().contains("STATE"), "{}", bench.screen());
+    let first = bench.app.exposure.page.rows[0].name.clone();
+    assert_eq!(first, stopped.to_string());
+}

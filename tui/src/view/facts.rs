@@ -1,0 +1,209 @@
+//! The first lines of the page of a key or customer: its money, what it owes, what it may do, and its caps as bars.
+
+use farebox_ledger::{Amount, CountedCap, Customer, CustomerId, Key, Payment, Scope, UtcDay};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::pen::Pen;
+use crate::app::ConsoleApp;
+use crate::app::detail::PartyDetail;
+use crate::app::party::Party;
+use crate::format;
+use crate::plan::{customer_limits, limits};
+use crate::sanitize::width;
+
+/// Caps that are shown, those with least room, and the cells of a bar.
+const CAPS: usize = 3;
+const CAP_BAR: usize = 16;
+
+/// Draws them; returns the number of lines used.
+pub(super) fn draw(
+    app: &ConsoleApp,
+    detail: &PartyDetail,
+    party: &Party,
+    pen: &mut Pen<'_>,
+    area: Rect,
+) -> u16 {
+    money(app, detail, party, pen, area);
+    if area.height < 9 {
+        return 2;
+    }
+    let text = match party {
+        Party::Key(key) => of_key(app, key),
+        Party::Customer(_) => of_customer(app, detail, party),
+    };
+    pen.text(area, 0, 2, &text, pen.theme.faint());
+    let mut y = 3;
+    for line in troubles(detail, party) {
+        y += pen.text(area, 0, y, &line, pen.theme.warn()).min(1);
+    }
+    y + caps(app, party, pen, area, y)
+}
+
+/// Balance and state, and below them what came in and went out.
+fn money(app: &ConsoleApp, detail: &PartyDetail, party: &Party, pen: &mut Pen<'_>, area: Rect) {
+    let theme = pen.theme;
+    let account = party.account();
+    let word = party.state(app.now);
+    let running = if detail.holds.is_empty() {
+        String::new()
+    } else {
+        format!(" ({} running)", detail.holds.len())
+    };
+    let last_day = party.key().and_then(|key| key.settings.expires_at);
+    let state = match last_day.filter(|_| area.width > 100) {
+        Some(end) => format!("{word}, last day {}", crate::clock::last_day(end)),
+        None => word.to_owned(),
+    };
+    let amounts = [
+        ("Balance ", account.balance(), "", theme.strong()),
+        ("   held ", account.held, running.as_str(), Style::new()),
+        ("   available ", account.available(), "", theme.strong()),
+    ];
+    amounts_line(pen, area, 0, &amounts, width(&state) + 2);
+    pen.end(area, 0, &format!("  {state}"), theme.state(word));
+    let amounts = [
+        ("Paid in ", account.credit, "", Style::new()),
+        ("   spent ", account.spent, "", Style::new()),
+        ("   24 h ", detail.spent(app.now, 24), "", Style::new()),
+        ("   7 d ", detail.spent(app.now, 168), "", Style::new()),
+    ];
+    amounts_line(pen, area, 1, &amounts, 0);
+}
+
+fn last_entry(app: &ConsoleApp, customer: &Customer) -> String {
+    match customer.last_entry_at {
+        None => "no entry yet".to_owned(),
+        Some(at) => format!(
+            "last entry {} ago",
+            format::age(app.now.millis() - at.millis())
+        ),
+    }
+}
+
+fn of_key(app: &ConsoleApp, key: &Key) -> String {
+    let models = key.settings.models.as_ref().map_or_else(
+        || "all models".to_owned(),
+        |models| format!("{} models", models.len()),
+    );
+    let last = last_entry(app, &key.customer);
+    let made = format!(
+        "made {} by {}",
+        format::date(key.created_at),
+        key.created_by
+    );
+    // A customer that was made for its key is the key.
+    let is_own = key.belongs_to == CustomerId::made_for(key.id);
+    let of = match is_own {
+        true => String::new(),
+        false => format!("of {} (C) · ", key.customer.settings.label),
+    };
+    format!("{of}{last} · {models} · {} · {made}", limits(&key.settings))
+}
+
+fn of_customer(app: &ConsoleApp, detail: &PartyDetail, party: &Party) -> String {
+    let customer = party.customer();
+    let external_id = customer.settings.external_id.as_ref();
+    let external_id = external_id.map_or_else(String::new, |id| format!("{id} · "));
+    let keys = format::many(detail.keys.len(), "key");
+    let limits = customer_limits(&customer.settings);
+    let made = format!(
+        "made {} by {}",
+        format::date(customer.created_at),
+        customer.created_by
+    );
+    let last = last_entry(app, customer);
+    format!("{external_id}{keys} · {last} · {limits} · {made}")
+}
+
+/// What refuses requests although there is money, and money that came and is not there.
+fn troubles(detail: &PartyDetail, party: &Party) -> Vec<String> {
+    let claim = party.customer().claim;
+    let mut lines = Vec::new();
+    if claim.is_positive() {
+        lines.push(format!(
+            "owes {} for payments that went back: what it pays goes there first",
+            format::exact(claim)
+        ));
+    }
+    if let Some(Payment { reference, .. }) = detail.unapplied.first() {
+        let sum = detail.unapplied.iter().map(|payment| payment.credit);
+        let sum = Amount::checked_sum(sum).unwrap_or_default();
+        lines.push(format!(
+            "{} of {} not booked ({reference}): farebox customers unapplied",
+            format::many(detail.unapplied.len(), "payment"),
+            format::exact(sum)
+        ));
+    }
+    lines
+}
+
+/// The caps with least room as bars, from line `y` on; returns how many lines they took.
+fn caps(app: &ConsoleApp, party: &Party, pen: &mut Pen<'_>, area: Rect, y: u16) -> u16 {
+    let today = UtcDay::of(app.now);
+    let mut caps: Vec<(Scope, &CountedCap)> = match party {
+        Party::Key(key) => key.all_caps().collect(),
+        Party::Customer(customer) => {
+            let of = Scope::Customer(customer.id);
+            customer.caps.iter().map(|cap| (of, cap)).collect()
+        }
+    };
+    caps.sort_by_key(|(_, counted)| counted.room(today));
+    let hidden = caps.len().saturating_sub(CAPS);
+    for (place, (scope, counted)) in caps.iter().take(CAPS).enumerate() {
+        let state = counted.reached(*scope, today, Amount::ZERO);
+        let used = state.cap.limit.picos().saturating_sub(state.room.picos());
+        let cells = i128::from(used) * CAP_BAR as i128 / i128::from(state.cap.limit.picos().max(1));
+        let filled = "█".repeat(usize::try_from(cells).unwrap_or_default());
+        let bar = format!("{filled:░<CAP_BAR$}");
+        let again = state
+            .resets_at
+            .map_or_else(String::new, |at| format!(", again on {}", format::date(at)));
+        let whose = match (party, scope) {
+            (Party::Key(_), Scope::Customer(_)) => "customer's ",
+            _ => "",
+        };
+        let more = match hidden > 0 && place + 1 == CAPS {
+            true => format!(" ({hidden} more)"),
+            false => String::new(),
+        };
+        let text = format!(
+            "{bar} {whose}cap {}: {} left{again}{more}",
+            state.cap, state.room
+        );
+        let style = match state.room {
+            Amount::ZERO => pen.theme.strong(),
+            _ => pen.theme.faint(),
+        };
+        let place = u16::try_from(place).unwrap_or_default();
+        pen.text(area, 0, y + place, &text, style);
+    }
+    u16::try_from(caps.len().min(CAPS)).unwrap_or_default()
+}
+
+/// Amounts with what is said before and after each, in a line of which the last `taken` cells belong to something else. They are
+/// exact, or, where the line is too short, rounded down to what fits.
+fn amounts_line(
+    pen: &mut Pen<'_>,
+    area: Rect,
+    y: u16,
+    amounts: &[(&str, Amount, &str, Style)],
+    taken: usize,
+) {
+    let words: usize = amounts
+        .iter()
+        .map(|(before, _, after, _)| width(before) + width(after))
+        .sum();
+    let room = usize::from(area.width).saturating_sub(taken + words) / amounts.len().max(1);
+    let mut x = 0;
+    for (before, amount, after, style) in amounts {
+        x += pen.text(area, x, y, before, pen.theme.faint());
+        x += pen.text(
+            area,
+            x,
+            y,
+            &format!("{}{after}", format::within(*amount, room)),
+            *style,
+        );
+    }
+}
