@@ -12,4 +12,5 @@ mod hostile;
 mod http;
 mod money;
 mod process;
+mod selling;
 mod support;

@@ -156,8 +156,8 @@ fn transaction(conn: &Connection, work: impl FnOnce()) {
         .unwrap();
     query(conn, "SELECT entries FROM totals");
     work();
-    let update = "UPDATE totals SET keys = keys, entries = ?1, audits = audits, holds = 0, epoch = epoch, credit = credit,
-                  spent = spent, held = '0', loss = loss";
+    let update = "UPDATE totals SET keys = keys, entries = ?1, audits = audits, epoch = epoch, credit = credit,
+                  spent = spent, loss = loss";
     conn.prepare_cached(update)
         .unwrap()
         .execute([query(conn, "SELECT max(position) FROM entries")])

@@ -450,7 +450,9 @@ fn missing_added_and_moved_rows_are_found() {
             "UPDATE entries SET format = 1",
             "UPDATE entries SET facts = '{\"node\":\"a1\"}' WHERE position = 3",
             "UPDATE entries SET facts = replace(facts, '11', '011') WHERE position = 3",
-            "DELETE FROM holds; UPDATE accounts SET held = 0; UPDATE totals SET held = '0', holds = 0",
+            "DELETE FROM holds; UPDATE accounts SET held = 0",
+            "UPDATE accounts SET opened = opened - 1 WHERE id = 1",
+            "UPDATE totals SET charges = charges + 1",
             "INSERT INTO holds SELECT operation, customer, 0, 0, 0, 'small', 'chat', 1, 1, NULL, 0 FROM entries WHERE position = 3",
             "UPDATE holds SET epoch = 2",
             "UPDATE holds SET checkpoint = replace(checkpoint, '500000', '400000')",
@@ -513,7 +515,8 @@ fn an_anchor_finds_what_was_made_to_fit() {
         );
         edit(
             &path,
-            "DELETE FROM holds; UPDATE accounts SET held = 0; UPDATE totals SET held = '0', holds = 0, opened = opened - 1",
+            "UPDATE accounts SET held = 0, opened = opened - (SELECT count(*) FROM holds h JOIN keys k ON k.id = h.key WHERE k.customer = accounts.id);
+             DELETE FROM holds",
         );
         assert_eq!(open().verify().await.unwrap().faults, Vec::<String>::new());
         assert!(

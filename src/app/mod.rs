@@ -35,7 +35,7 @@ use crate::customer::Activity;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Connections, Front, Listening, ServerStop, Tls};
+use crate::server::{self, Connections, Front, Listening, ServerStop, Tls, TlsError, TlsFiles};
 use crate::telemetry::Telemetry;
 use crate::turns::Turns;
 use crate::upstream::Upstreams;
@@ -59,7 +59,8 @@ pub struct App {
     pub admin: Arc<Admin>,
     listening: Listening,
     admin_listening: Option<Listening>,
-    tls: Option<Arc<Tls>>,
+    /// The customers' certificate, and the operator's.
+    tls: [Option<Arc<Tls>>; 2],
     anchoring: Option<Anchoring>,
     /// The ledger's file and its lock. A database has neither; its gateways have epochs.
     file: Option<LockedFile>,
@@ -78,7 +79,7 @@ impl App {
         files: impl Into<Files>,
         log: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
-        let tls = settings.tls.clone().map(Tls::load).transpose()?;
+        let tls = certificates(settings)?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
@@ -174,6 +175,7 @@ impl App {
             mut file,
         } = self;
         let aside = Aside::start(&admin, admin_listening, tls.clone());
+        let [tls, _] = tls;
         let (started, starting) = oneshot::channel::<ServerStop>();
         let over = Notify::new();
         let serving = async {
@@ -228,6 +230,12 @@ impl App {
         drop(file);
         outcome.and(served.map_err(|error| error.to_string()))
     }
+}
+
+/// The customers' certificate, and the operator's, where there are any.
+fn certificates(settings: &Settings) -> Result<[Option<Arc<Tls>>; 2], TlsError> {
+    let load = |files: &Option<TlsFiles>| files.clone().map(Tls::load).transpose();
+    Ok([load(&settings.tls)?, load(&settings.admin_tls)?])
 }
 
 /// Takes the ledger. A file is locked first, so that no other process serves it.
@@ -355,13 +363,15 @@ fn listen(address: SocketAddr) -> Result<Listening, StartError> {
 struct Aside(Vec<tokio::task::JoinHandle<()>>);
 
 impl Aside {
-    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: Option<Arc<Tls>>) -> Self {
+    /// `tls`: the customers' certificate, and the operator's.
+    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: [Option<Arc<Tls>>; 2]) -> Self {
         let (ask, asked) = mpsc::channel(1);
+        let own = tls[1].clone();
         let mut tasks = vec![tokio::spawn(hangups(ask, tls))];
         if let Some(listening) = listening {
             let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = server::serve(listening, None, connections, service, drop).await
+                if let Err(error) = server::serve(listening, own, connections, service, drop).await
                 {
                     tracing::error!(%error, "the admin listener stopped");
                 }
@@ -402,22 +412,24 @@ impl Aside {
     }
 }
 
-/// At each SIGHUP: checks the files and reads the certificate again. A disk that does not answer keeps neither requests nor the files
+/// At each SIGHUP: checks the files and reads the certificates again. A disk that does not answer keeps neither requests nor the files
 /// waiting.
-async fn hangups(ask: mpsc::Sender<()>, tls: Option<Arc<Tls>>) {
+async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
         return;
     };
     while hangup.recv().await.is_some() {
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
-        let Some(tls) = tls.clone() else { continue };
-        match tokio::task::spawn_blocking(move || tls.reload()).await {
-            Ok(Ok(())) => tracing::info!("reloaded the certificate"),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
+        for tls in tls.iter().flatten() {
+            let tls = Arc::clone(tls);
+            match tokio::task::spawn_blocking(move || tls.reload()).await {
+                Ok(Ok(())) => tracing::info!("reloaded the certificate"),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
+                }
+                Err(error) => tracing::error!(%error, "reading the certificate failed"),
             }
-            Err(error) => tracing::error!(%error, "reading the certificate failed"),
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// The customers' certificate, for HTTPS without a proxy.
     pub tls: Option<TlsFiles>,
+    /// The operator's own certificate: with it the admin listener is HTTPS.
+    pub admin_tls: Option<TlsFiles>,
     /// Forwarded headers count only from these addresses.
     pub trusted_proxies: Vec<IpNet>,
     /// Web pages from these origins may use customers' paths.
@@ -62,6 +64,7 @@ impl Settings {
             admin_hosts: Vec::new(),
             public_url: None,
             tls: None,
+            admin_tls: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
             wait_lock: Duration::ZERO,

@@ -11,6 +11,7 @@ use super::caps_args::CapsCommand;
 use super::customers_args::CustomersCommand;
 use super::dates::{expiry, instant};
 use super::library_args::{AddOptions, LibraryOptions};
+use super::tokens_args::TokensCommand;
 use super::values::{
     Setting, address, correction, customer_id, key_id, label, network, number_or_none, one_line,
     origin, payment, slug, target, whole_number,
@@ -60,6 +61,12 @@ pub struct Args {
     /// Another host name that the admin listener answers to, besides addresses and localhost; may be repeated
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
     pub admin_host: Vec<String>,
+    /// The operator's own certificate, PEM: the admin listener is then HTTPS; read again on SIGHUP
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TLS_CERT", value_name = "FILE", requires = "admin_tls_key")]
+    pub admin_tls_cert: Option<PathBuf>,
+    /// That certificate's private key, PEM
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TLS_KEY", value_name = "FILE", requires = "admin_tls_cert")]
+    pub admin_tls_key: Option<PathBuf>,
     /// The base of printed URLs [default: http:// and the listen address]
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub public_url: Option<String>,
@@ -183,6 +190,9 @@ pub enum Command {
     /// Manage who owns the money that keys spend
     #[command(subcommand)]
     Customers(CustomersCommand),
+    /// Who may use the admin API
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Bound what a key or customer may spend by day, week, month or in all
     #[command(subcommand)]
     Caps(CapsCommand),
@@ -241,6 +251,9 @@ pub struct DemoOptions {
     /// The demo key's starting balance
     #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
     pub balance: Amount,
+    /// Also open a shop with test cards, and print the way from its price page to a working key
+    #[arg(long)]
+    pub shop: bool,
 }
 
 /// Options of `check`.

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 
 use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
 use super::customers_args::CustomersCommand;
+use super::tokens_args::TokensCommand;
 
 const TEXT: &[OutputFormat] = &[OutputFormat::Table];
 const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];
@@ -37,6 +38,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Status
         | Command::Library(_)
         | Command::Show(_)
+        | Command::Tokens(TokensCommand::Create(_))
         | Command::Customers(CustomersCommand::Link(_))
         | Command::Keys(KeysCommand::Link(_)) => DOCUMENT,
         Command::Setup(options) if options.client.is_some() => DOCUMENT,
@@ -46,6 +48,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Keys(_)
         | Command::Customers(_)
         | Command::Caps(_)
+        | Command::Tokens(_)
         | Command::Vouchers(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) => DOCUMENT,

@@ -54,7 +54,13 @@ pub(super) async fn read<T: DeserializeOwned>(
         None => None,
     };
     let address = reachable(args.admin_listen);
-    let asked = http::get(address, path, token.as_deref().map(str::trim)).await;
+    let asked = http::get(
+        address,
+        path,
+        token.as_deref().map(str::trim),
+        args.admin_tls_cert.as_deref(),
+    )
+    .await;
     let answer = asked.map_err(|error| format!("no gateway answers at {address} ({error})"))?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)

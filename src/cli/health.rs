@@ -6,7 +6,8 @@ use super::{gateway, http};
 
 pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
     let address = gateway::reachable(args.admin_listen);
-    let answer = http::get(address, "/readyz", None).await.map_err(|error| {
+    let answer = http::get(address, "/readyz", None, args.admin_tls_cert.as_deref());
+    let answer = answer.await.map_err(|error| {
         CommandFailed::refused(format!("no gateway answers at {address} ({error})"))
     })?;
     let said = output::plain(answer.body.trim());

@@ -1,6 +1,7 @@
 //! One request to a gateway on this machine.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -8,7 +9,10 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+
+use super::pinned;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,13 +25,14 @@ pub(super) struct HttpAnswer {
     pub(super) body: String,
 }
 
-/// `GET path`, with a bearer token if one is given.
+/// `GET path`, with a bearer token if one is given; over TLS if a certificate is, which must be the gateway's.
 pub(super) async fn get(
     to: SocketAddr,
     path: &str,
     bearer: Option<&str>,
+    certificate: Option<&Path>,
 ) -> std::io::Result<HttpAnswer> {
-    exchange(to, Request::get(path), bearer, "").await
+    exchange(to, Request::get(path), bearer, "", certificate).await
 }
 
 /// `POST path` with a JSON body.
@@ -42,15 +47,22 @@ pub(super) async fn post(
         Request::post(path).header(header::CONTENT_TYPE, "application/json"),
         bearer,
         json,
+        None,
     )
     .await
 }
+
+/// A way to the gateway, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 async fn exchange(
     to: SocketAddr,
     mut request: hyper::http::request::Builder,
     bearer: Option<&str>,
     body: &str,
+    certificate: Option<&Path>,
 ) -> std::io::Result<HttpAnswer> {
     if let Some(token) = bearer {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
@@ -61,6 +73,10 @@ async fn exchange(
         .map_err(std::io::Error::other)?;
     let exchange = async {
         let stream = TcpStream::connect(to).await?;
+        let stream: Box<dyn Stream> = match certificate {
+            Some(file) => Box::new(pinned::connect(stream, file).await?),
+            None => Box::new(stream),
+        };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(std::io::Error::other)?;

@@ -14,6 +14,7 @@ mod customers;
 mod customers_args;
 mod dates;
 mod demo;
+mod demo_shop;
 mod diff;
 mod done;
 mod env_file;
@@ -36,12 +37,15 @@ mod paper;
 mod parse;
 mod payments;
 mod payments_args;
+mod pinned;
 mod serve;
 mod setup;
 mod show;
 mod status;
 mod tables;
 mod targets;
+mod tokens;
+mod tokens_args;
 mod values;
 mod vouchers;
 mod vouchers_args;
@@ -137,6 +141,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
             ..
         })) => bulk_customers::create(args, from).await,
         Command::Customers(command) => customers::run(args, command).await,
+        Command::Tokens(command) => tokens::run(args, command).await,
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
         Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,

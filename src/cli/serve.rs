@@ -1,6 +1,7 @@
 //! `farebox serve`: the gateway, until a signal or a failing ledger stops it.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,11 +38,10 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Comma
 
 /// The process settings from the command line.
 fn settings(args: &Args) -> Settings {
-    let tls = args
-        .tls_cert
-        .clone()
-        .zip(args.tls_key.clone())
-        .map(|(certificate, key)| TlsFiles { certificate, key });
+    let files = |certificate: &Option<PathBuf>, key: &Option<PathBuf>| {
+        let both = certificate.clone().zip(key.clone());
+        both.map(|(certificate, key)| TlsFiles { certificate, key })
+    };
     Settings {
         durability: args.durability.into(),
         allow_single: args.allow_single,
@@ -50,7 +50,8 @@ fn settings(args: &Args) -> Settings {
         admin_token_file: args.admin_token_file.clone(),
         admin_hosts: args.admin_host.clone(),
         public_url: args.public_url.clone(),
-        tls,
+        tls: files(&args.tls_cert, &args.tls_key),
+        admin_tls: files(&args.admin_tls_cert, &args.admin_tls_key),
         anchors: args.anchors.clone(),
         operator: args.actor(),
         trusted_proxies: args.trusted_proxy.clone(),
@@ -91,8 +92,11 @@ fn announce(args: &Args, app: &App) {
     let Some(address) = app.admin_address() else {
         return;
     };
-    tracing::info!("admin listener at http://{address}: /healthz /readyz /metrics /status /live");
-    if !address.ip().is_loopback() {
+    let scheme = args.admin_tls_cert.as_ref().map_or("http", |_| "https");
+    tracing::info!(
+        "admin listener at {scheme}://{address}: /healthz /readyz /metrics /status /live /api/v1"
+    );
+    if !address.ip().is_loopback() && args.admin_tls_cert.is_none() {
         tracing::warn!(
             "the admin listener {address} is not on a loopback address: {}",
             if args.admin_token_file.is_some() {

@@ -37,7 +37,7 @@ pub use environment::{
 pub use findings::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
-pub(crate) use findings::suggest::nearest_models;
+pub(crate) use findings::suggest::{did_you_mean, nearest_models};
 pub use library::{Library, Offer};
 pub use names_in::NamesIn;
 pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};

@@ -2,8 +2,8 @@
 //! are stable: scripts read them.
 
 use farebox_ledger::{
-    Amount, Caps, CountedCap, Customer, Key, Outcome, Payment, PaymentStatus, PersonalData, Scope,
-    Timestamp, UtcDay, document,
+    Amount, Caps, CountedCap, Customer, JournalEntry, Key, MarginRow, Margins, Outcome, Payment,
+    PaymentStatus, PersonalData, Scope, Timestamp, Token, UtcDay, document,
 };
 use serde_json::{Map, Value, json};
 
@@ -152,13 +152,45 @@ pub(crate) fn outcome(outcome: &Outcome) -> Value {
             "entry": moved.entry.as_ref().map(document::json),
             "customer": customer(&moved.customer),
         }),
-        Outcome::Done
-        | Outcome::Token(_)
-        | Outcome::Lot(_)
-        | Outcome::Answered(_)
-        | Outcome::Finished(_)
-        | Outcome::Epoch(_)
-        | Outcome::Recovered(_)
-        | Outcome::Owner(_) => json!({}),
+        Outcome::Token(made) => token(made, now),
+        _ => json!({}),
     }
+}
+
+/// The same with an HTTP status, as a function: an answer that is stored with its effect is made by the ledger's writer.
+pub(crate) fn outcome_of(status: u16) -> impl Fn(&Outcome) -> (u16, Value) + Send + Sync {
+    move |done| (status, outcome(done))
+}
+
+/// A token of the admin API, without its secret.
+pub(crate) fn token(token: &Token, now: Timestamp) -> Value {
+    json!({
+        "id": token.id,
+        "label": token.label,
+        "role": token.role,
+        "status": token.status(now),
+        "daily": token.daily,
+        "today": token.sold_on(UtcDay::of(now)),
+        "expires_at": token.expires_at,
+        "created_at": token.created_at,
+        "created_by": token.created_by,
+    })
+}
+
+/// Journal entries.
+pub(crate) fn entries(entries: &[JournalEntry]) -> Vec<Value> {
+    entries.iter().map(document::json).collect()
+}
+
+/// Charges, cost and possible debts, and their sum.
+pub(crate) fn margins(margins: &Margins) -> Value {
+    let row = |row: &MarginRow| {
+        let mut shown = json!(row);
+        if let Some(fields) = shown.as_object_mut() {
+            fields.insert("margin".to_owned(), json!(row.margin()));
+        }
+        shown
+    };
+    let rows: Vec<Value> = margins.rows.iter().map(row).collect();
+    json!({ "rows": rows, "count": margins.count, "total": row(&margins.total) })
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Amount, KeyChange, KeyId, KeySettings, KeyStatus, Ledger, LedgerError, LinkToken,
-    Membership, NewKey, Operation, Secret, Timestamp,
+    Act, Amount, CustomerId, KeyChange, KeyId, KeySettings, KeyStatus, Ledger, LedgerError,
+    LinkToken, Membership, NewKey, Operation, Secret, Timestamp,
 };
 
 use super::values::Setting;
@@ -73,7 +73,26 @@ pub(crate) fn create(
     first_credit: Option<(Amount, String)>,
     act: Act,
 ) -> Deed {
-    let id = clock::key_id();
+    with_id(clock::key_id(), settings, within, first_credit, act)
+}
+
+/// The first key of a customer: of its ten characters, so that there is only one, however many ask for it at once.
+pub(crate) fn first(customer: CustomerId, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
+    let within = Membership {
+        customer: Some(customer),
+        is_owner,
+        made_by: None,
+    };
+    with_id(customer.first_key(), settings, within, None, act)
+}
+
+fn with_id(
+    id: KeyId,
+    settings: KeySettings,
+    within: Membership,
+    first_credit: Option<(Amount, String)>,
+    act: Act,
+) -> Deed {
     let secret = Secret::generate(id, clock::random());
     let new = NewKey {
         within,
@@ -104,6 +123,18 @@ pub(crate) fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
     Deed {
         shown_once: Some(NewSecret::Secret(secret)),
         ..change(key, rotated, act)
+    }
+}
+
+/// A new secret for one whose answer was lost. The ledger refuses it once the key was used.
+pub(crate) fn reissue(key: KeyId, act: Act) -> Deed {
+    let secret = Secret::generate(key, clock::random());
+    let reissued = Change::Reissue {
+        secret: secret.hash(),
+    };
+    Deed {
+        shown_once: Some(NewSecret::Secret(secret)),
+        ..change(key, reissued, act)
     }
 }
 

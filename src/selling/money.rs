@@ -1,8 +1,8 @@
 //! Money: top-ups, corrections, refunds, moves, payments and what of them goes back.
 
 use farebox_ledger::{
-    Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewReversal,
-    Operation, OperationId, ReversalKind, Scope, UnappliedAct, UnappliedEnd,
+    Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewPayment,
+    NewReversal, Operation, OperationId, PaidSum, ReversalKind, Scope, UnappliedAct, UnappliedEnd,
 };
 
 use super::{Deed, reads};
@@ -69,6 +69,24 @@ pub(crate) async fn write_off(
     let taken = left.checked_neg().filter(|_| left.is_positive());
     let kind = CreditKind::WriteOff { reason };
     Ok(taken.map(|amount| credit(customer, kind, amount, reference, act)))
+}
+
+/// A payment with particulars: of its credit in US dollars without tax, if none are told.
+pub(crate) fn pay(
+    customer: CustomerId,
+    credit: Amount,
+    paid: Option<PaidSum>,
+    reference: String,
+    act: Act,
+) -> Deed {
+    Operation::Pay(Box::new(NewPayment {
+        customer,
+        paid: paid.unwrap_or_else(|| PaidSum::in_usd(credit)),
+        credit,
+        reference,
+        act,
+    }))
+    .into()
 }
 
 /// What went back of a payment so far.

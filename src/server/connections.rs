@@ -149,7 +149,8 @@ impl Connections {
             of_proxy: all / PART_OF_PROXY,
             safe: (all / PART).min(MOST_SAFE),
         };
-        Self::new(limits, proxies)
+        let pool = (all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
+        Self::new(limits, pool, proxies)
     }
 
     /// Limits for the admin listener.
@@ -162,11 +163,12 @@ impl Connections {
             of_proxy: all,
             safe: all,
         };
-        Self::new(limits, Vec::new())
+        // Programs of the operator's may open many at once.
+        Self::new(limits, all, Vec::new())
     }
 
-    fn new(limits: ConnectionLimits, proxies: Vec<IpNet>) -> Arc<Self> {
-        let pool = (limits.all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
+    /// `pool`: places of strangers' heads, and as many of their requests.
+    fn new(limits: ConnectionLimits, pool: usize, proxies: Vec<IpNet>) -> Arc<Self> {
         let open = OpenConnections {
             by_address: HashMap::new(),
             line: ConnectionLine::default(),
@@ -371,7 +373,7 @@ impl Drop for ConnectionPlace {
 }
 
 /// What counts as one peer: an IPv6 host usually has a whole /64.
-fn peer(address: IpAddr) -> IpAddr {
+pub(super) fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) & (u128::MAX << 64);

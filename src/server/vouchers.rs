@@ -7,21 +7,13 @@ use farebox_protocol::{BadRequest, Family};
 use salvo::http::HeaderValue;
 use salvo::http::header::CACHE_CONTROL;
 use salvo::prelude::{Depot, Request, Response, handler};
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, body, failure};
 use crate::clock;
 use crate::proxy::{Failure, RefusedFacts};
-
-/// The body of the request.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Asked {
-    code: String,
-}
 
 /// The handler.
 pub(super) struct RedeemHandler {
@@ -75,7 +67,8 @@ impl RedeemHandler {
             Failure::RateLimited(text.to_owned(), wait)
         };
         let read = body::read(req, &front.body_room, &key, None).await?;
-        let asked: Asked = serde_json::from_slice(&read.bytes).map_err(|_| {
+        let asked: Value = serde_json::from_slice(&read.bytes).unwrap_or_default();
+        let typed = asked.get("code").and_then(Value::as_str).ok_or_else(|| {
             refused("send the code as JSON: {\"code\":\"FB-XXXX-XXXX-XXXX-XXXX-XXXX\"}")
         })?;
         front
@@ -86,7 +79,7 @@ impl RedeemHandler {
             front.wrong_guesses.note(customer, peer, now);
             refused(&Refusal::NoSuchVoucher.to_string())
         };
-        let code = VoucherCode::parse(&asked.code).ok_or_else(wrong)?;
+        let code = VoucherCode::parse(typed).ok_or_else(wrong)?;
         let new = Redemption {
             code: code.hash(),
             key: key.id,

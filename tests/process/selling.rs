@@ -15,6 +15,7 @@ fn walk() -> Vec<Line> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/selling.md");
     let page = fs::read_to_string(page).unwrap();
     let (_, walk) = page.split_once("## A walk").unwrap();
+    let (walk, _) = walk.split_once("\n## ").unwrap();
     let (mut lines, mut block) = (Vec::new(), None);
     for line in walk.lines() {
         match line.strip_prefix("```") {

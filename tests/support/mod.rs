@@ -199,7 +199,12 @@ impl Gateway {
             "http"
         };
         let base = format!("{scheme}://{}", app.address());
-        let admin = format!("http://{}", app.admin_address().unwrap());
+        let admin_scheme = if settings.admin_tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let admin = format!("{admin_scheme}://{}", app.admin_address().unwrap());
         let running = tokio::spawn(app.serve(async {
             let _ = stopping.await;
         }));

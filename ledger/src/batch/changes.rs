@@ -26,8 +26,6 @@ pub(crate) struct Changes {
     /// Personal data to store, or to remove.
     pub(crate) personal: BTreeMap<CustomerId, Option<PersonalData>>,
     pub(crate) holds: Vec<OperationId>,
-    /// Holds opened, whether or not they have ended since.
-    pub(crate) opened: i64,
     pub(crate) entries: Vec<OperationId>,
     pub(crate) acts: Vec<OperationId>,
     /// References that were taken, folded.
@@ -112,7 +110,6 @@ impl Changes {
             keys,
             personal,
             holds,
-            opened: _,
             entries,
             acts,
             names,
@@ -179,7 +176,6 @@ impl Changes {
         self.holds.clear();
         self.entries.clear();
         clear(&mut self.usage);
-        self.opened = 0;
         if !self.is_empty() {
             *self = Self::default();
         }

@@ -244,8 +244,8 @@ impl Rows {
         let now = self.now;
         let begin = |traffic: Traffic, limits| traffic.begin(limits, now);
         self.count_traffic(new.key, begin, begin);
+        self.count_opened(new.customer);
         self.put_hold(StoredHold::new(new, self.epoch, self.today()));
-        self.changes.opened = self.changes.opened.saturating_add(1);
     }
 
     /// Stores a hold as it is.

@@ -68,6 +68,8 @@ pub(crate) struct StoredCustomer {
     pub(crate) head: EntryHead,
     pub(crate) audit: AuditHead,
     pub(crate) watch: CustomerWatch,
+    /// Holds ever opened by its keys: each is still open or has ended in a charge.
+    pub(crate) opened: i64,
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) async fn verify<R: LedgerReader>(
         report: VerifyReport::default(),
         genesis: identity.map_or(NOTHING, |identity| identity.genesis),
         covered: Covered::by(&anchors),
-        opened: None,
+        opened: 0,
     };
     if identity.is_none() {
         check.fault("the ledger has no identity".to_owned());
@@ -68,8 +68,8 @@ struct LedgerCheck {
     genesis: Hash,
     /// The anchors' contents, minus what was found.
     covered: Covered,
-    /// Holds ever opened, where the store counts them by customer.
-    opened: Option<i64>,
+    /// Holds ever opened.
+    opened: i64,
 }
 
 /// The sums of a customer's entries, and what is left to be found.
@@ -96,10 +96,7 @@ impl LedgerCheck {
 
     fn anchors(&mut self, anchors: &[Anchor]) {
         let opened = self.opened;
-        for anchor in anchors
-            .iter()
-            .filter(|anchor| opened.is_some_and(|opened| anchor.opened() > opened))
-        {
+        for anchor in anchors.iter().filter(|anchor| anchor.opened() > opened) {
             self.report.faults.push(format!(
                 "anchor of {}: more holds were opened than the ledger knows of",
                 anchor.at()
@@ -452,14 +449,14 @@ impl LedgerCheck {
     /// Counters and hours, where the store keeps them by customer and key.
     fn counters(&mut self, name: &str, rows: &CustomerRows, history: &CustomerHistory) {
         let open = i64::try_from(rows.holds.len()).unwrap_or(i64::MAX);
+        let opened = rows.stored.opened;
+        self.opened = self.opened.saturating_add(opened);
+        if opened != history.charges.saturating_add(open) {
+            self.fault(format!(
+                "{name}: a hold that was opened is neither open nor has it ended in a charge"
+            ));
+        }
         if let Some(traffic) = rows.traffic {
-            let opened = self.opened.unwrap_or_default();
-            self.opened = Some(opened.saturating_add(traffic.opened));
-            if traffic.opened != history.charges.saturating_add(open) {
-                self.fault(format!(
-                    "{name}: a hold that was opened is neither open nor has it ended in a charge"
-                ));
-            }
             if traffic.running != open {
                 self.fault(format!(
                     "{name}: {open} holds are open, and {} count towards its limit",

@@ -72,8 +72,6 @@ impl TrafficLimits {
 /// The traffic of a key or customer at all gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Traffic {
-    /// Holds ever opened.
-    pub(crate) opened: i64,
     /// Holds open now.
     pub(crate) running: i64,
     /// The instant up to which the rate is used up, in microseconds since 1970 by the store's clock.
@@ -113,7 +111,6 @@ impl Traffic {
             micros.map_or(self.paced_to, |ahead| now.saturating_add(ahead))
         });
         Self {
-            opened: self.opened.saturating_add(1),
             running: self.running.saturating_add(1),
             paced_to,
         }

@@ -262,6 +262,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
             head,
             audit,
             watch,
+            opened,
         } in &customers
         {
             let Account {
@@ -273,6 +274,7 @@ async fn digest(side: &mut impl Side) -> Result<Hash, LedgerError> {
                 customer.id.to_i64(),
                 credit.picos(),
                 spent.picos(),
+                *opened,
                 held.picos(),
                 customer.claim.picos(),
                 head.seq,

@@ -268,7 +268,7 @@ macro_rules! customer_columns {
     () => {
         "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
          a.claim, a.caps, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, \
-         a.event_seq, a.last_top_up, a.told"
+         a.event_seq, a.last_top_up, a.told, a.opened"
     };
 }
 pub(crate) use customer_columns;
@@ -313,6 +313,7 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
             last_at,
         },
         watch: super::event_rows::watch(columns)?,
+        opened: columns.number()?,
     })
 }
 

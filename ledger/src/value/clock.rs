@@ -7,7 +7,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::{CustomerId, KeyId, OperationId, Timestamp};
+use crate::{CustomerId, KeyId, OperationId, Timestamp, TokenId};
 
 /// Now, by the wall clock.
 #[must_use]
@@ -43,6 +43,12 @@ pub fn key_id() -> KeyId {
 #[must_use]
 pub fn customer_id() -> CustomerId {
     CustomerId::from_random(rand::random())
+}
+
+/// A fresh public token id.
+#[must_use]
+pub fn token_id() -> TokenId {
+    TokenId::from_random(rand::random())
 }
 
 /// A fresh random seed, so that a customer cannot predict which parts of a text are sampled.

@@ -1,9 +1,10 @@
-//! The admin listener: GET and HEAD only, plain HTTP, on loopback unless the operator says otherwise.
+//! The admin listener: on loopback unless the operator says otherwise, over TLS with a certificate of its own.
 //!
-//! It only reads. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
+//! It only reads, except for `/api/v1` (`api`), which has tokens. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
 //! earned, `/status`, `/live` and `/requests/{id}` are behind the [`Guard`].
 
 mod alerts;
+mod api;
 mod guard;
 mod health;
 mod host;
@@ -82,7 +83,8 @@ pub fn service(admin: &Arc<Admin>) -> Service {
         .push(
             guarded("requests/{id}")
                 .push(reading().goal(requests::OneRequestHandler::new(Arc::clone(admin)))),
-        );
+        )
+        .push(Router::with_path("api/v1/{**rest}").goal(api::ApiHandler::new(Arc::clone(admin))));
     Service::new(router)
         .hoop(host::Arrive::new(Arc::clone(admin)))
         .hoop(CatchPanic::new())
@@ -100,7 +102,7 @@ impl AdminNotFound {
         let words = if status == StatusCode::METHOD_NOT_ALLOWED {
             "only GET and HEAD are served here\n"
         } else {
-            "served here: /healthz /readyz /metrics /status /live /requests/{id}\n"
+            "served here: /healthz /readyz /metrics /status /live /requests/{id} /api/v1\n"
         };
         text(res, status, words);
     }

@@ -31,36 +31,49 @@ impl OneRequestHandler {
 
     async fn handle(&self, req: &mut Request, res: &mut Response) {
         let id = req.param::<String>("id").unwrap_or_default();
-        let ledger = &self.admin.ledger;
-        let known = self.admin.telemetry.recent.find(&id);
-        let ours = known.as_ref().map(|known| known.request_id);
-        let ours = ours.or_else(|| record::operation(&id));
-        let (mut entry, mut running) = (None, None);
-        if let Some(ours) = ours {
-            entry = ledger.entry(ours).await.unwrap_or_default();
-            if known.is_none() && entry.is_none() {
-                let holds = ledger.open_holds(None, MOST_HOLDS).await;
-                let mut holds = holds.unwrap_or_default().into_iter();
-                running = holds.find(|hold| hold.request == ours);
+        match find(&self.admin, &id).await {
+            Some(document) => failure::json(res, document.to_string()),
+            None => {
+                res.status_code(StatusCode::NOT_FOUND);
+                failure::json(res, json!({ "error": unknown() }).to_string());
             }
         }
-        if known.is_none() && entry.is_none() && running.is_none() {
-            res.status_code(StatusCode::NOT_FOUND);
-            let words = format!(
-                "no such request is running, among the last {REMEMBERED} of this gateway, or charged in its ledger; \
-                 `farebox show ID` also finds payments, keys and labels"
-            );
-            return failure::json(res, json!({ "error": words }).to_string());
-        }
-        let document = json!({
-            "request_id": ours.map(record::request_id),
-            "record": known.as_deref().map(remembered),
-            "running": running.as_ref().map(hold),
-            "under_way": ours.and_then(|ours| self.admin.front.proxy.under_way.find(ours)).as_ref().map(under_way),
-            "entry": entry.as_ref().map(document::json),
-        });
-        failure::json(res, document.to_string());
     }
+}
+
+/// That nothing is known of a request, and who may know more.
+pub(super) fn unknown() -> String {
+    format!(
+        "no such request is running, among the last {REMEMBERED} of this gateway, or charged in its ledger; \
+         `farebox show ID` also finds payments, keys and labels"
+    )
+}
+
+/// What became of the request with this id: ours, or that of its answer.
+pub(super) async fn find(admin: &Admin, id: &str) -> Option<Value> {
+    let ledger = &admin.ledger;
+    let known = admin.telemetry.recent.find(id);
+    let ours = known.as_ref().map(|known| known.request_id);
+    let ours = ours.or_else(|| record::operation(id));
+    let (mut entry, mut running) = (None, None);
+    if let Some(ours) = ours {
+        entry = ledger.entry(ours).await.unwrap_or_default();
+        if known.is_none() && entry.is_none() {
+            let holds = ledger.open_holds(None, MOST_HOLDS).await;
+            let mut holds = holds.unwrap_or_default().into_iter();
+            running = holds.find(|hold| hold.request == ours);
+        }
+    }
+    if known.is_none() && entry.is_none() && running.is_none() {
+        return None;
+    }
+    Some(json!({
+        "request_id": ours.map(record::request_id),
+        "record": known.as_deref().map(remembered),
+        "running": running.as_ref().map(hold),
+        "under_way": ours.and_then(|ours| admin.front.proxy.under_way.find(ours)).as_ref().map(under_way),
+        "entry": entry.as_ref().map(document::json),
+    }))
 }
 
 /// Where a running request is, after which failures.

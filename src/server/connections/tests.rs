@@ -12,7 +12,8 @@ fn connections(all: usize, of_peer: usize) -> Arc<Connections> {
         of_proxy: all / 2,
         safe: 3,
     };
-    Connections::new(limits, vec!["10.0.0.0/8".parse().unwrap()])
+    let pool = (all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
+    Connections::new(limits, pool, vec!["10.0.0.0/8".parse().unwrap()])
 }
 
 /// A connection from an address, on a port of its own.

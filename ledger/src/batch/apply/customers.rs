@@ -57,6 +57,7 @@ pub(super) fn insert(rows: &mut Rows, mut customer: Customer) -> Result<(), Refu
         head: EntryHead::NONE,
         audit: AuditHead::NONE,
         watch: CustomerWatch::default(),
+        opened: 0,
     });
     Ok(())
 }

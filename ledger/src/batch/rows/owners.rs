@@ -206,6 +206,14 @@ impl Rows {
         self.changes.personal.insert(customer, data);
     }
 
+    /// Counts a hold that is or was open.
+    pub(crate) fn count_opened(&mut self, customer: CustomerId) {
+        self.touch_customer(customer, |row| {
+            row.stored.opened = row.stored.opened.saturating_add(1);
+            row.account_changed = true;
+        });
+    }
+
     /// Counts a hold that begins or ends towards the limits of its key and customer.
     pub(super) fn count_traffic(
         &mut self,

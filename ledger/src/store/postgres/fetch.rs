@@ -10,11 +10,11 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::link::Link;
+use super::locking::{Locked, keys_of_all, keys_of_holds, lock_of_all, lock_of_holds};
 use super::migrations;
 use super::payments::{self, SELECT_PAYMENT};
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
-    SELECT_LINK, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::tokens::{self, SELECT_ANSWER, SELECT_TOKEN, SELECT_TOKEN_ACT};
@@ -36,69 +36,6 @@ const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint =
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
 const POSITIONS: &str =
     "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-
-/// What a batch does about customers that others have locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Locked {
-    Wait,
-    /// Continues without them.
-    Skip,
-}
-
-/// Locks the customers that hold operations name, themselves or by a key.
-fn lock_of_holds(locked: Locked) -> String {
-    let skip = if locked == Locked::Skip {
-        " SKIP LOCKED"
-    } else {
-        ""
-    };
-    format!(
-        "{SELECT_CUSTOMER} WHERE a.id = ANY (ARRAY(SELECT unnest($4::bigint[]) \
-         UNION SELECT customer FROM keys WHERE id = ANY ($1::bigint[]) \
-         UNION SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key WHERE h.request = ANY ($2::bytea[]) \
-         UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY a.id FOR NO KEY UPDATE OF a{skip}"
-    )
-}
-
-/// Locks the customers that any operation names.
-fn lock_of_all() -> String {
-    format!(
-        "{SELECT_CUSTOMER} WHERE a.id = ANY (ARRAY(SELECT unnest($4::bigint[]) \
-         UNION SELECT customer FROM keys WHERE id = ANY ($1::bigint[]) \
-         UNION SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key WHERE h.request = ANY ($2::bytea[]) \
-         UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]) \
-         UNION SELECT customer FROM audit WHERE operation = ANY ($5::bytea[]) \
-         UNION SELECT e.customer FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($6::text[]) \
-         UNION SELECT customer FROM payments WHERE folded = ANY ($6::text[]) \
-         UNION SELECT k.customer FROM sessions s JOIN keys k ON k.id = s.key WHERE s.token = ANY ($7::bytea[]) \
-         UNION SELECT k.customer FROM links l JOIN keys k ON k.id = l.key WHERE l.token = ANY ($7::bytea[]))) \
-         ORDER BY a.id FOR NO KEY UPDATE OF a"
-    )
-}
-
-/// The keys that hold operations name.
-fn keys_of_holds() -> String {
-    format!(
-        "{SELECT_KEY_RECORD} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
-         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT coalesce(key, customer) FROM entries WHERE operation = ANY ($3::bytea[])))"
-    )
-}
-
-/// The keys that any operation names.
-fn keys_of_all() -> String {
-    format!(
-        "{SELECT_KEY_RECORD} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
-         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT coalesce(key, customer) FROM entries WHERE operation = ANY ($3::bytea[]) \
-         UNION SELECT coalesce(key, customer) FROM audit WHERE operation = ANY ($4::bytea[]) \
-         UNION SELECT coalesce(e.key, e.customer) FROM refs r JOIN entries e ON e.operation = r.operation \
-             WHERE r.folded = ANY ($5::text[]) \
-         UNION SELECT key FROM sessions WHERE token = ANY ($6::bytea[]) \
-         UNION SELECT key FROM links WHERE token = ANY ($6::bytea[]) \
-         UNION SELECT id FROM keys WHERE customer = ANY ($7::bigint[])))"
-    )
-}
 
 /// The holds of dead nodes that this batch may end; their customers are locked with the rest.
 pub(super) async fn add_dead(
@@ -356,21 +293,11 @@ impl What {
             Self::ApiTokens => format!(
                 "{SELECT_TOKEN} WHERE t.id = ANY ($1::bigint[]) ORDER BY t.id FOR NO KEY UPDATE OF t"
             ),
-            Self::Lots => {
-                format!("{SELECT_LOT} WHERE l.id = ANY ($1::bigint[]) ORDER BY l.id FOR NO KEY UPDATE OF l")
-            }
-            Self::LotsOfVouchers => format!(
-                "{SELECT_LOT} WHERE l.id IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[])) ORDER BY l.id FOR NO KEY UPDATE OF l"
-            ),
-            Self::Vouchers => {
-                format!("{SELECT_VOUCHER} WHERE v.code = ANY ($1::bytea[]) ORDER BY v.code FOR NO KEY UPDATE OF v")
-            }
-            Self::Redeemers => "SELECT v.lot, v.customer FROM vouchers v JOIN lots l ON l.id = v.lot WHERE v.customer IS NOT NULL \
-                 AND l.once = 1 AND v.lot IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[]))"
-                .to_owned(),
-            Self::EntriesOfVouchers => format!(
-                "{SELECT_ENTRY} WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))"
-            ),
+            Self::Lots
+            | Self::LotsOfVouchers
+            | Self::Vouchers
+            | Self::Redeemers
+            | Self::EntriesOfVouchers => self.sql_of_vouchers(),
             // Nobody waits here: who finds another gateway at it looks again later.
             Self::Running => "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(1717662310, \
                  ('x' || encode(substring(a FROM 1 FOR 4), 'hex'))::bit(32)::int) AS ours FROM unnest($1::bytea[]) AS a) l \
@@ -421,6 +348,26 @@ impl What {
             Self::Acts => format!("{SELECT_ACT} WHERE operation = ANY ($1::bytea[])"),
             Self::Sessions => format!("{SELECT_SESSION} WHERE token = ANY ($1::bytea[])"),
             Self::Links => format!("{SELECT_LINK} WHERE token = ANY ($1::bytea[])"),
+        }
+    }
+
+    fn sql_of_vouchers(self) -> String {
+        match self {
+            Self::Lots => {
+                format!("{SELECT_LOT} WHERE l.id = ANY ($1::bigint[]) ORDER BY l.id FOR NO KEY UPDATE OF l")
+            }
+            Self::LotsOfVouchers => format!(
+                "{SELECT_LOT} WHERE l.id IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[])) ORDER BY l.id FOR NO KEY UPDATE OF l"
+            ),
+            Self::Vouchers => {
+                format!("{SELECT_VOUCHER} WHERE v.code = ANY ($1::bytea[]) ORDER BY v.code FOR NO KEY UPDATE OF v")
+            }
+            Self::Redeemers => "SELECT v.lot, v.customer FROM vouchers v JOIN lots l ON l.id = v.lot WHERE v.customer IS NOT NULL \
+                 AND l.once = 1 AND v.lot IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[]))"
+                .to_owned(),
+            _ => format!(
+                "{SELECT_ENTRY} WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))"
+            ),
         }
     }
 

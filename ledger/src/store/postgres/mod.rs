@@ -23,6 +23,7 @@ mod lanes;
 mod link;
 mod lists;
 mod lock;
+mod locking;
 mod migrations;
 mod node;
 mod owner_tables;

@@ -189,7 +189,7 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
                 row.stored.head.last_at.map(Timestamp::millis)
             })
             .bytes("hash", |(row, _)| row.stored.head.hash.to_vec())
-            .number("opened", |(row, _)| traffic(row).opened)
+            .number("opened", |(row, _)| row.stored.opened)
             .number("running", |(row, _)| traffic(row).running)
             .number("paced_to", |(row, _)| traffic(row).paced_to);
         if !is_new {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::batch::operation::Operation;
 use crate::{
-    Bill, Change, CreditKind, CustomerAct, CustomerSettings, KeySettings, NewCustomer, NewKey,
+    Bill, Change, Credit, CreditKind, CustomerAct, CustomerSettings, KeySettings, NewCustomer,
+    NewKey,
 };
 
 fn clean(text: &mut String) {
@@ -64,6 +65,16 @@ fn key(new: &mut NewKey) {
     clean(&mut new.act.actor);
 }
 
+fn credit(new: &mut Credit) {
+    clean(&mut new.actor);
+    match &mut new.kind {
+        CreditKind::Adjust { reason }
+        | CreditKind::WriteOff { reason }
+        | CreditKind::Refund { reason, .. } => clean(reason),
+        CreditKind::TopUp => {}
+    }
+}
+
 fn customer(new: &mut NewCustomer) {
     customer_settings(&mut new.settings);
     clean(&mut new.act.actor);
@@ -79,15 +90,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
                 settings(new);
             }
         }
-        Operation::Credit(credit) => {
-            clean(&mut credit.actor);
-            match &mut credit.kind {
-                CreditKind::Adjust { reason }
-                | CreditKind::WriteOff { reason }
-                | CreditKind::Refund { reason, .. } => clean(reason),
-                CreditKind::TopUp => {}
-            }
-        }
+        Operation::Credit(new) => credit(new),
         Operation::CreateCustomer(new) => customer(new),
         Operation::Enrol(both) => {
             customer(&mut both.0);

@@ -76,11 +76,9 @@ pub(super) fn key_record(row: &Row) -> Decoded<(KeyRecord, Option<Traffic>)> {
     let mut columns = Columns::of(row);
     let key = rows::key_record(&mut columns)?;
     let (running, paced_to) = (columns.maybe_number()?, columns.maybe_number()?);
-    let traffic = running.zip(paced_to).map(|(running, paced_to)| Traffic {
-        opened: 0,
-        running,
-        paced_to,
-    });
+    let traffic = running
+        .zip(paced_to)
+        .map(|(running, paced_to)| Traffic { running, paced_to });
     Ok((key, traffic))
 }
 
@@ -88,7 +86,7 @@ pub(super) fn key_record(row: &Row) -> Decoded<(KeyRecord, Option<Traffic>)> {
 pub(super) const SELECT_CUSTOMER: &str = concat!(
     "SELECT ",
     customer_columns!(),
-    ", a.opened, a.running, a.paced_to FROM accounts a"
+    ", a.running, a.paced_to FROM accounts a"
 );
 
 /// A customer, and its traffic at all gateways.
@@ -96,7 +94,6 @@ pub(super) fn stored_customer(row: &Row) -> Decoded<(StoredCustomer, Traffic)> {
     let mut columns = Columns::of(row);
     let stored = rows::stored_customer(&mut columns)?;
     let traffic = Traffic {
-        opened: columns.number()?,
         running: columns.number()?,
         paced_to: columns.number()?,
     };

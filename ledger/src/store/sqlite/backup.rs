@@ -18,10 +18,11 @@ use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 /// What the chains came to since an anchor.
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
     let instant = conn.unchecked_transaction()?;
-    let (entries, acts, opened) =
-        conn.query_row("SELECT entries, audits, opened FROM totals", [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+    let (entries, acts, opened) = conn.query_row(
+        "SELECT entries, audits, charges + (SELECT count(*) FROM holds) FROM totals",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
     let customers = changed_customers(conn, since)?;
     instant.finish()?;
     Ok(Anchor::Heads(Heads {

@@ -26,7 +26,9 @@ const MOST: usize = 16_384;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Changed {
     Nothing,
-    /// The totals that holds and most of their ends change: the counts of entries and holds, what is held and what is spent.
+    /// Rows, and no totals: most holds.
+    Rows,
+    /// The totals that most ends of holds change: the counts of entries and charges, and what is spent.
     Running,
     Anything,
 }
@@ -57,9 +59,10 @@ pub(super) struct BatchTables<'c> {
     targets: HashMap<String, Vec<(Served, i64)>>,
     /// No entry has a greater operation id.
     pub(super) newest_entry: Option<OperationId>,
+    /// But for open holds, which are not stored.
     pub(super) totals: Totals,
-    /// Holds ever opened.
-    pub(super) opened: i64,
+    /// How many entries are charges.
+    pub(super) charges: i64,
     changed: Changed,
     /// What this transaction does to keys that readers may have cached; `None` if none do.
     moved: Option<Vec<CacheChange>>,
@@ -76,7 +79,7 @@ impl<'c> Batch<'c> {
                 targets: HashMap::new(),
                 newest_entry: None,
                 totals: Totals::default(),
-                opened: 0,
+                charges: 0,
                 changed: Changed::Nothing,
                 moved: remembered.as_ref().map(|_| Vec::new()),
             },
@@ -103,7 +106,7 @@ impl<'c> Batch<'c> {
         }
         self.forget();
         let statement = self.tables.statements.get(Sql::Totals)?;
-        let (totals, acts, epoch, opened, schema) = statement.query_row([], |row| {
+        let (totals, acts, epoch, charges, schema) = statement.query_row([], |row| {
             Ok((
                 rows::totals(row)?,
                 row.get(9)?,
@@ -112,7 +115,7 @@ impl<'c> Batch<'c> {
                 row.get(12)?,
             ))
         })?;
-        (self.tables.totals, self.tables.opened, self.rows.epoch) = (totals, opened, epoch);
+        (self.tables.totals, self.tables.charges, self.rows.epoch) = (totals, charges, epoch);
         self.schema = schema;
         self.rows.positions = Positions::Counted {
             entries: number(totals.entries),
@@ -199,23 +202,21 @@ impl BatchTables<'_> {
     fn write_totals(&mut self, rows: &Rows) -> Result<()> {
         let Totals {
             keys,
-            holds,
             credit,
             spent,
-            held,
             loss,
             exposure,
             cost,
             ..
         } = self.totals;
-        if self.changed == Changed::Nothing {
+        if self.changed <= Changed::Rows {
             return Ok(());
         }
-        let (holds, spent, held) = (number(holds), spent.to_string(), held.to_string());
+        let spent = spent.to_string();
         let positions = rows.positions;
         let entries = positions.next_entry().saturating_sub(1);
         if self.changed == Changed::Running {
-            let values = params![entries, holds, self.opened, spent, held];
+            let values = params![entries, self.charges, spent];
             self.statements.get(Sql::UpdateRunning)?.execute(values)?;
             return Ok(());
         }
@@ -223,13 +224,11 @@ impl BatchTables<'_> {
             number(keys),
             entries,
             positions.next_act().saturating_sub(1),
-            holds,
             rows.epoch,
             credit.to_string(),
             spent,
-            held,
             loss.to_string(),
-            self.opened,
+            self.charges,
             exposure.to_string(),
             cost.to_string(),
         ])?;
@@ -250,10 +249,9 @@ impl BatchTables<'_> {
     /// Adds the change of an account to the totals.
     pub(super) fn add_up(&mut self, before: Account, after: Account) {
         let totals = &mut self.totals;
-        moved(&mut totals.spent, before.spent, after.spent);
-        moved(&mut totals.held, before.held, after.held);
+        let spent = moved(&mut totals.spent, before.spent, after.spent).min(Changed::Running);
         let changed = moved(&mut totals.credit, before.credit, after.credit);
-        self.mark(changed.max(Changed::Running));
+        self.mark(changed.max(spent).max(Changed::Rows));
     }
 
     /// Adds what an ended request cost the operator to the totals.

@@ -291,6 +291,7 @@ fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
                     head: EntryHead::NONE,
                     audit: AuditHead::NONE,
                     watch,
+                    opened: 0,
                 });
             }
         }
@@ -324,8 +325,6 @@ fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
             for (customer, _) in &rest.claims {
                 batch.fetch_customer(*customer).map_err(failed)?;
             }
-            let opened = i64::try_from(rest.holds.len()).unwrap_or(i64::MAX);
-            batch.rows.changes.opened = opened;
             rest.put(&mut batch.rows);
         }
     }
@@ -344,7 +343,7 @@ fn append(rows: &mut Rows, chained: ChainedEntry) -> Result<(), LedgerError> {
     entry.position = rows.positions.next_entry();
     if entry.bill.is_some() {
         // Each charge ended a hold.
-        rows.changes.opened = rows.changes.opened.saturating_add(1);
+        rows.count_opened(entry.customer);
     }
     rows.append(entry, format, hash, after);
     Ok(())
@@ -356,5 +355,6 @@ fn held(rows: &mut Rows, key: KeyId, more: Amount) -> Result<(), LedgerError> {
     let too_much = || impossible(&format!("the holds of key {key} are too large"));
     let held = account.held.checked_add(more).ok_or_else(too_much)?;
     rows.set_account(customer, Account { held, ..account });
+    rows.count_opened(customer);
     Ok(())
 }

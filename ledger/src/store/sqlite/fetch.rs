@@ -64,7 +64,9 @@ impl Batch<'_> {
             self.fetch_token(token)?;
         }
         self.fetch_of_tokens(&needs)?;
-        self.fetch_of_vouchers(&needs)?;
+        if let Some(redeemed) = self.fetch_of_vouchers(&needs)? {
+            self.fetch_entry(redeemed)?;
+        }
         if let Some(of) = needs.spending {
             self.fetch_spending(of)?;
         }
@@ -138,7 +140,7 @@ impl Batch<'_> {
         }
     }
 
-    pub(super) fn fetch_entry(&mut self, operation: OperationId) -> Result<()> {
+    fn fetch_entry(&mut self, operation: OperationId) -> Result<()> {
         if self.rows.entries.contains_key(&operation)
             || self.rows.hold(operation).is_some()
             || operation > self.newest_entry()?

@@ -49,7 +49,6 @@ impl BatchTables<'_> {
         for (request, row) in rows.changed_holds() {
             self.hold(*request, row)?;
         }
-        self.opened = self.opened.saturating_add(changes.opened);
         for chained in rows.new_entries() {
             self.entry(chained)?;
         }
@@ -151,27 +150,18 @@ impl BatchTables<'_> {
 
     /// Moves the account of a customer, from what the database has of it.
     fn account(&mut self, row: &CustomerRow, before: Account, seq: i64) -> Result<CacheChange> {
-        let StoredCustomer { customer, head, .. } = &row.stored;
+        let StoredCustomer {
+            customer,
+            head,
+            opened,
+            ..
+        } = &row.stored;
         let account = customer.account;
-        Ok(if row.claim_changed {
-            one(self.statements.get(Sql::MoveClaimed)?.execute(params![
-                customer.id,
-                account.credit,
-                account.spent,
-                account.held,
-                head.seq,
-                head.last,
-                head.last_at,
-                head.hash,
-                before.held,
-                seq,
-                customer.claim,
-            ])?)?;
-            CacheChange::Customer(customer.id)
-        } else if head.seq == seq {
+        Ok(if head.seq == seq && !row.claim_changed {
             let values = params![
                 customer.id,
                 account.held,
+                opened,
                 before.credit,
                 before.spent,
                 before.held
@@ -188,10 +178,16 @@ impl BatchTables<'_> {
                 head.last,
                 head.last_at,
                 head.hash,
+                customer.claim,
+                opened,
                 before.held,
                 seq,
             ])?)?;
-            CacheChange::Entered(customer.id, account, customer.last_entry_at)
+            if row.claim_changed {
+                CacheChange::Customer(customer.id)
+            } else {
+                CacheChange::Entered(customer.id, account, customer.last_entry_at)
+            }
         })
     }
 
@@ -201,6 +197,7 @@ impl BatchTables<'_> {
             head,
             audit,
             watch,
+            opened,
         } = stored;
         let account = customer.account;
         let statement = self.statements.get(Sql::InsertCustomer)?;
@@ -222,6 +219,7 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(24, watch.seq)?;
         statement.raw_bind_parameter(25, watch.last_top_up)?;
         statement.raw_bind_parameter(26, watch.told.code())?;
+        statement.raw_bind_parameter(27, opened)?;
         statement.raw_execute()?;
         Ok(())
     }
@@ -242,12 +240,10 @@ impl BatchTables<'_> {
     }
 
     fn hold(&mut self, request: OperationId, row: &CachedRow<StoredHold>) -> Result<()> {
-        let holds = self.totals.holds;
         match (&row.now, row.was_stored) {
             (None, false) => {}
             (None, true) => {
                 one(self.statements.get(Sql::DeleteHold)?.execute([request])?)?;
-                self.totals.holds = holds.saturating_sub(1);
             }
             (Some(hold), true) => {
                 let (open, checkpoint) = (&hold.open, &hold.checkpoint);
@@ -270,10 +266,9 @@ impl BatchTables<'_> {
                     checkpoint.as_ref().map(json).transpose()?,
                     hold.day
                 ])?;
-                self.totals.holds = holds.saturating_add(1);
             }
         }
-        self.mark(Changed::Running);
+        self.mark(Changed::Rows);
         Ok(())
     }
 
@@ -323,6 +318,7 @@ impl BatchTables<'_> {
             stored::key_number(entry.customer, entry.key),
         ])?;
         if let Some(bill) = bill {
+            self.charges = self.charges.saturating_add(1);
             self.add_loss([bill.loss, bill.exposure, bill.cost.unwrap_or_default()]);
         }
         let newest = &mut self.newest_entry;

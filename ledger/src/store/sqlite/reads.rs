@@ -11,12 +11,13 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
-    AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId, OpenHold,
-    OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse, Timestamp,
-    Totals, UsageRow, Vote,
+    Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId,
+    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
+    Timestamp, Totals, UsageRow, Vote,
 };
 
 /// Rows that one statement of a scan examines.
@@ -79,8 +80,24 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
 }
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
-    conn.prepare_cached(concat!(rows::select_totals!(), " FROM totals"))?
-        .query_row([], rows::totals)
+    // One statement, because it has to be one instant.
+    let read = concat!(
+        rows::select_totals!(),
+        ", h.amount FROM totals LEFT JOIN holds h"
+    );
+    let mut read = conn.prepare_cached(read)?;
+    let (mut found, mut totals) = (read.query([])?, None);
+    while let Some(row) = found.next()? {
+        let totals = match &mut totals {
+            Some(totals) => totals,
+            none => none.insert(rows::totals(row)?),
+        };
+        if let Some(held) = row.get::<_, Option<Amount>>(9)? {
+            totals.holds = totals.holds.saturating_add(1);
+            totals.held = totals.held.saturating_add(i128::from(held.picos()));
+        }
+    }
+    totals.ok_or(rusqlite::Error::QueryReturnedNoRows)
 }
 
 pub(super) fn open_holds(
@@ -337,7 +354,7 @@ pub(super) fn usage(
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key, UNMETERED], |row| {
-            usage_row(start, &mut Columns::of(row))
+            Ok(usage_row(start, &mut Columns::of(row))?)
         })? {
             UsageRow::gather(&mut found, row?);
         }
@@ -374,20 +391,6 @@ pub(super) fn usage_by_key(
         }
     }
     Ok(found)
-}
-
-/// An hour's row: slug, the rollup, and what of the exposure no count was read for.
-fn usage_row(hour: Timestamp, columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
-    let slug = columns.text()?;
-    let row = UsageRow {
-        hour,
-        slug,
-        ..columns.rollup()?
-    };
-    Ok(UsageRow {
-        unmetered: columns.amount()?,
-        ..row
-    })
 }
 
 pub(super) fn slug_use(

@@ -23,17 +23,18 @@ macro_rules! statements {
 statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
-    Totals = concat!(select_totals!(), ", audits, epoch, opened, (SELECT user_version FROM pragma_user_version) FROM totals");
+    Totals = concat!(select_totals!(), ", audits, epoch, charges, (SELECT user_version FROM pragma_user_version) FROM totals");
     // WHERE makes it evident that this is one row. SQLite copies the pages of a statement that may change more.
-    UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, holds = ?4, epoch = ?5, credit = ?6, spent = ?7,
-         held = ?8, loss = ?9, opened = ?10, exposure = ?11, cost = ?12 WHERE id = 1";
-    // What holds and most of their ends change.
-    UpdateRunning = "UPDATE totals SET entries = ?1, holds = ?2, opened = ?3, spent = ?4, held = ?5 WHERE id = 1";
+    UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, epoch = ?4, credit = ?5, spent = ?6, loss = ?7,
+         charges = ?8, exposure = ?9, cost = ?10 WHERE id = 1";
+    // What most ends of holds change.
+    UpdateRunning = "UPDATE totals SET entries = ?1, charges = ?2, spent = ?3 WHERE id = 1";
 
     // Each names the values it replaces. The pair of seq and held changes with everything that happens to an account.
-    SetHeld = "UPDATE accounts SET held = ?2 WHERE id = ?1 AND credit = ?3 AND spent = ?4 AND held = ?5";
-    MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8
-         WHERE id = ?1 AND held = ?9 AND seq = ?10";
+    SetHeld = "UPDATE accounts SET held = ?2, opened = ?3 WHERE id = ?1 AND credit = ?4 AND spent = ?5 AND held = ?6";
+    // The claim with the account in one statement, because it stands only while nothing is available.
+    MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8,
+         claim = ?9, opened = ?10 WHERE id = ?1 AND held = ?11 AND seq = ?12";
 
     NewestOperation = "SELECT max(operation) FROM entries";
     NewestHold = "SELECT max(request) FROM holds";
@@ -143,13 +144,10 @@ statements! {
     CustomerByExternalId = concat!(select_customer!(), " WHERE a.external_id = ?1");
     InsertCustomer = "INSERT INTO accounts (id, label, external_id, price_list, low_balance, rate, concurrency, status, personal, caps,
          created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash, token,
-         event_seq, last_top_up, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-         ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
+         event_seq, last_top_up, told, opened) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)";
     UpdateCustomer = "UPDATE accounts SET label = ?2, external_id = ?3, price_list = ?4, low_balance = ?5, rate = ?6,
          concurrency = ?7, status = ?8, personal = ?9 WHERE id = ?1";
-    // With the account in one statement, because a claim stands only while nothing is available.
-    MoveClaimed = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8, claim = ?11
-         WHERE id = ?1 AND held = ?9 AND seq = ?10";
     SetWatch = "UPDATE accounts SET event_seq = ?2, last_top_up = ?3, told = ?4 WHERE id = ?1";
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
     PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";

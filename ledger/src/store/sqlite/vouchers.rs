@@ -24,17 +24,17 @@ fn redeemer(row: &Row<'_>) -> Result<(LotId, CustomerId)> {
 }
 
 impl Batch<'_> {
-    /// Reads what an operation needs of vouchers.
-    pub(super) fn fetch_of_vouchers(&mut self, needs: &Needs<'_>) -> Result<()> {
+    /// Reads what an operation needs of vouchers. Returns the operation of the entry by which one was redeemed, which it needs, too.
+    pub(super) fn fetch_of_vouchers(&mut self, needs: &Needs<'_>) -> Result<Option<OperationId>> {
         if let Some(id) = needs.lot {
             self.fetch_lot(id)?;
         }
         let Some(code) = needs.voucher else {
-            return Ok(());
+            return Ok(None);
         };
         let read = self.tables.statements.get(Sql::Voucher)?;
         let Some(found) = read.query_row([code], voucher).optional()? else {
-            return Ok(());
+            return Ok(None);
         };
         let (of, redeemed) = (found.lot, found.redeemed);
         self.rows.vouchers.insert(code.0, CachedRow::stored(found));
@@ -44,10 +44,7 @@ impl Batch<'_> {
             .query_map([of], redeemer)?
             .collect::<Result<Vec<_>>>()?;
         self.rows.redeemers.extend(redeemers);
-        match redeemed {
-            Some((_, operation)) => self.fetch_entry(operation),
-            None => Ok(()),
-        }
+        Ok(redeemed.map(|(_, operation)| operation))
     }
 
     fn fetch_lot(&mut self, id: LotId) -> Result<()> {

@@ -1,25 +1,12 @@
--- The thirteenth schema: vouchers.
+-- The thirteenth schema: a hold writes two pages instead of three: what is open is counted from the holds, and what was ever opened stands with its customer.
 
--- Codes that are worth credit once, in lots.
-CREATE TABLE lots (
-    id         INTEGER PRIMARY KEY CHECK (id >= 0),
-    count      INTEGER NOT NULL CHECK (count > 0),
-    amount     INTEGER NOT NULL CHECK (amount > 0),                         -- what each is worth
-    expires_at INTEGER,
-    once       INTEGER NOT NULL CHECK (once BETWEEN 0 AND 1),               -- a customer can redeem only one of them
-    void       INTEGER NOT NULL CHECK (void BETWEEN 0 AND 1),               -- what is left is worth nothing
-    redeemed   INTEGER NOT NULL CHECK (redeemed BETWEEN 0 AND count),
-    created_at INTEGER NOT NULL,
-    created_by TEXT NOT NULL,
-    operation  BLOB NOT NULL CHECK (length(operation) = 16)                 -- that made it
-) STRICT;
-CREATE TABLE vouchers (
-    code      BLOB PRIMARY KEY CHECK (length(code) = 32),                   -- hash of the code
-    lot       INTEGER NOT NULL REFERENCES lots (id),
-    number    INTEGER NOT NULL CHECK (number > 0),                          -- in its lot
-    customer  INTEGER,                                                      -- who redeemed it
-    operation BLOB CHECK (length(operation) = 16),                          -- of the entry
-    CHECK ((customer IS NULL) = (operation IS NULL)),
-    UNIQUE (lot, number)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX vouchers_redeemed ON vouchers (lot, customer) WHERE customer IS NOT NULL;
+ALTER TABLE accounts ADD COLUMN opened INTEGER NOT NULL DEFAULT 0 CHECK (opened >= 0);  -- holds ever opened by its keys
+UPDATE accounts SET opened = n.opened FROM
+    (SELECT customer, count(*) AS opened FROM
+        (SELECT customer FROM entries WHERE kind = 2 UNION ALL SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key)
+     GROUP BY customer) n
+    WHERE n.customer = accounts.id;
+ALTER TABLE totals RENAME COLUMN opened TO charges;                                     -- entries that end a hold
+UPDATE totals SET charges = charges - holds;
+ALTER TABLE totals DROP COLUMN holds;
+ALTER TABLE totals DROP COLUMN held;

@@ -179,7 +179,7 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
         personal: super::reads::personal_data(conn, of)?,
         payments: super::payments::of_customer(conn, of)?,
         stored,
-        // A file counts holds and keeps the hours over all keys.
+        // A file is one gateway's, and keeps the hours over all keys.
         traffic: None,
         usage: None,
     })
@@ -299,7 +299,7 @@ impl LedgerReader for FileReader<'_> {
             ));
         }
         self.rollups()?;
-        self.totals(anchors)?;
+        self.totals()?;
         self.schema()?;
         let mut faults = std::mem::take(&mut self.faults);
         faults.extend(digests::check_digests(self.conn, anchors)?);

@@ -1,0 +1,215 @@
+//! Answers of `/api/v1`: documents, and errors with the commands' texts.
+
+use farebox_ledger::{LedgerError, Refusal};
+use salvo::http::{HeaderName, HeaderValue, StatusCode};
+use salvo::prelude::Response;
+use serde_json::{Value, json};
+
+use crate::server::failure;
+
+/// What is answered.
+#[derive(Debug)]
+pub(super) struct ApiReply {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// The body.
+    pub(super) body: ApiContent,
+    /// The number of the last act on what is shown.
+    pub(super) etag: Option<i64>,
+    /// The same request was answered before.
+    pub(super) replayed: bool,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) enum ApiContent {
+    /// JSON.
+    Document(Value),
+    /// JSON as it was answered before.
+    Stored(String),
+    /// A page for print.
+    Html(String),
+    /// A spreadsheet.
+    Csv(String),
+}
+
+impl From<Value> for ApiReply {
+    fn from(document: Value) -> Self {
+        Self {
+            status: 200,
+            body: ApiContent::Document(document),
+            etag: None,
+            replayed: false,
+        }
+    }
+}
+
+impl ApiReply {
+    /// A page for print.
+    pub(super) fn page(html: String) -> Self {
+        Self {
+            body: ApiContent::Html(html),
+            ..Self::from(Value::Null)
+        }
+    }
+
+    /// A spreadsheet.
+    pub(super) fn sheet(csv: String) -> Self {
+        Self {
+            body: ApiContent::Csv(csv),
+            ..Self::from(Value::Null)
+        }
+    }
+
+    /// With the number of the last act.
+    pub(super) fn tagged(self, etag: i64) -> Self {
+        Self {
+            etag: Some(etag),
+            ..self
+        }
+    }
+
+    /// Writes it.
+    pub(super) fn write(self, res: &mut Response) {
+        res.status_code(StatusCode::from_u16(self.status).unwrap_or_default());
+        let mut headers = Vec::new();
+        if let Some(number) = self.etag {
+            headers.push(("etag", format!("\"{number}\"")));
+        }
+        if self.replayed {
+            headers.push(("idempotent-replayed", "true".to_owned()));
+        }
+        failure::headers(res, headers);
+        let (kind, body) = match self.body {
+            ApiContent::Document(document) => ("application/json", document.to_string()),
+            ApiContent::Stored(body) => ("application/json", body),
+            ApiContent::Html(body) => ("text/html; charset=utf-8", body),
+            ApiContent::Csv(body) => ("text/csv; charset=utf-8", body),
+        };
+        failure::json(res, body);
+        failure::headers(res, vec![("content-type", kind.to_owned())]);
+    }
+}
+
+/// Why there is no document.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// One word for programs.
+    pub(super) code: &'static str,
+    /// What is wrong, and what to do instead.
+    pub(super) message: String,
+    /// Facts for programs.
+    pub(super) details: Box<Value>,
+    /// Headers beside the usual ones.
+    pub(super) headers: Vec<(&'static str, String)>,
+}
+
+impl ApiError {
+    /// An error of this status.
+    pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            details: Box::new(json!({})),
+            headers: Vec::new(),
+        }
+    }
+
+    /// A 400.
+    pub(super) fn bad(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(400, code, message)
+    }
+
+    /// A 404.
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(404, "not_found", message)
+    }
+
+    /// With facts for programs.
+    pub(super) fn with(self, details: Value) -> Self {
+        Self {
+            details: Box::new(details),
+            ..self
+        }
+    }
+
+    /// With a header.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Writes it.
+    pub(super) fn write(self, res: &mut Response, request_id: &str) {
+        res.status_code(StatusCode::from_u16(self.status).unwrap_or_default());
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                res.headers_mut()
+                    .insert(HeaderName::from_static(name), value);
+            }
+        }
+        let document = json!({
+            "error": { "code": self.code, "message": self.message, "details": self.details },
+            "request_id": request_id,
+        });
+        failure::json(res, document.to_string());
+    }
+}
+
+impl From<LedgerError> for ApiError {
+    fn from(error: LedgerError) -> Self {
+        let message = error.to_string();
+        match error {
+            LedgerError::Refused(refusal) => refused(&refusal, message),
+            LedgerError::Unavailable(_) | LedgerError::Unusable(_) => {
+                Self::new(503, "ledger_unavailable", message).header("retry-after", "5")
+            }
+            LedgerError::Unknown(_) => {
+                let message = format!(
+                    "{message}; send the same request with the same Idempotency-Key again: it is applied only once"
+                );
+                Self::new(503, "outcome_unknown", message).header("retry-after", "1")
+            }
+        }
+    }
+}
+
+/// A rule said no.
+fn refused(refusal: &Refusal, message: String) -> ApiError {
+    let (status, code) = match refusal {
+        Refusal::NoSuchEvent(_) => (410, "event_gone"),
+        Refusal::NoSuchKey(_) => (404, "key_not_found"),
+        Refusal::NoSuchCustomer(_) => (404, "customer_not_found"),
+        Refusal::NoSuchPayment(_) => (404, "payment_not_found"),
+        Refusal::ExternalIdUsed { .. } => (409, "external_id_used"),
+        Refusal::ReferenceUsed { .. } => (409, "reference_used"),
+        Refusal::NotActive(_) => (409, "key_not_active"),
+        Refusal::CustomerStopped(_) => (409, "customer_not_active"),
+        Refusal::Insufficient { .. } => (409, "insufficient_balance"),
+        Refusal::NotRefundable { .. } => (409, "not_refundable"),
+        Refusal::TokenStopped(_) => (401, "token_stopped"),
+        Refusal::NotAllowed(_) => (403, "not_allowed"),
+        Refusal::DailyReached { .. } => (403, "daily_bound"),
+        Refusal::KeyOfOtherBody => (422, "idempotency_key_reused"),
+        Refusal::StillRunning => (409, "still_running"),
+        Refusal::Limit(_) => (400, "limit"),
+        Refusal::NotApplicable(_) => (409, "not_applicable"),
+        _ => (409, "refused"),
+    };
+    let details = match refusal {
+        Refusal::ExternalIdUsed { customer, .. } | Refusal::ReferenceUsed { customer, .. } => {
+            json!({ "customer": customer })
+        }
+        Refusal::Insufficient {
+            needed,
+            available,
+            held,
+        } => json!({ "needed": needed, "available": available, "held": held }),
+        Refusal::NotRefundable { refundable, .. } => json!({ "refundable": refundable }),
+        _ => json!({}),
+    };
+    ApiError::new(status, code, message).with(details)
+}

@@ -1,0 +1,234 @@
+//! `/api/v1`: what a seller's own programs do, with tokens. The acts and documents are the commands' (`selling`); this room reads
+//! requests, checks who may call, and keeps each POST to one effect.
+
+mod answer;
+mod call;
+mod customers;
+mod examples;
+mod fields;
+mod gate;
+mod keys;
+mod money;
+mod openapi;
+mod pages;
+mod papers;
+mod reads;
+mod shapes;
+mod shown;
+mod table;
+mod tasks;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use farebox_ledger::{Token, TokenRole};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::percent_decode_str;
+use salvo::http::HeaderValue;
+use salvo::prelude::{Request, Response, handler};
+
+use super::Admin;
+use crate::clock;
+use crate::proxy::record;
+use answer::{ApiError, ApiReply};
+use call::ApiCall;
+use fields::FieldValues;
+use gate::Gate;
+use table::{ApiRoute, Least};
+
+/// The largest body: acts are small.
+const LARGEST: usize = 64 * 1024;
+
+/// Answers every path under `/api/v1`.
+pub(super) struct ApiHandler {
+    admin: Arc<Admin>,
+    gate: Gate,
+    /// Edits that say which state they expect are done one by one.
+    edits: tokio::sync::Mutex<()>,
+}
+
+#[handler]
+impl ApiHandler {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self {
+            admin,
+            gate: Gate::default(),
+            edits: tokio::sync::Mutex::default(),
+        }
+    }
+
+    async fn handle(&self, req: &mut Request, res: &mut Response) {
+        let request_id = record::request_id(clock::operation_id());
+        if let Ok(id) = HeaderValue::from_str(&request_id) {
+            res.headers_mut().insert("x-request-id", id);
+        }
+        let none = HeaderValue::from_static("no-store");
+        res.headers_mut().insert("cache-control", none);
+        match self.answer(req).await {
+            Ok(answer) => answer.write(res),
+            Err(error) => error.write(res, &request_id),
+        }
+    }
+}
+
+impl ApiHandler {
+    async fn answer(&self, req: &mut Request) -> Result<ApiReply, ApiError> {
+        let (route, parameters) = find(req)?;
+        if route.least == Least::Anybody {
+            return Ok(openapi::document().into());
+        }
+        let (now, ledger) = (clock::now(), &*self.admin.ledger);
+        let trusted = &self.admin.front.trusted_proxies;
+        let token = self.gate.admit(req, trusted, ledger, now).await?;
+        check_role(route, &token)?;
+        let query = FieldValues::of_query(
+            req.queries().iter_all().flat_map(|(name, values)| {
+                let values = values.iter();
+                values.map(move |value| (name.clone(), value.clone()))
+            }),
+            route.query,
+        )?;
+        let once = match route.method {
+            "POST" => Some(idempotency_key(req)?),
+            _ => None,
+        };
+        let if_match = match route.method {
+            "PATCH" => expected(req)?,
+            _ => None,
+        };
+        let bytes = match route.method {
+            "POST" | "PATCH" => body(req).await?,
+            _ => Bytes::new(),
+        };
+        let call = ApiCall {
+            admin: &self.admin,
+            route,
+            token,
+            path: req.uri().path().to_owned(),
+            parameters,
+            query,
+            body: FieldValues::of_body(&bytes, route.body)?,
+            bytes,
+            once,
+            if_match,
+            now,
+        };
+        let _alone = match route.method {
+            "PATCH" => Some(self.edits.lock().await),
+            _ => None,
+        };
+        tasks::run(&call).await
+    }
+}
+
+/// The route of a request, and the parameters of its path.
+fn find(req: &Request) -> Result<(&'static ApiRoute, Vec<String>), ApiError> {
+    let path = req.uri().path();
+    let below = path.strip_prefix("/api/v1").unwrap_or_default();
+    let segments: Vec<&str> = below.trim_start_matches('/').split('/').collect();
+    let method = match req.method().as_str() {
+        "HEAD" => "GET",
+        other => other,
+    };
+    let served = table::routes_of(&segments);
+    let found = served.iter().find(|(route, _)| route.method == method);
+    let Some((route, parameters)) = found else {
+        if served.is_empty() {
+            return Err(ApiError::not_found(
+                "there is no such path; GET /api/v1/openapi.json lists them all",
+            ));
+        }
+        let mut methods: Vec<&str> = served.iter().map(|(route, _)| route.method).collect();
+        methods.dedup();
+        let methods = methods.join(", ");
+        let message = format!("this path takes {methods}");
+        return Err(ApiError::new(405, "method_not_allowed", message).header("allow", methods));
+    };
+    let decode = |part: &&str| {
+        let decoded = percent_decode_str(part).decode_utf8();
+        decoded.map(Into::into).map_err(|_| {
+            ApiError::bad(
+                "invalid_path",
+                "the path is no UTF-8 behind its percent signs",
+            )
+        })
+    };
+    let parameters = parameters.iter().map(decode).collect::<Result<_, _>>()?;
+    Ok((route, parameters))
+}
+
+/// Refuses what the token's role never does. What depends on whose money it is, the ledger decides.
+fn check_role(route: &ApiRoute, token: &Token) -> Result<(), ApiError> {
+    let (may, needs) = match (route.least, token.role) {
+        (_, TokenRole::Manage) | (Least::Anybody | Least::Own, _) => (true, ""),
+        (Least::All, role) => (role == TokenRole::Read, "read or manage"),
+        (Least::Sell, role) => (role == TokenRole::Sell, "sell or manage"),
+        (Least::Manage, _) => (false, "manage"),
+    };
+    if may {
+        return Ok(());
+    }
+    let message = format!(
+        "token {:?} has the role {}, and this needs {needs}",
+        token.label, token.role
+    );
+    Err(ApiError::new(403, "role_exceeded", message))
+}
+
+/// The key under which a POST has one effect.
+fn idempotency_key(req: &Request) -> Result<String, ApiError> {
+    let key = req.headers().get("idempotency-key");
+    let key = key.and_then(|key| key.to_str().ok()).map(str::trim);
+    match key {
+        Some(key)
+            if (1..=255).contains(&key.len())
+                && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            Ok(key.to_owned())
+        }
+        Some(_) => Err(ApiError::bad(
+            "invalid_idempotency_key",
+            "an Idempotency-Key has 1 to 255 visible characters without spaces",
+        )),
+        None => Err(ApiError::bad(
+            "idempotency_key_missing",
+            "every POST needs an Idempotency-Key: a name of your own for this act, the same when you send it again; then it is done \
+             once, however often it arrives",
+        )),
+    }
+}
+
+/// The number of the last act that an edit expects.
+fn expected(req: &Request) -> Result<Option<i64>, ApiError> {
+    let Some(sent) = req.headers().get("if-match") else {
+        return Ok(None);
+    };
+    let number = sent
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"'))
+        .and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| {
+        ApiError::bad(
+            "invalid_if_match",
+            "send the ETag of a read as If-Match, as it was, like \"17\"",
+        )
+    })
+}
+
+/// The whole body.
+async fn body(req: &mut Request) -> Result<Bytes, ApiError> {
+    let limited = Limited::new(req.take_body(), LARGEST);
+    match limited.collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
+            413,
+            "body_too_large",
+            format!("a body has at most {LARGEST} bytes"),
+        )),
+        Err(_) => Err(ApiError::bad(
+            "incomplete_body",
+            "the body is incomplete; send it again",
+        )),
+    }
+}

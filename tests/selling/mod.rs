@@ -1,0 +1,130 @@
+//! The seller's API: who may call, what a repetition does, what is refused, and that its own description is true.
+
+mod bodies;
+mod described;
+mod edits;
+mod lists;
+mod lost;
+mod once;
+mod roles;
+mod tokens;
+mod walk;
+mod ways;
+
+use farebox::clock;
+use farebox_ledger::{Act, Amount, Ledger, NewToken, Timestamp, Token, TokenRole, TokenSecret};
+use serde_json::Value;
+
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{Answer, Gateway, talking};
+
+/// A program of the seller's, with its token.
+pub(crate) struct Program {
+    pub(crate) base: String,
+    pub(crate) client: reqwest::Client,
+    pub(crate) token: Token,
+    pub(crate) secret: String,
+}
+
+fn act() -> Act {
+    Act {
+        operation: clock::operation_id(),
+        actor: "tests".to_owned(),
+        at: clock::now(),
+    }
+}
+
+/// A token in a ledger.
+pub(crate) async fn new_token(
+    ledger: &dyn Ledger,
+    label: &str,
+    role: TokenRole,
+    expires_at: Option<Timestamp>,
+) -> (Token, String) {
+    let secret = TokenSecret::generate(clock::random());
+    let daily = (role == TokenRole::Sell).then(|| Amount::from_usd_str("100").unwrap());
+    let new = NewToken {
+        id: clock::token_id(),
+        secret: secret.hash(),
+        label: label.to_owned(),
+        role,
+        daily,
+        expires_at,
+        act: act(),
+    };
+    let token = ledger.create_token(new).await.unwrap();
+    (token, secret.reveal().to_owned())
+}
+
+/// A gateway before an upstream that talks.
+pub(crate) async fn gateway() -> (ScriptedUpstream, Gateway) {
+    let upstream = ScriptedUpstream::start(talking("one two three")).await;
+    let gateway = Gateway::before(&upstream).await;
+    (upstream, gateway)
+}
+
+impl Program {
+    /// A program with a new token of this role, which is its label, too.
+    pub(crate) async fn new(gateway: &Gateway, role: TokenRole) -> Self {
+        let (token, secret) = new_token(&*gateway.ledger, role.as_str(), role, None).await;
+        Self {
+            base: format!("{}/api/v1", gateway.admin),
+            client: gateway.client.clone(),
+            token,
+            secret,
+        }
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        self.client
+            .request(method, format!("{}{path}", self.base))
+            .bearer_auth(&self.secret)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        Answer::read(self.request("GET", path).send().await.unwrap()).await
+    }
+
+    /// A POST under this idempotency key.
+    pub(crate) async fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
+        let request = self.request("POST", path).header("idempotency-key", key);
+        Answer::read(request.json(body).send().await.unwrap()).await
+    }
+
+    /// A POST under a key of its own, which must be answered like this.
+    pub(crate) async fn does(&self, path: &str, body: &Value, status: u16) -> Value {
+        let key = clock::operation_id().to_string();
+        let answer = self.post(path, &key, body).await;
+        assert_eq!(answer.status, status, "{path} {body}: {}", answer.text);
+        answer.json()
+    }
+
+    /// A new customer's id.
+    pub(crate) async fn customer(&self, label: &str) -> String {
+        let body = serde_json::json!({ "label": label });
+        text(&self.does("/customers", &body, 201).await, "id")
+    }
+}
+
+/// A member of a document.
+pub(crate) fn text(document: &Value, name: &str) -> String {
+    let found = document[name].as_str();
+    found
+        .unwrap_or_else(|| panic!("no {name} in {document}"))
+        .to_owned()
+}
+
+/// The code of an error, whose shape is checked.
+pub(crate) fn code(answer: &Answer) -> String {
+    let error = answer.json();
+    let shape = |value: &Value| {
+        let members = value.as_object().unwrap();
+        members.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(shape(&error), ["error", "request_id"], "{}", answer.text);
+    assert_eq!(shape(&error["error"]), ["code", "message", "details"]);
+    assert!(error["request_id"].as_str().unwrap().starts_with("req_"));
+    assert!(!error["error"]["message"].as_str().unwrap().is_empty());
+    text(&error["error"], "code")
+}
