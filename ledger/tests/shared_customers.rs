@@ -30,15 +30,18 @@ fn key_number(of: u64, which: u64) -> u64 {
     100 + of * KEYS + which
 }
 
+/// A customer without anything else.
+fn made_customer(number: u64, operation: u64) -> NewCustomer {
+    NewCustomer {
+        id: customer(number),
+        ..new_customer(number, operation)
+    }
+}
+
 /// A customer of so many dollars with its keys.
 async fn make(ledger: &PostgresLedger, number: u64, dollars: &str) {
     let operation = 1_000_000 + number * 10;
-    let new = NewCustomer {
-        id: customer(number),
-        settings: CustomerSettings::default(),
-        personal: None,
-        act: act(operation, 1),
-    };
+    let new = made_customer(number, operation);
     ledger.create_customer(new).await.unwrap();
     for which in 0..KEYS {
         let mut key = new_key(key_number(number, which), operation + 1 + which, None);
@@ -164,15 +167,8 @@ fn an_external_id_is_taken_once_at_several_gateways() {
                 let (ledger, external_id) = (Arc::clone(ledger), external_id.clone());
                 tokio::spawn(async move {
                     let number = round * 10 + place;
-                    let new = NewCustomer {
-                        id: customer(number),
-                        settings: CustomerSettings {
-                            external_id: Some(external_id),
-                            ..CustomerSettings::default()
-                        },
-                        personal: None,
-                        act: act(3_000_000 + number, 1),
-                    };
+                    let mut new = made_customer(number, 3_000_000 + number);
+                    new.settings.external_id = Some(external_id);
                     ledger.create_customer(new).await
                 })
             });
@@ -342,12 +338,7 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
         let ledgers = gateways(&cluster.url(&database)).await;
         // Two closed customers, and one that takes money.
         for number in 0..GATEWAYS as u64 {
-            let new = NewCustomer {
-                id: customer(number),
-                settings: CustomerSettings::default(),
-                personal: None,
-                act: act(1_000 + number, 1),
-            };
+            let new = made_customer(number, 1_000 + number);
             ledgers[0].create_customer(new).await.unwrap();
             if number > 0 {
                 let close = CustomerChange {

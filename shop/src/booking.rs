@@ -76,20 +76,14 @@ async fn first_customer(api: &GatewayApi, paid: &PaidCheckout) -> Result<Custome
     }
     let checkout = &paid.checkout;
     let label = checkout.name.as_deref().unwrap_or("Shop customer");
-    let made = match api.make_customer(external, label, Some(checkout)).await {
-        // A name that the books do not take must not keep the money out of them.
-        Err(ApiFailure::Refused(400 | 422, ..)) => {
-            api.make_customer(external, "Shop customer", None).await
-        }
-        other => other,
-    };
-    match made {
-        // Made by a delivery at the same time.
-        Err(ApiFailure::Refused(409, code, message)) => {
-            let known = api.customer_of(external).await?;
-            known.ok_or(ApiFailure::Refused(409, code, message))
-        }
-        other => other,
+    match api.make_customer(external, label, Some(checkout)).await {
+        Err(ApiFailure::Refused(400 | 409 | 422, ..)) => {}
+        other => return other,
+    }
+    // Made by a delivery at the same time; or a name that the books do not take, which must not keep the money out of them.
+    match api.customer_of(external).await? {
+        Some(known) => Ok(known),
+        None => api.make_customer(external, "Shop customer", None).await,
     }
 }
 

@@ -369,7 +369,11 @@ impl ShopDesk {
         }
         let label = own.found.checkout.name.as_deref().unwrap_or("first key");
         let fresh = hex::encode(clock::random::<16>());
-        match self.api.first_key(own.customer, label, &fresh).await {
+        match self
+            .api
+            .first_key(own.customer, &own.reference, label, &fresh)
+            .await
+        {
             Ok(Some((_, secret))) => {
                 let back = format!("/bought?checkout={}", own.id);
                 let page = self.seller().key(&secret, own.customer, &back);

@@ -51,6 +51,7 @@ struct Named<T> {
 
 #[derive(Deserialize)]
 struct OfCustomer {
+    external_id: Option<String>,
     #[serde(default)]
     keys: Vec<Named<String>>,
 }
@@ -99,7 +100,7 @@ impl GatewayApi {
                 }
             }
         }
-        let once = format!("customer {external_id} {}", checkout.is_some());
+        let once = format!("customer:{external_id}:{}", checkout.is_some());
         let made: Named<CustomerId> = self.post(self.url(&["customers"])?, &body, &once).await?;
         Ok(made.id)
     }
@@ -119,7 +120,7 @@ impl GatewayApi {
             "tax": checkout.offer.tax,
         });
         let url = self.url(&["customers", &customer.to_string(), "top-ups"])?;
-        let once = format!("top-up {reference}");
+        let once = format!("top-up:{reference}");
         let topped: Topped = self.post(url, &body, &once).await?;
         Ok(topped
             .payment
@@ -154,22 +155,27 @@ impl GatewayApi {
         )
     }
 
-    /// A customer's first key with a secret that was never shown: a new key, or a new secret of the one that was not used yet.
-    /// `None` once it was used.
+    /// The first key of the customer that a purchase made, with a secret that was never shown: a new key, or a new secret of the one
+    /// that was not used yet. `None` once it was used. A payment that was assigned to somebody else opens nothing there.
     pub(crate) async fn first_key(
         &self,
         customer: CustomerId,
+        reference: &str,
         label: &str,
         fresh: &str,
     ) -> Result<Option<(String, String)>, ApiFailure> {
         let of = customer.to_string();
         let found: OfCustomer = self.get(self.url(&["customers", &of])?).await?;
+        if found.external_id.as_deref() != Some(reference) {
+            let why = "this purchase made no customer of its own".to_owned();
+            return Err(ApiFailure::Refused(409, "not_yours".to_owned(), why));
+        }
         let key = match found.keys.into_iter().next() {
             Some(key) => key.id,
             None => {
                 let body = json!({ "label": label, "owner": true });
                 let url = self.url(&["customers", &of, "keys"])?;
-                let made: MadeKey = self.post(url, &body, "first key").await?;
+                let made: MadeKey = self.post(url, &body, "first-key").await?;
                 match made.secret {
                     Some(secret) => return Ok(Some((made.id, secret))),
                     None => made.id,

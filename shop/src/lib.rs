@@ -57,10 +57,21 @@ impl OpenShop {
     ///
     /// # Errors
     /// Why it cannot start.
-    pub async fn start(settings: ShopSettings) -> Result<Self, String> {
-        let listener = TcpListener::bind(settings.listen)
-            .await
+    pub fn start(settings: ShopSettings) -> Result<Self, String> {
+        let listener = std::net::TcpListener::bind(settings.listen)
             .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
+        Self::on(listener, settings)
+    }
+
+    /// The same on an address that is bound already. Needs a runtime.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn on(listener: std::net::TcpListener, settings: ShopSettings) -> Result<Self, String> {
+        let listener = listener
+            .set_nonblocking(true)
+            .and_then(|()| TcpListener::from_std(listener))
+            .map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let here = || format!("http://localhost:{}", address.port());
         let public_url = settings.public_url.clone().unwrap_or_else(here);

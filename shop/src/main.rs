@@ -1,9 +1,11 @@
 //! `farebox-shop`: reads its file, and serves until it is stopped.
 
+mod manual;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 use farebox_shop::{OpenShop, ShopSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -23,6 +25,9 @@ struct ShopArgs {
     /// Check the file and stop
     #[arg(long)]
     check: bool,
+    /// Write the manual page and the completions of bash, zsh and fish into this folder, for packages
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    manual: Option<PathBuf>,
 }
 
 /// A mistake in the file, as everywhere else.
@@ -36,6 +41,15 @@ async fn main() -> ExitCode {
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("info,salvo_core=warn")))
         .with_writer(std::io::stderr)
         .init();
+    if let Some(folder) = &args.manual {
+        return match manual::write(ShopArgs::command(), folder) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tracing::error!("{}: {error}", folder.display());
+                ExitCode::FAILURE
+            }
+        };
+    }
     let settings = match ShopSettings::read(&args.config) {
         Ok(settings) => settings,
         Err(mistakes) => {
@@ -58,7 +72,7 @@ async fn main() -> ExitCode {
 async fn run(settings: ShopSettings) -> Result<(), String> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-    let shop = OpenShop::start(settings).await?;
+    let shop = OpenShop::start(settings)?;
     tracing::info!(
         "shop at {}, listening on {}",
         shop.public_url(),

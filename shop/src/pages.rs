@@ -180,9 +180,9 @@ impl Seller<'_> {
             h1 { "Your key" }
             section.card aria-label="Key" {
                 p { "Copy it now, and keep it like money. It is stored nowhere." }
-                pre.secret { code #secret { (secret) } }
+                pre.secret tabindex="0" role="region" aria-label="Your key" { code #secret { (secret) } }
                 h2 { "Try it" }
-                pre { code {
+                pre tabindex="0" role="region" aria-label="Commands" { code {
                     "export OPENAI_BASE_URL=" (base) "/v1\nexport OPENAI_API_KEY=" (secret) "\n"
                     "curl $OPENAI_BASE_URL/models -H \"Authorization: Bearer $OPENAI_API_KEY\""
                 } }

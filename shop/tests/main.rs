@@ -10,4 +10,6 @@ mod buyers;
 mod callbacks;
 mod judged;
 mod kills;
+mod real;
 mod support;
+mod test_cards;

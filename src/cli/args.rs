@@ -247,6 +247,9 @@ pub struct DemoOptions {
     /// The demo key's starting balance
     #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
     pub balance: Amount,
+    /// Also open a shop with test cards, and print the way from its price page to a working key
+    #[arg(long)]
+    pub shop: bool,
 }
 
 /// Options of `check`.

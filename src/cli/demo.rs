@@ -10,26 +10,37 @@ use serde_json::Value;
 
 use super::args::{Args, DemoOptions};
 use super::output::{self, CommandFailed};
-use super::{books, http, init, serve};
+use super::{books, demo_shop, http, init, serve};
 use crate::app::{App, Settings};
 use crate::clock;
 use crate::config::{self, Config, Model, ProcessSecrets, Source};
 
 pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), CommandFailed> {
     let log = serve::start_logging("warn");
-    let config = shipped()?;
+    let place = options.shop.then(demo_shop::place).transpose()?;
+    let mut config = shipped()?;
+    if let Some((_, at)) = &place {
+        config.catalog.shop = Arc::new(demo_shop::seller(*at));
+    }
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| {
         CommandFailed::refused(format!("cannot make a temporary folder: {error}"))
     })?;
     let settings = Settings {
         durability: args.durability.into(),
+        admin_listen: place.as_ref().map(|(_, at)| SocketAddr::new(at.ip(), 0)),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
     let app = App::start(&settings, config, Arc::new(log.requests())).await?;
     let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
     let (address, base) = (app.address(), app.front.public_url.clone());
     let ledger = Arc::clone(&app.ledger);
+    let shop = match place.zip(app.admin_address()) {
+        Some((place, admin)) => {
+            Some(demo_shop::open(args, ledger.as_ref(), place, admin, &base).await?)
+        }
+        None => None,
+    };
     let serving = tokio::spawn(app.serve(serve::stop_signal()));
 
     output::print(&format!(
@@ -55,6 +66,10 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
             "POST {path}  {slug}{class}\n  answer   {answer}\n  balance  {balance} → {after} USD"
         ));
         balance = after;
+    }
+    if let Some(shop) = shop {
+        output::print(&demo_shop::way(shop.public_url()));
+        tokio::spawn(shop.serve(serve::stop_signal()));
     }
     output::print(&ready_to_paste(&base, secret.reveal(), &slugs));
     serving

@@ -14,6 +14,7 @@ mod customers;
 mod customers_args;
 mod dates;
 mod demo;
+mod demo_shop;
 mod diff;
 mod done;
 mod env_file;

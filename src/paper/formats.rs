@@ -1,6 +1,6 @@
 //! Paper as documents for programs and as rows for spreadsheets. Pure.
 
-use farebox_ledger::csv;
+use farebox_ledger::{Amount, csv};
 use serde_json::{Value, json};
 
 use super::documents::{PaperDocument, signed};
@@ -104,25 +104,35 @@ pub fn statement_json(statement: &CustomerStatement, shop: &Shop) -> Value {
     })
 }
 
-/// The figures of a statement in the order of their equation, with the sign that each has in it.
-pub(super) fn figures(statement: &CustomerStatement) -> Vec<(&'static str, &'static str, String)> {
+/// How a figure stands in the equation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FigureSide {
+    /// The balance before, and the sum.
+    Balance,
+    /// It gives money.
+    Gives,
+    /// It takes money.
+    Takes,
+}
+
+/// The figures of a statement in the order of their equation.
+pub(super) fn figures(statement: &CustomerStatement) -> [(&'static str, FigureSide, Amount); 12] {
+    use FigureSide::{Balance, Gives, Takes};
     let sums = &statement.sums;
     [
-        ("opening", "", sums.opening),
-        ("paid", "+", sums.paid),
-        ("promotional", "+", sums.promotional),
-        ("refunded", "+", sums.refunded),
-        ("adjusted", "±", sums.adjusted),
-        ("moved", "±", sums.moved),
-        ("charged", "−", sums.charged),
-        ("expired", "−", sums.expired),
-        ("voided", "−", sums.voided),
-        ("reversed", "−", sums.reversed),
-        ("written off", "−", sums.written_off),
-        ("closing", "=", sums.closing),
+        ("opening", Balance, sums.opening),
+        ("paid", Gives, sums.paid),
+        ("promotional", Gives, sums.promotional),
+        ("refunded", Gives, sums.refunded),
+        ("adjusted", Gives, sums.adjusted),
+        ("moved", Gives, sums.moved),
+        ("charged", Takes, sums.charged),
+        ("expired", Takes, sums.expired),
+        ("voided", Takes, sums.voided),
+        ("reversed", Takes, sums.reversed),
+        ("written off", Takes, sums.written_off),
+        ("closing", Balance, sums.closing),
     ]
-    .map(|(name, sign, amount)| (name, sign, amount.to_string()))
-    .to_vec()
 }
 
 /// Rows under [`STATEMENT_COLUMNS`].
@@ -135,7 +145,12 @@ pub fn statement_rows(statement: &CustomerStatement) -> Vec<Vec<String>> {
     let figures = figures(statement).into_iter().map(|(name, _, amount)| {
         [
             &place[..],
-            &[name.to_owned(), String::new(), String::new(), amount],
+            &[
+                name.to_owned(),
+                String::new(),
+                String::new(),
+                amount.to_string(),
+            ],
         ]
         .concat()
     });

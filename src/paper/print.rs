@@ -1,10 +1,10 @@
 //! Paper as pages: the part that the dashboard shows, and a whole page that stands by itself and can be printed or sent.
 
-use farebox_ledger::StatementMonth;
+use farebox_ledger::{Amount, StatementMonth};
 use maud::{DOCTYPE, Markup, html};
 
 use super::documents::{PaperDocument, PaperKind, signed};
-use super::formats::figures;
+use super::formats::{FigureSide, figures};
 use super::{Addressee, CustomerStatement};
 use crate::config::Shop;
 
@@ -78,10 +78,12 @@ pub fn statement_part(statement: &CustomerStatement, shop: &Shop) -> Markup {
             }
             table.lines {
                 caption.hidden { "What happened to the money" }
-                tbody { @for (name, sign, amount) in figures(statement) {
-                    tr.sum[name == "closing"] {
-                        th scope="row" { (name) }
-                        td.number { (sign) " " (amount) " USD" }
+                tbody { @for (name, side, amount) in figures(statement) {
+                    @if side == FigureSide::Balance || amount != Amount::ZERO {
+                        tr.sum[name == "closing"] {
+                            th scope="row" { (name) }
+                            td.number { (signed_figure(side, amount)) " USD" }
+                        }
                     }
                 } }
             }
@@ -102,6 +104,20 @@ pub fn statement_part(statement: &CustomerStatement, shop: &Shop) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// A figure with the sign of what it did.
+fn signed_figure(side: FigureSide, amount: Amount) -> String {
+    let effect = match side {
+        FigureSide::Balance => return amount.to_string(),
+        FigureSide::Gives => Some(amount),
+        FigureSide::Takes => amount.checked_neg(),
+    };
+    let effect = effect.unwrap_or(amount);
+    match effect.checked_neg().filter(|_| effect.is_negative()) {
+        Some(taken) => format!("− {taken}"),
+        None => format!("+ {effect}"),
     }
 }
 

@@ -74,6 +74,38 @@ async fn an_owner_finds_receipts_and_statements_and_a_member_does_not() {
     assert_eq!(visitor.get(&format!("/paper/{number}")).await.status, 404);
 }
 
+#[tokio::test]
+async fn an_owners_files_have_the_requests_of_every_key() {
+    let (_upstream, gateway) = gateway().await;
+    let owner = customer_of(&gateway).await;
+    let member = gateway.member(&owner, Default::default()).await;
+    let request = chat("test-model", false);
+    let asked = gateway
+        .post("/v1/chat/completions", &member, &request)
+        .await;
+    assert_eq!(asked.status, 200);
+    let both = [owner.id.to_string(), member.id.to_string()];
+    for (key, seen) in [(&owner, &both[..]), (&member, &both[1..])] {
+        let visitor = Visitor::signed_in(&gateway, key).await;
+        let csv = visitor.get("/requests.csv").await.text;
+        assert_eq!(csv.lines().count(), seen.len() + 1, "{csv}");
+        assert!(csv.lines().next().unwrap().ends_with(",key"), "{csv}");
+        let json = visitor.get("/requests.json").await.json();
+        let mut keys: Vec<&str> = json["requests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|request| request["key"].as_str().unwrap())
+            .collect();
+        keys.sort_unstable();
+        let mut wanted: Vec<&str> = seen.iter().map(String::as_str).collect();
+        wanted.sort_unstable();
+        assert_eq!(keys, wanted);
+        let usage = visitor.get("/usage.json").await.json();
+        assert_eq!(usage["days"][0]["requests"], seen.len(), "{usage}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paper_is_readable_in_a_browser_at_every_width() {
     if !has_browser() {

@@ -65,6 +65,7 @@ async fn a_customer_that_is_suspended_within_a_stream_pays_what_it_got() {
         let account = gateway.account(&key).await.customer.account;
         assert_eq!((account.held, account.spent), (Amount::ZERO, charged));
         customer_act(&gateway, &key, CustomerAct::Resume).await;
+        upstream.follow(talking("PONG"));
         let served = gateway
             .post("/v1/chat/completions", &other, &chat("test-model", false))
             .await;

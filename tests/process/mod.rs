@@ -27,5 +27,6 @@ mod planted;
 mod proxies;
 mod selling;
 mod serving;
+mod shop_demo;
 mod shop_window;
 mod show;

@@ -57,11 +57,14 @@ fn make(folder: &Path) {
 
 /// Whether this machine can make packages, and install them for nobody but a test.
 fn possible() -> bool {
-    let console = Path::new(env!("CARGO_BIN_EXE_farebox")).with_file_name("farebox-console");
-    if !console.exists() {
-        list("packages: cargo build makes the console");
+    let beside = |program: &str| Path::new(env!("CARGO_BIN_EXE_farebox")).with_file_name(program);
+    let built = ["farebox-console", "farebox-shop"]
+        .iter()
+        .all(|program| beside(program).exists());
+    if !built {
+        list("packages: cargo build makes the console and the shop");
     }
-    console.exists()
+    built
         && ["dpkg-deb", "objdump", "systemd-sysusers"]
             .iter()
             .all(|program| installed(program, "packages"))
@@ -74,7 +77,7 @@ fn the_tarball_is_whole(folder: &Path) -> PathBuf {
     let archive = named(folder, &format!("farebox-{VERSION}-"), "-linux.tar.gz");
     let archive = archive.to_str().unwrap();
     said(at(&place, "tar").args(["--strip-components=1", "-xzf", archive]));
-    for program in ["farebox", "farebox-console"] {
+    for program in ["farebox", "farebox-console", "farebox-shop"] {
         let version = said(Command::new(place.join("bin").join(program)).arg("--version"));
         assert!(
             version.starts_with(&format!("{program} {VERSION}")),
@@ -87,6 +90,7 @@ fn the_tarball_is_whole(folder: &Path) -> PathBuf {
         ("farebox-keys-create", "reference"),
         ("farebox-ledger-backup", "verified copy"),
         ("farebox-console", "read\\-only"),
+        ("farebox-shop", "sell token"),
     ] {
         let page = said(at(&share, "zcat").arg(format!("man/man1/{page}.1.gz")));
         assert!(
@@ -100,6 +104,7 @@ fn the_tarball_is_whole(folder: &Path) -> PathBuf {
         "zsh/site-functions/_farebox-console",
         "fish/vendor_completions.d/farebox.fish",
         "doc/farebox/examples/Caddyfile",
+        "doc/farebox/examples/shop.toml",
         "doc/farebox/operations.md",
     ] {
         assert!(!text(share.join(file)).is_empty(), "{file}");

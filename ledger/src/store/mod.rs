@@ -7,6 +7,7 @@ pub(crate) mod copy;
 pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
 pub(crate) mod fleet;
+pub(crate) mod hour_rows;
 mod open;
 pub(crate) mod opening;
 pub mod owner;

@@ -2,8 +2,8 @@
 
 use super::*;
 use farebox_ledger::{
-    CustomerAct, CustomerChange, CustomerQuery, CustomerSettings, CustomerStatus, EntryQuery,
-    NewCustomer, NewMove, PersonalData, Scope,
+    CustomerAct, CustomerChange, CustomerQuery, CustomerStatus, EntryQuery, NewCustomer, NewMove,
+    PersonalData, Scope,
 };
 
 fn customer(number: u64) -> CustomerId {
@@ -11,16 +11,10 @@ fn customer(number: u64) -> CustomerId {
 }
 
 fn new_customer(number: u64, operation: u64, external_id: Option<&str>) -> NewCustomer {
-    NewCustomer {
-        id: customer(number),
-        settings: CustomerSettings {
-            label: format!("Customer {number}"),
-            external_id: external_id.map(str::to_owned),
-            ..CustomerSettings::default()
-        },
-        personal: None,
-        act: act(operation, 1),
-    }
+    let mut new = common::new_customer(number, operation);
+    new.id = customer(number);
+    new.settings.external_id = external_id.map(str::to_owned);
+    new
 }
 
 /// A key of a customer.

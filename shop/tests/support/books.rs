@@ -175,6 +175,8 @@ impl Api {
 
 impl BooksState {
     fn post_once(&mut self, parts: &[String], once: &str, body: &Value) -> Told {
+        let is_visible = once.bytes().all(|byte| byte.is_ascii_graphic());
+        assert!(is_visible && (1..=255).contains(&once.len()), "{once:?}");
         let place = (parts.join("/"), once.to_owned());
         if let Some((first, status, answer)) = self.once.get(&place) {
             return if first == body {
@@ -220,7 +222,7 @@ impl BooksState {
         }
         let name = body["name"].as_str().unwrap_or_default();
         if name.contains("refused") {
-            return refused(400, "invalid_request");
+            return refused(409, "not_applicable");
         }
         let id = CustomerId::from_random(rand_id()).to_string();
         let document = json!({ "id": id, "label": body["label"], "external_id": external, "status": "active",

@@ -18,6 +18,8 @@ use stripe::FakeStripe;
 
 pub(crate) const WEBHOOK_SECRET: &str = "whsec_of_the_tests";
 pub(crate) const SHOP: &str = "https://shop.example";
+const STRIPE: &str = r#"stripe = { api = "ADDRESS", key = { env = "STRIPE_KEY" },
+    webhook_secrets = [{ env = "OLD_SECRET" }, { env = "WEBHOOK_SECRET" }] }"#;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Serves a router on a free port until the test ends.
@@ -69,11 +71,24 @@ impl Street {
     pub(crate) async fn open() -> Self {
         let books = Books::start().await;
         let api = books.base.clone();
-        Self::before(books, &api, "fb-token-sell").await
+        Self::before(books, &api, "fb-token-sell", STRIPE).await
     }
 
-    async fn before(books: Books, api: &str, token: &str) -> Self {
+    /// A shop whose cards are simulated.
+    pub(crate) async fn of_test_cards() -> Self {
+        let books = Books::start().await;
+        let api = books.base.clone();
+        Self::before(books, &api, "fb-token-sell", "simulated = {}").await
+    }
+
+    /// A shop whose gateway is another one, which gave it this token.
+    pub(crate) async fn at(api: &str, token: &str) -> Self {
+        Self::before(Books::start().await, api, token, STRIPE).await
+    }
+
+    async fn before(books: Books, api: &str, token: &str, processor: &str) -> Self {
         let stripe = FakeStripe::start().await;
+        let processor = processor.replace("ADDRESS", &stripe.base);
         let folder = tempfile::tempdir().unwrap();
         let file = format!(
             r#"
@@ -83,13 +98,11 @@ impl Street {
             public_url = "{SHOP}"
             currency = "EUR"
             [gateway]
-            api = "{}"
+            api = "{api}"
             url = "https://llm.example"
             token = {{ file = "token" }}
-            [processor.stripe]
-            api = "{}"
-            key = {{ env = "STRIPE_KEY" }}
-            webhook_secrets = [{{ env = "OLD_SECRET" }}, {{ env = "WEBHOOK_SECRET" }}]
+            [processor]
+            {processor}
             [[offer]]
             credit = "10"
             price = "11.90"
@@ -99,7 +112,6 @@ impl Street {
             price = "59.50"
             tax = "9.50"
             "#,
-            api, stripe.base
         );
         std::fs::write(folder.path().join("token"), token).unwrap();
         std::fs::write(folder.path().join("shop.toml"), file).unwrap();

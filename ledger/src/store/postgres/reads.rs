@@ -9,6 +9,7 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD,
 };
 use super::trouble::TransactionTrouble;
+use crate::store::hour_rows::usage_row;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
@@ -267,7 +268,7 @@ pub(super) async fn usage(
         .query(sql, &[&key.to_i64(), &from.hour(), &last, &UNMETERED])
         .await?
     {
-        UsageRow::gather(&mut found, usage_row(&mut Columns::of(&row))?);
+        UsageRow::gather(&mut found, hour_row(&mut Columns::of(&row))?);
     }
     Ok(found)
 }
@@ -294,24 +295,15 @@ pub(super) async fn usage_by_key(
     {
         let mut columns = Columns::of(&row);
         let key = columns.key()?;
-        UsageRow::gather(found.entry(key).or_default(), usage_row(&mut columns)?);
+        UsageRow::gather(found.entry(key).or_default(), hour_row(&mut columns)?);
     }
     Ok(found)
 }
 
-/// Hour, slug, the rollup, and what of the exposure no count was read for.
-fn usage_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
-    let hour = Timestamp::from_millis(columns.take::<i64>()?.saturating_mul(3_600_000));
-    let slug = columns.take()?;
-    let row = UsageRow {
-        hour,
-        slug,
-        ..columns.rollup()?
-    };
-    Ok(UsageRow {
-        unmetered: columns.amount()?,
-        ..row
-    })
+/// An hour, and its row.
+fn hour_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
+    let hour = Timestamp::from_millis(columns.number()?.saturating_mul(3_600_000));
+    Ok(usage_row(hour, columns)?)
 }
 
 pub(super) async fn slug_use(link: &Link, since: Timestamp) -> ReadResult<Vec<SlugUse>> {

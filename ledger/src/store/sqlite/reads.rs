@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::{
@@ -353,7 +354,7 @@ pub(super) fn usage(
     for hour in hours(conn, from.hour(), last)? {
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, key, UNMETERED], |row| {
-            usage_row(start, &mut Columns::of(row))
+            Ok(usage_row(start, &mut Columns::of(row))?)
         })? {
             UsageRow::gather(&mut found, row?);
         }
@@ -390,20 +391,6 @@ pub(super) fn usage_by_key(
         }
     }
     Ok(found)
-}
-
-/// An hour's row: slug, the rollup, and what of the exposure no count was read for.
-fn usage_row(hour: Timestamp, columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
-    let slug = columns.text()?;
-    let row = UsageRow {
-        hour,
-        slug,
-        ..columns.rollup()?
-    };
-    Ok(UsageRow {
-        unmetered: columns.amount()?,
-        ..row
-    })
 }
 
 pub(super) fn slug_use(
