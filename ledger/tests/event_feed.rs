@@ -129,3 +129,46 @@ fn events_are_kept_for_thirty_days() {
         assert_eq!(numbers, [Some(3), Some(4)]);
     });
 }
+
+/// What one gateway tries, the others leave alone until its minute is over.
+#[test]
+fn gateways_lease_what_they_deliver() {
+    with_cluster("leases of deliveries", async |cluster| {
+        let (database, fleet) = fleet(cluster, 2).await;
+        fleet[0]
+            .create_key(new_key(1, 10, Some("5")))
+            .await
+            .unwrap();
+        let told = events(&*fleet[0], 3).await;
+        let url = "https://shop.example/hook".to_owned();
+        let webhook = WebhookId::of(&url);
+        let register = DeliveryStep::Register {
+            url,
+            handed: None,
+            at: at(50),
+        };
+        let hand = DeliveryStep::Hand {
+            webhook,
+            events: told.iter().map(|event| event.id).collect(),
+            handed: told[2].id,
+            due: at(100),
+        };
+        fleet[1].deliver(vec![register, hand]).await.unwrap();
+        let take = async |gateway: usize, free| {
+            let wanted = WantedDeliveries {
+                webhook,
+                free,
+                running: 0,
+            };
+            let due = fleet[gateway].due_deliveries(vec![wanted], at(100)).await;
+            due.unwrap().len()
+        };
+        assert_eq!(take(0, 2).await, 2);
+        assert_eq!(take(1, 9).await, 1);
+        assert_eq!((take(0, 9).await, take(1, 9).await), (0, 0));
+        cluster
+            .psql(&database, "UPDATE deliveries SET leased = leased - 61000")
+            .unwrap();
+        assert_eq!(take(1, 9).await, 3, "of a gateway that died");
+    });
+}

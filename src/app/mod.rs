@@ -32,6 +32,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock;
 use crate::config::{self, ConfigHandle, Reloader};
 use crate::customer::Activity;
+use crate::events;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use crate::server::admin::{self, Admin, Guard};
@@ -389,6 +390,7 @@ impl Aside {
         tasks.push(tokio::spawn(async move {
             match front.proxy.excuse_outages(&front.rate_limits).await {}
         }));
+        tasks.extend(webhooks(admin));
         tasks.push(tokio::spawn(alerting::watch(Arc::clone(admin))));
         if let Some(reloader) = &admin.reloader {
             let (noted, files) = (Arc::clone(admin), Arc::clone(reloader));
@@ -410,6 +412,18 @@ impl Aside {
     fn stop(self) {
         self.0.iter().for_each(tokio::task::JoinHandle::abort);
     }
+}
+
+/// Tells webhooks what happens: events of the ledger, and alerts of this gateway.
+fn webhooks(admin: &Arc<Admin>) -> [tokio::task::JoinHandle<()>; 2] {
+    let (proxy, telemetry) = (&admin.front.proxy, Arc::clone(&admin.telemetry));
+    let news = telemetry.alerts.listen();
+    let (ledger, config) = (Arc::clone(&proxy.ledger), Arc::clone(&proxy.config));
+    let delivering = async move { match events::deliver(ledger, config, telemetry).await {} };
+    let gateway = proxy.ledger.node().map(str::to_owned);
+    let config = Arc::clone(&proxy.config);
+    let telling = events::tell_alerts(config, gateway, proxy.tasks.clone(), news);
+    [tokio::spawn(delivering), tokio::spawn(telling)]
 }
 
 /// At each SIGHUP: checks the files and reads the certificates again. A disk that does not answer keeps neither requests nor the files

@@ -10,6 +10,7 @@ use farebox_ledger::{Amount, CustomerId, KeyId, LedgerAddress, OperationId, pars
 use super::caps_args::CapsCommand;
 use super::customers_args::CustomersCommand;
 use super::dates::{expiry, instant};
+use super::events_args::EventsCommand;
 use super::library_args::{AddOptions, LibraryOptions};
 use super::tokens_args::TokensCommand;
 use super::values::{
@@ -189,6 +190,9 @@ pub enum Command {
     /// Manage who owns the money that keys spend
     #[command(subcommand)]
     Customers(CustomersCommand),
+    /// What is told to your own programs: events, and webhooks that hear of them
+    #[command(subcommand)]
+    Events(EventsCommand),
     /// Who may use the admin API
     #[command(subcommand)]
     Tokens(TokensCommand),

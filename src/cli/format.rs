@@ -5,6 +5,7 @@ use clap::ValueEnum;
 
 use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
 use super::customers_args::CustomersCommand;
+use super::events_args::EventsCommand;
 use super::tokens_args::TokensCommand;
 
 const TEXT: &[OutputFormat] = &[OutputFormat::Table];
@@ -48,9 +49,10 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Keys(_)
         | Command::Customers(_)
         | Command::Caps(_)
+        | Command::Events(EventsCommand::List(_) | EventsCommand::Test(_))
         | Command::Tokens(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
-        Command::Ledger(_) | Command::Targets(_) => DOCUMENT,
+        Command::Ledger(_) | Command::Targets(_) | Command::Events(_) => DOCUMENT,
         Command::Models => MODELS,
     }
 }

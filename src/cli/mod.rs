@@ -18,6 +18,8 @@ mod demo_shop;
 mod diff;
 mod done;
 mod env_file;
+mod events;
+mod events_args;
 mod find;
 mod format;
 mod gateway;
@@ -138,6 +140,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
             ..
         })) => bulk_customers::create(args, from).await,
         Command::Customers(command) => customers::run(args, command).await,
+        Command::Events(command) => events::run(args, command).await,
         Command::Tokens(command) => tokens::run(args, command).await,
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,

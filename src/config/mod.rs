@@ -23,6 +23,7 @@ mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ pub use source::{Source, Unreadable};
 pub use starter::Starter;
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
+pub use webhooks::{EventFilter, Webhook, WebhookSecret};
 
 pub(crate) use findings::code::Code;
 use findings::report::{ConfigFile, Report, Span};
@@ -71,6 +73,8 @@ pub struct Config {
     pub catalog: Catalog,
     /// Providers by name, in the order of the file.
     pub providers: Vec<Arc<Provider>>,
+    /// Who hears of events, in the order of the file.
+    pub webhooks: Vec<Arc<Webhook>>,
     /// Number of this snapshot in the process, from 1.
     pub generation: u64,
 }
@@ -166,11 +170,13 @@ fn load_all(
     routes.report_unused(&mut report);
     routes.report_simulated(&mut report);
     let providers = routes.providers();
+    let webhooks = routes.webhooks.clone();
     let secret_files = reader.files;
     let diagnostics = report.finish();
     let config = (!diagnostics.has_errors()).then_some(Config {
         catalog,
         providers,
+        webhooks,
         generation: 1,
     });
     Loaded {

@@ -41,7 +41,9 @@ pub(crate) const SHOP_FIELDS: &[&str] = &[
     "out_of_balance_status",
 ];
 /// `routes.toml`
-pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route"];
+pub(crate) const ROUTES_FIELDS: &[&str] = &["provider", "route", "webhook"];
+/// `[[webhook]]`
+pub(crate) const WEBHOOK_FIELDS: &[&str] = &["url", "secret", "secrets", "events"];
 /// `[[route]]`
 pub(crate) const ROUTE_FIELDS: &[&str] = &[
     "slug",

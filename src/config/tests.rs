@@ -82,6 +82,7 @@ fn secrets(lenient: bool) -> TableSecrets {
         ("TEAM_HEADER", "team-0123456"),
         ("EMPTY", ""),
         ("SHORT", "1234567"),
+        ("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
         ("SPACED", "two words here"),
         ("QUOTED", "\"sk-0123456789\""),
         ("secrets/good", " file-secret-0123\n"),

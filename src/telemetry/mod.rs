@@ -14,6 +14,7 @@ mod oddities;
 mod recent;
 mod request_line;
 mod strange;
+pub mod webhooks;
 
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct Telemetry {
     pub metrics: Metrics,
     /// What the operator should know now.
     pub alerts: alerts::Board,
+    /// How webhooks are doing.
+    pub webhooks: webhooks::WebhookBoard,
     /// What targets count at the end of answers.
     pub miscounts: Miscounts,
     /// What targets serve otherwise than they were asked.

@@ -326,13 +326,11 @@ fn proxy(provider: &Provider) -> Result<Option<reqwest::Proxy>, String> {
     Ok(Some(proxy.no_proxy(except)))
 }
 
-fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {
+/// What every client has in common: it goes where it is sent, and nowhere else.
+fn builder(trust: &Trust) -> reqwest::ClientBuilder {
     // The library's own look at the environment is off: it would send requests within the house outside.
-    let mut builder = reqwest::Client::builder().no_proxy();
-    if let Some(proxy) = proxy(provider)? {
-        builder = builder.proxy(proxy);
-    }
-    builder
+    reqwest::Client::builder()
+        .no_proxy()
         .tls_backend_preconfigured(trust.0.clone())
         .http1_only()
         .redirect(reqwest::redirect::Policy::none())
@@ -340,8 +338,35 @@ fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String>
         .referer(false)
         .user_agent(USER_AGENT)
         .tcp_nodelay(true)
-        .connect_timeout(provider.timeouts.connect)
         .pool_idle_timeout(POOL_IDLE)
+}
+
+/// A client for what is no provider: encrypted requests go through the environment's proxy, if there is one.
+///
+/// # Errors
+/// TLS or the proxy cannot be set up.
+pub fn plain_client() -> Result<reqwest::Client, String> {
+    let mut builder = builder(&Trust::load()?);
+    if let Some(address) = config::proxy("https") {
+        let proxy = reqwest::Proxy::https(&address);
+        // The address may contain a password, so the error does not repeat it.
+        let proxy = proxy.map_err(|_| "the environment's proxy is no address".to_owned())?;
+        let except = config::no_proxy();
+        let except = except.and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
+        builder = builder.proxy(proxy.no_proxy(except));
+    }
+    builder
+        .build()
+        .map_err(|error| format!("no client: {}", error.without_url()))
+}
+
+fn client(provider: &Provider, trust: &Trust) -> Result<reqwest::Client, String> {
+    let mut builder = builder(trust);
+    if let Some(proxy) = proxy(provider)? {
+        builder = builder.proxy(proxy);
+    }
+    builder
+        .connect_timeout(provider.timeouts.connect)
         .build()
         .map_err(|error| {
             format!(

@@ -44,6 +44,7 @@ use crate::config::{Config, Provider, Rates, Route, Target};
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::{FailureClass, GivenUp};
+pub use client::plain_client;
 use client::{Pool, Trust};
 use health::{Health, Signals};
 pub use health::{Probes, TargetState};

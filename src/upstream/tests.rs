@@ -97,6 +97,7 @@ fn config(routes: &[Route]) -> Config {
             .map(|target| Arc::clone(&target.provider))
     });
     Config {
+        webhooks: Vec::new(),
         catalog: Catalog::default(),
         providers: providers.collect(),
         generation: 1,

@@ -30,3 +30,4 @@ mod serving;
 mod shop_demo;
 mod shop_window;
 mod show;
+mod webhooks;

@@ -293,3 +293,100 @@ pub(crate) async fn events_are_read_on_from_the_last_one(ledger: SharedLedger) {
     );
     sound(&*ledger).await;
 }
+
+pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
+    ledger.recover(at(1)).await.unwrap();
+    assert_eq!(ledger.newest_event().await.unwrap(), None);
+    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    let told = events(&*ledger, 3).await;
+    let url = "https://shop.example/hook".to_owned();
+    let webhook = WebhookId::of(&url);
+    let [first, second, third] = [&told[0], &told[1], &told[2]].map(|event| event.id);
+    assert_eq!(ledger.newest_event().await.unwrap(), Some(third));
+    let hand = DeliveryStep::Hand {
+        webhook,
+        events: vec![first, second],
+        handed: third,
+        due: at(100),
+    };
+    let register = DeliveryStep::Register {
+        url,
+        handed: None,
+        at: at(50),
+    };
+    for _ in 0..2 {
+        let steps = vec![register.clone(), hand.clone()];
+        ledger.deliver(steps).await.unwrap();
+    }
+    let known = ledger.webhooks().await.unwrap();
+    assert_eq!(
+        (known.len(), known[0].handed, known[0].waiting),
+        (1, Some(third), 2)
+    );
+    let due = async |seconds, free| {
+        let wanted = WantedDeliveries {
+            webhook,
+            free,
+            running: 0,
+        };
+        let due = ledger.due_deliveries(vec![wanted], at(seconds)).await;
+        let mut due: Vec<_> = due
+            .unwrap()
+            .iter()
+            .map(|due| (due.event.id, due.tries))
+            .collect();
+        due.sort();
+        due
+    };
+    assert_eq!(due(99, 9).await, []);
+    assert_eq!(due(100, 9).await.len(), 2);
+    let tried = |event, tries, outcome| DeliveryStep::Tried {
+        webhook,
+        event,
+        tries,
+        outcome,
+    };
+    let again = DeliveryOutcome::Again {
+        due: at(200),
+        why: "it answered 500".to_owned(),
+    };
+    let steps = vec![
+        tried(first, 1, DeliveryOutcome::Delivered),
+        tried(second, 1, again),
+        hand,
+    ];
+    ledger.deliver(steps).await.unwrap();
+    assert_eq!(due(199, 9).await, []);
+    assert_eq!(due(200, 9).await, [(second, 1)]);
+    let why = "it answered 410 Gone".to_owned();
+    let up = DeliveryOutcome::GivenUp { why: why.clone() };
+    let disable = DeliveryStep::Disable {
+        webhook,
+        at: at(300),
+        why: why.clone(),
+    };
+    ledger
+        .deliver(vec![tried(second, 2, up), disable])
+        .await
+        .unwrap();
+    let known = ledger.webhooks().await.unwrap();
+    assert_eq!(
+        (&known[0].disabled, known[0].waiting),
+        (&Some((at(300), why)), 0)
+    );
+    let enable = DeliveryStep::Enable {
+        webhook,
+        due: at(400),
+    };
+    let replay = DeliveryStep::Replay {
+        webhook,
+        events: vec![first],
+        due: at(400),
+    };
+    ledger.deliver(vec![enable, replay]).await.unwrap();
+    assert_eq!(ledger.webhooks().await.unwrap()[0].disabled, None);
+    let mut both = vec![(first, 0), (second, 0)];
+    both.sort();
+    assert_eq!(due(400, 9).await, both);
+    sound(&*ledger).await;
+}

@@ -51,8 +51,9 @@ use customers::{
     owners_make_keys, several_keys_spend_one_purse,
 };
 use events::{
-    a_balance_is_told_once_until_it_is_well, caps_are_told_at_80_and_at_100_per_cent,
-    events_are_read_on_from_the_last_one, money_that_goes_back_is_told, what_happens_is_told_once,
+    a_balance_is_told_once_until_it_is_well, a_delivery_is_due_until_it_is_there,
+    caps_are_told_at_80_and_at_100_per_cent, events_are_read_on_from_the_last_one,
+    money_that_goes_back_is_told, what_happens_is_told_once,
 };
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
@@ -101,6 +102,7 @@ stories!(
     caps_are_told_at_80_and_at_100_per_cent,
     money_that_goes_back_is_told,
     events_are_read_on_from_the_last_one,
+    a_delivery_is_due_until_it_is_there,
     several_keys_spend_one_purse,
     caps_of_both_bound_a_request,
     customers_are_suspended_resumed_and_closed,

@@ -89,6 +89,8 @@ codes! {
     BadDuration        "E312" Error Place "not a duration";
     BadHeader          "E313" Error Place "a header that cannot be sent";
     BadProviderName    "E314" Error Place "malformed provider name";
+    BadWebhook         "E315" Error Place "an address that cannot receive events";
+    DuplicateWebhook   "E316" Error Place "two webhooks with one address";
 
     Unreachable        "E601" Error Both  "a provider cannot be reached";
     WrongPath          "E602" Error Both  "a provider knows no such path";

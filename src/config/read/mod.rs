@@ -18,3 +18,4 @@ pub(crate) mod secrets;
 mod shop;
 mod slips;
 pub(crate) mod syntax;
+pub(crate) mod webhooks;

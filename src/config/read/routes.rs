@@ -16,13 +16,14 @@ use super::names::{read_slug, read_tables};
 use super::price::read_price;
 use super::provider::{read_pin, read_provider};
 use super::secrets::SecretReader;
+use super::webhooks::read_webhooks;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{ConfigFile, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
 use crate::config::{
     BreakerPolicy, Endpoint, Library, OnDisconnect, Prefer, Price, Provider, Route, Target,
-    TargetAbilities,
+    TargetAbilities, Webhook,
 };
 
 const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy {
@@ -48,6 +49,8 @@ pub(crate) struct Routed {
 pub(crate) struct RouteTable {
     by_slug: HashMap<String, Routed>,
     providers: HashMap<String, NamedProvider>,
+    /// In the order of the file.
+    pub(crate) webhooks: Vec<Arc<Webhook>>,
 }
 
 /// A provider and the position of its name.
@@ -160,6 +163,7 @@ pub(crate) fn read_routes(
     let mut table = RouteTable {
         by_slug: HashMap::new(),
         providers: read_providers(&fields, report, secrets),
+        webhooks: read_webhooks(&fields, report, secrets),
     };
     for (route, span) in read_tables(&fields, report, "route") {
         read_route(report, route, span, &mut table);

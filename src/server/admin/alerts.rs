@@ -29,6 +29,7 @@ impl Admin {
         found.extend(selling.map(|(kind, why)| Alert::new(kind, "", why)));
         found.extend(self.of_ledger());
         found.extend(self.of_files());
+        found.extend(self.of_webhooks());
         found.extend(self.of_prices());
         let troubles = self.front.proxy.upstreams.troubles();
         found.extend(troubles.iter().map(of_upstream));
@@ -113,6 +114,16 @@ impl Admin {
             first.message
         );
         Some(Alert::new(&alerts::EDIT_REJECTED, "", why))
+    }
+
+    /// Webhooks that get no more events.
+    fn of_webhooks(&self) -> Vec<Alert> {
+        let webhooks = self.telemetry.webhooks.seen().into_iter();
+        let alerts = webhooks.filter_map(|webhook| {
+            let (_, why) = webhook.disabled?;
+            Some(Alert::new(&alerts::WEBHOOK_DISABLED, webhook.url, why))
+        });
+        alerts.collect()
     }
 
     /// Prices that a saved file lowered by more than half.

@@ -18,6 +18,7 @@ use crate::config::{
 use crate::server::{failure, models};
 use crate::telemetry::DriftingField;
 use crate::telemetry::alerts::StandingAlert;
+use crate::telemetry::webhooks::WebhookSeen;
 
 /// Answers `/status`.
 pub(super) struct StatusHandler {
@@ -70,6 +71,7 @@ impl Admin {
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
                 "alerts": self.alerts(&books.gateways).iter().map(StandingAlert::document).collect::<Vec<_>>(),
+                "webhooks": self.telemetry.webhooks.seen().iter().map(WebhookSeen::document).collect::<Vec<_>>(),
                 "removed_members": self.removed_members(),
                 "client_fields": self.client_fields(),
                 "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),

@@ -3,10 +3,11 @@
 //! An alert that comes back within a minute is one that flaps: from then on it ends only when it has been gone for a minute.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use farebox_ledger::Timestamp;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::kinds::AlertKind;
 
@@ -115,9 +116,22 @@ const FLAPS_WITHIN_MS: i64 = 60_000;
 /// Lines that one look writes about beginnings, and about ends: a provider may have thousands of models.
 const MOST_LINES: usize = 20;
 
+/// An alert that begins or ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlertNews {
+    /// It stands from now on.
+    Began(StandingAlert),
+    /// It stands no more.
+    Ended(StandingAlert),
+}
+
 /// The alerts that stand, and since when.
 #[derive(Debug, Default)]
-pub struct Board(Mutex<BTreeMap<AlertOrder, BoardEntry>>);
+pub struct Board {
+    standing: Mutex<BTreeMap<AlertOrder, BoardEntry>>,
+    /// Who else hears of each beginning and end.
+    listener: OnceLock<UnboundedSender<AlertNews>>,
+}
 
 /// Its order is the order in which alerts are shown.
 type AlertOrder = (super::AlertSeverity, &'static str, String);
@@ -142,7 +156,7 @@ impl BoardEntry {
 impl Board {
     /// Compares what stands now with what stood before, and logs what began and what ended.
     pub fn follow(&self, now: Timestamp, found: Vec<Alert>) {
-        let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut board = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut begun = Vec::new();
         let mut there: BTreeMap<AlertOrder, Alert> = BTreeMap::new();
         for alert in found {
@@ -185,12 +199,26 @@ impl Board {
         drop(board);
         log_begun(&begun);
         log_ended(&ended, now);
+        if let Some(listener) = self.listener.get() {
+            let begun = begun.into_iter().map(AlertNews::Began);
+            for news in begun.chain(ended.into_iter().map(AlertNews::Ended)) {
+                let _ = listener.send(news);
+            }
+        }
+    }
+
+    /// Everything that begins and ends from now on; for one listener.
+    #[must_use]
+    pub fn listen(&self) -> UnboundedReceiver<AlertNews> {
+        let (sender, receiver) = unbounded_channel();
+        let _ = self.listener.set(sender);
+        receiver
     }
 
     /// What stands, the most urgent first.
     #[must_use]
     pub fn standing(&self) -> Vec<StandingAlert> {
-        let board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let board = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = board.values().filter(|entry| !entry.ended);
         standing.map(|entry| entry.standing.clone()).collect()
     }

@@ -133,6 +133,10 @@ kinds! {
         "a saved catalog lowered a price by more than half, and is in force";
         "the new price, from the next request on";
         "undo the change if it is a mistake; it ends when the price changes again, or after a day"
+    WEBHOOK_DISABLED "webhook_disabled" Warn:
+        "a webhook gets no more events: it answered 410, or an event did not arrive in ten tries over three days";
+        "nothing; your own programs no longer hear of payments and balances";
+        "mend the receiver, then `farebox events replay URL`: what it missed is delivered again"
     UNRESOLVED "unresolved" Warn:
         "settlements wait for the ledger";
         "money stays held until they are written";

@@ -6,5 +6,5 @@
 mod board;
 mod kinds;
 
-pub use board::{Alert, Board, StandingAlert};
+pub use board::{Alert, AlertNews, Board, StandingAlert};
 pub use kinds::*;
