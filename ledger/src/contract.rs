@@ -8,11 +8,12 @@ use async_trait::async_trait;
 use crate::{
     Act, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange, CustomerId,
     CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish, JournalEntry,
-    Key, KeyChange, KeyId, KeyQuery, LedgerError, MarginQuery, Margins, Moved, NewCustomer,
-    NewHold, NewKey, NewMove, NewPayment, NewReversal, NewToken, News, Once, OpenHold, Operation,
-    OperationId, Outbox, Outcome, OwnCost, Payment, PaymentMoved, PersonalData, Posted, ProbeLease,
-    PublishedSlug, Recovered, Refusal, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp,
-    Token, TokenAct, TokenId, Totals, UnappliedAct, UsageRow, VerifyReport, Vote,
+    Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery, Margins, Moved,
+    NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, Once,
+    OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, PaymentMoved,
+    PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption, Refusal, Scope,
+    SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals,
+    UnappliedAct, UsageRow, VerifyReport, Vote,
 };
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
@@ -159,6 +160,27 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     /// Acts on tokens, oldest first.
     async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError>;
+
+    // --- vouchers ---
+
+    /// Makes a lot of vouchers. Repeating the operation id returns the lot as it is.
+    async fn create_lot(&self, new: NewLot) -> Result<Lot, LedgerError> {
+        self.apply(Operation::CreateLot(Box::new(new))).await?.lot()
+    }
+
+    /// What is left of a lot is worth nothing from now on.
+    async fn void_lot(&self, lot: LotId, act: Act) -> Result<Lot, LedgerError> {
+        self.apply(Operation::VoidLot { lot, act }).await?.lot()
+    }
+
+    /// Redeems a voucher, once. Whoever redeemed it gets the same entry again; unknown, void, expired and used by another are one refusal.
+    async fn redeem(&self, new: Redemption) -> Result<Posted, LedgerError> {
+        let redeemed = self.apply(Operation::Redeem(Box::new(new))).await?;
+        redeemed.posted()
+    }
+
+    /// All lots, oldest first.
+    async fn lots(&self) -> Result<Vec<Lot>, LedgerError>;
 
     // --- holds: use [`Hold`], which ends by itself, rather than these three ---
 

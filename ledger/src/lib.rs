@@ -68,6 +68,7 @@ pub use rule::payment::{
     UnappliedAct, UnappliedEnd,
 };
 pub use rule::token::{NewToken, Token, TokenRole, TokenSecret, TokenStatus};
+pub use rule::voucher::{Lot, NewLot, Redemption, VoucherCode};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
 pub use store::fleet::{Gateway, Server};
@@ -80,7 +81,7 @@ pub use value::end_reason::EndReason;
 pub use value::event::{Event, EventKind, News};
 pub use value::files_act::FilesAct;
 pub use value::gross::{Gross, GrossError};
-pub use value::id::{CustomerId, IdError, KeyId, OperationId, Scope, Timestamp, TokenId};
+pub use value::id::{CustomerId, IdError, KeyId, LotId, OperationId, Scope, Timestamp, TokenId};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
@@ -145,6 +146,12 @@ pub enum Refusal {
         /// When the next one is allowed.
         wait: std::time::Duration,
     },
+    /// No lot of vouchers with this id.
+    #[error("there is no lot {0}")]
+    NoSuchLot(LotId),
+    /// This code can be redeemed by nobody, or was by somebody else.
+    #[error("this voucher is not known, or can no longer be redeemed")]
+    NoSuchVoucher,
     /// No token of the admin API with this id.
     #[error("there is no token {0}")]
     NoSuchToken(TokenId),

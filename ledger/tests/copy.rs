@@ -134,6 +134,8 @@ async fn shop(ledger: &dyn Ledger) {
     let both = (new_customer(12, 752), new_payment(12, 753, "3", "pi-12"));
     let first = asked(1, 1_300, Operation::PayFirst(Box::new(both)));
     let first = ledger.ask(once(first, "a key", "a body")).await.unwrap();
+    ledger.create_lot(new_lot(1, 755, 3)).await.unwrap();
+    ledger.redeem(redemption(200, 9, 756)).await.unwrap();
     assert!(!first.is_replay());
 }
 
@@ -147,7 +149,8 @@ async fn owed(ledger: &dyn Ledger) -> String {
     let again = ledger.ask(again).await.map(|answered| answered.is_replay());
     assert!(!matches!(again, Ok(false)));
     format!(
-        "{:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        ledger.lots().await.unwrap(),
         ledger.tokens().await.unwrap(),
         ledger.token_acts().await.unwrap(),
         ledger.payment("PI-10").await.unwrap().unwrap(),

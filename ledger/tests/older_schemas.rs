@@ -274,6 +274,7 @@ fn a_database_of_the_ninth_schema_gets_tokens() {
         ledger.ask(asked(1, 300, pay)).await.unwrap();
         let paid = ledger.payment("pi-2").await.unwrap().unwrap();
         assert_eq!(paid.token, Some(TokenId::from_random(1)));
+        ledger.create_lot(new_lot(1, 30, 1)).await.unwrap();
         sound(&*ledger).await;
     });
 }

@@ -316,6 +316,7 @@ fn a_ledger_without_what_the_newest_anchor_covers_is_refused_until_the_loss_is_a
         assert!(again.contains("nothing is missing"), "{again}");
         let ledger = open_as(&pair, &serve).await.unwrap();
         ledger.recover(at(3)).await.unwrap();
+        assert_eq!(ledger.generations().await.unwrap(), [(2, at(700))]);
         // What is left is said again, for the generation that has begun.
         let next = ledger.anchor(file.last(), at(4)).await.unwrap();
         file.append(next).unwrap();

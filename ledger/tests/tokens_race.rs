@@ -149,3 +149,40 @@ fn who_repeats_a_request_that_still_runs_waits_two_seconds() {
         assert!(ask(11).await.unwrap().is_replay());
     });
 }
+
+/// Two customers at three gateways, and one code for each round.
+#[test]
+fn a_voucher_is_worth_something_at_one_gateway_only() {
+    with_cluster("vouchers at several gateways", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        for number in [1, 2] {
+            let new = new_key(number, number, None);
+            ledgers[0].create_key(new).await.unwrap();
+        }
+        let rounds = if full() { 50_u8 } else { 8 };
+        ledgers[0].create_lot(new_lot(1, 20, rounds)).await.unwrap();
+        for code in 0..rounds {
+            let racers = (0..12_u64).map(|racer| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
+                let operation = 1_000 + u64::from(code) * 100 + racer;
+                tokio::spawn(async move {
+                    let new = redemption(200 + code, 1 + racer % 2, operation);
+                    match ledger.redeem(new).await {
+                        Ok(posted) => usize::from(!posted.repeated),
+                        Err(LedgerError::Refused(Refusal::NoSuchVoucher)) => 0,
+                        Err(other) => panic!("{other}"),
+                    }
+                })
+            });
+            let mut first = 0;
+            for racer in racers.collect::<Vec<_>>() {
+                first += racer.await.unwrap();
+            }
+            assert_eq!(first, 1);
+        }
+        let lot = ledgers[1].lots().await.unwrap().remove(0);
+        assert_eq!(lot.redeemed, u32::from(rounds));
+        sound(&*ledgers[0]).await;
+    });
+}

@@ -436,7 +436,7 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 13, "what makes older programs refuse it in words");
+    assert_eq!(version, 14, "what makes older programs refuse it in words");
 }
 
 /// Its open hold began on a day, and a cap that is set now counts it and what was charged before.
@@ -558,6 +558,8 @@ fn a_ledger_of_the_tenth_schema_gets_tokens() {
         ledger.ask(asked(1, 500, made)).await.unwrap();
         let made = ledger.find_customer(CustomerId::from_random(7)).await;
         assert_eq!(made.unwrap().unwrap().token, Some(token.id));
+        ledger.create_lot(new_lot(1, 510, 1)).await.unwrap();
+        assert_eq!(ledger.lots().await.unwrap().len(), 1);
         sound(&ledger).await;
         ledger.close();
     });

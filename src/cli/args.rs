@@ -17,6 +17,7 @@ use super::values::{
     Setting, address, correction, customer_id, key_id, label, network, number_or_none, one_line,
     origin, payment, slug, target, whole_number,
 };
+use super::vouchers_args::VouchersCommand;
 
 /// The help heading of the settings that may stand before or after any command.
 pub(super) const GLOBAL: &str = "Process settings (for every command)";
@@ -199,6 +200,9 @@ pub enum Command {
     /// Bound what a key or customer may spend by day, week, month or in all
     #[command(subcommand)]
     Caps(CapsCommand),
+    /// Make codes that are worth credit once
+    #[command(subcommand)]
+    Vouchers(VouchersCommand),
     /// Read and check the books
     #[command(subcommand)]
     Ledger(LedgerCommand),

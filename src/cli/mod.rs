@@ -49,6 +49,8 @@ mod targets;
 mod tokens;
 mod tokens_args;
 mod values;
+mod vouchers;
+mod vouchers_args;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -61,6 +63,7 @@ use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
 use caps_args::CapsCommand;
 use customers_args::{CreateCustomerOptions, CustomersCommand};
 use output::{CommandFailed, Exit};
+use vouchers_args::VouchersCommand;
 
 use crate::config::{is_set, source};
 
@@ -145,6 +148,11 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
         Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,
+        Command::Vouchers(VouchersCommand::Create(options)) => {
+            vouchers::create(args, options).await
+        }
+        Command::Vouchers(VouchersCommand::List) => vouchers::list(args).await,
+        Command::Vouchers(VouchersCommand::Void(options)) => vouchers::void(args, options).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,

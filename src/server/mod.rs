@@ -16,6 +16,7 @@ mod free;
 mod funds;
 mod generate;
 mod guarded;
+mod guesses;
 mod listen;
 mod models;
 mod paths;
@@ -24,6 +25,7 @@ mod router_list;
 pub mod routes;
 mod tls;
 mod transfer;
+mod vouchers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
 pub use connections::{ConnectionCounts, Connections};
+pub use guesses::WrongGuesses;
 pub use listen::{Listening, ServerStop, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
@@ -54,6 +57,8 @@ pub struct Front {
     pub proxy: Arc<Proxy>,
     /// The rate limits of each key.
     pub rate_limits: Arc<RateLimits>,
+    /// Who tried codes of vouchers that are none.
+    pub wrong_guesses: WrongGuesses,
     /// Memory for request bodies.
     pub body_room: Arc<ByteRoom>,
     /// The customers' connections.
@@ -92,6 +97,7 @@ impl Front {
         Arc::new(Self {
             proxy,
             rate_limits,
+            wrong_guesses: WrongGuesses::default(),
             body_room,
             connections,
             public_url,

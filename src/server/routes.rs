@@ -10,7 +10,7 @@ use salvo::prelude::Router;
 use salvo::routing::{Filter, filters};
 
 use super::models::ModelListing;
-use super::{Front, account, free, generate, models};
+use super::{Front, account, free, generate, models, vouchers};
 use crate::customer::{
     DIALECTS, Dashboard, DashboardView, Export, ExportFormat, OwnerForm, PostedForm, ProgramQuery,
     Room, SCRIPT, STYLE,
@@ -44,13 +44,14 @@ enum Serves {
     CountTokens(Family),
     Models(ModelListing),
     Account(ProgramQuery),
+    Redeem,
     Dashboard(Room),
     Home,
     Probe,
 }
 
 use Method::{Get, Head, Post};
-use Serves::{Account, CountTokens, Generate, Home, Models, Probe};
+use Serves::{Account, CountTokens, Generate, Home, Models, Probe, Redeem};
 
 /// Every path.
 #[must_use]
@@ -74,6 +75,7 @@ pub fn endpoints() -> Vec<ServedPath> {
         at(Get, "/v1/models", Models(ModelListing::All)),
         // Names of other services' models have slashes: the answer is that the model is not found, not that the path is not.
         at(Get, "/v1/models/{*+slug}", Models(ModelListing::One)),
+        at(Post, "/v1/vouchers", Redeem),
         // native clients, at {base}/native
         at(Get, "/native/v1/models", Models(ModelListing::Native)),
         at(
@@ -237,6 +239,7 @@ impl ServedPath {
             CountTokens(family) => router.goal(free::CountTokens::new(front, family)),
             Models(list) => router.goal(models::Models::new(front, list)),
             Account(read) => router.goal(account::AccountHandler::new(front, read)),
+            Redeem => router.goal(vouchers::RedeemHandler::new(front)),
             Serves::Dashboard(room) => {
                 router.goal(Dashboard::new(Arc::clone(&front.context), room))
             }

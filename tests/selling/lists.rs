@@ -116,10 +116,16 @@ async fn lists_are_filtered_by_state_name_time_and_reference() {
             })
             .collect::<Vec<_>>()
     };
-    assert_eq!(ids("/customers?external_id=crm-7").await, [ada.clone()]);
+    assert_eq!(
+        ids("/customers?external_id=crm-7").await,
+        std::slice::from_ref(&ada)
+    );
     assert_eq!(ids("/customers?external_id=crm-8").await, [""; 0]);
-    assert_eq!(ids("/customers?status=suspended").await, [bob.clone()]);
-    assert_eq!(ids("/customers?label=da").await, [ada.clone()]);
+    assert_eq!(
+        ids("/customers?status=suspended").await,
+        std::slice::from_ref(&bob)
+    );
+    assert_eq!(ids("/customers?label=da").await, std::slice::from_ref(&ada));
     assert_eq!(ids("/customers?until=2020-01-01").await, [""; 0]);
     assert_eq!(ids("/customers?since=2020-01-01").await, [ada.clone(), bob]);
     assert_eq!(ids("/customers?since=2099-01-01").await, [""; 0]);

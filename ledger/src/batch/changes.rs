@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::AnswerId;
 use crate::{
-    Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, OperationId,
+    Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LotId, OperationId,
     PersonalData, Served, Timestamp, TokenId, UsageRow, Vote,
 };
 
@@ -36,6 +36,9 @@ pub(crate) struct Changes {
     pub(crate) api_tokens: BTreeSet<TokenId>,
     pub(crate) api_acts: Vec<OperationId>,
     pub(crate) answers: BTreeSet<AnswerId>,
+    /// Lots of vouchers, and vouchers by the hashes of their codes.
+    pub(crate) lots: BTreeSet<LotId>,
+    pub(crate) vouchers: BTreeSet<[u8; 32]>,
     /// Answers go that are of this instant or before it.
     pub(crate) forget_answers: Option<Timestamp>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
@@ -115,6 +118,8 @@ impl Changes {
             api_acts,
             answers,
             forget_answers,
+            lots,
+            vouchers,
             usage,
             published,
             votes: VoteChanges { cast, forgotten },
@@ -143,6 +148,8 @@ impl Changes {
             && api_acts.is_empty()
             && answers.is_empty()
             && forget_answers.is_none()
+            && lots.is_empty()
+            && vouchers.is_empty()
             && usage.is_empty()
             && published.is_empty()
             && cast.is_empty()

@@ -3,7 +3,7 @@
 use super::answer::AnswerId;
 use super::operation::Operation;
 use crate::{
-    Act, Change, CustomerAct, CustomerId, KeyId, OperationId, Scope, SecretHash, TokenId,
+    Act, Change, CustomerAct, CustomerId, KeyId, LotId, OperationId, Scope, SecretHash, TokenId,
     UnappliedEnd,
 };
 
@@ -39,6 +39,10 @@ pub(crate) struct Needs<'operation> {
     pub(crate) api_act: Option<OperationId>,
     /// An answer that is kept for repetitions.
     pub(crate) answer: Option<AnswerId>,
+    /// A lot of vouchers, locked.
+    pub(crate) lot: Option<LotId>,
+    /// A voucher by its code, with its lot, which is locked, and who redeemed one of that lot.
+    pub(crate) voucher: Option<SecretHash>,
     /// Holds of dead processes: in a file, those of epochs before this one.
     pub(crate) dead: Option<i64>,
 }
@@ -62,18 +66,21 @@ impl Needs<'_> {
 }
 
 impl Operation {
-    /// What an operation on tokens, or on behalf of one, may read.
+    /// What an operation of the admin API, or on vouchers, may read.
     fn needs_of_token(&self) -> Needs<'_> {
-        let of_act = |token, act: &Act| {
-            let one = [Some(act.operation), None];
+        let used = |operation| {
+            let one = [Some(operation), None];
             Needs {
-                api_token: Some(token),
-                api_act: Some(act.operation),
                 holds: one,
                 entries: one,
                 acts: one,
                 ..Needs::default()
             }
+        };
+        let of_act = |token, act: &Act| Needs {
+            api_token: Some(token),
+            api_act: Some(act.operation),
+            ..used(act.operation)
         };
         match self {
             Self::Asked(asked) => Needs {
@@ -86,6 +93,19 @@ impl Operation {
                 ..of_act(new.id, &new.act)
             },
             Self::RevokeToken { token, act } => of_act(*token, act),
+            Self::CreateLot(new) => Needs {
+                lot: Some(new.id),
+                ..used(new.act.operation)
+            },
+            Self::VoidLot { lot, act } => Needs {
+                lot: Some(*lot),
+                ..used(act.operation)
+            },
+            Self::Redeem(new) => Needs {
+                keys: [Some(new.key), None],
+                voucher: Some(new.code),
+                ..used(new.act.operation)
+            },
             _ => Needs::default(),
         }
     }
@@ -220,9 +240,12 @@ impl Operation {
             Self::Pay(_) | Self::PayFirst(_) | Self::Reverse(_) | Self::EndUnapplied(_) => {
                 self.needs_of_payment()
             }
-            Self::Asked(_) | Self::CreateToken(_) | Self::RevokeToken { .. } => {
-                self.needs_of_token()
-            }
+            Self::Asked(_)
+            | Self::CreateToken(_)
+            | Self::RevokeToken { .. }
+            | Self::CreateLot(_)
+            | Self::VoidLot { .. }
+            | Self::Redeem(_) => self.needs_of_token(),
             Self::Open(new) => Needs {
                 keys: [Some(new.key), None],
                 customers: [Some(new.customer), None],

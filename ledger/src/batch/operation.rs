@@ -16,9 +16,9 @@ use sha2::{Digest, Sha256};
 use super::answer::{AnswerId, ApiAnswer};
 use crate::{
     Act, Credit, Customer, CustomerChange, DeliveryStep, EndedHold, Extension, FilesAct, Finish,
-    Key, KeyChange, KeyId, LedgerError, Moved, NewCustomer, NewHold, NewKey, NewMove, NewPayment,
-    NewReversal, NewToken, News, OperationId, OwnCost, PaymentMoved, Posted, Recovered, SecretHash,
-    Session, Timestamp, Token, TokenId, UnappliedAct, Vote,
+    Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold, NewKey, NewLot,
+    NewMove, NewPayment, NewReversal, NewToken, News, OperationId, OwnCost, PaymentMoved, Posted,
+    Recovered, Redemption, SecretHash, Session, Timestamp, Token, TokenId, UnappliedAct, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -58,6 +58,17 @@ pub enum Operation {
         /// By whom and when.
         act: Act,
     },
+    /// Makes a lot of vouchers.
+    CreateLot(Box<NewLot>),
+    /// What is left of a lot is worth nothing from now on.
+    VoidLot {
+        /// The lot.
+        lot: LotId,
+        /// By whom and when.
+        act: Act,
+    },
+    /// Redeems a voucher.
+    Redeem(Box<Redemption>),
     /// Opens a hold.
     Open(NewHold),
     /// Raises a hold and stores its checkpoint.
@@ -153,6 +164,9 @@ impl Operation {
             | Self::Asked(_)
             | Self::CreateToken(_)
             | Self::RevokeToken { .. }
+            | Self::CreateLot(_)
+            | Self::VoidLot { .. }
+            | Self::Redeem(_)
             | Self::BeginEpoch { .. }
             | Self::ForgetVotes(_)
             | Self::CreateLink { .. }
@@ -189,6 +203,8 @@ impl Operation {
                 | Self::Reverse(_)
                 | Self::EndUnapplied(_)
                 | Self::CreateLink { .. }
+                | Self::CreateLot(_)
+                | Self::VoidLot { .. }
         )
     }
 
@@ -208,6 +224,9 @@ impl Operation {
             Self::EndUnapplied(ending) => &ending.act,
             Self::CreateLink { act, .. } | Self::RevokeToken { act, .. } => act,
             Self::CreateToken(new) => &new.act,
+            Self::CreateLot(new) => &new.act,
+            Self::VoidLot { act, .. } => act,
+            Self::Redeem(new) => &new.act,
             _ => return None,
         };
         Some(act.operation)
@@ -231,6 +250,8 @@ pub enum Outcome {
     Payment(Box<PaymentMoved>),
     /// The token as it is now.
     Token(Box<Token>),
+    /// The lot as it is now.
+    Lot(Box<Lot>),
     /// What a token asked for was done, now or before.
     Answered(Box<Answered>),
     /// A hold has ended.
@@ -264,6 +285,7 @@ impl Outcome {
     outcome!(payment, Payment, PaymentMoved, |moved: Box<
         PaymentMoved,
     >| { *moved });
+    outcome!(lot, Lot, Lot, |lot: Box<Lot>| *lot);
     outcome!(token, Token, Token, |token: Box<Token>| *token);
     outcome!(answered, Answered, Answered, |answered: Box<Answered>| {
         *answered

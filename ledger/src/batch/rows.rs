@@ -6,6 +6,7 @@
 
 mod owners;
 mod tokens;
+mod vouchers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +21,12 @@ use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
+use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, NewHold, OpenHold, OperationId,
-    OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenId, UtcDay,
+    Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, Lot, LotId, NewHold, OpenHold,
+    OperationId, OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenId,
+    UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -70,6 +73,11 @@ pub(crate) struct Rows {
     /// Answers kept for repetitions, and those that another gateway is about to make.
     pub(crate) answers: BTreeMap<AnswerId, KeptAnswer>,
     pub(crate) running: BTreeSet<AnswerId>,
+    /// Lots of vouchers with the operations that made them, vouchers by the hashes of their codes, and who redeemed one of a lot from which
+    /// each can redeem only one.
+    pub(crate) lots: BTreeMap<LotId, CachedRow<(Lot, OperationId)>>,
+    pub(crate) vouchers: BTreeMap<[u8; 32], CachedRow<Voucher>>,
+    pub(crate) redeemers: BTreeSet<(LotId, CustomerId)>,
     /// On whose behalf the operation that is being applied is done.
     pub(crate) asked_by: Option<TokenId>,
     pub(crate) sessions: Tokens<Session>,
@@ -482,6 +490,7 @@ impl Rows {
         self.hours.clear();
         self.external_ids.clear();
         self.forget_tokens();
+        self.forget_vouchers();
     }
 
     /// Customers that were changed.

@@ -8,6 +8,9 @@ use crate::{
     Act, Amount, Customer, CustomerId, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp,
 };
 
+/// Why the credit of a redeemed voucher is booked.
+pub const VOUCHER: &str = "voucher";
+
 /// Money in (or, for a negative adjustment or a write-off, out) by an administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
@@ -73,7 +76,12 @@ impl Credit {
 
     /// Checks that reference, reason and actor are present and of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        reference::check(&self.reference)?;
+        match &self.kind {
+            CreditKind::Adjust { reason } if reason == VOUCHER => {
+                reference::check_shape(&self.reference)?;
+            }
+            _ => reference::check(&self.reference)?,
+        }
         check_text("an actor", &self.actor, 200, false)?;
         match &self.kind {
             CreditKind::TopUp => Ok(()),

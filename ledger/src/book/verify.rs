@@ -456,13 +456,13 @@ impl LedgerCheck {
                 "{name}: a hold that was opened is neither open nor has it ended in a charge"
             ));
         }
-        if let Some(traffic) = rows.traffic {
-            if traffic.running != open {
-                self.fault(format!(
-                    "{name}: {open} holds are open, and {} count towards its limit",
-                    traffic.running
-                ));
-            }
+        if let Some(traffic) = rows.traffic
+            && traffic.running != open
+        {
+            self.fault(format!(
+                "{name}: {open} holds are open, and {} count towards its limit",
+                traffic.running
+            ));
         }
         for (key, traffic) in &rows.keys {
             let open = i64::try_from(rows.holds_of(key.id).count()).unwrap_or(i64::MAX);

@@ -10,6 +10,7 @@ pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
 pub mod token;
+pub mod voucher;
 pub(crate) mod watch;
 
 pub use act::Act;

@@ -16,11 +16,12 @@ use crate::book::head::{Hash, StoredCustomer};
 use crate::book::token_act::TokenBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
     Account, Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LedgerError,
-    OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
-    VerifyReport, Vote,
+    Lot, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session,
+    Timestamp, VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -56,6 +57,8 @@ pub(crate) struct Rest {
     pub(crate) answers: Vec<(AnswerId, KeptAnswer)>,
     /// What is on its way to webhooks.
     pub(crate) deliveries: Vec<DeliveryStep>,
+    pub(crate) lots: Vec<(Lot, OperationId)>,
+    pub(crate) vouchers: Vec<Voucher>,
     /// What customers owe for payments that went back.
     pub(crate) claims: Vec<(CustomerId, Amount)>,
 }
@@ -92,6 +95,12 @@ impl Rest {
         for (id, kept) in self.answers {
             rows.changes.answers.insert(id);
             rows.answers.insert(id, kept);
+        }
+        for (lot, made_by) in self.lots {
+            rows.put_lot(lot, made_by);
+        }
+        for voucher in self.vouchers {
+            rows.put_voucher(voucher);
         }
         for (customer, claim) in self.claims {
             rows.set_claim(customer, claim);

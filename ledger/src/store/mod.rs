@@ -18,6 +18,7 @@ pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;
 pub(crate) mod token_rows;
+pub(crate) mod voucher_rows;
 
 use std::path::Path;
 use std::sync::Arc;

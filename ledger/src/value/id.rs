@@ -108,6 +108,11 @@ public_id! {
     TokenId, "t_", "token"
 }
 
+public_id! {
+    /// The public id of a lot of vouchers: 50 random bits, shown as `l_` and ten characters. It is also the lot's row id.
+    LotId, "l_", "lot"
+}
+
 impl CustomerId {
     /// The id with a key's ten characters.
     #[must_use]

@@ -37,8 +37,22 @@ pub fn is_same_reference(one: &str, other: &str) -> bool {
     folded(one) == folded(other)
 }
 
-/// Refuses what cannot be a reference.
+/// How the references of redeemed vouchers begin.
+const OF_VOUCHERS: &str = "voucher:";
+
+/// Refuses what cannot be a reference, or only a voucher's.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
+    if folded(text).starts_with(OF_VOUCHERS) {
+        let why = format!(
+            "references that begin with {OF_VOUCHERS} are those of redeemed vouchers; choose another"
+        );
+        return Err(Refusal::NotApplicable(why));
+    }
+    check_shape(text)
+}
+
+/// Refuses what cannot be a reference.
+pub(crate) fn check_shape(text: &str) -> Result<(), Refusal> {
     let normal = normal(text);
     check_text("a reference", &normal, MAX_CHARS, true)?;
     match normal.chars().find(|character| is_unseen(*character)) {

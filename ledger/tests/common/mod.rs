@@ -185,12 +185,19 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the eleventh schema: nothing is told.
+/// Undoes the twelfth schema: nobody has a voucher.
+macro_rules! back_to_11 {
+    () => {
+        "DROP TABLE vouchers, lots; UPDATE identity SET version = 11; "
+    };
+}
+
+/// Undoes the eleventh schema, too: nothing is told.
 macro_rules! back_to_10 {
     () => {
-        "DROP TABLE events, webhooks, deliveries; \
+        concat!(back_to_11!(), "DROP TABLE events, webhooks, deliveries; \
          ALTER TABLE accounts DROP COLUMN event_seq, DROP COLUMN last_top_up, DROP COLUMN told, DROP COLUMN refill; \
-         UPDATE identity SET version = 10; "
+         UPDATE identity SET version = 10; ")
     };
 }
 
@@ -289,6 +296,27 @@ pub(crate) fn once(asked: Asked, key: &str, body: &str) -> Asked {
     Asked {
         once: Some(once),
         ..asked
+    }
+}
+
+/// A lot of so many vouchers of two dollars each, whose codes have the hashes 200, 201, ….
+pub(crate) fn new_lot(number: u64, operation: u64, count: u8) -> NewLot {
+    NewLot {
+        id: LotId::from_random(number),
+        codes: (200..200 + count).map(secret).collect(),
+        amount: usd("2"),
+        expires_at: Some(at(500)),
+        once_per_customer: false,
+        act: act(operation, 90),
+    }
+}
+
+/// The redemption of a code by a key.
+pub(crate) fn redemption(code: u8, key_number: u64, operation: u64) -> Redemption {
+    Redemption {
+        code: secret(code),
+        key: key(key_number),
+        act: act(operation, 400),
     }
 }
 

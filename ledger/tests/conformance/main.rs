@@ -21,6 +21,7 @@ mod holds;
 mod keys;
 mod lists;
 mod tokens;
+mod vouchers;
 
 use std::sync::Arc;
 
@@ -80,6 +81,9 @@ use tokens::{
     a_first_key_comes_with_its_customer_or_later, a_request_with_a_key_is_made_once,
     a_shop_does_its_own_business_and_no_other, a_token_credits_no_more_than_its_daily_bound,
     tokens_are_made_found_and_revoked,
+};
+use vouchers::{
+    a_voucher_is_redeemed_once, of_some_lots_a_customer_redeems_one, one_of_two_gets_a_voucher,
 };
 
 macro_rules! stories {
@@ -157,6 +161,9 @@ stories!(
     a_first_key_comes_with_its_customer_or_later,
     a_token_credits_no_more_than_its_daily_bound,
     a_request_with_a_key_is_made_once,
+    a_voucher_is_redeemed_once,
+    of_some_lots_a_customer_redeems_one,
+    one_of_two_gets_a_voucher,
 );
 
 fn refused<T: std::fmt::Debug>(result: Result<T, LedgerError>) -> Refusal {

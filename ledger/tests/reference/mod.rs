@@ -14,6 +14,7 @@ mod keys;
 mod operations;
 mod sums;
 mod tokens;
+mod vouchers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,10 +25,10 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
-    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError,
-    MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug,
-    Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals,
-    UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError, Lot,
+    LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData,
+    PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct,
+    TokenId, Totals, UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
 };
 
 /// A ledger in memory.
@@ -84,6 +85,8 @@ struct State {
     token_acts: Vec<TokenAct>,
     answers: BTreeMap<tokens::AnswerName, tokens::Kept>,
     asked_by: Option<TokenId>,
+    lots: BTreeMap<LotId, (Lot, OperationId)>,
+    vouchers: BTreeMap<[u8; 32], vouchers::Voucher>,
     epoch: i64,
 }
 
@@ -325,6 +328,13 @@ impl Ledger for MemoryLedger {
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         Ok(self.state().unapplied())
+    }
+
+    async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
+        let state = self.state();
+        let mut found: Vec<Lot> = state.lots.values().map(|(lot, _)| lot.clone()).collect();
+        found.sort_by_key(|lot| (lot.created_at, lot.id));
+        Ok(found)
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {

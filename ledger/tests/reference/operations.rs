@@ -83,6 +83,9 @@ impl State {
                 Outcome::Payment(Box::new(self.pay_first(&both.0, &both.1)?))
             }
             Operation::Asked(asked) => answered(self.asked(asked)?),
+            Operation::CreateLot(new) => Outcome::Lot(Box::new(self.create_lot(new)?)),
+            Operation::VoidLot { lot, act } => Outcome::Lot(Box::new(self.void_lot(*lot, act)?)),
+            Operation::Redeem(new) => Outcome::Posted(Box::new(self.redeem(new)?)),
             Operation::CreateToken(new) => Outcome::Token(Box::new(self.create_token(new)?)),
             Operation::RevokeToken { token, act } => {
                 Outcome::Token(Box::new(self.revoke_token(*token, act)?))

@@ -118,6 +118,8 @@ impl State {
                 | Operation::Reverse(_)
                 | Operation::EndUnapplied(_)
                 | Operation::CreateLink { .. }
+                | Operation::CreateLot(_)
+                | Operation::VoidLot { .. }
         );
         if !is_act {
             return Err(not_allowed("no token asks for this"));

@@ -13,6 +13,7 @@ mod money_back;
 mod news;
 mod payments;
 mod tokens;
+mod vouchers;
 
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
@@ -45,22 +46,18 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::Move(moved) => {
             return payments::give(rows, moved).map(|moved| Outcome::Moved(Box::new(moved)));
         }
-        Operation::Pay(new) => {
-            return money_back::pay(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
-        }
-        Operation::Reverse(new) => {
-            return money_back::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
-        }
-        Operation::PayFirst(_)
+        Operation::Pay(_)
+        | Operation::PayFirst(_)
+        | Operation::Reverse(_)
+        | Operation::EndUnapplied(_)
         | Operation::Enrol(_)
         | Operation::Asked(_)
         | Operation::CreateToken(_)
-        | Operation::RevokeToken { .. } => {
+        | Operation::RevokeToken { .. }
+        | Operation::CreateLot(_)
+        | Operation::VoidLot { .. }
+        | Operation::Redeem(_) => {
             return apply_of_api(rows, operation);
-        }
-        Operation::EndUnapplied(act) => {
-            return money_back::end_unapplied(rows, act)
-                .map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::CreateCustomer(new) => {
             return customers::create(rows, new).map(|made| Outcome::Customer(Box::new(made)));
@@ -94,9 +91,19 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
     Ok(Outcome::Done)
 }
 
-/// The operations of the admin API: on tokens, on behalf of one, and of more than one step.
+/// The operations on payments with particulars, and those of the admin API: on tokens, on behalf of one, and of more than one step.
 fn apply_of_api(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refusal> {
     let token = match operation {
+        Operation::Pay(new) => {
+            return money_back::pay(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::Reverse(new) => {
+            return money_back::reverse(rows, new).map(|moved| Outcome::Payment(Box::new(moved)));
+        }
+        Operation::EndUnapplied(act) => {
+            return money_back::end_unapplied(rows, act)
+                .map(|moved| Outcome::Payment(Box::new(moved)));
+        }
         Operation::PayFirst(both) => {
             return money_back::pay_first(rows, &both.0, &both.1)
                 .map(|moved| Outcome::Payment(Box::new(moved)));
@@ -106,6 +113,15 @@ fn apply_of_api(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refus
         }
         Operation::Asked(wrapped) => {
             return asked::asked(rows, wrapped).map(|done| Outcome::Answered(Box::new(done)));
+        }
+        Operation::Redeem(new) => {
+            return vouchers::redeem(rows, new).map(|posted| Outcome::Posted(Box::new(posted)));
+        }
+        Operation::CreateLot(new) => {
+            return vouchers::create(rows, new).map(|lot| Outcome::Lot(Box::new(lot)));
+        }
+        Operation::VoidLot { lot, act } => {
+            return vouchers::void(rows, *lot, act).map(|lot| Outcome::Lot(Box::new(lot)));
         }
         Operation::CreateToken(new) => tokens::create(rows, new)?,
         Operation::RevokeToken { token, act } => tokens::revoke(rows, *token, act)?,

@@ -10,15 +10,16 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::link::Link;
+use super::locking::{Locked, keys_of_all, keys_of_holds, lock_of_all, lock_of_holds};
 use super::migrations;
 use super::payments::{self, SELECT_PAYMENT};
 use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
-    SELECT_LINK, SELECT_SESSION,
+    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::tokens::{self, SELECT_ANSWER, SELECT_TOKEN, SELECT_TOKEN_ACT};
 use super::trouble::TransactionTrouble;
+use super::vouchers::{self, SELECT_LOT, SELECT_VOUCHER};
 use super::wanted::WantedRows;
 use crate::batch::answer::AnswerId;
 use crate::batch::rows::{
@@ -35,69 +36,6 @@ const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint =
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
 const POSITIONS: &str =
     "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-
-/// What a batch does about customers that others have locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Locked {
-    Wait,
-    /// Continues without them.
-    Skip,
-}
-
-/// Locks the customers that hold operations name, themselves or by a key.
-fn lock_of_holds(locked: Locked) -> String {
-    let skip = if locked == Locked::Skip {
-        " SKIP LOCKED"
-    } else {
-        ""
-    };
-    format!(
-        "{SELECT_CUSTOMER} WHERE a.id = ANY (ARRAY(SELECT unnest($4::bigint[]) \
-         UNION SELECT customer FROM keys WHERE id = ANY ($1::bigint[]) \
-         UNION SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key WHERE h.request = ANY ($2::bytea[]) \
-         UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]))) ORDER BY a.id FOR NO KEY UPDATE OF a{skip}"
-    )
-}
-
-/// Locks the customers that any operation names.
-fn lock_of_all() -> String {
-    format!(
-        "{SELECT_CUSTOMER} WHERE a.id = ANY (ARRAY(SELECT unnest($4::bigint[]) \
-         UNION SELECT customer FROM keys WHERE id = ANY ($1::bigint[]) \
-         UNION SELECT k.customer FROM holds h JOIN keys k ON k.id = h.key WHERE h.request = ANY ($2::bytea[]) \
-         UNION SELECT customer FROM entries WHERE operation = ANY ($3::bytea[]) \
-         UNION SELECT customer FROM audit WHERE operation = ANY ($5::bytea[]) \
-         UNION SELECT e.customer FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ANY ($6::text[]) \
-         UNION SELECT customer FROM payments WHERE folded = ANY ($6::text[]) \
-         UNION SELECT k.customer FROM sessions s JOIN keys k ON k.id = s.key WHERE s.token = ANY ($7::bytea[]) \
-         UNION SELECT k.customer FROM links l JOIN keys k ON k.id = l.key WHERE l.token = ANY ($7::bytea[]))) \
-         ORDER BY a.id FOR NO KEY UPDATE OF a"
-    )
-}
-
-/// The keys that hold operations name.
-fn keys_of_holds() -> String {
-    format!(
-        "{SELECT_KEY_RECORD} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
-         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT coalesce(key, customer) FROM entries WHERE operation = ANY ($3::bytea[])))"
-    )
-}
-
-/// The keys that any operation names.
-fn keys_of_all() -> String {
-    format!(
-        "{SELECT_KEY_RECORD} WHERE k.id = ANY (ARRAY(SELECT unnest($1::bigint[]) \
-         UNION SELECT key FROM holds WHERE request = ANY ($2::bytea[]) \
-         UNION SELECT coalesce(key, customer) FROM entries WHERE operation = ANY ($3::bytea[]) \
-         UNION SELECT coalesce(key, customer) FROM audit WHERE operation = ANY ($4::bytea[]) \
-         UNION SELECT coalesce(e.key, e.customer) FROM refs r JOIN entries e ON e.operation = r.operation \
-             WHERE r.folded = ANY ($5::text[]) \
-         UNION SELECT key FROM sessions WHERE token = ANY ($6::bytea[]) \
-         UNION SELECT key FROM links WHERE token = ANY ($6::bytea[]) \
-         UNION SELECT id FROM keys WHERE customer = ANY ($7::bigint[])))"
-    )
-}
 
 /// The holds of dead nodes that this batch may end; their customers are locked with the rest.
 pub(super) async fn add_dead(
@@ -131,6 +69,8 @@ struct FetchParameters {
     api_labels: Vec<String>,
     api_acts: Vec<Vec<u8>>,
     answers: Vec<Vec<u8>>,
+    lots: Vec<i64>,
+    vouchers: Vec<Vec<u8>>,
     /// Keys whose spending is read, and customers.
     spending: Vec<i64>,
     spending_of: Vec<i64>,
@@ -162,6 +102,8 @@ impl FetchParameters {
             api_labels: wanted.api_labels.iter().cloned().collect(),
             api_acts: ids(&wanted.api_acts),
             answers: wanted.answers.iter().map(|id| id.0.to_vec()).collect(),
+            lots: wanted.lots.iter().map(|id| id.to_i64()).collect(),
+            vouchers: wanted.vouchers.iter().map(|code| code.to_vec()).collect(),
             spending,
             spending_of,
         }
@@ -314,6 +256,13 @@ struct Reads(Vec<(What, tokio_postgres::Statement)>);
 enum What {
     /// Locks the tokens of the admin API that operations are asked by. Before the references, as every batch does.
     ApiTokens,
+    /// Locks lots, and those of vouchers.
+    Lots,
+    LotsOfVouchers,
+    /// Locks vouchers.
+    Vouchers,
+    Redeemers,
+    EntriesOfVouchers,
     /// Finds out which requests another gateway is answering now.
     Running,
     /// Locks the references, which need not be rows yet. It must come first: the others then see what their last holder has written.
@@ -344,6 +293,11 @@ impl What {
             Self::ApiTokens => format!(
                 "{SELECT_TOKEN} WHERE t.id = ANY ($1::bigint[]) ORDER BY t.id FOR NO KEY UPDATE OF t"
             ),
+            Self::Lots
+            | Self::LotsOfVouchers
+            | Self::Vouchers
+            | Self::Redeemers
+            | Self::EntriesOfVouchers => self.sql_of_vouchers(),
             // Nobody waits here: who finds another gateway at it looks again later.
             Self::Running => "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(1717662310, \
                  ('x' || encode(substring(a FROM 1 FOR 4), 'hex'))::bit(32)::int) AS ours FROM unnest($1::bytea[]) AS a) l \
@@ -397,12 +351,36 @@ impl What {
         }
     }
 
+    fn sql_of_vouchers(self) -> String {
+        match self {
+            Self::Lots => {
+                format!("{SELECT_LOT} WHERE l.id = ANY ($1::bigint[]) ORDER BY l.id FOR NO KEY UPDATE OF l")
+            }
+            Self::LotsOfVouchers => format!(
+                "{SELECT_LOT} WHERE l.id IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[])) ORDER BY l.id FOR NO KEY UPDATE OF l"
+            ),
+            Self::Vouchers => {
+                format!("{SELECT_VOUCHER} WHERE v.code = ANY ($1::bytea[]) ORDER BY v.code FOR NO KEY UPDATE OF v")
+            }
+            Self::Redeemers => "SELECT v.lot, v.customer FROM vouchers v JOIN lots l ON l.id = v.lot WHERE v.customer IS NOT NULL \
+                 AND l.once = 1 AND v.lot IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[]))"
+                .to_owned(),
+            _ => format!(
+                "{SELECT_ENTRY} WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))"
+            ),
+        }
+    }
+
     fn value(self, asked: &FetchParameters) -> &(dyn ToSql + Sync) {
         match self {
             Self::ApiTokens => &asked.api_tokens,
             Self::ApiLabels => &asked.api_labels,
             Self::ApiActs | Self::TokensOfActs | Self::ApiHead => &asked.api_acts,
             Self::Running | Self::Answers => &asked.answers,
+            Self::Lots => &asked.lots,
+            Self::LotsOfVouchers | Self::Vouchers | Self::Redeemers | Self::EntriesOfVouchers => {
+                &asked.vouchers
+            }
             Self::Holds => &asked.holds,
             Self::Entries => &asked.entries,
             Self::Names | Self::EntriesByReference | Self::Payments => &asked.references,
@@ -421,6 +399,11 @@ impl Reads {
     async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
         let wanted = [
             (What::ApiTokens, asked.api_tokens.is_empty()),
+            (What::Lots, asked.lots.is_empty()),
+            (What::LotsOfVouchers, asked.vouchers.is_empty()),
+            (What::Vouchers, asked.vouchers.is_empty()),
+            (What::Redeemers, asked.vouchers.is_empty()),
+            (What::EntriesOfVouchers, asked.vouchers.is_empty()),
             (What::Running, asked.answers.is_empty()),
             (What::Names, asked.references.is_empty()),
             (What::Holds, asked.holds.is_empty()),
@@ -563,6 +546,24 @@ fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), Transact
         What::Answers => {
             let (id, kept) = tokens::answer(row)?;
             rows.answers.insert(id, kept);
+        }
+        What::Lots | What::LotsOfVouchers => {
+            let (lot, made_by) = vouchers::lot(row)?;
+            rows.lots.insert(lot.id, Kept::stored((lot, made_by)));
+        }
+        What::Vouchers => {
+            let found = vouchers::voucher(row)?;
+            rows.vouchers.insert(found.code.0, Kept::stored(found));
+        }
+        What::Redeemers => {
+            rows.redeemers.insert(vouchers::redeemer(row)?);
+        }
+        What::EntriesOfVouchers => {
+            let chained = rows::stored_entry(row)?;
+            // Another customer's is not asked for, and its customer not locked.
+            if rows.customers.contains_key(&chained.entry.customer) {
+                rows.entries.insert(chained.entry.operation, chained);
+            }
         }
         // Locks of references have nothing to say.
         _ => {}

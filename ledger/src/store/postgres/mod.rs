@@ -23,6 +23,7 @@ mod lanes;
 mod link;
 mod lists;
 mod lock;
+mod locking;
 mod migrations;
 mod node;
 mod owner_tables;
@@ -41,6 +42,7 @@ mod tokens;
 mod trouble;
 mod unopened;
 mod verify;
+mod vouchers;
 mod wanted;
 mod writer;
 mod writes;
@@ -61,7 +63,7 @@ use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery, Margins,
     OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
     PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token, TokenAct,
     Totals, UsageRow, VerifyReport, Vote, WriterStats,
@@ -521,6 +523,14 @@ impl Ledger for PostgresLedger {
         self.readers
             .with(|link| async move { tokens::acts(&link).await })
             .await
+    }
+
+    async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
+        let lots = self
+            .readers
+            .with(|link| async move { vouchers::lots(&link).await })
+            .await?;
+        Ok(lots.into_iter().map(|(lot, _)| lot).collect())
     }
 
     async fn files_acts(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::batch::operation::Operation;
 use crate::{
-    Bill, Change, CreditKind, CustomerAct, CustomerSettings, KeySettings, NewCustomer, NewKey,
+    Bill, Change, Credit, CreditKind, CustomerAct, CustomerSettings, KeySettings, NewCustomer,
+    NewKey,
 };
 
 fn clean(text: &mut String) {
@@ -64,6 +65,16 @@ fn key(new: &mut NewKey) {
     clean(&mut new.act.actor);
 }
 
+fn credit(new: &mut Credit) {
+    clean(&mut new.actor);
+    match &mut new.kind {
+        CreditKind::Adjust { reason }
+        | CreditKind::WriteOff { reason }
+        | CreditKind::Refund { reason, .. } => clean(reason),
+        CreditKind::TopUp => {}
+    }
+}
+
 fn customer(new: &mut NewCustomer) {
     customer_settings(&mut new.settings);
     clean(&mut new.act.actor);
@@ -79,15 +90,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
                 settings(new);
             }
         }
-        Operation::Credit(credit) => {
-            clean(&mut credit.actor);
-            match &mut credit.kind {
-                CreditKind::Adjust { reason }
-                | CreditKind::WriteOff { reason }
-                | CreditKind::Refund { reason, .. } => clean(reason),
-                CreditKind::TopUp => {}
-            }
-        }
+        Operation::Credit(new) => credit(new),
         Operation::CreateCustomer(new) => customer(new),
         Operation::Enrol(both) => {
             customer(&mut both.0);
@@ -100,7 +103,11 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         Operation::Asked(asked) => asked.operation = printable(asked.operation.clone()),
         // A label with this character is refused.
         Operation::CreateToken(new) => clean(&mut new.act.actor),
-        Operation::RevokeToken { act, .. } => clean(&mut act.actor),
+        Operation::CreateLot(new) => clean(&mut new.act.actor),
+        Operation::Redeem(new) => clean(&mut new.act.actor),
+        Operation::VoidLot { act, .. } | Operation::RevokeToken { act, .. } => {
+            clean(&mut act.actor)
+        }
         Operation::ChangeCustomer(change) => {
             clean(&mut change.act.actor);
             if let CustomerAct::Set(new) = &mut change.change {

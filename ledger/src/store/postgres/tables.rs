@@ -6,6 +6,7 @@ use super::owner_tables::{accounts, customers, json, keys, personal, watched};
 use super::payments::payments;
 use super::tokens::of_tokens;
 use super::trouble::TransactionTrouble;
+use super::vouchers::of_vouchers;
 use super::writes::{TableWrite, Write};
 use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
 use crate::batch::rows::{CachedRow, Rows, Tokens};
@@ -35,6 +36,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     events(rows, &mut writes);
     deliveries(&rows.changes, &mut writes);
     of_tokens(rows, &mut writes);
+    of_vouchers(rows, &mut writes);
     files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }

@@ -244,6 +244,11 @@ impl LedgerReader for DatabaseReader<'_> {
                 "SELECT count(*) FROM personal_data WHERE customer NOT IN (SELECT id FROM accounts)",
             ),
             (
+                "redeemed voucher",
+                "SELECT count(*) FROM vouchers v WHERE operation IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries e JOIN lots l ON l.id = v.lot \
+                 WHERE e.operation = v.operation AND e.customer = v.customer AND e.amount = l.amount)",
+            ),
+            (
                 "reference",
                 "SELECT count(*) FROM refs r WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.operation = r.operation)",
             ),

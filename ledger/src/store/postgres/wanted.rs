@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::batch::answer::AnswerId;
 use crate::batch::operation::{Operation, OperationClass};
 use crate::value::reference;
-use crate::{CustomerId, KeyId, OperationId, Scope, TokenId};
+use crate::{CustomerId, KeyId, LotId, OperationId, Scope, TokenId};
 
 /// Everything that the operations of a batch may read.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,8 @@ pub(super) struct WantedRows {
     pub(super) api_labels: BTreeSet<String>,
     pub(super) api_acts: BTreeSet<OperationId>,
     pub(super) answers: BTreeSet<AnswerId>,
+    pub(super) lots: BTreeSet<LotId>,
+    pub(super) vouchers: BTreeSet<[u8; 32]>,
     /// Keys, and customers with all keys, whose charges by the hour and open holds are read.
     pub(super) spending: BTreeSet<Scope>,
     /// Whether to end holds of dead epochs.
@@ -52,6 +54,8 @@ impl WantedRows {
         self.api_labels.extend(label.map(str::to_owned));
         self.api_acts.extend(needs.api_act);
         self.answers.extend(needs.answer);
+        self.lots.extend(needs.lot);
+        self.vouchers.extend(needs.voucher.map(|code| code.0));
         self.spending.extend(needs.spending);
         self.dead |= needs.dead.is_some();
     }

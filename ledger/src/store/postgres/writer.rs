@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::connector::Connector;
-use super::fetch::Locked;
 use super::job::Job;
 use super::lanes::{Lane, NextWork, TakenBatch};
 use super::link::Link;
 use super::lock::lock;
+use super::locking::Locked;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use super::wanted::WantedRows;

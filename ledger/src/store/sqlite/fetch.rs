@@ -64,6 +64,9 @@ impl Batch<'_> {
             self.fetch_token(token)?;
         }
         self.fetch_of_tokens(&needs)?;
+        if let Some(redeemed) = self.fetch_of_vouchers(&needs)? {
+            self.fetch_entry(redeemed)?;
+        }
         if let Some(of) = needs.spending {
             self.fetch_spending(of)?;
         }

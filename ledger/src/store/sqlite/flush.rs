@@ -70,6 +70,7 @@ impl BatchTables<'_> {
         self.events(rows)?;
         self.deliveries(changes)?;
         self.of_tokens(rows)?;
+        self.of_vouchers(rows)?;
         self.access(rows)?;
         self.of_no_key(changes)
     }

@@ -41,6 +41,7 @@ mod tests;
 mod tokens;
 mod upkeep;
 mod verify;
+mod vouchers;
 mod worker;
 mod writer;
 
@@ -63,7 +64,7 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
-    Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, MarginQuery, Margins,
+    Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery, Margins,
     OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
     SecretHash, SlugHour, SlugUse, Timestamp, Token, TokenAct, Totals, UsageRow, VerifyReport,
     Vote, WriterStats,
@@ -509,6 +510,12 @@ impl Ledger for SqliteLedger {
     async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| tokens::acts(conn)).await
+    }
+
+    async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
+        let readers = &self.current()?.readers;
+        let lots = readers.scan(|conn, _| vouchers::lots(conn)).await?;
+        Ok(lots.into_iter().map(|(lot, _)| lot).collect())
     }
 
     async fn files_acts(

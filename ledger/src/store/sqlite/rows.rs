@@ -12,8 +12,8 @@ use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::stored::{customer_status_code, status_code};
 use crate::{
     Amount, CustomerId, CustomerStatus, EntryKind, Evidence, FilesAct, Key, KeyId, KeyStatus,
-    OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp, TokenId,
-    Totals, UtcDay, Vote,
+    LotId, OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
+    TokenId, Totals, UtcDay, Vote,
 };
 
 macro_rules! parameter {
@@ -32,6 +32,7 @@ parameter!(Timestamp, Timestamp::millis);
 parameter!(KeyId, KeyId::to_i64);
 parameter!(CustomerId, CustomerId::to_i64);
 parameter!(TokenId, TokenId::to_i64);
+parameter!(LotId, LotId::to_i64);
 parameter!(CustomerStatus, customer_status_code);
 parameter!(UtcDay, UtcDay::number);
 parameter!(KeyStatus, status_code);
@@ -302,3 +303,27 @@ macro_rules! select_answer {
     };
 }
 pub(super) use select_answer;
+
+/// Selects what `vouchers::lot` takes; a condition may follow.
+macro_rules! select_lot {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::voucher_rows::lot_columns!(),
+            " FROM lots l"
+        )
+    };
+}
+pub(super) use select_lot;
+
+/// Selects what `vouchers::voucher` takes; a condition may follow.
+macro_rules! select_voucher {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::voucher_rows::voucher_columns!(),
+            " FROM vouchers v"
+        )
+    };
+}
+pub(super) use select_voucher;

@@ -6,7 +6,8 @@ use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
     select_act, select_answer, select_customer, select_entry, select_hold, select_key_record,
-    select_payment, select_session, select_token, select_token_act, select_totals,
+    select_lot, select_payment, select_session, select_token, select_token_act, select_totals,
+    select_voucher,
 };
 
 macro_rules! statements {
@@ -115,6 +116,15 @@ statements! {
          ON CONFLICT DO UPDATE SET status = 1, tries = 0, due = excluded.due";
     UpdateDelivery = "UPDATE deliveries SET status = ?3, tries = ?4, due = coalesce(?5, due), why = ?6 WHERE event = ?1 AND webhook = ?2";
     ReviveDeliveries = "UPDATE deliveries SET status = 1, tries = 0, due = ?2 WHERE webhook = ?1 AND status = 3";
+    Lot = concat!(select_lot!(), " WHERE l.id = ?1");
+    InsertLot = "INSERT INTO lots (id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    UpdateLot = "UPDATE lots SET void = ?2, redeemed = ?3 WHERE id = ?1";
+    Voucher = concat!(select_voucher!(), " WHERE v.code = ?1");
+    Redeemers = "SELECT v.lot, v.customer FROM vouchers v JOIN lots l ON l.id = v.lot
+         WHERE v.lot = ?1 AND v.customer IS NOT NULL AND l.once = 1";
+    InsertVoucher = "INSERT INTO vouchers (code, lot, number, customer, operation) VALUES (?1, ?2, ?3, ?4, ?5)";
+    TakeVoucher = "UPDATE vouchers SET customer = ?2, operation = ?3 WHERE code = ?1";
     Files = "INSERT INTO files_acts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
 

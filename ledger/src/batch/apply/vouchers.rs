@@ -1,0 +1,92 @@
+//! Vouchers: lots are made and voided, and a code is redeemed once.
+
+use serde_json::json;
+
+use super::{check_unused, payments};
+use crate::batch::rows::Rows;
+use crate::book::audit;
+use crate::book::credit::VOUCHER;
+use crate::{
+    Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,
+    Redemption, Refusal, Scope,
+};
+
+pub(super) fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
+    if let Some((lot, made_by)) = rows.lot(new.id) {
+        return if made_by == new.act.operation {
+            Ok(lot.clone())
+        } else {
+            let text = format!("lot id {} is taken", new.id);
+            Err(Refusal::NotApplicable(text))
+        };
+    }
+    check_unused(rows, new.act.operation)?;
+    new.check()?;
+    let lot = new.lot();
+    rows.insert_lot(lot.clone(), new.act.operation, &new.codes);
+    Ok(lot)
+}
+
+/// What is left of a lot is worth nothing from now on. Repeating it is fine.
+pub(super) fn void(rows: &mut Rows, id: LotId, act: &Act) -> Result<Lot, Refusal> {
+    check_unused(rows, act.operation)?;
+    let (lot, _) = rows.lot(id).ok_or(Refusal::NoSuchLot(id))?;
+    let lot = Lot {
+        is_void: true,
+        ..lot.clone()
+    };
+    rows.update_lot(lot.clone());
+    Ok(lot)
+}
+
+/// Credits what a voucher is worth. Whoever redeemed it gets the same answer again; everybody else one and the same refusal.
+pub(super) fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
+    let (_, stored) = rows.key_and_customer(new.key)?;
+    let owner = stored.customer.id;
+    let voucher = rows.voucher(new.code).ok_or(Refusal::NoSuchVoucher)?;
+    match voucher.redeemed {
+        Some((customer, operation)) if customer == owner => {
+            return redeemed_before(rows, owner, operation);
+        }
+        Some(_) => return Err(Refusal::NoSuchVoucher),
+        None => {}
+    }
+    let (lot, _) = rows.lot(voucher.lot).ok_or(Refusal::NoSuchVoucher)?;
+    if !lot.is_good(new.act.at) {
+        return Err(Refusal::NoSuchVoucher);
+    }
+    if lot.once_per_customer && rows.has_redeemed_of(lot.id, owner) {
+        let text = "a customer can redeem only one voucher of this kind";
+        return Err(Refusal::NotApplicable(text.to_owned()));
+    }
+    let credit = Credit {
+        operation: new.act.operation,
+        to: Scope::Customer(owner),
+        kind: CreditKind::Adjust {
+            reason: VOUCHER.to_owned(),
+        },
+        amount: lot.amount,
+        reference: voucher.reference(),
+        actor: new.act.actor.clone(),
+        at: new.act.at,
+    };
+    let posted = payments::book(rows, &credit, audit::credit(&credit))?;
+    rows.take_voucher(new.code, owner, new.act.operation);
+    let data = json!({ "amount": posted.entry.amount, "reference": posted.entry.reference });
+    rows.tell(owner, new.act.operation, EventKind::VoucherRedeemed, &data);
+    Ok(posted)
+}
+
+fn redeemed_before(
+    rows: &Rows,
+    owner: CustomerId,
+    operation: OperationId,
+) -> Result<Posted, Refusal> {
+    let entry = rows.entry(operation).ok_or(Refusal::NoSuchVoucher)?;
+    Ok(Posted {
+        entry: entry.clone(),
+        customer: rows.customer(owner)?.customer.clone(),
+        key: None,
+        repeated: true,
+    })
+}

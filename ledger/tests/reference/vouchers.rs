@@ -1,0 +1,81 @@
+//! Vouchers in the reference store.
+
+use super::State;
+use super::operations::{Done, not_applicable};
+use crate::{
+    Act, Credit, CreditKind, CustomerId, Lot, LotId, NewLot, OperationId, Posted, Redemption,
+    Refusal, Scope,
+};
+
+/// A voucher: its lot, its number, and who redeemed it by which operation.
+pub(super) type Voucher = (LotId, usize, Option<(CustomerId, OperationId)>);
+
+impl State {
+    pub(super) fn create_lot(&mut self, new: &NewLot) -> Done<Lot> {
+        if let Some((lot, made_by)) = self.lots.get(&new.id) {
+            return if *made_by == new.act.operation {
+                Ok(lot.clone())
+            } else {
+                Err(not_applicable(&format!("lot id {} is taken", new.id)))
+            };
+        }
+        self.check_unused(new.act.operation)?;
+        new.check()?;
+        for (code, number) in new.codes.iter().zip(1..) {
+            self.vouchers.insert(code.0, (new.id, number, None));
+        }
+        let lot = new.lot();
+        self.lots.insert(new.id, (lot.clone(), new.act.operation));
+        Ok(lot)
+    }
+
+    pub(super) fn void_lot(&mut self, id: LotId, act: &Act) -> Done<Lot> {
+        self.check_unused(act.operation)?;
+        let (lot, _) = self.lots.get_mut(&id).ok_or(Refusal::NoSuchLot(id))?;
+        lot.is_void = true;
+        Ok(lot.clone())
+    }
+
+    pub(super) fn redeem(&mut self, new: &Redemption) -> Done<Posted> {
+        let customer = self.payer(new.key)?.id;
+        let voucher = self.vouchers.get(&new.code.0);
+        let (of, number, redeemed) = *voucher.ok_or(Refusal::NoSuchVoucher)?;
+        if let Some((by, operation)) = redeemed {
+            let entry = self.entry(operation).filter(|_| by == customer);
+            return Ok(Posted {
+                entry: entry.ok_or(Refusal::NoSuchVoucher)?.clone(),
+                customer: self.customer(customer)?.clone(),
+                key: None,
+                repeated: true,
+            });
+        }
+        let lot = self.lots.get(&of).map(|(lot, _)| lot.clone());
+        let lot = lot.ok_or(Refusal::NoSuchVoucher)?;
+        if lot.is_void || lot.expires_at.is_some_and(|end| end <= new.act.at) {
+            return Err(Refusal::NoSuchVoucher);
+        }
+        let mut of_lot = self.vouchers.values().filter(|voucher| voucher.0 == of);
+        let has_one = of_lot.any(|voucher| voucher.2.is_some_and(|(by, _)| by == customer));
+        if lot.once_per_customer && has_one {
+            let text = "a customer can redeem only one voucher of this kind";
+            return Err(not_applicable(text));
+        }
+        let posted = self.credit(&Credit {
+            operation: new.act.operation,
+            to: Scope::Customer(customer),
+            kind: CreditKind::Adjust {
+                reason: "voucher".to_owned(),
+            },
+            amount: lot.amount,
+            reference: format!("voucher:{of}-{number}"),
+            actor: new.act.actor.clone(),
+            at: new.act.at,
+        })?;
+        let redeemed = Some((customer, new.act.operation));
+        self.vouchers.insert(new.code.0, (of, number, redeemed));
+        if let Some((lot, _)) = self.lots.get_mut(&of) {
+            lot.redeemed = lot.redeemed.saturating_add(1);
+        }
+        Ok(posted)
+    }
+}
