@@ -10,7 +10,7 @@ use reqwest::StatusCode;
 use super::signature::sign;
 use crate::clock;
 use crate::config::Webhook;
-use crate::upstream;
+use crate::upstream::plain_client;
 
 /// How long a receiver may take, connecting included.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -52,7 +52,7 @@ impl Sending {
     /// # Errors
     /// TLS or the environment's proxy cannot be set up.
     pub fn new() -> Result<Self, String> {
-        upstream::plain_client().map(Self)
+        plain_client().map(Self)
     }
 
     /// Tries once. `body` is the event's document; `id` stays the same however often it is tried.

@@ -74,10 +74,7 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
         Operation::Deliver(steps) => rows.changes.deliveries.extend_from_slice(steps),
         Operation::OwnCost(own) => rows.own_cost(own),
-        Operation::Files(act, news) => {
-            rows.changes.files(act);
-            news::of_files(rows, act, news);
-        }
+        Operation::Files(act, news) => news::of_files(rows, act, news),
         Operation::CreateLink {
             key,
             token,

@@ -184,8 +184,9 @@ pub(super) fn claim_moved(
     rows.tell(customer, cause, kind, &json!({ "claim": after }));
 }
 
-/// Tells what a reload changed for all.
+/// Notes a configuration that came into force, and tells what it changed for all.
 pub(super) fn of_files(rows: &mut Rows, act: &FilesAct, news: &[News]) {
+    rows.changes.files(act);
     for (News { kind, data }, number) in news.iter().zip(1_u32..) {
         rows.tell_all(act.operation, number, *kind, data.clone());
     }

@@ -25,20 +25,19 @@ const LEASE_MS: i64 = 60_000;
 /// The steps of delivering, in their order.
 pub(super) fn deliveries(changes: &Changes, writes: &mut Vec<Write>) {
     for step in &changes.deliveries {
-        delivery(step, writes);
+        match step {
+            DeliveryStep::Tried {
+                webhook,
+                event,
+                tries,
+                outcome,
+            } => writes.push(tried(*webhook, event, *tries, outcome)),
+            step => delivery(step, writes),
+        }
     }
 }
 
 fn delivery(step: &DeliveryStep, writes: &mut Vec<Write>) {
-    if let DeliveryStep::Tried {
-        webhook,
-        event,
-        tries,
-        outcome,
-    } = step
-    {
-        writes.push(tried(*webhook, event, *tries, outcome));
-    }
     let mut write = |sql: &str, columns: Vec<SqlValue>| {
         writes.push(Write {
             sql: sql.to_owned(),
@@ -46,6 +45,7 @@ fn delivery(step: &DeliveryStep, writes: &mut Vec<Write>) {
         });
     };
     match step {
+        // Written by itself.
         DeliveryStep::Tried { .. } => {}
         DeliveryStep::Register { url, handed, at } => write(
             "INSERT INTO webhooks (id, url, since, handed) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
