@@ -17,17 +17,6 @@ pub(crate) struct Room {
     pub(crate) pure: bool,
 }
 
-/// What a pure room leaves alone in the standard library.
-pub(crate) const OUTSIDE: [&str; 7] = [
-    "std::env",
-    "std::fs",
-    "std::io",
-    "std::net",
-    "std::process",
-    "std::thread",
-    "std::time::SystemTime",
-];
-
 pub(crate) const ROOMS: &[Room] = &[
     Room {
         name: "protocol",

@@ -188,7 +188,7 @@ pub(crate) fn walls(house: &House) -> Vec<String> {
         let krate = path.first().map_or("", String::as_str);
         let allowed = match krate {
             "std" | "core" | "alloc" => {
-                !room.pure || !rooms::OUTSIDE.iter().any(|outside| begins(path, outside))
+                !room.pure || !borders::OUTSIDE.iter().any(|outside| begins(path, outside))
             }
             _ if is_ours(krate) => match borders::of_path(path) {
                 Some(target) => {
