@@ -1,7 +1,6 @@
 //! The one decoder of events, for both databases, and how long they are kept.
 
 use super::rows::{Decoded, Malformed, RowColumns};
-use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::value::event::EventKind;
 use crate::{CustomerId, Event, Timestamp};
 
@@ -27,15 +26,6 @@ pub(crate) fn event(columns: &mut impl RowColumns) -> Decoded<Event> {
             .transpose()?,
         seq: columns.maybe_number()?,
         data: columns.text()?,
-    })
-}
-
-/// What is watched of a customer.
-pub(crate) fn watch(columns: &mut impl RowColumns) -> Decoded<CustomerWatch> {
-    Ok(CustomerWatch {
-        seq: columns.number()?,
-        last_top_up: columns.amount()?,
-        told: columns.code("warning", BalanceTold::of)?,
     })
 }
 

@@ -1,6 +1,7 @@
-//! The one decoder of an hour of the rollup, for both databases.
+//! The one decoder of hours of the rollup, for both databases.
 
 use super::rows::{Decoded, RowColumns};
+use crate::batch::rows::SpentHour;
 use crate::{Timestamp, UsageRow};
 
 /// Slug, the rollup's columns, and what of the exposure no count was read for.
@@ -15,4 +16,13 @@ pub(crate) fn usage_row(hour: Timestamp, columns: &mut impl RowColumns) -> Decod
         unmetered: columns.amount()?,
         ..row
     })
+}
+
+/// An hour, a slug and what was charged: the sum may be more than any of its parts.
+pub(crate) fn spent_hour(columns: &mut impl RowColumns) -> Decoded<SpentHour> {
+    Ok((
+        Timestamp::of_hour(columns.number()?),
+        columns.text()?,
+        columns.amount()?,
+    ))
 }

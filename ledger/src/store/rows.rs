@@ -6,12 +6,12 @@
 use std::error::Error;
 
 use super::stored;
-use crate::batch::rows::SpentHour;
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
     Account, Amount, AuditRecord, Bill, Caps, Customer, CustomerId, CustomerSettings, EndReason,
     FilesAct, JournalEntry, Key, KeyId, KeySettings, OpenHold, OperationId, OwnCost, PersonalData,
@@ -312,7 +312,11 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
             hash: columns.hash()?,
             last_at,
         },
-        watch: super::event_rows::watch(columns)?,
+        watch: CustomerWatch {
+            seq: columns.number()?,
+            last_top_up: columns.amount()?,
+            told: columns.code("warning", BalanceTold::of)?,
+        },
         opened: columns.number()?,
     })
 }
@@ -508,15 +512,6 @@ pub(crate) fn session(columns: &mut impl RowColumns) -> Decoded<Session> {
 /// A sign-in link: its token, key and expiry.
 pub(crate) fn link(columns: &mut impl RowColumns) -> Decoded<(SecretHash, KeyId, Timestamp)> {
     Ok((columns.secret()?, columns.key()?, columns.at()?))
-}
-
-/// An hour, a slug and what was charged: the sum may be more than any of its parts.
-pub(crate) fn spent_hour(columns: &mut impl RowColumns) -> Decoded<SpentHour> {
-    Ok((
-        Timestamp::of_hour(columns.number()?),
-        columns.text()?,
-        columns.amount()?,
-    ))
 }
 
 /// A slug, and when it was published.

@@ -479,13 +479,13 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
         }
         What::SpentHours => {
             let mut columns = Columns::of(row);
-            let hour = crate::store::rows::spent_hour(&mut columns)?;
+            let hour = crate::store::hour_rows::spent_hour(&mut columns)?;
             let of = Scope::Key(columns.key()?);
             rows.hours.entry(of).or_default().push(hour);
         }
         What::SpentHoursOfCustomers => {
             let mut columns = Columns::of(row);
-            let hour = crate::store::rows::spent_hour(&mut columns)?;
+            let hour = crate::store::hour_rows::spent_hour(&mut columns)?;
             let of = Scope::Customer(columns.customer()?);
             rows.hours.entry(of).or_default().push(hour);
         }

@@ -8,6 +8,7 @@ use crate::book::chain::{ChainedAct, ChainedEntry, evidence_code, kind_code};
 use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::store::hour_rows;
 use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::stored::{customer_status_code, status_code};
 use crate::{
@@ -135,12 +136,15 @@ decoded! {
     stored_act -> ChainedAct;
     session -> Session;
     link -> (SecretHash, KeyId, Timestamp);
-    spent_hour -> SpentHour;
     published -> PublishedSlug;
     vote -> Option<Vote>;
     own_cost -> OwnCost;
     files_act -> FilesAct;
     totals -> Totals;
+}
+
+pub(super) fn spent_hour(row: &Row<'_>) -> Result<SpentHour> {
+    Ok(hour_rows::spent_hour(&mut Columns::of(row))?)
 }
 
 /// Selects what [`totals`] takes; more columns may follow. Open holds and their sum are not stored: a hold would write one page more.
