@@ -1,4 +1,5 @@
--- The thirteenth schema: a hold writes two pages instead of three: what is open is counted from the holds, and what was ever opened stands with its customer.
+-- The thirteenth schema: a hold writes two pages instead of three. What is open is counted from the holds, and what was ever opened
+-- stands with its customer.
 
 ALTER TABLE accounts ADD COLUMN opened INTEGER NOT NULL DEFAULT 0 CHECK (opened >= 0);  -- holds ever opened by its keys
 UPDATE accounts SET opened = n.opened FROM
