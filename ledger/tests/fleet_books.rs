@@ -8,9 +8,12 @@ use farebox_ledger::anchor::{self, AnchorFile};
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
-/// Columns that `verify` does not guard: what a running hold says besides its money, sessions, and what is for people.
-const FREE: [&str; 21] = [
+/// Columns that `verify` does not guard: what a running hold says besides its money, sessions, events, and what is for people.
+const FREE: [&str; 23] = [
     "accounts.paced_to",
+    // Which number the next event gets, and what was told last.
+    "accounts.event_seq",
+    "accounts.told",
     "keys.paced_to",
     "holds.at",
     "holds.slug",

@@ -150,6 +150,11 @@ impl Racers {
         }
     }
 
+    async fn spent(&self) -> Amount {
+        let found = self.ledger.find_customer(self.customer).await.unwrap();
+        found.unwrap().account.spent
+    }
+
     /// What is charged and held, which must be within the bound.
     async fn counted(&self) -> Amount {
         let found = self.ledger.find_customer(self.customer).await.unwrap();
@@ -244,6 +249,7 @@ impl Race {
         let delay = Duration::from_millis(80 + self.dice.below(250));
         let racers = &self.racers[place];
         racers.widen().await;
+        let before = racers.spent().await;
         let over = AtomicBool::new(false);
         let (numbers, seed) = (&self.numbers, self.dice.below(u64::from(u32::MAX)));
         let loads = self.gateways.iter();
@@ -252,6 +258,16 @@ impl Race {
             .collect();
         let killed = &mut self.gateways[victim];
         let killing = async {
+            // A busy machine begins late.
+            let begun = Instant::now();
+            while racers.spent().await == before {
+                assert!(
+                    begun.elapsed() < PATIENCE,
+                    "{:?}: nobody races",
+                    racers.bound
+                );
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
             tokio::time::sleep(delay).await;
             killed.kill();
             tokio::time::sleep(delay).await;
@@ -281,8 +297,7 @@ impl Race {
         let mut all = Amount::ZERO;
         for racers in &self.racers {
             racers.counted().await;
-            let found = self.ledger.find_customer(racers.customer).await.unwrap();
-            let spent = found.unwrap().account.spent;
+            let spent = racers.spent().await;
             assert!(spent.is_positive(), "{:?}: nobody raced", racers.bound);
             all = all.checked_add(spent).unwrap();
         }

@@ -282,6 +282,42 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "PATIENCE: Duration = Duration::from_secs(10);",
     ),
     (
+        "wrong voucher codes",
+        "of a customer 5,",
+        "src/server/guesses.rs",
+        "OF_CUSTOMER: u32 = 5;",
+    ),
+    (
+        "wrong voucher codes",
+        "address 20",
+        "src/server/guesses.rs",
+        "OF_PEER: u32 = 20;",
+    ),
+    (
+        "wrong tokens of a peer",
+        "| 10 at once",
+        "src/server/admin/api/gate.rs",
+        "BURST: u32 = 10;",
+    ),
+    (
+        "wrong tokens of a peer",
+        "each 5 s",
+        "src/server/admin/api/gate.rs",
+        "EACH: Duration = Duration::from_secs(5);",
+    ),
+    (
+        "a body at `/api/v1`",
+        "| 64 KiB",
+        "src/server/admin/api/mod.rs",
+        "LARGEST: usize = 64 * 1024;",
+    ),
+    (
+        "a body at `/api/v1`",
+        "200 rows",
+        "src/server/admin/api/pages.rs",
+        "MOST: usize = 200;",
+    ),
+    (
         "dashboard sessions",
         "and 200 of all keys",
         "ledger/src/book/page.rs",
@@ -367,6 +403,33 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
         "LONGEST_OWN_ID",
         "a longer one is ignored",
     ),
+    ("src/server/guesses.rs", "MINUTE", "a unit"),
+    (
+        "src/server/admin/api/call.rs",
+        "ACTS",
+        "how finely a customer's acts are read",
+    ),
+    (
+        "src/server/admin/api/customers.rs",
+        "LAST_ID",
+        "where a page begins",
+    ),
+    (
+        "src/server/admin/api/gate.rs",
+        "MOST",
+        "what is remembered of the operator's peers",
+    ),
+    (
+        "src/server/admin/api/pages.rs",
+        "USUAL",
+        "of a page that names no size",
+    ),
+    (
+        "src/server/admin/api/reads.rs",
+        "USUAL_DAYS",
+        "of sums that name no days",
+    ),
+    ("src/server/admin/api/reads.rs", "DAY_MS", "a unit"),
     (
         "src/server/tls.rs",
         "LARGEST_FILE",
