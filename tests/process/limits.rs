@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use farebox::cli::Args;
 
+use super::no_limits::NO_LIMITS;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, talking};
 
@@ -358,87 +359,6 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "| 10 each second",
         "src/telemetry/log.rs",
         "REFUSED_LINES: u64 = 10;",
-    ),
-];
-
-/// Constants of the same files and rooms that limit nobody.
-const NO_LIMITS: &[(&str, &str, &str)] = &[
-    ("src/byte_room.rs", "STEP", "how finely room is taken"),
-    ("src/byte_room.rs", "MIB", "a unit"),
-    ("src/customer/live.rs", "LOOK", "how often a page looks"),
-    ("src/customer/live.rs", "PAUSE", "how often a page is told"),
-    ("src/customer/live.rs", "SILENCE", "a sign of life"),
-    ("src/billing/last_hour.rs", "HOUR", "a unit"),
-    ("src/billing/last_hour.rs", "MINUTE", "a unit"),
-    ("src/proxy/rate_limit.rs", "PAID_RATE", "the ledger's own"),
-    (
-        "src/proxy/rate_limit.rs",
-        "CUSTOMERS_REMEMBERED",
-        "idle customers are forgotten without a loss",
-    ),
-    (
-        "src/server/admin/alerts.rs",
-        "MOST_NAMED",
-        "how many customers the reason of an alert names to the operator",
-    ),
-    (
-        "src/server/admin/requests.rs",
-        "MOST_HOLDS",
-        "how far the operator's search for a running request goes",
-    ),
-    (
-        "src/server/admin/guard.rs",
-        "LEAST_CHARACTERS",
-        "of the operator's token",
-    ),
-    (
-        "src/server/admin/guard.rs",
-        "LARGEST_FILE",
-        "of the operator's token",
-    ),
-    ("src/server/admin/live.rs", "KEEP_ALIVE", "a sign of life"),
-    ("src/server/body.rs", "TRUSTED", "how a body's room grows"),
-    (
-        "src/server/request_id.rs",
-        "LONGEST_OWN_ID",
-        "a longer one is ignored",
-    ),
-    ("src/server/guesses.rs", "MINUTE", "a unit"),
-    (
-        "src/server/admin/api/call.rs",
-        "ACTS",
-        "how finely a customer's acts are read",
-    ),
-    (
-        "src/server/admin/api/customers.rs",
-        "LAST_ID",
-        "where a page begins",
-    ),
-    (
-        "src/server/admin/api/gate.rs",
-        "MOST",
-        "what is remembered of the operator's peers",
-    ),
-    (
-        "src/server/admin/api/pages.rs",
-        "USUAL",
-        "of a page that names no size",
-    ),
-    (
-        "src/server/admin/api/reads.rs",
-        "USUAL_DAYS",
-        "of sums that name no days",
-    ),
-    ("src/server/admin/api/reads.rs", "DAY_MS", "a unit"),
-    (
-        "src/server/tls.rs",
-        "LARGEST_FILE",
-        "of the operator's certificate",
-    ),
-    (
-        "src/turns/budget.rs",
-        "REMEMBERED",
-        "idle customers are forgotten without a loss",
     ),
 ];
 

@@ -18,6 +18,7 @@ mod limits;
 mod log;
 mod long_history;
 mod mistakes;
+mod no_limits;
 mod online;
 mod operations;
 mod outward;

@@ -196,7 +196,7 @@ macro_rules! back_to_11 {
 macro_rules! back_to_10 {
     () => {
         concat!(back_to_11!(), "DROP TABLE events, webhooks, deliveries; \
-         ALTER TABLE accounts DROP COLUMN event_seq, DROP COLUMN last_top_up, DROP COLUMN told, DROP COLUMN refill; \
+         ALTER TABLE accounts DROP COLUMN event_seq, DROP COLUMN last_top_up, DROP COLUMN told; \
          UPDATE identity SET version = 10; ")
     };
 }
