@@ -203,7 +203,7 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         self.finish_shared(Arc::new(finish)).await
     }
 
-    /// As [`Ledger::finish_hold`], with a finish that is shared with its [`Hold`], which may have to submit it again.
+    /// As [`Ledger::finish_hold`], with a finish that is shared with its [`Hold`](crate::Hold), which may have to submit it again.
     async fn finish_shared(&self, finish: Arc<Finish>) -> Result<EndedHold, LedgerError> {
         self.apply(Operation::Finish(finish)).await?.finished()
     }
