@@ -4,14 +4,18 @@
 use std::time::Duration;
 
 use farebox::clock;
-use farebox_ledger::{KeySettings, SecretHash, Session, Timestamp};
+use farebox_ledger::{
+    CustomerId, CustomerSettings, KeySettings, Membership, SecretHash, Session, Timestamp,
+};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{Gateway, TestKey, ask, chat, path, speech_for, talking};
+use crate::support::{
+    Gateway, TestKey, ask, chat, new_key_within, path, sized, speech_for, talking,
+};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -203,6 +207,47 @@ async fn one_keys_failing_requests_close_a_model_to_that_key_alone() {
             );
         }
     }
+}
+
+/// Its customer's bounds are one for all of them: 64 requests at once, whichever keys send them.
+#[tokio::test]
+async fn a_thousand_keys_of_one_customer_gain_nothing() {
+    let stalled = Speech::new(Family::Chat, "slow").stream().stall_after(1);
+    let upstream = ScriptedUpstream::start(stalled).await;
+    let gateway = Gateway::before(&upstream).await;
+    let (first, other) = (gateway.key("50.00").await, gateway.key("5.00").await);
+    let within = Membership {
+        customer: Some(CustomerId::made_for(first.id)),
+        ..Membership::default()
+    };
+    let mut keys = vec![first];
+    for _ in 1..sized(100, 1_000) {
+        let made = new_key_within(&*gateway.ledger, "0", KeySettings::default(), within);
+        keys.push(made.await);
+    }
+    let most = usize::try_from(CustomerSettings::CONCURRENCY).unwrap();
+    let mut running = Vec::new();
+    for key in keys.iter().take(most) {
+        let request = gateway.client.post(format!("{}{CHAT}", gateway.base));
+        let request = request
+            .bearer_auth(&key.secret)
+            .json(&chat("test-model", true));
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        running.push(answer);
+    }
+    upstream.follow(talking("PONG"));
+    for key in &keys {
+        let answer = gateway.post(CHAT, key, &chat("test-model", false)).await;
+        assert_eq!(answer.status, 429, "{}", answer.text);
+    }
+    let answer = gateway.post(CHAT, &other, &chat("test-model", false)).await;
+    assert_eq!(answer.status, 200, "the others are served: {}", answer.text);
+    drop(running);
+    gateway.settled().await;
+    let last = keys.last().unwrap();
+    let answer = gateway.post(CHAT, last, &chat("test-model", false)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
 }
 
 #[tokio::test]
