@@ -30,7 +30,7 @@
 //! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `billing::Calibrations`, `config`, `customer`, `events`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `cli` | the commands and their arguments | `app`, `config`, `events`, `ledger`, `paper`, `protocol::Family`, `protocol::class`, `proxy::record`, `selling`, `server::TlsFiles`, `setup`, `shop`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `clap_complete`, `clap_mangen`, `csv`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `rustls`, `serde`, `serde_json`, `tempfile`, `tokio`, `tokio_rustls`, `tracing`, `unicode_width` |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
-//! | `byte_room` | a memory budget shared between keys; no key can take all of it | – | `bytes`, `tokio` |  |
+//! | `byte_room` | a memory budget shared between customers; no customer can take all of it | – | `bytes`, `tokio` |  |
 //! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `nix`, `rustix`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `clap_complete`, `clap_mangen`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |

@@ -481,7 +481,7 @@ pub(crate) const ROOMS: &[Room] = &[
         name: "byte_room",
         folder: "src/byte_room.rs",
         module: "farebox::byte_room",
-        job: "a memory budget shared between keys; no key can take all of it",
+        job: "a memory budget shared between customers; no customer can take all of it",
         ours: &[],
         crates: &["bytes", "tokio"],
         pure: false,
