@@ -13,6 +13,7 @@ mod presence;
 pub mod process;
 mod reload;
 mod settings;
+mod top_ups;
 mod votes;
 
 use std::convert::Infallible;
@@ -391,6 +392,10 @@ impl Aside {
             match front.proxy.excuse_outages(&front.rate_limits).await {}
         }));
         tasks.extend(webhooks(admin));
+        let ledger = Arc::clone(&admin.front.proxy.ledger);
+        tasks.push(tokio::spawn(async move {
+            match top_ups::watch(ledger).await {}
+        }));
         tasks.push(tokio::spawn(alerting::watch(Arc::clone(admin))));
         if let Some(reloader) = &admin.reloader {
             let (noted, files) = (Arc::clone(admin), Arc::clone(reloader));

@@ -266,6 +266,10 @@ impl Operation {
                 dead: Some(*epoch),
                 ..none
             },
+            Self::JudgeTopUp { customer, .. } => Needs {
+                customers: [Some(*customer), None],
+                ..none
+            },
             Self::CreateLink {
                 key, token, act, ..
             } => Needs {

@@ -185,10 +185,20 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the twelfth schema: nobody has a voucher.
+/// Undoes the thirteenth schema: nobody asks for money.
+macro_rules! back_to_12 {
+    () => {
+        "ALTER TABLE accounts DROP COLUMN auto_top_up; UPDATE identity SET version = 12; "
+    };
+}
+
+/// Undoes the twelfth schema, too: nobody has a voucher.
 macro_rules! back_to_11 {
     () => {
-        "DROP TABLE vouchers, lots; UPDATE identity SET version = 11; "
+        concat!(
+            back_to_12!(),
+            "DROP TABLE vouchers, lots; UPDATE identity SET version = 11; "
+        )
     };
 }
 

@@ -5,9 +5,9 @@ use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::token_act;
 use crate::{
-    Act, Amount, Answered, ApiAnswer, Asked, Change, CreditKind, CustomerId, CustomerStatus,
-    NewToken, Once, OperationId, Refusal, Scope, SecretHash, Timestamp, Token, TokenAct, TokenId,
-    TokenRole, UtcDay, clock,
+    Act, Amount, Answered, ApiAnswer, Asked, Change, CreditKind, CustomerAct, CustomerId,
+    CustomerStatus, NewToken, Once, OperationId, Refusal, Scope, SecretHash, Timestamp, Token,
+    TokenAct, TokenId, TokenRole, UtcDay, clock,
 };
 
 /// A day in milliseconds.
@@ -224,6 +224,11 @@ impl State {
             Operation::Change(change)
                 if matches!(change.change, Change::Reissue { .. })
                     && self.key(change.key)?.token == Some(token) =>
+            {
+                Ok(())
+            }
+            Operation::ChangeCustomer(change)
+                if matches!(change.change, CustomerAct::FailTopUp { .. }) =>
             {
                 Ok(())
             }

@@ -15,8 +15,8 @@ use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
-pub(super) const VERSION: i32 = 12;
-const MIGRATIONS: [&str; 12] = [
+pub(super) const VERSION: i32 = 13;
+const MIGRATIONS: [&str; 13] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -29,6 +29,7 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("schema/10.sql"),
     include_str!("schema/11.sql"),
     include_str!("schema/12.sql"),
+    include_str!("schema/13.sql"),
 ];
 /// The version from which on references are compared in NFKC.
 const FOLDED_ANEW: i32 = 4;

@@ -20,7 +20,7 @@ use crate::server::admin::Admin;
 /// Acts that one look for the last act reads.
 const ACTS: usize = 200;
 /// Acts that move money, which changes no ETag.
-const MONEY: [&str; 9] = [
+const MONEY: [&str; 10] = [
     "top_up",
     "adjust",
     "refund",
@@ -30,6 +30,7 @@ const MONEY: [&str; 9] = [
     "assign",
     "return",
     "reverse",
+    "fail_top_up",
 ];
 
 /// A request that was read and may be made.
