@@ -133,6 +133,7 @@ impl App {
             connections: Connections::of_operator(),
             last_changes: ArcSwap::default(),
             differ: AtomicBool::new(false),
+            books: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
         Ok(Self {

@@ -7,6 +7,7 @@ mod lists;
 mod lost;
 mod once;
 mod roles;
+mod speaks_up;
 mod tokens;
 mod walk;
 mod ways;
