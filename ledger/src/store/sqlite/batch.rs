@@ -13,8 +13,8 @@ use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
 use super::migrations::VERSION;
 use super::remembered::{CacheChange, KeyCache};
-use super::rows;
 use super::statements::{Sql, Statements};
+use super::totals::{self, LAG};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
 use crate::{Account, Amount, OperationId, Served, Totals, clock};
@@ -28,7 +28,7 @@ pub(super) enum Changed {
     Nothing,
     /// Rows, and no totals: most holds.
     Rows,
-    /// The totals that most ends of holds change: the counts of entries and charges, and what is spent.
+    /// What most ends of holds change in the totals: the counts of entries and charges, and what is spent.
     Running,
     Anything,
 }
@@ -63,6 +63,8 @@ pub(super) struct BatchTables<'c> {
     pub(super) totals: Totals,
     /// How many entries are charges.
     pub(super) charges: i64,
+    /// The newest entry that the row of the totals counts.
+    written: i64,
     changed: Changed,
     /// What this transaction does to keys that readers may have cached; `None` if none do.
     moved: Option<Vec<CacheChange>>,
@@ -80,6 +82,7 @@ impl<'c> Batch<'c> {
                 newest_entry: None,
                 totals: Totals::default(),
                 charges: 0,
+                written: 0,
                 changed: Changed::Nothing,
                 moved: remembered.as_ref().map(|_| Vec::new()),
             },
@@ -105,21 +108,15 @@ impl<'c> Batch<'c> {
             return Ok(());
         }
         self.forget();
-        let statement = self.tables.statements.get(Sql::Totals)?;
-        let (totals, acts, epoch, charges, schema) = statement.query_row([], |row| {
-            Ok((
-                rows::totals(row)?,
-                row.get(9)?,
-                row.get(10)?,
-                row.get(11)?,
-                row.get(12)?,
-            ))
-        })?;
-        (self.tables.totals, self.tables.charges, self.rows.epoch) = (totals, charges, epoch);
-        self.schema = schema;
+        let statements = &mut self.tables.statements;
+        let mut counted = totals::stored(statements.get(Sql::Totals)?)?;
+        counted.catch_up(statements.get(Sql::EntriesAfter)?)?;
+        self.tables.totals = counted.totals;
+        (self.tables.charges, self.tables.written) = (counted.charges, counted.written);
+        (self.rows.epoch, self.schema) = (counted.epoch, counted.schema);
         self.rows.positions = Positions::Counted {
-            entries: number(totals.entries),
-            acts,
+            entries: number(counted.totals.entries),
+            acts: counted.acts,
         };
         self.rows.ledger = match self.ledger {
             Some(ledger) => ledger,
@@ -209,12 +206,18 @@ impl BatchTables<'_> {
             cost,
             ..
         } = self.totals;
-        if self.changed <= Changed::Rows {
-            return Ok(());
-        }
-        let spent = spent.to_string();
         let positions = rows.positions;
         let entries = positions.next_entry().saturating_sub(1);
+        let waits = match self.changed {
+            Changed::Nothing | Changed::Rows => true,
+            Changed::Running => entries < self.written.saturating_add(LAG),
+            Changed::Anything => false,
+        };
+        if waits {
+            return Ok(());
+        }
+        self.written = entries;
+        let spent = spent.to_string();
         if self.changed == Changed::Running {
             let values = params![entries, self.charges, spent];
             self.statements.get(Sql::UpdateRunning)?.execute(values)?;

@@ -6,9 +6,9 @@ use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
     select_act, select_answer, select_customer, select_entry, select_hold, select_key_record,
-    select_lot, select_payment, select_session, select_token, select_token_act, select_totals,
-    select_voucher,
+    select_lot, select_payment, select_session, select_token, select_token_act, select_voucher,
 };
+use super::totals;
 
 macro_rules! statements {
     ($($name:ident = $text:expr;)+) => {
@@ -23,11 +23,12 @@ macro_rules! statements {
 statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
-    Totals = concat!(select_totals!(), ", audits, epoch, charges, (SELECT user_version FROM pragma_user_version) FROM totals");
+    Totals = totals::ROW;
+    EntriesAfter = totals::AFTER;
     // WHERE makes it evident that this is one row. SQLite copies the pages of a statement that may change more.
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, epoch = ?4, credit = ?5, spent = ?6, loss = ?7,
          charges = ?8, exposure = ?9, cost = ?10 WHERE id = 1";
-    // What most ends of holds change.
+    // What most ends of holds change, once for many of them.
     UpdateRunning = "UPDATE totals SET entries = ?1, charges = ?2, spent = ?3 WHERE id = 1";
 
     // Each names the values it replaces. The pair of seq and held changes with everything that happens to an account.

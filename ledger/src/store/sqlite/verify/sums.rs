@@ -6,8 +6,8 @@ use rusqlite::{Connection, Result, params};
 
 use super::FileReader;
 use crate::store::rows::{RowColumns as _, rollup_columns, served_columns};
-use crate::store::sqlite::reads;
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
+use crate::store::sqlite::totals;
 use crate::{JournalEntry, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
@@ -128,7 +128,7 @@ impl FileReader<'_> {
         let instant = self.conn.unchecked_transaction()?;
         self.catch_up()?;
         let read =
-            reads::totals(self.conn).and_then(|totals| Ok((totals, Counters::read(self.conn)?)));
+            totals::count(self.conn).and_then(|stored| Ok((stored, Counters::read(self.conn)?)));
         instant.finish()?;
         let Some((stored, counters)) = self.readable("the totals", read)? else {
             return Ok(());
@@ -136,13 +136,10 @@ impl FileReader<'_> {
         let expected = Totals {
             keys: counters.keys.unsigned_abs(),
             entries: counters.newest_entry.unsigned_abs(),
-            // As the holds are: these two are not stored.
-            holds: stored.holds,
-            held: stored.held,
             ..self.journal.totals
         };
-        let numbers = (counters.id, counters.audits, counters.charges);
-        if stored != expected || numbers != (1, counters.newest_act, self.journal.charges) {
+        let numbers = (counters.id, stored.acts, stored.charges);
+        if stored.totals != expected || numbers != (1, counters.newest_act, self.journal.charges) {
             self.fault(
                 "the totals over all keys do not follow from the entries, acts and holds"
                     .to_owned(),
@@ -161,8 +158,6 @@ impl FileReader<'_> {
 /// What the totals say, and what there is.
 struct Counters {
     id: i64,
-    charges: i64,
-    audits: i64,
     epoch: i64,
     keys: i64,
     newest_entry: i64,
@@ -177,7 +172,7 @@ struct Counters {
 
 impl Counters {
     fn read(conn: &Connection) -> Result<Self> {
-        let sql = "SELECT id, charges, audits, epoch, (SELECT count(*) FROM keys),
+        let sql = "SELECT id, epoch, (SELECT count(*) FROM keys),
             (SELECT coalesce(max(position), 0) FROM entries), (SELECT coalesce(max(position), 0) FROM audit),
             (SELECT count(*) FROM epochs WHERE epoch > 0), (SELECT coalesce(max(epoch), 0) FROM epochs),
             (SELECT count(*) FROM holds WHERE epoch NOT BETWEEN 0 AND totals.epoch),
@@ -186,8 +181,6 @@ impl Counters {
             let mut columns = Columns::of(row);
             Ok(Self {
                 id: columns.number()?,
-                charges: columns.number()?,
-                audits: columns.number()?,
                 epoch: columns.number()?,
                 keys: columns.number()?,
                 newest_entry: columns.number()?,
