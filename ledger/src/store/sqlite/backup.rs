@@ -25,9 +25,9 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
     instant.finish()?;
     Ok(Anchor::Heads(Heads {
         at: now.to_string(),
-        entries: number(counted.totals.entries),
+        entries: number(counted.sums.totals.entries),
         acts: counted.acts,
-        opened: counted.charges.saturating_add(open),
+        opened: counted.sums.charges.saturating_add(open),
         customers,
         generation: 0,
     }))

@@ -14,10 +14,10 @@ use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 use super::migrations::VERSION;
 use super::remembered::{CacheChange, KeyCache};
 use super::statements::{Sql, Statements};
-use super::totals::{self, LAG};
+use super::totals::{self, LAG, Sums};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
-use crate::{Account, Amount, OperationId, Served, Totals, clock};
+use crate::{OperationId, Served, clock};
 
 /// Most rows kept of each kind: some 8 MB of each.
 const MOST: usize = 16_384;
@@ -28,8 +28,8 @@ pub(super) enum Changed {
     Nothing,
     /// Rows, and no totals: most holds.
     Rows,
-    /// What most ends of holds change in the totals: the counts of entries and charges, and what is spent.
-    Running,
+    /// Totals that follow from the new entries.
+    Sums,
     Anything,
 }
 
@@ -59,10 +59,7 @@ pub(super) struct BatchTables<'c> {
     targets: HashMap<String, Vec<(Served, i64)>>,
     /// No entry has a greater operation id.
     pub(super) newest_entry: Option<OperationId>,
-    /// But for open holds, which are not stored.
-    pub(super) totals: Totals,
-    /// How many entries are charges.
-    pub(super) charges: i64,
+    pub(super) sums: Sums,
     /// The newest entry that the row of the totals counts.
     written: i64,
     changed: Changed,
@@ -80,8 +77,7 @@ impl<'c> Batch<'c> {
                 slugs: HashMap::new(),
                 targets: HashMap::new(),
                 newest_entry: None,
-                totals: Totals::default(),
-                charges: 0,
+                sums: Sums::default(),
                 written: 0,
                 changed: Changed::Nothing,
                 moved: remembered.as_ref().map(|_| Vec::new()),
@@ -111,13 +107,12 @@ impl<'c> Batch<'c> {
         let statements = &mut self.tables.statements;
         let mut counted = totals::stored(statements.get(Sql::Totals)?)?;
         counted.catch_up(statements.get(Sql::EntriesAfter)?)?;
-        self.tables.totals = counted.totals;
-        (self.tables.charges, self.tables.written) = (counted.charges, counted.written);
         (self.rows.epoch, self.schema) = (counted.epoch, counted.schema);
         self.rows.positions = Positions::Counted {
-            entries: number(counted.totals.entries),
+            entries: number(counted.sums.totals.entries),
             acts: counted.acts,
         };
+        (self.tables.sums, self.tables.written) = (counted.sums, counted.written);
         self.rows.ledger = match self.ledger {
             Some(ledger) => ledger,
             None => {
@@ -197,43 +192,29 @@ impl<'c> Batch<'c> {
 impl BatchTables<'_> {
     /// Once for each batch.
     fn write_totals(&mut self, rows: &Rows) -> Result<()> {
-        let Totals {
-            keys,
-            credit,
-            spent,
-            loss,
-            exposure,
-            cost,
-            ..
-        } = self.totals;
         let positions = rows.positions;
         let entries = positions.next_entry().saturating_sub(1);
         let waits = match self.changed {
             Changed::Nothing | Changed::Rows => true,
-            Changed::Running => entries < self.written.saturating_add(LAG),
+            Changed::Sums => entries < self.written.saturating_add(LAG),
             Changed::Anything => false,
         };
         if waits {
             return Ok(());
         }
         self.written = entries;
-        let spent = spent.to_string();
-        if self.changed == Changed::Running {
-            let values = params![entries, self.charges, spent];
-            self.statements.get(Sql::UpdateRunning)?.execute(values)?;
-            return Ok(());
-        }
+        let totals = self.sums.totals;
         self.statements.get(Sql::UpdateTotals)?.execute(params![
-            number(keys),
+            number(totals.keys),
             entries,
             positions.next_act().saturating_sub(1),
             rows.epoch,
-            credit.to_string(),
-            spent,
-            loss.to_string(),
-            self.charges,
-            exposure.to_string(),
-            cost.to_string(),
+            totals.credit.to_string(),
+            totals.spent.to_string(),
+            totals.loss.to_string(),
+            self.sums.charges,
+            totals.exposure.to_string(),
+            totals.cost.to_string(),
         ])?;
         Ok(())
     }
@@ -247,23 +228,6 @@ impl BatchTables<'_> {
 
     pub(super) fn mark(&mut self, changed: Changed) {
         self.changed = self.changed.max(changed);
-    }
-
-    /// Adds the change of an account to the totals.
-    pub(super) fn add_up(&mut self, before: Account, after: Account) {
-        let totals = &mut self.totals;
-        let spent = moved(&mut totals.spent, before.spent, after.spent).min(Changed::Running);
-        let changed = moved(&mut totals.credit, before.credit, after.credit);
-        self.mark(changed.max(spent).max(Changed::Rows));
-    }
-
-    /// Adds what an ended request cost the operator to the totals.
-    pub(super) fn add_loss(&mut self, [loss, exposure, cost]: [Amount; 3]) {
-        let totals = &mut self.totals;
-        let changed = moved(&mut totals.loss, Amount::ZERO, loss)
-            .max(moved(&mut totals.exposure, Amount::ZERO, exposure))
-            .max(moved(&mut totals.cost, Amount::ZERO, cost));
-        self.mark(changed);
     }
 
     /// The number of a slug; a new slug gets one.
@@ -291,17 +255,6 @@ impl BatchTables<'_> {
         let known = self.targets.entry(target.to_owned()).or_default();
         known.push((served.clone(), id));
         Ok(id)
-    }
-}
-
-fn moved(sum: &mut i128, from: Amount, to: Amount) -> Changed {
-    *sum = sum
-        .saturating_add(i128::from(to.picos()))
-        .saturating_sub(i128::from(from.picos()));
-    if from == to {
-        Changed::Nothing
-    } else {
-        Changed::Anything
     }
 }
 

@@ -111,7 +111,7 @@ fn batch_totals(conn: &rusqlite::Connection) -> (i64, i64) {
         .query_row("SELECT count(*) FROM holds", [], |row| row.get(0))
         .unwrap();
     let counted = totals::count(conn).unwrap();
-    (number(counted.totals.entries), open)
+    (number(counted.sums.totals.entries), open)
 }
 
 /// Ends of holds leave the row of the totals for the next ones to write, and whoever reads adds them: a reader, another writer, and the
@@ -123,7 +123,7 @@ fn the_row_of_the_totals_may_wait_for_its_entries() {
     let mut batch = Batch::new(&conn, None);
     commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
     let began = totals::count(&conn).unwrap();
-    assert_eq!((began.written, began.totals.entries), (1, 1));
+    assert_eq!((began.written, began.sums.totals.entries), (1, 1));
     let rounds = totals::LAG.unsigned_abs() + 5;
     let mut most = 0;
     for round in 0..rounds {
@@ -134,15 +134,15 @@ fn the_row_of_the_totals_may_wait_for_its_entries() {
         commit(batch, &ended_at(100 + round, 3)).unwrap();
         let now = totals::count(&conn).unwrap();
         let ended = round + 1;
-        assert_eq!(now.totals.entries, 1 + ended);
-        assert_eq!(now.charges, began.charges + number(ended));
-        assert_eq!(now.totals.spent, i128::from(3 * ended));
-        most = most.max(number(now.totals.entries) - now.written);
+        assert_eq!(now.sums.totals.entries, 1 + ended);
+        assert_eq!(now.sums.charges, began.sums.charges + number(ended));
+        assert_eq!(now.sums.totals.spent, i128::from(3 * ended));
+        most = most.max(number(now.sums.totals.entries) - now.written);
         let report = verify::verify(&conn, &[], &|| true).unwrap();
         assert_eq!(report.faults, Vec::<String>::new());
     }
     assert_eq!(most, totals::LAG - 1);
-    // What adds credit writes the whole row.
+    // A new key is in no entry, so it writes the row.
     let first_credit = Some((Amount::from_picos(1), "second".to_owned()));
     let act = Act {
         operation: op(2),
@@ -157,7 +157,7 @@ fn the_row_of_the_totals_may_wait_for_its_entries() {
     };
     commit(&mut batch, &Operation::Create(Box::new(more))).unwrap();
     let now = totals::count(&conn).unwrap();
-    assert_eq!(number(now.totals.entries), now.written);
+    assert_eq!(number(now.sums.totals.entries), now.written);
 }
 
 #[test]

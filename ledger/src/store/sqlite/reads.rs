@@ -82,7 +82,7 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
     let instant = conn.unchecked_transaction()?;
-    let mut totals = totals::count(conn)?.totals;
+    let mut totals = totals::count(conn)?.sums.totals;
     let mut holds = conn.prepare_cached("SELECT amount FROM holds")?;
     let mut held = holds.query([])?;
     while let Some(row) = held.next()? {

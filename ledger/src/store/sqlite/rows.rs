@@ -10,7 +10,7 @@ use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::store::hour_rows;
 use crate::store::rows::{self, Decoded, Malformed};
-use crate::store::stored::{customer_status_code, kind_of, status_code};
+use crate::store::stored::{customer_status_code, status_code};
 use crate::{
     Amount, CustomerId, CustomerStatus, EntryKind, Evidence, FilesAct, Key, KeyId, KeyStatus,
     LotId, OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
@@ -70,7 +70,6 @@ single!(KeyId, i64, Self::from_i64);
 single!(CustomerId, i64, Self::from_i64);
 single!(OperationId, [u8; 16], |bytes| Some(Self::from_bytes(bytes)));
 single!(SecretHash, [u8; 32], |bytes| Some(Self(bytes)));
-single!(EntryKind, i64, kind_of);
 
 impl From<Malformed> for Error {
     fn from(malformed: Malformed) -> Self {

@@ -1,12 +1,12 @@
 //! The totals over all customers: one row, and the entries after the one that it counts last.
 //!
-//! Most ends of holds add one entry, one charge and its amount. They leave the row as it is until [`LAG`] entries have come together,
-//! so such a commit writes one page and runs one statement less. Whatever else changes writes the whole row.
+//! Sums follow from the entries. So a commit that only adds entries leaves the row as it is until [`LAG`] have come together: the end of
+//! a hold writes one page and runs one statement less. A new key, act or epoch writes the row.
 
 use rusqlite::{Connection, Result, Statement};
 
-use super::rows;
-use crate::{Amount, EntryKind, Totals};
+use super::rows::{self, select_entry};
+use crate::{JournalEntry, Totals};
 
 /// So many entries later the row is written by any commit. A reader adds fewer than these, and those of one commit.
 pub(super) const LAG: i64 = 64;
@@ -16,15 +16,43 @@ pub(super) const ROW: &str =
     "SELECT keys, entries, 0, credit, spent, '0', loss, exposure, cost, charges, audits, epoch,
      (SELECT user_version FROM pragma_user_version) FROM totals";
 /// The entries after a position; see [`Counted::catch_up`].
-pub(super) const AFTER: &str = "SELECT kind, amount FROM entries WHERE position > ?1";
+pub(super) const AFTER: &str = concat!(select_entry!(), " WHERE e.position > ?1");
 
-/// What there is at one instant, in all.
-#[derive(Debug)]
-pub(super) struct Counted {
+/// What entries come to.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
     /// But for open holds, which are not stored: a hold would write one page more.
     pub(super) totals: Totals,
     /// How many entries are charges.
     pub(super) charges: i64,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, entry: &JournalEntry) {
+        let totals = &mut self.totals;
+        let amount = i128::from(entry.amount.picos());
+        if entry.kind.changes_credit() {
+            totals.credit = totals.credit.saturating_add(amount);
+        } else {
+            totals.spent = totals.spent.saturating_sub(amount);
+        }
+        totals.entries = totals.entries.saturating_add(1);
+        let Some(bill) = &entry.bill else { return };
+        self.charges = self.charges.saturating_add(1);
+        for (sum, more) in [
+            (&mut totals.loss, bill.loss),
+            (&mut totals.exposure, bill.exposure),
+            (&mut totals.cost, bill.cost.unwrap_or_default()),
+        ] {
+            *sum = sum.saturating_add(i128::from(more.picos()));
+        }
+    }
+}
+
+/// What there is at one instant, in all.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub(super) sums: Sums,
     pub(super) acts: i64,
     pub(super) epoch: i64,
     /// The version of the schema.
@@ -37,12 +65,14 @@ pub(super) struct Counted {
 pub(super) fn stored(row: &mut Statement<'_>) -> Result<Counted> {
     row.query_row([], |row| {
         Ok(Counted {
-            totals: rows::totals(row)?,
-            written: row.get(1)?,
-            charges: row.get(9)?,
+            sums: Sums {
+                totals: rows::totals(row)?,
+                charges: row.get(9)?,
+            },
             acts: row.get(10)?,
             epoch: row.get(11)?,
             schema: row.get(12)?,
+            written: row.get(1)?,
         })
     })
 }
@@ -51,17 +81,8 @@ impl Counted {
     /// Adds the entries after the row.
     pub(super) fn catch_up(&mut self, after: &mut Statement<'_>) -> Result<()> {
         let mut entries = after.query([self.written])?;
-        while let Some(entry) = entries.next()? {
-            let (kind, amount) = (entry.get::<_, EntryKind>(0)?, entry.get::<_, Amount>(1)?);
-            self.totals.entries = self.totals.entries.saturating_add(1);
-            if kind == EntryKind::Charge {
-                self.charges = self.charges.saturating_add(1);
-            }
-            // Of other entries the row has the amount already: what changes a credit writes it.
-            if !kind.changes_credit() {
-                let spent = &mut self.totals.spent;
-                *spent = spent.saturating_sub(i128::from(amount.picos()));
-            }
+        while let Some(row) = entries.next()? {
+            self.sums.add(&rows::stored_entry(row)?.entry);
         }
         Ok(())
     }

@@ -7,15 +7,14 @@ use rusqlite::{Connection, Result, params};
 use super::FileReader;
 use crate::store::rows::{RowColumns as _, rollup_columns, served_columns};
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
-use crate::store::sqlite::totals;
+use crate::store::sqlite::totals::{self, Sums};
 use crate::{JournalEntry, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
 #[derive(Default)]
 pub(super) struct Journal {
     pub(super) covered: i64,
-    totals: Totals,
-    charges: i64,
+    sums: Sums,
     hours: BTreeMap<i64, Hour>,
 }
 
@@ -51,23 +50,8 @@ impl Journal {
     }
 
     pub(super) fn add(&mut self, entry: &JournalEntry) {
-        let totals = &mut self.totals;
-        let amount = i128::from(entry.amount.picos());
-        if entry.kind.changes_credit() {
-            totals.credit = totals.credit.saturating_add(amount);
-        } else {
-            totals.spent = totals.spent.saturating_sub(amount);
-        }
-        totals.entries = totals.entries.saturating_add(1);
+        self.sums.add(entry);
         if let (Some(bill), Some(key)) = (&entry.bill, entry.key) {
-            self.charges = self.charges.saturating_add(1);
-            for (sum, more) in [
-                (&mut totals.loss, bill.loss),
-                (&mut totals.exposure, bill.exposure),
-                (&mut totals.cost, bill.cost.unwrap_or_default()),
-            ] {
-                *sum = sum.saturating_add(i128::from(more.picos()));
-            }
             let hour = self.hours.entry(entry.at.hour()).or_default();
             for (target, served, row) in UsageRow::of(entry, bill) {
                 hour.entry((bill.slug.clone(), target.to_owned(), served.clone()))
@@ -136,10 +120,12 @@ impl FileReader<'_> {
         let expected = Totals {
             keys: counters.keys.unsigned_abs(),
             entries: counters.newest_entry.unsigned_abs(),
-            ..self.journal.totals
+            ..self.journal.sums.totals
         };
-        let numbers = (counters.id, stored.acts, stored.charges);
-        if stored.totals != expected || numbers != (1, counters.newest_act, self.journal.charges) {
+        let numbers = (counters.id, stored.acts, stored.sums.charges);
+        if stored.sums.totals != expected
+            || numbers != (1, counters.newest_act, self.journal.sums.charges)
+        {
             self.fault(
                 "the totals over all keys do not follow from the entries, acts and holds"
                     .to_owned(),
