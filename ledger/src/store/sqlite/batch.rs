@@ -14,7 +14,7 @@ use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 use super::migrations::VERSION;
 use super::remembered::{CacheChange, KeyCache};
 use super::statements::{Sql, Statements};
-use super::totals::{self, LAG, Sums};
+use super::totals::{self, EntrySums, LAG};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
 use crate::{OperationId, Served, clock};
@@ -59,7 +59,7 @@ pub(super) struct BatchTables<'c> {
     targets: HashMap<String, Vec<(Served, i64)>>,
     /// No entry has a greater operation id.
     pub(super) newest_entry: Option<OperationId>,
-    pub(super) sums: Sums,
+    pub(super) sums: EntrySums,
     /// The newest entry that the row of the totals counts.
     written: i64,
     changed: Changed,
@@ -77,7 +77,7 @@ impl<'c> Batch<'c> {
                 slugs: HashMap::new(),
                 targets: HashMap::new(),
                 newest_entry: None,
-                sums: Sums::default(),
+                sums: EntrySums::default(),
                 written: 0,
                 changed: Changed::Nothing,
                 moved: remembered.as_ref().map(|_| Vec::new()),

@@ -1,6 +1,6 @@
 //! The totals over all customers: one row, and the entries after the one that it counts last.
 //!
-//! Sums follow from the entries. So a commit that only adds entries leaves the row as it is until [`LAG`] have come together: the end of
+//! EntrySums follow from the entries. So a commit that only adds entries leaves the row as it is until [`LAG`] have come together: the end of
 //! a hold writes one page and runs one statement less. A new key, act or epoch writes the row.
 
 use rusqlite::{Connection, Result, Statement};
@@ -15,19 +15,19 @@ pub(super) const LAG: i64 = 64;
 pub(super) const ROW: &str =
     "SELECT keys, entries, 0, credit, spent, '0', loss, exposure, cost, charges, audits, epoch,
      (SELECT user_version FROM pragma_user_version) FROM totals";
-/// The entries after a position; see [`Counted::catch_up`].
+/// The entries after a position; see [`TotalsNow::catch_up`].
 pub(super) const AFTER: &str = concat!(select_entry!(), " WHERE e.position > ?1");
 
 /// What entries come to.
 #[derive(Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct EntrySums {
     /// But for open holds, which are not stored: a hold would write one page more.
     pub(super) totals: Totals,
     /// How many entries are charges.
     pub(super) charges: i64,
 }
 
-impl Sums {
+impl EntrySums {
     pub(super) fn add(&mut self, entry: &JournalEntry) {
         let totals = &mut self.totals;
         let amount = i128::from(entry.amount.picos());
@@ -51,8 +51,8 @@ impl Sums {
 
 /// What there is at one instant, in all.
 #[derive(Debug)]
-pub(super) struct Counted {
-    pub(super) sums: Sums,
+pub(super) struct TotalsNow {
+    pub(super) sums: EntrySums,
     pub(super) acts: i64,
     pub(super) epoch: i64,
     /// The version of the schema.
@@ -61,11 +61,11 @@ pub(super) struct Counted {
     pub(super) written: i64,
 }
 
-/// The row as it stands. [`Counted::catch_up`] makes it whole, within the same transaction.
-pub(super) fn stored(row: &mut Statement<'_>) -> Result<Counted> {
+/// The row as it stands. [`TotalsNow::catch_up`] makes it whole, within the same transaction.
+pub(super) fn stored(row: &mut Statement<'_>) -> Result<TotalsNow> {
     row.query_row([], |row| {
-        Ok(Counted {
-            sums: Sums {
+        Ok(TotalsNow {
+            sums: EntrySums {
                 totals: rows::totals(row)?,
                 charges: row.get(9)?,
             },
@@ -77,7 +77,7 @@ pub(super) fn stored(row: &mut Statement<'_>) -> Result<Counted> {
     })
 }
 
-impl Counted {
+impl TotalsNow {
     /// Adds the entries after the row.
     pub(super) fn catch_up(&mut self, after: &mut Statement<'_>) -> Result<()> {
         let mut entries = after.query([self.written])?;
@@ -89,7 +89,7 @@ impl Counted {
 }
 
 /// The row and the entries after it. The caller's transaction makes both one instant.
-pub(super) fn count(conn: &Connection) -> Result<Counted> {
+pub(super) fn count(conn: &Connection) -> Result<TotalsNow> {
     let mut counted = stored(&mut *conn.prepare_cached(ROW)?)?;
     counted.catch_up(&mut *conn.prepare_cached(AFTER)?)?;
     Ok(counted)

@@ -7,14 +7,14 @@ use rusqlite::{Connection, Result, params};
 use super::FileReader;
 use crate::store::rows::{RowColumns as _, rollup_columns, served_columns};
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
-use crate::store::sqlite::totals::{self, Sums};
+use crate::store::sqlite::totals::{self, EntrySums};
 use crate::{JournalEntry, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
 #[derive(Default)]
 pub(super) struct Journal {
     pub(super) covered: i64,
-    sums: Sums,
+    sums: EntrySums,
     hours: BTreeMap<i64, Hour>,
 }
 
