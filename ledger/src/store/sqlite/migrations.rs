@@ -52,6 +52,7 @@ const MIGRATIONS: [Migration; 16] = [
     |conn, _| conn.execute_batch(include_str!("schema/12.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/13.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/14.sql")),
+    |conn, _| conn.execute_batch(include_str!("schema/15.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/16.sql")),
 ];
 
