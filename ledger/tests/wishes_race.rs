@@ -1,6 +1,8 @@
 //! Auto top-up at three gateways at once: one wish at a time and no more than allowed, whoever settles, judges and pays. And a rule that
 //! somebody edited is found.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
