@@ -216,13 +216,10 @@ pub struct AutoTopUp {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wish: Option<TopUpWish>,
     /// The first day of the month of that wish.
-    #[serde(default)]
     month: UtcDay,
     /// How many were made in that month.
-    #[serde(default)]
     wishes: u32,
     /// Failures since the last booking.
-    #[serde(default)]
     failures: u32,
     /// Until when nothing is wanted, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,10 @@
 //! What a rule asks for, and its laws.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test ends at the first surprise"
+)]
+
 use proptest::prelude::*;
 
 use super::*;
@@ -178,6 +183,10 @@ fn a_wish_has_a_name_that_is_found_again() {
         (None, true)
     );
     assert!(!TopUpWish::is_reference("inv-17"));
+    assert!(
+        serde_json::from_str::<AutoTopUp>("[]").is_err(),
+        "none of ours"
+    );
     let known = AutoTopUp::default();
     assert_eq!(
         serde_json::to_string(&known).unwrap(),
