@@ -85,7 +85,6 @@ impl App {
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
-
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
             Some(path) => {
