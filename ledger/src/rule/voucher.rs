@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use serde::Serialize;
 use zeroize::Zeroize;
 
 use crate::value::text::check_text;
@@ -118,7 +117,7 @@ const fn doubled(element: u8) -> u8 {
 }
 
 /// Vouchers that were made together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lot {
     /// Public id.
     pub id: LotId,

@@ -11,7 +11,7 @@ use super::files;
 use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::verify;
-use crate::book::anchor::{Anchor, ChainHeads, Heads};
+use crate::book::anchor::{Anchor, ChainHeads, Heads, HouseEnd};
 use crate::store::rows::RowColumns as _;
 use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 
@@ -24,6 +24,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let customers = changed_customers(conn, since)?;
+    let house = HouseEnd::of(super::tokens::head(&instant)?);
     instant.finish()?;
     Ok(Anchor::Heads(Heads {
         at: now.to_string(),
@@ -32,6 +33,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
         opened,
         customers,
         generation: 0,
+        house,
     }))
 }
 
