@@ -1,5 +1,6 @@
 //! The published Python library is the judge: what it sends and signs is in `fixtures/stripe.json`, written by
-//! `fixtures/stripe_reference.py`, and is compared with what the shop sends and takes.
+//! `fixtures/stripe_reference.py`, and is compared with what the shop sends and takes. Its types are generated from Stripe's OpenAPI
+//! document, which is in no package registry; so they stand for it here.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,78 @@ async fn a_session_is_asked_for_as_the_library_does() {
         assert_eq!(seen.headers[name], wanted, "{name}");
     }
     assert!(seen.headers["idempotency-key"].len() <= 255);
+}
+
+/// The place of a field in the library's types, which have one name for all members of `metadata`.
+fn place(field: &str) -> String {
+    match field.split_once("[farebox_") {
+        Some((before, _)) => format!("{before}[*]"),
+        None => field.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn every_field_is_one_of_the_processors_own_and_none_is_missing() {
+    let street = Street::open().await;
+    let all = [("name", "Ada"), ("address", "1 Street")];
+    let known = street.books.customer();
+    Visitor::new(&street)
+        .buy(&[&all[..], &[("customer", &known)]].concat())
+        .await;
+    let sent = street.stripe.begun().remove(0).form;
+    let reference = reference();
+    let parameters = reference["parameters"].as_object().unwrap();
+    for (field, value) in &sent {
+        let rule = &parameters
+            .get(&place(field))
+            .unwrap_or_else(|| panic!("{field} is no field"));
+        let kinds = rule["kinds"].as_array().unwrap();
+        let fits = kinds.contains(&"str".into())
+            || kinds.contains(&"int".into()) && value.parse::<i64>().is_ok();
+        assert!(fits, "{field}={value}: {rule}");
+        let words = rule["words"].as_array().unwrap();
+        assert!(
+            words.is_empty() || words.contains(&value.as_str().into()),
+            "{field}={value}: {rule}"
+        );
+    }
+    // What must stand beside something that is sent, is sent.
+    for (field, rule) in parameters {
+        let (within, _) = field.rsplit_once('[').unwrap_or_default();
+        let asked = sent
+            .keys()
+            .any(|sent| sent.starts_with(&format!("{within}[")));
+        if rule["required"] == true && asked && !within.is_empty() {
+            let is_sent = sent.keys().any(|sent| sent.starts_with(field.as_str()));
+            assert!(is_sent, "{field} is missing");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_events_and_states_that_the_shop_knows_are_the_processors() {
+    let source = include_str!("../src/stripe.rs");
+    let reference = reference();
+    let words = |of: &str| {
+        let words = reference["words"][of].as_array().unwrap();
+        (words.iter())
+            .map(|word| word.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let events = words("event");
+    let known: Vec<&str> = source
+        .split('"')
+        .filter(|text| text.starts_with("checkout.session.") || text.starts_with("charge."))
+        .collect();
+    assert!(known.len() >= 6, "{known:?}");
+    for event in known {
+        assert!(events.contains(&event.to_owned()), "{event}");
+    }
+    assert_eq!(
+        words("payment_status"),
+        ["no_payment_required", "paid", "unpaid"]
+    );
+    assert!(words("dispute").contains(&"won".to_owned()));
 }
 
 #[tokio::test]

@@ -11,5 +11,6 @@ mod callbacks;
 mod judged;
 mod kills;
 mod real;
+mod steps;
 mod support;
 mod test_cards;

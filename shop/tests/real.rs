@@ -1,128 +1,13 @@
 //! The shop before the real gateway, with a real ledger: kills of both, and the books afterwards.
 
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde_json::Value;
-use tempfile::TempDir;
+use futures_util::future::join_all;
+use serde_json::json;
 
-use crate::support::{Street, Visitor, hidden};
-
-/// The gateway as a process, on the same addresses after each start. Dropping it kills it.
-struct RealGateway {
-    child: Option<Child>,
-    folder: TempDir,
-    admin: SocketAddr,
-    listen: SocketAddr,
-}
-
-fn free() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
-
-/// Built beside the shop, as `cargo test --workspace` does.
-fn binary() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_farebox-shop")).with_file_name("farebox");
-    assert!(
-        path.exists(),
-        "build the gateway first: cargo build --workspace"
-    );
-    path
-}
-
-impl RealGateway {
-    fn command(&self, arguments: &[&str]) -> Command {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let mut command = Command::new(binary());
-        command
-            .env_clear()
-            .current_dir(self.folder.path())
-            .env("FAREBOX_CATALOG", root.join("catalog.toml"))
-            .env("FAREBOX_ROUTES", root.join("routes.toml"))
-            .env("FAREBOX_LISTEN", self.listen.to_string())
-            .env("FAREBOX_ADMIN_LISTEN", self.admin.to_string())
-            .args(arguments)
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.command(arguments).arg("--json").output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {told}");
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    async fn start() -> Self {
-        let mut gateway = Self {
-            child: None,
-            folder: tempfile::tempdir().unwrap(),
-            admin: free(),
-            listen: free(),
-        };
-        gateway.resume().await;
-        gateway
-    }
-
-    async fn resume(&mut self) {
-        let serving = self
-            .command(&["serve", "--wait-lock", "30"])
-            .stderr(Stdio::null())
-            .spawn();
-        self.child = Some(serving.unwrap());
-        let begun = Instant::now();
-        while std::net::TcpStream::connect(self.admin).is_err() {
-            assert!(
-                begun.elapsed() < Duration::from_secs(60),
-                "the gateway does not serve"
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    fn token(&self, daily: &str) -> String {
-        let made = self.json(&[
-            "tokens", "create", "shop", "--role", "sell", "--daily", daily,
-        ]);
-        made["secret"].as_str().unwrap().to_owned()
-    }
-
-    fn entries(&self) -> Vec<Value> {
-        let all = self.json(&["ledger", "entries"]);
-        all["entries"].as_array().unwrap().clone()
-    }
-
-    fn references(&self) -> Vec<String> {
-        let entries = self.entries();
-        let paid = entries.iter().filter(|entry| entry["kind"] == "top_up");
-        let mut found: Vec<String> = paid
-            .map(|entry| entry["reference"].as_str().unwrap().to_owned())
-            .collect();
-        found.sort();
-        found
-    }
-
-    fn assert_sound(&self) {
-        let output = self.command(&["ledger", "verify"]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
-}
-
-impl Drop for RealGateway {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
+use crate::support::gateway::RealGateway;
+use crate::support::stripe::{event, now, signed};
+use crate::support::{Street, Visitor, WEBHOOK_SECRET, hidden, is_full};
 
 #[tokio::test]
 async fn a_card_becomes_a_key_that_works_and_money_goes_back() {
@@ -137,9 +22,9 @@ async fn a_card_becomes_a_key_that_works_and_money_goes_back() {
             .contains("data-label=\"Customer slug\"")
     );
     let pay = visitor.buy(&[("name", "Zoë & Söhne")]).await;
-    let (id, event) = street.stripe.pay(&pay);
+    let (id, paid) = street.stripe.pay(&pay);
     for _ in 0..3 {
-        let answer = street.deliver(&event).await;
+        let answer = street.deliver(&paid).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
     assert_eq!(gateway.references(), ["pi_1"]);
@@ -181,11 +66,11 @@ async fn a_card_becomes_a_key_that_works_and_money_goes_back() {
 
     // A refund, told twice, and a dispute that is won.
     let charge = street.stripe.charge(&id, 595);
-    let refund = crate::support::stripe::event("evt_r", "charge.refunded", &charge);
+    let refund = event("evt_r", "charge.refunded", &charge);
     let dispute = street.stripe.dispute(&id, "dp_1", 595, "needs_response");
-    let taken = crate::support::stripe::event("evt_d", "charge.dispute.funds_withdrawn", &dispute);
+    let taken = event("evt_d", "charge.dispute.funds_withdrawn", &dispute);
     let dispute = street.stripe.dispute(&id, "dp_1", 595, "won");
-    let won = crate::support::stripe::event("evt_w", "charge.dispute.funds_reinstated", &dispute);
+    let won = event("evt_w", "charge.dispute.funds_reinstated", &dispute);
     for told in [&refund, &taken, &refund, &won, &taken] {
         let answer = street.deliver(told).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -222,11 +107,12 @@ async fn kills_of_shop_and_gateway_leave_books_where_every_payment_stands_once()
     let token = gateway.token("1000");
     let mut street = Street::at(&format!("http://{}", gateway.admin), &token).await;
     let mut events = Vec::new();
-    for n in 0_u64..6 {
+    let rounds = if is_full() { 60 } else { 6 };
+    for n in 0..rounds {
         let page = Visitor::new(&street).buy(&[]).await;
         events.push(street.stripe.pay(&page).1);
         // Everything is told again meanwhile; who is killed, and after how long, differs from round to round.
-        let patience = Duration::from_millis(3 + n * 7);
+        let patience = Duration::from_millis(3 + n * 7 % 97);
         let telling = async {
             for event in &events {
                 street.deliver(event).await;
@@ -245,11 +131,91 @@ async fn kills_of_shop_and_gateway_leave_books_where_every_payment_stands_once()
         let answer = street.deliver(event).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
-    assert_eq!(
-        gateway.references(),
-        ["pi_1", "pi_2", "pi_3", "pi_4", "pi_5", "pi_6"]
-    );
+    let mut wanted: Vec<String> = (1..=rounds).map(|n| format!("pi_{n}")).collect();
+    wanted.sort();
+    assert_eq!(gateway.references(), wanted);
     let customers = gateway.json(&["customers", "list"]);
-    assert_eq!(customers["customers"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        customers["customers"].as_array().unwrap().len(),
+        wanted.len()
+    );
+    gateway.assert_sound();
+}
+
+/// Everything that is told wrongly, too often, too early or twice at once, in one ledger.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_comes_every_payment_stands_once() {
+    let mut gateway = RealGateway::start().await;
+    let street = Street::at(&format!("http://{}", gateway.admin), &gateway.token("1000")).await;
+    // Two tabs of one browser, both paid; and a browser that never comes back.
+    let mut visitor = Visitor::new(&street);
+    let pages = [visitor.buy(&[]).await, visitor.buy(&[]).await];
+    let tabs = pages.map(|page| street.stripe.pay(&page));
+    let gone = street.stripe.pay(&Visitor::new(&street).buy(&[]).await);
+    let (id, event_of) = &tabs[0];
+
+    let mut foreign = street.stripe.session(id);
+    foreign["metadata"]["farebox_shop"] = json!("https://other.example");
+    let mut cheaper = street.stripe.session(id);
+    cheaper["amount_total"] = json!(1);
+    let mut elsewhere = street.stripe.session(id);
+    elsewhere["currency"] = json!("huf");
+    for (object, status) in [(&foreign, 200), (&cheaper, 422), (&elsewhere, 422)] {
+        let told = event("evt_wrong", "checkout.session.completed", object);
+        assert_eq!(street.deliver(&told).await.status, status, "{object}");
+    }
+    let body = event_of.to_string();
+    for header in [
+        "t=1,v1=00".to_owned(),
+        signed("whsec_guessed", now(), &body),
+        signed(WEBHOOK_SECRET, now() - 400, &body),
+    ] {
+        assert_eq!(street.post_callback(&body, &header).await.status, 400);
+    }
+    // Early news of a payment, while the gateway is there, and the payment while it is not.
+    let refund = event("evt_r", "charge.refunded", &street.stripe.charge(id, 595));
+    assert_eq!(street.deliver(&refund).await.status, 503);
+    assert!(gateway.references().is_empty());
+    gateway.kill();
+    for told in [event_of, &tabs[1].1, &gone.1, &refund] {
+        assert_eq!(street.deliver(told).await.status, 503);
+    }
+    let waiting = visitor.get(&format!("/bought?checkout={id}")).await;
+    assert!(waiting.text.contains("on its way"), "{}", waiting.text);
+    gateway.resume().await;
+    // Everything again, four times, all at once.
+    let all = [event_of, &tabs[1].1, &gone.1, &refund];
+    for _ in 0..2 {
+        let told = all.iter().flat_map(|told| [told, told]);
+        let told: Vec<_> = told.map(|told| street.deliver(told)).collect();
+        for answer in join_all(told).await {
+            assert!(matches!(answer.status, 200 | 503), "{}", answer.text);
+        }
+    }
+    for told in all {
+        assert_eq!(street.deliver(told).await.status, 200);
+    }
+    assert_eq!(gateway.references(), ["pi_1", "pi_2", "pi_3"]);
+    let back: Vec<_> = (gateway.entries().into_iter())
+        .filter(|entry| entry["kind"] == "reversal")
+        .map(|entry| entry["amount"].clone())
+        .collect();
+    assert_eq!(back, ["-5.00"]);
+    // Each tab has a key of its own; another browser gets neither.
+    for (id, _) in &tabs {
+        let thanks = visitor.get(&format!("/bought?checkout={id}")).await;
+        let proof = hidden(&thanks.text, "proof");
+        let fields = [("proof", proof.as_str()), ("checkout", id)];
+        assert_eq!(visitor.post("/key", &fields).await.status, 200);
+        let mut other = Visitor::new(&street);
+        other.get("/").await;
+        assert_eq!(other.post("/key", &fields).await.status, 403);
+    }
+    let customers = gateway.json(&["customers", "list"]);
+    let mut balances: Vec<_> = (customers["customers"].as_array().unwrap().iter())
+        .map(|customer| customer["balance"].as_str().unwrap().to_owned())
+        .collect();
+    balances.sort();
+    assert_eq!(balances, ["10.00", "10.00", "5.00"]);
     gateway.assert_sound();
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::activity::Activity;
 use super::decimal_json::DecimalJson;
 use super::dialects::{Dialect, Statement};
+use super::guesses::WrongGuesses;
 use super::recent::RecentSpending;
 use super::share::KeyShare;
 use super::usage::Days;
@@ -25,6 +26,8 @@ pub struct Context {
     pub(super) config: Arc<ConfigHandle>,
     pub(super) rate_limits: Arc<RateLimits>,
     pub(super) activity: Arc<Activity>,
+    /// Who tried codes of vouchers that are none.
+    pub(super) wrong_guesses: WrongGuesses,
     /// The only base of printed URLs.
     pub(super) public_url: String,
     /// The address of the customers' listener.
@@ -95,6 +98,7 @@ impl Context {
             config: Arc::clone(&proxy.config),
             rate_limits,
             activity,
+            wrong_guesses: WrongGuesses::default(),
             public_url,
             address,
             closing: CancellationToken::new(),

@@ -2,10 +2,13 @@
 //!
 //! A secret or a token received here is never sent back. Every POST must come from our own pages.
 
+mod sign_in;
+
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{KeyId, Ledger, SecretHash, Timestamp};
+use farebox_ledger::{KeyId, Ledger};
 use farebox_protocol::Family;
 use maud::Markup;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};
@@ -17,8 +20,9 @@ use super::assets::Asset;
 use super::context::Context;
 use super::guest::Guest;
 use super::owner::{Owner, OwnerDeed, OwnerFields, OwnerForm, OwnerRefusal};
-use super::page::{self, DashboardView, setup::Checked};
+use super::page::{self, DashboardView, voucher::Redeeming};
 use super::paper::{self, Paper};
+use super::redeem::NotRedeemed;
 use super::session::{self, Visitor};
 use super::{export, live, views};
 use crate::proxy::Failure;
@@ -51,6 +55,8 @@ pub enum Room {
     Document,
     /// A monthly statement; needs an owner's session.
     Statement,
+    /// Where a voucher's code is typed; needs a session.
+    Voucher,
     /// What is on sale, for everybody.
     Prices,
     /// Where one-time links land.
@@ -78,6 +84,8 @@ pub enum PostedForm {
     LogoutEverywhere,
     /// Check a key.
     Test,
+    /// Redeem a voucher.
+    Redeem,
     /// What an owner does to its customer's keys and caps.
     Owner(OwnerForm),
 }
@@ -164,15 +172,17 @@ impl Dashboard {
             | Room::Key
             | Room::Document
             | Room::Statement
-            | Room::Act(PostedForm::Test | PostedForm::Owner(_)) => {
+            | Room::Voucher
+            | Room::Act(PostedForm::Test | PostedForm::Redeem | PostedForm::Owner(_)) => {
                 let Some(visitor) = self.visitor(req).await? else {
                     self.send_to_sign_in(req, res);
                     return Ok(());
                 };
-                if let Some(guest) = guest {
+                if let Some(guest) = &guest {
                     guest.belongs_to(&visitor.key);
                 }
-                self.serve(visitor, req, res).await?;
+                let peer = guest.map(|guest| guest.peer());
+                self.serve(visitor, peer, req, res).await?;
             }
         }
         Ok(())
@@ -182,6 +192,7 @@ impl Dashboard {
     async fn serve(
         &self,
         visitor: Visitor,
+        peer: Option<IpAddr>,
         req: &mut Request,
         res: &mut Response,
     ) -> Result<(), Failure> {
@@ -205,6 +216,8 @@ impl Dashboard {
             Room::View(DashboardView::Keys) => self.keys(&visitor, None, None, res).await?,
             Room::Key => self.keys(&visitor, named(req)?, None, res).await?,
             Room::Act(PostedForm::Owner(form)) => self.manage(form, &visitor, req, res).await?,
+            Room::Voucher => self.voucher(&visitor, 200, Redeeming::Asked, res),
+            Room::Act(PostedForm::Redeem) => self.redeem(&visitor, peer, req, res).await?,
             Room::View(view) => html(
                 res,
                 200,
@@ -333,6 +346,42 @@ impl Dashboard {
         Ok(())
     }
 
+    /// Redeems the code of a form. Sending it again is answered with the same credit.
+    async fn redeem(
+        &self,
+        visitor: &Visitor,
+        peer: Option<IpAddr>,
+        req: &mut Request,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
+        let code = field(req, "code").await?;
+        let not = match self.context.redeem(&visitor.key, peer, &code).await {
+            Ok(posted) => {
+                self.voucher(visitor, 200, Redeeming::Done(&posted), res);
+                return Ok(());
+            }
+            Err(NotRedeemed::Failed(failure)) => return Err(*failure),
+            Err(not) => not,
+        };
+        let (text, failure) = (not.message(), Failure::from(not));
+        let status = match &failure {
+            Failure::BadRequest(_) => 422,
+            other => other.status(Family::Chat),
+        };
+        self.voucher(visitor, status, Redeeming::Refused(&text), res);
+        for (name, value) in failure.headers() {
+            header(res, HeaderName::from_static(name), &value);
+        }
+        Ok(())
+    }
+
+    fn voucher(&self, visitor: &Visitor, status: u16, what: Redeeming<'_>, res: &mut Response) {
+        let (shop, view) = (self.context.shop(), DashboardView::Overview);
+        let content = page::voucher::page(what);
+        let page = page::signed_in(&shop, view, &visitor.key, None, &content);
+        html(res, status, page);
+    }
+
     fn only_owners(&self, res: &mut Response) {
         let text = "Payments, keys and caps are shown to the owner keys of a customer, and this is a member's. \
                     Ask whoever gave you this key.";
@@ -368,9 +417,12 @@ impl Dashboard {
                     );
                 }
             }
-            Room::View(_) | Room::Receipt | Room::Key | Room::Document | Room::Statement => {
-                see_other(res, "/dashboard")
-            }
+            Room::View(_)
+            | Room::Receipt
+            | Room::Key
+            | Room::Document
+            | Room::Statement
+            | Room::Voucher => see_other(res, "/dashboard"),
             _ => html(
                 res,
                 401,
@@ -380,110 +432,6 @@ impl Dashboard {
                 ),
             ),
         }
-    }
-
-    async fn login(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
-        let pasted = field(req, "key").await?;
-        match session::key_of(self.ledger(), &pasted).await {
-            Ok((key, until)) => {
-                self.context
-                    .rate_limits
-                    .admit_visitor(key.customer.id, Instant::now())?;
-                self.sign_in(req, res, key.id, until).await
-            }
-            Err(
-                failure @ (Failure::Unauthenticated(_)
-                | Failure::KeyState(_)
-                | Failure::CustomerState(_)),
-            ) => {
-                html(
-                    res,
-                    failure.status(Family::Chat),
-                    page::sign_in(&self.context.shop(), Some(&problem(&failure))),
-                );
-                Ok(())
-            }
-            Err(failure) => Err(failure),
-        }
-    }
-
-    async fn enter(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
-        let token = field(req, "token").await?;
-        // The customer may have pasted the whole link.
-        let token = token.rsplit('#').next().unwrap_or_default().trim();
-        match self
-            .ledger()
-            .consume_link(SecretHash::of(token), crate::clock::now())
-            .await?
-        {
-            Some(key) => self.sign_in(req, res, key, None).await,
-            None => {
-                let text = "This link was used, has expired or is incomplete. Ask for a new one, or sign in with your key.";
-                html(res, 401, page::enter(&self.context.shop(), Some(text)));
-                Ok(())
-            }
-        }
-    }
-
-    async fn sign_in(
-        &self,
-        req: &Request,
-        res: &mut Response,
-        key: KeyId,
-        until: Option<Timestamp>,
-    ) -> Result<(), Failure> {
-        if let Some(earlier) = self.visitor(req).await? {
-            self.ledger().close_session(earlier.token).await?;
-        }
-        let token = session::open(self.ledger(), key, until).await?;
-        header(
-            res,
-            SET_COOKIE,
-            &session::set_cookie(&token, self.context.is_secure()),
-        );
-        see_other(res, "/dashboard");
-        Ok(())
-    }
-
-    async fn logout(&self, req: &Request, res: &mut Response) -> Result<(), Failure> {
-        if let Some(visitor) = self.visitor(req).await? {
-            match self.room {
-                Room::Act(PostedForm::LogoutEverywhere) => {
-                    self.ledger().close_sessions(visitor.key.id).await?
-                }
-                _ => self.ledger().close_session(visitor.token).await?,
-            }
-        }
-        header(
-            res,
-            SET_COOKIE,
-            &session::set_cookie("", self.context.is_secure()),
-        );
-        see_other(res, "/dashboard");
-        Ok(())
-    }
-
-    /// The result of checking a pasted key, or the page's own key.
-    async fn check(&self, visitor: &Visitor, pasted: &str) -> Result<Checked, Failure> {
-        let key = if pasted.trim().is_empty() {
-            visitor.key.clone()
-        } else {
-            match session::key_of(self.ledger(), pasted).await {
-                Ok((key, _)) => key,
-                Err(
-                    failure @ (Failure::Unauthenticated(_)
-                    | Failure::KeyState(_)
-                    | Failure::CustomerState(_)),
-                ) => {
-                    return Ok(Checked {
-                        good: false,
-                        text: format!("{}: {}", failure.status(Family::Chat), problem(&failure)),
-                    });
-                }
-                Err(failure) => return Err(failure),
-            }
-        };
-        Ok(views::checked(&self.context, &key))
     }
 
     fn ledger(&self) -> &dyn Ledger {
@@ -502,14 +450,6 @@ async fn field(req: &mut Request, name: &str) -> Result<String, Failure> {
         .await
         .map(Option::unwrap_or_default)
         .map_err(|_| Failure::bad_query(name, late()))
-}
-
-/// A failed sign-in as a message for the form.
-fn problem(failure: &Failure) -> String {
-    match failure {
-        Failure::Unauthenticated(why) => format!("{}{}.", why[..1].to_uppercase(), &why[1..]),
-        other => other.message(),
-    }
 }
 
 fn html(res: &mut Response, status: u16, page: Markup) {

@@ -1,9 +1,14 @@
 //! How a handler says whose request it serves, once it knows: what strangers do is bounded more tightly than what customers do.
 
+use std::net::IpAddr;
+
 use farebox_ledger::Key;
 
 /// A request under way, which the server keeps for its handler.
 pub trait Guest: Send + Sync {
     /// The request was made with this key, or in a session of it.
     fn belongs_to(&self, key: &Key);
+
+    /// The network address that it came from, as one peer: of an IPv6 host its /64.
+    fn peer(&self) -> IpAddr;
 }

@@ -1,7 +1,7 @@
 //! The customer's side: balance responses, usage and receipts for programs, and the dashboard for people.
 //!
-//! Reads accounts and moves no money; it writes sessions, and what an owner decides about keys and caps. Every response shape and page is built from the same statement of
-//! the account. No prompt, no answer and no secret is stored or shown here.
+//! Reads accounts; it writes sessions, what an owner decides about keys and caps, and the vouchers that are redeemed, which is all the
+//! money that it moves. Every response shape and page is built from the same statement of the account. No prompt, no answer and no secret is stored or shown here.
 
 mod activity;
 mod assets;
@@ -10,6 +10,7 @@ mod dashboard;
 mod decimal_json;
 mod dialects;
 mod export;
+mod guesses;
 mod guest;
 mod live;
 mod owner;
@@ -17,6 +18,7 @@ mod page;
 mod paper;
 mod receipt;
 mod recent;
+mod redeem;
 mod session;
 mod share;
 mod usage;
@@ -31,4 +33,5 @@ pub use export::{Export, ExportFormat};
 pub use guest::Guest;
 pub use owner::OwnerForm;
 pub use page::DashboardView;
+pub use redeem::NotRedeemed;
 pub use session::new_token;

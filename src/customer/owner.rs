@@ -12,6 +12,7 @@ use farebox_ledger::{
 };
 use sha2::{Digest, Sha256};
 
+use super::page::shown;
 use super::session::Visitor;
 use crate::clock;
 use crate::proxy::Failure;
@@ -78,7 +79,7 @@ pub(super) enum OwnerRefusal {
 impl From<LedgerError> for OwnerRefusal {
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(refusal) => Self::Told(sentence(&refusal.to_string())),
+            LedgerError::Refused(refusal) => Self::Told(shown::sentence(&refusal.to_string())),
             other => Self::Failed(Box::new(other.into())),
         }
     }
@@ -397,11 +398,4 @@ fn threshold(text: &str) -> Result<Option<Amount>, OwnerRefusal> {
             Err(_) => told("Write the balance in US dollars, as in 5 or 0.50."),
         },
     }
-}
-
-/// A refusal as a sentence of the page.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }

@@ -16,7 +16,6 @@ mod free;
 mod funds;
 mod generate;
 mod guarded;
-mod guesses;
 mod listen;
 mod models;
 mod paths;
@@ -42,7 +41,6 @@ use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
 pub use connections::{ConnectionCounts, Connections};
-pub use guesses::WrongGuesses;
 pub use listen::{Listening, ServerStop, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
@@ -57,8 +55,6 @@ pub struct Front {
     pub proxy: Arc<Proxy>,
     /// The rate limits of each key.
     pub rate_limits: Arc<RateLimits>,
-    /// Who tried codes of vouchers that are none.
-    pub wrong_guesses: WrongGuesses,
     /// Memory for request bodies.
     pub body_room: Arc<ByteRoom>,
     /// The customers' connections.
@@ -97,7 +93,6 @@ impl Front {
         Arc::new(Self {
             proxy,
             rate_limits,
-            wrong_guesses: WrongGuesses::default(),
             body_room,
             connections,
             public_url,

@@ -158,6 +158,8 @@ fn dashboard() -> impl Iterator<Item = ServedPath> {
             Room::Act(PostedForm::LogoutEverywhere),
         ),
         (Post, "/dashboard/test", Room::Act(PostedForm::Test)),
+        (Get, "/dashboard/vouchers", Room::Voucher),
+        (Post, "/dashboard/vouchers", Room::Act(PostedForm::Redeem)),
         (Get, "/dashboard/page.css", Room::Asset(&STYLE)),
         (Get, "/dashboard/page.js", Room::Asset(&SCRIPT)),
     ];

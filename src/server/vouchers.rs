@@ -1,8 +1,8 @@
-//! Redeems a voucher with a key: free, like reading its account. Whoever guesses codes is slowed down.
+//! Redeems a voucher with a key: free, like reading its account.
 
 use std::sync::Arc;
 
-use farebox_ledger::{Act, LedgerError, Posted, Redemption, Refusal, VoucherCode};
+use farebox_ledger::Posted;
 use farebox_protocol::{BadRequest, Family};
 use salvo::http::HeaderValue;
 use salvo::http::header::CACHE_CONTROL;
@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
-use super::{Front, auth, body, failure};
-use crate::clock;
+use super::{Front, auth, body, connections, failure};
 use crate::proxy::{Failure, RefusedFacts};
 
 /// The handler.
@@ -30,7 +29,7 @@ impl RedeemHandler {
         let (mut known, arrival) = (RefusedFacts::on_free_path(), Arrival::of(depot));
         res.headers_mut()
             .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        match self.redeem(req, depot, &arrival, &mut known).await {
+        match self.redeem(req, depot, &mut known).await {
             Ok(posted) => {
                 let entry = &posted.entry;
                 let document = json!({
@@ -54,51 +53,18 @@ impl RedeemHandler {
         &self,
         req: &mut Request,
         depot: &Depot,
-        arrival: &Arrival,
         known: &mut RefusedFacts,
     ) -> Result<Posted, Failure> {
         let front = &self.front;
         let key = auth::authenticate(front, req, depot, Family::Chat, known).await?;
-        let now = Instant::now();
-        let _pass = front.rate_limits.enter_free(&key, now)?;
-        let (customer, peer) = (key.customer.id, arrival.origin.client);
-        let too_many = |wait| {
-            let text = "wrong voucher codes; look at the code again, and try it in a minute";
-            Failure::RateLimited(text.to_owned(), wait)
-        };
+        let _pass = front.rate_limits.enter_free(&key, Instant::now())?;
         let read = body::read(req, &front.body_room, &key, None).await?;
         let asked: Value = serde_json::from_slice(&read.bytes).unwrap_or_default();
         let typed = asked.get("code").and_then(Value::as_str).ok_or_else(|| {
-            refused("send the code as JSON: {\"code\":\"FB-XXXX-XXXX-XXXX-XXXX-XXXX\"}")
+            let say = "send the code as JSON: {\"code\":\"FB-XXXX-XXXX-XXXX-XXXX-XXXX\"}";
+            BadRequest::at("code", say)
         })?;
-        front
-            .wrong_guesses
-            .check(customer, peer, now)
-            .map_err(too_many)?;
-        let wrong = || {
-            front.wrong_guesses.note(customer, peer, now);
-            refused(&Refusal::NoSuchVoucher.to_string())
-        };
-        let code = VoucherCode::parse(typed).ok_or_else(wrong)?;
-        let new = Redemption {
-            code: code.hash(),
-            key: key.id,
-            act: Act {
-                operation: clock::operation_id(),
-                actor: format!("key {}", key.id),
-                at: clock::now(),
-            },
-        };
-        match front.ledger().redeem(new).await {
-            Err(LedgerError::Refused(Refusal::NoSuchVoucher)) => Err(wrong()),
-            Err(LedgerError::Refused(why @ (Refusal::NotApplicable(_) | Refusal::Limit(_)))) => {
-                Err(refused(&why.to_string()))
-            }
-            done => Ok(done?),
-        }
+        let peer = connections::of(depot).map(|guest| guest.peer());
+        Ok(front.context.redeem(&key, peer, typed).await?)
     }
-}
-
-fn refused(why: &str) -> Failure {
-    Failure::BadRequest(BadRequest::at("code", why.to_owned()))
 }

@@ -8,3 +8,4 @@ mod paper;
 mod seller;
 pub(crate) mod sessions;
 mod setup;
+mod vouchers;

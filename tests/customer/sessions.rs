@@ -18,7 +18,7 @@ pub(crate) struct Visitor<'a> {
 }
 
 impl<'a> Visitor<'a> {
-    fn new(gateway: &'a Gateway) -> Self {
+    pub(super) fn new(gateway: &'a Gateway) -> Self {
         let redirects = reqwest::redirect::Policy::none();
         let client = reqwest::Client::builder()
             .no_proxy()

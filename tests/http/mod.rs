@@ -19,7 +19,7 @@ mod presets;
 mod real_server;
 mod refusals;
 mod remedies;
-mod replay;
+pub(crate) mod replay;
 mod responses;
 mod routes;
 mod seals;

@@ -3,7 +3,7 @@
 //! In a recording `<text:N>` stands for N characters that were removed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use farebox_protocol::{Family, ReportedUsage};
 use serde_json::Value;
@@ -24,7 +24,7 @@ const USAGE: ReportedUsage = ReportedUsage {
 /// (1,000 × 3 + 200 × 0.3 + 30 × 3.75 + 5 × 15) / 1e6 USD.
 const COST: &str = "0.0032475";
 
-struct Recording {
+pub(crate) struct Recording {
     name: String,
     method: String,
     target: String,
@@ -32,9 +32,17 @@ struct Recording {
     body: Value,
 }
 
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/clients")
+}
+
+/// The recording with this name.
+pub(crate) fn recording(name: &str) -> Recording {
+    read(&folder().join(name))
+}
+
 fn recordings() -> Vec<Recording> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/clients");
-    let mut found: Vec<Recording> = fs::read_dir(folder)
+    let mut found: Vec<Recording> = fs::read_dir(folder())
         .unwrap()
         .map(|entry| read(&entry.unwrap().path()))
         .collect();
@@ -101,24 +109,36 @@ fn answering() -> Script {
     })
 }
 
-async fn send(gateway: &Gateway, recording: &Recording, secret: &str) -> Answer {
-    let method = reqwest::Method::from_bytes(recording.method.as_bytes()).unwrap();
-    let mut request = gateway
-        .client
-        .request(method, format!("{}{}", gateway.base, recording.target));
-    for (name, value) in &recording.headers {
-        if !["host", "content-length", "connection", "transfer-encoding"]
-            .contains(&name.to_lowercase().as_str())
-        {
-            request = request.header(name, value.replace("<API_KEY>", secret));
+impl Recording {
+    /// Sends it to a gateway with this key, for this model.
+    pub(crate) async fn send(
+        &self,
+        client: &reqwest::Client,
+        base: &str,
+        secret: &str,
+        model: &str,
+    ) -> Answer {
+        let method = reqwest::Method::from_bytes(self.method.as_bytes()).unwrap();
+        let mut request = client.request(method, format!("{base}{}", self.target));
+        for (name, value) in &self.headers {
+            if !["host", "content-length", "connection", "transfer-encoding"]
+                .contains(&name.to_lowercase().as_str())
+            {
+                request = request.header(name, value.replace("<API_KEY>", secret));
+            }
         }
+        if self.method == "POST" {
+            let mut body = self.body.clone();
+            body["model"] = model.into();
+            request = request.body(body.to_string());
+        }
+        Answer::read(request.send().await.unwrap()).await
     }
-    if recording.method == "POST" {
-        let mut body = recording.body.clone();
-        body["model"] = "test-model".into();
-        request = request.body(body.to_string());
-    }
-    Answer::read(request.send().await.unwrap()).await
+}
+
+async fn send(gateway: &Gateway, recording: &Recording, secret: &str) -> Answer {
+    let (client, base) = (&gateway.client, &gateway.base);
+    recording.send(client, base, secret, "test-model").await
 }
 
 #[tokio::test]

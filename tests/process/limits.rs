@@ -285,13 +285,13 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "wrong voucher codes",
         "of a customer 5,",
-        "src/server/guesses.rs",
+        "src/customer/guesses.rs",
         "OF_CUSTOMER: u32 = 5;",
     ),
     (
         "wrong voucher codes",
         "address 20",
-        "src/server/guesses.rs",
+        "src/customer/guesses.rs",
         "OF_PEER: u32 = 20;",
     ),
     (

@@ -1,13 +1,15 @@
-//! `farebox demo --shop`: from the price page through a test card to a key, a paid answer, a receipt and a statement, without a
-//! window and in a browser.
+//! `farebox demo --shop`: from the price page through a test card to a key, paid answers in curl and in coding clients, a receipt and a
+//! statement, without a window and in a browser.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::Value;
 
+use crate::http::replay::recording;
 use crate::support::browser::{Browser, DESKTOP, PHONE, Window};
+use crate::support::codex;
 use crate::support::process::client;
 use crate::support::skip::installed;
 
@@ -49,7 +51,57 @@ impl Demo {
         assert!(demo.shop.starts_with("http://localhost:"), "{}", demo.shop);
         demo
     }
+
+    /// What `farebox setup` prints of a program, as the set-up page shows it.
+    fn settings(&self, program: &str, secret: &str, model: &str) -> Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_farebox"))
+            .env_clear()
+            .args(["setup", program, "--base-url", &self.gateway, "--json"])
+            .args(["--key", secret, "--model", model])
+            .output()
+            .unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Asks with curl, as it is printed.
+    fn ask_in_curl(&self, secret: &str, model: &str) {
+        let settings = self.settings("curl", secret, model);
+        let line = settings["blocks"][0]["text"].as_str().unwrap();
+        let output = Command::new("sh").args(["-c", line]).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = answer["choices"][0]["message"]["content"].as_str();
+        assert!(
+            said.is_some_and(|said| said.to_lowercase().contains("hello")),
+            "{answer}"
+        );
+    }
+
+    /// Asks with coding clients: what two of them send, byte for byte, and the program itself where it is installed.
+    async fn ask_in_coding_clients(&self, client: &reqwest::Client, secret: &str) {
+        for (name, model) in [
+            ("codex.text.01.json", RESPONSES),
+            ("claude-code.print.text.01.json", NATIVE),
+        ] {
+            let sent = recording(name);
+            let answer = sent.send(client, &self.gateway, secret, model).await;
+            assert_eq!(answer.status, 200, "{name}: {}", answer.text);
+            let ends = ["event: response.completed", "event: message_stop"];
+            assert!(
+                ends.iter().any(|end| answer.text.contains(end)),
+                "{name}: {}",
+                answer.text
+            );
+        }
+        let settings = self.settings("codex", secret, RESPONSES);
+        if let Some(said) = codex::answer(&settings) {
+            assert!(said.contains("PONG"), "{said}");
+        }
+    }
 }
+
+/// The models of the demo that the coding clients use.
+const RESPONSES: &str = "sim-codex";
+const NATIVE: &str = "claude-sim-sonnet";
 
 impl Drop for Demo {
     fn drop(&mut self) {
@@ -171,12 +223,8 @@ async fn a_newcomer_goes_from_a_price_page_to_a_statement() {
     let secret = between(&shown, "id=\"secret\">", "<").to_owned();
 
     let slug = between(&prices, "data-label=\"Customer slug\"><code>", "<").to_owned();
-    let question = json!({ "model": slug, "max_tokens": 20, "messages": [{ "role": "user", "content": "hi" }] });
-    let asked = client
-        .post(format!("{}/v1/chat/completions", demo.gateway))
-        .bearer_auth(&secret);
-    let answer = asked.json(&question).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
+    demo.ask_in_curl(&secret, &slug);
+    demo.ask_in_coding_clients(&client, &secret).await;
     let receipt = buyer.get(&back.replace("/bought?", "/receipt?")).await;
     for part in [
         "-1-1",
@@ -219,12 +267,31 @@ async fn a_newcomer_goes_from_a_price_page_to_a_statement() {
     let payments = page("/dashboard/payments").await;
     let month = between(&payments, "/dashboard/statements/", "\"").to_owned();
     let statement = page(&format!("/dashboard/statements/{month}.json")).await;
-    let statement: serde_json::Value = serde_json::from_str(&statement).unwrap();
+    let statement: Value = serde_json::from_str(&statement).unwrap();
     assert_eq!(
         (&statement["opening"], &statement["paid"]),
         (&"0.00".into(), &"10.00".into())
     );
-    assert_eq!(statement["used"][0]["model"], slug.as_str());
+    let mut used: Vec<_> = (statement["used"].as_array().unwrap().iter())
+        .map(|of| of["model"].as_str().unwrap())
+        .collect();
+    used.dedup();
+    let mut asked = [slug.as_str(), RESPONSES, NATIVE];
+    asked.sort_unstable();
+    assert_eq!(used, asked, "{statement}");
+    // Every dollar that was paid is on it.
+    let usd = |name: &str| {
+        let text = statement[name].as_str().unwrap();
+        farebox_ledger::Amount::from_usd_str(text).unwrap()
+    };
+    let sum = usd("closing").checked_add(usd("charged")).unwrap();
+    assert_eq!(sum.to_string(), "10.00");
+    assert!(usd("charged").is_positive());
+    let paper = page(&format!("/dashboard/statements/{month}")).await;
+    assert!(
+        paper.contains("Statement") && paper.contains(NATIVE),
+        "{paper}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -268,9 +335,36 @@ async fn the_whole_way_is_walked_in_a_browser_without_scripts() {
         browser.press("form[action='/key'] button").await;
         browser.shows("#secret", "sk-fb-").await;
         look("key").await;
+        let secret = browser.text("#secret").await;
+        demo.ask_in_curl(&secret, "sim-chat");
+        if !scripts {
+            demo.ask_in_coding_clients(&client, &secret).await;
+        }
         browser.press("main p > a[href^='/bought']").await;
         browser.press("a[href^='/receipt']").await;
         browser.shows("dd:first-of-type", "-1-1").await;
         look("receipt").await;
+
+        // On to the gateway, with the key, to the month's statement.
+        browser.press(".who a[href$='/dashboard']").await;
+        browser.type_into("#key", &secret).await;
+        browser.press("form .primary").await;
+        browser.shows("#available", "9.").await;
+        browser
+            .shows(".pay a.button[href*='?customer=c_']", "Top up")
+            .await;
+        look("balance").await;
+        browser.press("nav a[href='/dashboard/payments']").await;
+        browser.press("a[href^='/dashboard/paper/c_']").await;
+        browser.shows("h1", "Receipt c_").await;
+        browser.shows(".lines .sum", "11.90 EUR").await;
+        browser.press("nav a[href='/dashboard/payments']").await;
+        browser.press(".statements a").await;
+        browser.shows("h1", "Statement 20").await;
+        browser.shows(".lines .sum", "USD").await;
+        browser
+            .shows("[aria-labelledby='used'] th[scope='row']", "sim-")
+            .await;
+        look("statement").await;
     }
 }

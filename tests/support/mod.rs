@@ -10,6 +10,7 @@ pub(crate) mod checker;
 #[path = "../../ledger/tests/common/cluster.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 pub(crate) mod cluster;
+pub(crate) mod codex;
 pub(crate) mod files;
 pub(crate) mod load;
 #[path = "../../ledger/tests/common/pair.rs"]

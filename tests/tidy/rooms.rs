@@ -319,6 +319,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "config",
             "ledger",
             "paper",
+            "protocol::BadRequest",
             "protocol::Family",
             "proxy",
             "setup",

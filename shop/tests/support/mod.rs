@@ -1,7 +1,9 @@
 //! What the tests stand on: the shop's process, a browser without windows, and the two services beside it.
 
 pub(crate) mod books;
+pub(crate) mod gateway;
 pub(crate) mod stripe;
+pub(crate) mod toll;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +17,7 @@ use tokio::net::TcpListener;
 
 use books::Books;
 use stripe::FakeStripe;
+use toll::Toll;
 
 pub(crate) const WEBHOOK_SECRET: &str = "whsec_of_the_tests";
 pub(crate) const SHOP: &str = "https://shop.example";
@@ -41,6 +44,11 @@ pub(crate) fn client() -> reqwest::Client {
         .unwrap()
 }
 
+/// Whether this run has the full sizes.
+pub(crate) fn is_full() -> bool {
+    std::env::var_os("FAREBOX_FULL").is_some()
+}
+
 /// An answer, read whole.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -50,12 +58,17 @@ pub(crate) struct Answer {
 }
 
 pub(crate) async fn read(request: reqwest::RequestBuilder) -> Answer {
-    let answer = request.send().await.unwrap();
-    Answer {
+    try_read(request).await.expect("an answer")
+}
+
+/// The same of somebody who may be killed meanwhile.
+pub(crate) async fn try_read(request: reqwest::RequestBuilder) -> Option<Answer> {
+    let answer = request.send().await.ok()?;
+    Some(Answer {
         status: answer.status().as_u16(),
         headers: answer.headers().clone(),
-        text: answer.text().await.unwrap(),
-    }
+        text: answer.text().await.ok()?,
+    })
 }
 
 /// Everything around one shop.
@@ -86,9 +99,27 @@ impl Street {
         Self::before(Books::start().await, api, token, STRIPE).await
     }
 
+    /// A shop whose every call to this gateway and to the processor passes a toll.
+    pub(crate) async fn behind(toll: &Toll, api: &str, token: &str) -> Self {
+        let stripe = FakeStripe::start().await;
+        let (to_api, to_stripe) = (toll.before(api).await, toll.before(&stripe.base).await);
+        let processor = STRIPE.replace("ADDRESS", &to_stripe);
+        Self::with(Books::start().await, stripe, &to_api, token, &processor).await
+    }
+
     async fn before(books: Books, api: &str, token: &str, processor: &str) -> Self {
         let stripe = FakeStripe::start().await;
         let processor = processor.replace("ADDRESS", &stripe.base);
+        Self::with(books, stripe, api, token, &processor).await
+    }
+
+    async fn with(
+        books: Books,
+        stripe: FakeStripe,
+        api: &str,
+        token: &str,
+        processor: &str,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = format!(
             r#"
@@ -133,20 +164,26 @@ impl Street {
 
     /// Posts a callback with this signature header.
     pub(crate) async fn post_callback(&self, body: &str, signature: &str) -> Answer {
-        read(
-            self.client
-                .post(format!("{}/webhook", self.shop.base))
-                .header("stripe-signature", signature)
-                .body(body.to_owned()),
-        )
-        .await
+        read(self.callback(body, signature)).await
+    }
+
+    fn callback(&self, body: &str, signature: &str) -> reqwest::RequestBuilder {
+        self.client
+            .post(format!("{}/webhook", self.shop.base))
+            .header("stripe-signature", signature)
+            .body(body.to_owned())
     }
 
     /// Delivers an event, signed now.
     pub(crate) async fn deliver(&self, event: &serde_json::Value) -> Answer {
+        self.try_deliver(event).await.expect("an answer")
+    }
+
+    /// To a shop that may be killed meanwhile.
+    pub(crate) async fn try_deliver(&self, event: &serde_json::Value) -> Option<Answer> {
         let body = event.to_string();
-        self.post_callback(&body, &stripe::signed(WEBHOOK_SECRET, stripe::now(), &body))
-            .await
+        let signature = stripe::signed(WEBHOOK_SECRET, stripe::now(), &body);
+        try_read(self.callback(&body, &signature)).await
     }
 }
 
@@ -201,6 +238,10 @@ impl ShopProcess {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -230,11 +271,21 @@ impl<'a> Visitor<'a> {
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        self.try_get(path).await.expect("an answer")
+    }
+
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        self.try_post(path, fields).await.expect("an answer")
+    }
+
+    /// Of a shop that may be killed meanwhile.
+    pub(crate) async fn try_get(&mut self, path: &str) -> Option<Answer> {
         let request = self.street.client.get(self.url(path));
         self.send(request).await
     }
 
-    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    /// The same for a form.
+    pub(crate) async fn try_post(&mut self, path: &str, fields: &[(&str, &str)]) -> Option<Answer> {
         let mut url = reqwest::Url::parse("http://form.invalid").unwrap();
         url.query_pairs_mut().extend_pairs(fields);
         let request = self
@@ -251,11 +302,11 @@ impl<'a> Visitor<'a> {
         format!("{}{path}", self.street.shop.base)
     }
 
-    async fn send(&mut self, mut request: reqwest::RequestBuilder) -> Answer {
+    async fn send(&mut self, mut request: reqwest::RequestBuilder) -> Option<Answer> {
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", cookie);
         }
-        let answer = read(request).await;
+        let answer = try_read(request).await?;
         if let Some(set) = answer.headers.get("set-cookie") {
             let set = set.to_str().unwrap();
             assert!(
@@ -264,7 +315,7 @@ impl<'a> Visitor<'a> {
             );
             self.cookie = Some(set.split(';').next().unwrap().to_owned());
         }
-        answer
+        Some(answer)
     }
 
     /// Fills in the form of the price page; returns the processor's page that it leads to.

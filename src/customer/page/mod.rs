@@ -12,6 +12,7 @@ pub(super) mod receipt;
 pub(super) mod requests;
 pub(super) mod setup;
 pub(super) mod shown;
+pub(super) mod voucher;
 
 use farebox_ledger::{Key, KeyStatus};
 use maud::{DOCTYPE, Markup, html};

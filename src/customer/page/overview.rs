@@ -160,7 +160,7 @@ impl Overview {
         }
     }
 
-    /// Where to pay and whom to ask, if the seller says so.
+    /// Where to pay and whom to ask, if the seller says so, and where a voucher is redeemed.
     fn ways_to_pay(&self) -> Markup {
         let Shop {
             name,
@@ -176,14 +176,13 @@ impl Overview {
             None => pay_url.clone(),
         };
         html! {
-            @if pay_url.is_some() || contact.is_some() || note.is_some() {
-                p.hint.pay {
-                    @if let Some(url) = &pay_url { a.button href=(url) rel="noreferrer" { "Top up" } " " }
-                    @if let Some(contact) = contact {
-                        "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) ". "
-                    }
-                    @if let Some(note) = note { (note) }
+            p.hint.pay {
+                @if let Some(url) = &pay_url { a.button href=(url) rel="noreferrer" { "Top up" } " " }
+                a href="/dashboard/vouchers" { "Redeem a voucher" } ". "
+                @if let Some(contact) = contact {
+                    "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) ". "
                 }
+                @if let Some(note) = note { (note) }
             }
         }
     }

@@ -50,6 +50,13 @@ pub(super) fn format(at: Timestamp, pattern: &str) -> String {
         .to_string()
 }
 
+/// A refusal as a sentence of a page.
+pub(in crate::customer) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
 /// A count with thousands separated.
 pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();

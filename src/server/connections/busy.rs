@@ -118,6 +118,10 @@ impl Guest for BusyRequest {
             key.customer.account.balance() > Amount::ZERO,
         );
     }
+
+    fn peer(&self) -> IpAddr {
+        self.forwarded.unwrap_or(self.connection.peer)
+    }
 }
 
 impl Drop for BusyRequest {

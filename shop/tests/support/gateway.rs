@@ -1,0 +1,128 @@
+//! The gateway as a process, with a real ledger.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The gateway as a process, on the same addresses after each start. Dropping it kills it.
+pub(crate) struct RealGateway {
+    child: Option<Child>,
+    folder: TempDir,
+    pub(crate) admin: SocketAddr,
+    pub(crate) listen: SocketAddr,
+}
+
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// Built beside the shop, as `cargo test --workspace` does.
+fn binary() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_farebox-shop")).with_file_name("farebox");
+    assert!(
+        path.exists(),
+        "build the gateway first: cargo build --workspace"
+    );
+    path
+}
+
+impl RealGateway {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut command = Command::new(binary());
+        command
+            .env_clear()
+            .current_dir(self.folder.path())
+            .env("FAREBOX_CATALOG", root.join("catalog.toml"))
+            .env("FAREBOX_ROUTES", root.join("routes.toml"))
+            .env("FAREBOX_LISTEN", self.listen.to_string())
+            .env("FAREBOX_ADMIN_LISTEN", self.admin.to_string())
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.command(arguments).arg("--json").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {told}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub(crate) async fn start() -> Self {
+        let mut gateway = Self {
+            child: None,
+            folder: tempfile::tempdir().unwrap(),
+            admin: free(),
+            listen: free(),
+        };
+        gateway.resume().await;
+        gateway
+    }
+
+    pub(crate) async fn resume(&mut self) {
+        let serving = self
+            .command(&["serve", "--wait-lock", "30"])
+            .stderr(Stdio::null())
+            .spawn();
+        self.child = Some(serving.unwrap());
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(self.admin).is_err() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "the gateway does not serve"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Its process now; 0 while it is killed.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    pub(crate) fn token(&self, daily: &str) -> String {
+        let made = self.json(&[
+            "tokens", "create", "shop", "--role", "sell", "--daily", daily,
+        ]);
+        made["secret"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Value> {
+        let all = self.json(&["ledger", "entries"]);
+        all["entries"].as_array().unwrap().clone()
+    }
+
+    pub(crate) fn references(&self) -> Vec<String> {
+        let entries = self.entries();
+        let paid = entries.iter().filter(|entry| entry["kind"] == "top_up");
+        let mut found: Vec<String> = paid
+            .map(|entry| entry["reference"].as_str().unwrap().to_owned())
+            .collect();
+        found.sort();
+        found
+    }
+
+    pub(crate) fn assert_sound(&self) {
+        let output = self.command(&["ledger", "verify"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+impl Drop for RealGateway {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
