@@ -92,11 +92,16 @@ fn an_edit_of_what_they_tell_of_is_found() {
         for column in columns {
             std::fs::copy(&path, &copy).unwrap();
             // Another value of the same type; something for nothing.
+            let nothing = if column == "operation" {
+                "zeroblob(16)"
+            } else {
+                "1"
+            };
             edit(
                 &copy,
                 &format!(
-                    "UPDATE {table} SET {column} = CASE typeof({column}) WHEN 'integer' THEN {column} + 1
-                     WHEN 'text' THEN {column} || ' ' WHEN 'blob' THEN CAST(substr({column}, 2) || x'07' AS BLOB) ELSE 1 END
+                    "UPDATE {table} SET {column} = CASE typeof({column}) WHEN 'integer' THEN {column} + 100
+                     WHEN 'text' THEN {column} || ' ' WHEN 'blob' THEN CAST(substr({column}, 2) || x'07' AS BLOB) ELSE {nothing} END
                      WHERE {column} IS (SELECT {column} FROM {table} ORDER BY 1 LIMIT 1)"
                 ),
             );

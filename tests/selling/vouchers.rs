@@ -119,7 +119,7 @@ async fn what_is_no_lot_is_refused_and_other_roles_make_none() {
             "invalid_field",
         ),
         (json!({ "count": 1, "amount": "0" }), "invalid_field"),
-        (json!({ "count": 1, "amount": "100001" }), "invalid_field"),
+        (json!({ "count": 1, "amount": "100001" }), "limit"),
         (
             json!({ "count": 1, "amount": "1", "expires_at": "2020-01-01" }),
             "invalid_field",

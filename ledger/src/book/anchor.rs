@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::CustomerId;
-use crate::book::head::{Hash, NOTHING};
-use crate::book::house_act::HouseHead;
+use crate::book::head::{Hash, HouseHead, NOTHING};
 
 /// How each line begins; so does a line torn by a power cut.
 const LINE_START: &str = "{\"at\":\"";

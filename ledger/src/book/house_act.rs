@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::anchor::Anchor;
 use super::chain::HashInput;
-use super::head::{Hash, NOTHING};
+use super::head::{Hash, HouseHead};
 use crate::rule::voucher::Voucher;
 use crate::{Lot, LotId, NewLot, NewToken, OperationId, SecretHash, Timestamp, Token, TokenId};
 
@@ -59,25 +59,6 @@ pub(crate) struct ChainedHouseAct {
     pub(crate) act: HouseAct,
     pub(crate) state: String,
     pub(crate) hash: Hash,
-}
-
-/// The end of the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct HouseHead {
-    pub(crate) seq: i64,
-    pub(crate) hash: Hash,
-}
-
-impl HouseHead {
-    pub(crate) const NONE: Self = Self {
-        seq: 0,
-        hash: NOTHING,
-    };
-
-    /// What the next act is hashed with, in a ledger whose chains begin with `genesis`.
-    const fn previous(&self, genesis: Hash) -> Hash {
-        if self.seq == 0 { genesis } else { self.hash }
-    }
 }
 
 /// What a new token was made with.
@@ -215,7 +196,7 @@ pub(crate) struct HouseBook {
 }
 
 /// What the acts on one subject tell: by which operation it was made, of what, and how the last one left it.
-struct Told<'a> {
+struct SubjectTold<'a> {
     made_by: OperationId,
     details: &'a str,
     state: &'a str,
@@ -225,7 +206,7 @@ impl HouseBook {
     /// What does not follow in it, or differs from what an anchor covers.
     pub(crate) fn faults(&self, genesis: Hash, anchors: &[Anchor]) -> Vec<String> {
         let (mut faults, mut head) = (Vec::new(), HouseHead::NONE);
-        let mut told: BTreeMap<HouseSubject, Told<'_>> = BTreeMap::new();
+        let mut told: BTreeMap<HouseSubject, SubjectTold<'_>> = BTreeMap::new();
         for ChainedHouseAct { act, state, hash } in &self.acts {
             let follows = hash_of(&head.previous(genesis), act, state) == *hash;
             if !follows || act.seq != head.seq.saturating_add(1) {
@@ -238,7 +219,7 @@ impl HouseBook {
                 seq: act.seq,
                 hash: *hash,
             };
-            let first = Told {
+            let first = SubjectTold {
                 made_by: act.operation,
                 details: &act.details,
                 state,
@@ -269,7 +250,7 @@ impl HouseBook {
 
     fn faults_of_lots(
         &self,
-        told: &mut BTreeMap<HouseSubject, Told<'_>>,
+        told: &mut BTreeMap<HouseSubject, SubjectTold<'_>>,
         faults: &mut Vec<String>,
     ) {
         let mut codes: BTreeMap<LotId, Vec<SecretHash>> = BTreeMap::new();

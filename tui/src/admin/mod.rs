@@ -42,9 +42,9 @@ pub(crate) struct AdminClient {
 }
 
 /// A way to the listener, encrypted or not.
-trait Way: AsyncRead + AsyncWrite + Send + Unpin {}
+trait AdminStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Way for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> AdminStream for T {}
 
 impl std::fmt::Debug for AdminClient {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -94,10 +94,10 @@ impl AdminClient {
     }
 
     /// A connection; over TLS only to who has the key of the certificate.
-    async fn connect(&self) -> io::Result<Box<dyn Way>> {
+    async fn connect(&self) -> io::Result<Box<dyn AdminStream>> {
         let connected = async {
             let stream = TcpStream::connect(&self.authority).await?;
-            let way: Box<dyn Way> = match &self.certificate {
+            let way: Box<dyn AdminStream> = match &self.certificate {
                 Some(file) => Box::new(pinned::connect(stream, file).await?),
                 None => Box::new(stream),
             };

@@ -3,7 +3,8 @@
 use super::{CachedRow, Rows, clear};
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::book::chain;
-use crate::book::house_act::{self, HouseAct, HouseHead};
+use crate::book::head::HouseHead;
+use crate::book::house_act::{self, HouseAct};
 use crate::{OperationId, Refusal, Token, TokenId};
 
 impl Rows {

@@ -406,16 +406,6 @@ fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTro
             needs_customer(rows, record.customer)?;
             rows.acts.insert(record.operation, act);
         }
-        What::LastActs => {
-            let mut columns = Columns::of(row);
-            let of = Scope::Key(columns.key()?);
-            rows.last_acts.insert(of, columns.number()?);
-        }
-        What::LastActsOfCustomers => {
-            let mut columns = Columns::of(row);
-            let of = Scope::Customer(columns.customer()?);
-            rows.last_acts.insert(of, columns.number()?);
-        }
         What::Sessions => {
             let session = rows::session(row)?;
             needs_lock(rows, session.key)?;
@@ -451,6 +441,16 @@ fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), Transact
         }
         What::HouseHead => {
             rows.house_head = tokens::house_head(row)?;
+        }
+        What::LastActs => {
+            let mut columns = Columns::of(row);
+            let of = Scope::Key(columns.key()?);
+            rows.last_acts.insert(of, columns.number()?);
+        }
+        What::LastActsOfCustomers => {
+            let mut columns = Columns::of(row);
+            let of = Scope::Customer(columns.customer()?);
+            rows.last_acts.insert(of, columns.number()?);
         }
         What::Answers => {
             let (id, kept) = tokens::answer(row)?;

@@ -10,7 +10,8 @@ use super::vouchers;
 use super::writes::{TableWrite, Write};
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::rows::Rows;
-use crate::book::house_act::{ChainedHouseAct, HouseBook, HouseHead};
+use crate::book::head::HouseHead;
+use crate::book::house_act::{ChainedHouseAct, HouseBook};
 use crate::store::rows::{Decoded, RowColumns as _};
 use crate::store::token_rows::{
     self, answer_columns, house_act_columns, millis, role_code, sold, subject, token_columns,

@@ -3,12 +3,12 @@
 //! A migration runs in one exclusive transaction and keeps every row. `user_version` counts the migrations that were applied. A
 //! published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
 
-use rusqlite::{Connection, Result, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
 
 use super::rows::Columns;
-use super::tokens;
 use crate::book::chain;
-use crate::book::house_act::{self, ChainedHouseAct, HouseHead};
+use crate::book::head::HouseHead;
+use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::voucher_rows;
 use crate::value::reference;
 use crate::{OperationId, SecretHash, Timestamp};
@@ -127,7 +127,18 @@ fn adopt_lots(conn: &Connection) -> Result<()> {
     )?;
     let mut codes = conn.prepare("SELECT code FROM vouchers WHERE lot = ?1 ORDER BY number")?;
     let ledger = conn.query_row("SELECT ledger FROM identity", [], |row| row.get(0))?;
-    let (genesis, mut head) = (chain::genesis(&ledger), tokens::head(conn)?);
+    let genesis = chain::genesis(&ledger);
+    let mut head = conn
+        .query_row(
+            "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1",
+            [],
+            |row| {
+                let (seq, SecretHash(hash)) = (row.get(0)?, row.get(1)?);
+                Ok(HouseHead { seq, hash })
+            },
+        )
+        .optional()?
+        .unwrap_or_default();
     let mut rows = lots.query([])?;
     while let Some(row) = rows.next()? {
         let made = voucher_rows::lot(&mut Columns::of(row))?;

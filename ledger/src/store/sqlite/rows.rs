@@ -276,6 +276,9 @@ macro_rules! select_token {
 }
 pub(super) use select_token;
 
+/// Reads the end of the chain of acts that belong to no customer.
+pub(super) const HOUSE_HEAD: &str = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
+
 /// Selects what `tokens::house_act` takes; a condition may follow.
 macro_rules! select_house_act {
     () => {

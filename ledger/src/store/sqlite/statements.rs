@@ -99,7 +99,7 @@ statements! {
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     UpdateToken = "UPDATE tokens SET revoked = ?2, sold_on = ?3, sold = ?4 WHERE id = ?1";
     HouseAct = concat!(select_house_act!(), " WHERE operation = ?1");
-    HouseHead = super::tokens::HOUSE_HEAD;
+    HouseHead = super::rows::HOUSE_HEAD;
     InsertHouseAct = "INSERT INTO house_acts (seq, at, actor, act, token, lot, operation, details, state, hash)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     Answer = concat!(select_answer!(), " WHERE id = ?1");

@@ -3,18 +3,16 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::batch::{Batch, BatchTables, Changed};
-use super::rows::{Columns, select_answer, select_house_act, select_token};
+use super::rows::{Columns, HOUSE_HEAD, select_answer, select_house_act, select_token};
 use super::statements::Sql;
 use super::vouchers;
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::needs::Needs;
 use crate::batch::rows::{CachedRow, Rows};
-use crate::book::house_act::{ChainedHouseAct, HouseBook, HouseHead, HouseSubject};
+use crate::book::head::HouseHead;
+use crate::book::house_act::{ChainedHouseAct, HouseBook, HouseSubject};
 use crate::store::token_rows::{self, role_code, sold};
 use crate::{HouseAct, SecretHash, Token};
-
-/// Reads the end of the chain of acts that belong to no customer.
-pub(super) const HOUSE_HEAD: &str = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
 
 fn token(row: &Row<'_>) -> Result<Token> {
     Ok(token_rows::token(&mut Columns::of(row))?)
