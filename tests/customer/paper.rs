@@ -129,7 +129,7 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
     };
     gateway.ledger.reverse(back).await.unwrap();
     let page = visitor.get("/payments").await;
-    for told in ["3.00 USD", "are owed"] {
+    for told in ["3.00</span> USD</strong>", "are owed"] {
         assert!(page.text.contains(told), "{told}: {}", page.text);
     }
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -46,10 +46,9 @@ impl State {
 
     pub(super) fn create_token(&mut self, new: &NewToken) -> Done<Token> {
         let known = self.house_act(new.act.operation);
-        if let Some(act) = known.filter(|act| act.act == "create_token") {
-            if let HouseSubject::Token(token) = act.of {
-                return self.token(token).cloned();
-            }
+        let known = known.filter(|act| act.act == "create_token");
+        if let Some(HouseSubject::Token(token)) = known.map(|act| act.of) {
+            return self.token(token).cloned();
         }
         self.check_unused(new.act.operation)?;
         new.check()?;

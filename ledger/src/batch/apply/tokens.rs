@@ -10,10 +10,9 @@ const CREATE: &str = "create_token";
 const REVOKE: &str = "revoke_token";
 
 pub(super) fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
-    if let Some(known) = rows.house_act(new.act.operation) {
-        if let (CREATE, HouseSubject::Token(token)) = (&*known.act, known.of) {
-            return rows.api_token(token).cloned();
-        }
+    let known = rows.house_act(new.act.operation);
+    if let Some((CREATE, HouseSubject::Token(token))) = known.map(|act| (&*act.act, act.of)) {
+        return rows.api_token(token).cloned();
     }
     check_unused(rows, new.act.operation)?;
     new.check()?;
