@@ -206,6 +206,9 @@ async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut RealName
             let wanted = text(&answer["auto_top_up"]["pending"], "reference");
             known.insert("auto-top-up:c_7f3q9d2xw1-4".to_owned(), wanted);
         }
+        "POST /vouchers" => {
+            known.insert("l_7f3q9d2xw1".to_owned(), text(answer, "id"));
+        }
         "POST /customers/{customer}/keys" => {
             known.insert("k_7f3q9d2xw1".to_owned(), text(answer, "id"));
         }

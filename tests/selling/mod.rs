@@ -3,12 +3,14 @@
 mod bodies;
 mod described;
 mod edits;
+mod fleet;
 mod lists;
 mod lost;
 mod once;
 mod roles;
 mod speaks_up;
 mod tokens;
+mod vouchers;
 mod walk;
 mod ways;
 

@@ -185,10 +185,21 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the thirteenth schema: nobody asks for money.
+/// Undoes the fourteenth schema: nobody asks for money.
+macro_rules! back_to_13 {
+    () => {
+        "ALTER TABLE accounts DROP COLUMN auto_top_up; UPDATE identity SET version = 13; "
+    };
+}
+
+/// Undoes the thirteenth schema, too: no act tells of a lot.
 macro_rules! back_to_12 {
     () => {
-        "ALTER TABLE accounts DROP COLUMN auto_top_up; UPDATE identity SET version = 12; "
+        concat!(back_to_13!(), "ALTER TABLE house_acts DISABLE TRIGGER house_acts_append_only; DELETE FROM house_acts WHERE lot IS NOT NULL; \
+         DROP TRIGGER house_acts_append_only ON house_acts; ALTER TABLE house_acts RENAME TO token_acts; \
+         ALTER TABLE token_acts DROP COLUMN lot, ALTER COLUMN token SET NOT NULL; \
+         CREATE TRIGGER token_acts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON token_acts \
+             FOR EACH STATEMENT EXECUTE FUNCTION farebox_refuse(); UPDATE identity SET version = 12; ")
     };
 }
 
@@ -250,6 +261,7 @@ macro_rules! back_to_7 {
 }
 
 /// As the macros.
+pub(crate) const BACK_TO_12: &str = back_to_12!();
 pub(crate) const BACK_TO_10: &str = back_to_10!();
 pub(crate) const BACK_TO_9: &str = back_to_9!();
 pub(crate) const BACK_TO_8: &str = back_to_8!();
@@ -287,6 +299,7 @@ pub(crate) fn asked(token: u8, seconds: i64, operation: Operation) -> Asked {
         token: Some(TokenId::from_random(token.into())),
         at: at(seconds),
         once: None,
+        expected: None,
         operation,
     }
 }
