@@ -462,7 +462,7 @@ fn acts_on_lots_stand_in_the_audit() {
     bench.tell(Message::HouseActs(vec![act]));
     let screen = bench.press("/create_lot<enter>").screen();
     assert!(
-        screen.contains("my-shop") && screen.contains("lot l_7f3q9d2xw1, count 20, amount 5.00"),
+        screen.contains("my-shop") && screen.contains("lot l_7f3q9d2xw1, count 20, amount 5"),
         "{screen}"
     );
     let page = bench.press("<enter>").screen();
