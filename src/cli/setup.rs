@@ -44,6 +44,7 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
         client.base_url(&public_url),
         typed.as_deref().unwrap_or(setup::KEY),
     );
+    let shop = check::seller(args);
     let fill = |block: &SetupBlock| block.fill(&base_url, key, &model);
     if args.format() == OutputFormat::Json {
         let blocks: Vec<_> = client
@@ -51,7 +52,10 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
             .iter()
             .map(|block| json!({ "place": block.place, "language": block.language, "text": fill(block) }))
             .collect();
-        let document = json!({ "client": client.id, "title": client.title, "base_url": base_url, "model": model, "note": client.note, "blocks": blocks });
+        let document = json!({
+            "client": client.id, "title": client.title, "base_url": base_url, "model": model, "note": client.note, "blocks": blocks,
+            "shop": { "name": shop.name, "contact": shop.contact, "pay_url": shop.pay_url, "note": shop.note },
+        });
         output::print_json(&document);
         return Ok(());
     }
@@ -74,6 +78,13 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
             .collect::<Vec<_>>()
             .join("\n"),
     );
+    let ways = shop.ways_to_pay();
+    if !ways.is_empty() {
+        output::note(&format!(
+            "\nWhen the money is used up: {}",
+            output::plain(&ways)
+        ));
+    }
     Ok(())
 }
 
