@@ -95,7 +95,9 @@ impl VoteChanges {
 
 /// Removes everything and keeps the room, which the next batch needs again.
 pub(crate) fn clear<K: Ord, V>(rows: &mut BTreeMap<K, V>) {
-    while rows.pop_first().is_some() {}
+    while !rows.is_empty() {
+        rows.pop_first();
+    }
 }
 
 impl Changes {

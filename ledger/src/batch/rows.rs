@@ -487,8 +487,8 @@ impl Rows {
         clear(&mut self.payments);
         clear(&mut self.sessions);
         clear(&mut self.links);
-        self.hours.clear();
-        self.external_ids.clear();
+        clear(&mut self.hours);
+        clear(&mut self.external_ids);
         self.forget_tokens();
         self.forget_vouchers();
     }

@@ -10,26 +10,24 @@ use tempfile::TempPath;
 use super::files;
 use super::location::belongs_to_ledger;
 use super::rows::Columns;
+use super::totals;
 use super::verify;
 use crate::book::anchor::{Anchor, ChainHeads, Heads};
-use crate::store::rows::RowColumns as _;
+use crate::store::rows::{RowColumns as _, number};
 use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 
 /// What the chains came to since an anchor.
 pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Result<Anchor> {
     let instant = conn.unchecked_transaction()?;
-    let (entries, acts, opened) = conn.query_row(
-        "SELECT entries, audits, charges + (SELECT count(*) FROM holds) FROM totals",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-    )?;
+    let counted = totals::count(conn)?;
+    let open: i64 = conn.query_row("SELECT count(*) FROM holds", [], |row| row.get(0))?;
     let customers = changed_customers(conn, since)?;
     instant.finish()?;
     Ok(Anchor::Heads(Heads {
         at: now.to_string(),
-        entries,
-        acts,
-        opened,
+        entries: number(counted.sums.totals.entries),
+        acts: counted.acts,
+        opened: counted.sums.charges.saturating_add(open),
         customers,
         generation: 0,
     }))

@@ -13,11 +13,11 @@ use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
 use super::migrations::VERSION;
 use super::remembered::{CacheChange, KeyCache};
-use super::rows;
 use super::statements::{Sql, Statements};
+use super::totals::{self, EntrySums, LAG};
 use crate::batch::rows::{Positions, Rows};
 use crate::store::rows::number;
-use crate::{Account, Amount, OperationId, Served, Totals, clock};
+use crate::{OperationId, Served, clock};
 
 /// Most rows kept of each kind: some 8 MB of each.
 const MOST: usize = 16_384;
@@ -28,8 +28,8 @@ pub(super) enum Changed {
     Nothing,
     /// Rows, and no totals: most holds.
     Rows,
-    /// The totals that most ends of holds change: the counts of entries and charges, and what is spent.
-    Running,
+    /// Totals that follow from the new entries.
+    Sums,
     Anything,
 }
 
@@ -59,10 +59,9 @@ pub(super) struct BatchTables<'c> {
     targets: HashMap<String, Vec<(Served, i64)>>,
     /// No entry has a greater operation id.
     pub(super) newest_entry: Option<OperationId>,
-    /// But for open holds, which are not stored.
-    pub(super) totals: Totals,
-    /// How many entries are charges.
-    pub(super) charges: i64,
+    pub(super) sums: EntrySums,
+    /// The newest entry that the row of the totals counts.
+    written: i64,
     changed: Changed,
     /// What this transaction does to keys that readers may have cached; `None` if none do.
     moved: Option<Vec<CacheChange>>,
@@ -78,8 +77,8 @@ impl<'c> Batch<'c> {
                 slugs: HashMap::new(),
                 targets: HashMap::new(),
                 newest_entry: None,
-                totals: Totals::default(),
-                charges: 0,
+                sums: EntrySums::default(),
+                written: 0,
                 changed: Changed::Nothing,
                 moved: remembered.as_ref().map(|_| Vec::new()),
             },
@@ -105,22 +104,15 @@ impl<'c> Batch<'c> {
             return Ok(());
         }
         self.forget();
-        let statement = self.tables.statements.get(Sql::Totals)?;
-        let (totals, acts, epoch, charges, schema) = statement.query_row([], |row| {
-            Ok((
-                rows::totals(row)?,
-                row.get(9)?,
-                row.get(10)?,
-                row.get(11)?,
-                row.get(12)?,
-            ))
-        })?;
-        (self.tables.totals, self.tables.charges, self.rows.epoch) = (totals, charges, epoch);
-        self.schema = schema;
+        let statements = &mut self.tables.statements;
+        let mut counted = totals::stored(statements.get(Sql::Totals)?)?;
+        counted.catch_up(statements.get(Sql::EntriesAfter)?)?;
+        (self.rows.epoch, self.schema) = (counted.epoch, counted.schema);
         self.rows.positions = Positions::Counted {
-            entries: number(totals.entries),
-            acts,
+            entries: number(counted.sums.totals.entries),
+            acts: counted.acts,
         };
+        (self.tables.sums, self.tables.written) = (counted.sums, counted.written);
         self.rows.ledger = match self.ledger {
             Some(ledger) => ledger,
             None => {
@@ -200,37 +192,29 @@ impl<'c> Batch<'c> {
 impl BatchTables<'_> {
     /// Once for each batch.
     fn write_totals(&mut self, rows: &Rows) -> Result<()> {
-        let Totals {
-            keys,
-            credit,
-            spent,
-            loss,
-            exposure,
-            cost,
-            ..
-        } = self.totals;
-        if self.changed <= Changed::Rows {
-            return Ok(());
-        }
-        let spent = spent.to_string();
         let positions = rows.positions;
         let entries = positions.next_entry().saturating_sub(1);
-        if self.changed == Changed::Running {
-            let values = params![entries, self.charges, spent];
-            self.statements.get(Sql::UpdateRunning)?.execute(values)?;
+        let waits = match self.changed {
+            Changed::Nothing | Changed::Rows => true,
+            Changed::Sums => entries < self.written.saturating_add(LAG),
+            Changed::Anything => false,
+        };
+        if waits {
             return Ok(());
         }
+        self.written = entries;
+        let totals = self.sums.totals;
         self.statements.get(Sql::UpdateTotals)?.execute(params![
-            number(keys),
+            number(totals.keys),
             entries,
             positions.next_act().saturating_sub(1),
             rows.epoch,
-            credit.to_string(),
-            spent,
-            loss.to_string(),
-            self.charges,
-            exposure.to_string(),
-            cost.to_string(),
+            totals.credit.to_string(),
+            totals.spent.to_string(),
+            totals.loss.to_string(),
+            self.sums.charges,
+            totals.exposure.to_string(),
+            totals.cost.to_string(),
         ])?;
         Ok(())
     }
@@ -244,23 +228,6 @@ impl BatchTables<'_> {
 
     pub(super) fn mark(&mut self, changed: Changed) {
         self.changed = self.changed.max(changed);
-    }
-
-    /// Adds the change of an account to the totals.
-    pub(super) fn add_up(&mut self, before: Account, after: Account) {
-        let totals = &mut self.totals;
-        let spent = moved(&mut totals.spent, before.spent, after.spent).min(Changed::Running);
-        let changed = moved(&mut totals.credit, before.credit, after.credit);
-        self.mark(changed.max(spent).max(Changed::Rows));
-    }
-
-    /// Adds what an ended request cost the operator to the totals.
-    pub(super) fn add_loss(&mut self, [loss, exposure, cost]: [Amount; 3]) {
-        let totals = &mut self.totals;
-        let changed = moved(&mut totals.loss, Amount::ZERO, loss)
-            .max(moved(&mut totals.exposure, Amount::ZERO, exposure))
-            .max(moved(&mut totals.cost, Amount::ZERO, cost));
-        self.mark(changed);
     }
 
     /// The number of a slug; a new slug gets one.
@@ -288,17 +255,6 @@ impl BatchTables<'_> {
         let known = self.targets.entry(target.to_owned()).or_default();
         known.push((served.clone(), id));
         Ok(id)
-    }
-}
-
-fn moved(sum: &mut i128, from: Amount, to: Amount) -> Changed {
-    *sum = sum
-        .saturating_add(i128::from(to.picos()))
-        .saturating_sub(i128::from(from.picos()));
-    if from == to {
-        Changed::Nothing
-    } else {
-        Changed::Anything
     }
 }
 

@@ -78,7 +78,7 @@ impl BatchTables<'_> {
     fn key(&mut self, row: &KeyRow) -> Result<()> {
         let key = &row.key;
         if !row.is_stored {
-            self.totals.keys = self.totals.keys.saturating_add(1);
+            self.sums.totals.keys = self.sums.totals.keys.saturating_add(1);
             self.mark(Changed::Anything);
             return self.new_key(key);
         }
@@ -113,10 +113,9 @@ impl BatchTables<'_> {
         let StoredCustomer {
             customer, audit, ..
         } = &row.stored;
-        let account = customer.account;
         let Some((before, seq)) = row.before else {
             self.new_customer(&row.stored)?;
-            self.add_up(Account::default(), account);
+            self.mark(Changed::Rows);
             return Ok(());
         };
         if row.settings_changed {
@@ -144,7 +143,7 @@ impl BatchTables<'_> {
         }
         let moved = self.account(row, before, seq)?;
         self.note(moved);
-        self.add_up(before, account);
+        self.mark(Changed::Rows);
         Ok(())
     }
 
@@ -317,14 +316,10 @@ impl BatchTables<'_> {
             pairs.map(|pairs| json(&pairs)).transpose()?,
             stored::key_number(entry.customer, entry.key),
         ])?;
-        if let Some(bill) = bill {
-            self.charges = self.charges.saturating_add(1);
-            self.add_loss([bill.loss, bill.exposure, bill.cost.unwrap_or_default()]);
-        }
         let newest = &mut self.newest_entry;
         *newest = newest.map(|newest| newest.max(entry.operation));
-        self.totals.entries = self.totals.entries.saturating_add(1);
-        self.mark(Changed::Running);
+        self.sums.add(entry);
+        self.mark(Changed::Sums);
         Ok(())
     }
 
@@ -364,19 +359,23 @@ impl BatchTables<'_> {
                 number(usage.input),
                 number(usage.cache_read),
                 number(usage.cache_write),
-                number(usage.cache_write_1h),
                 number(usage.output),
                 number(usage.reasoning),
-                number(usage.images),
                 row.charge,
-                row.loss,
             ];
             if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
                 self.statements.get(Sql::InsertUsage)?.execute(values)?;
             }
         }
-        let (cached, calls) = (row.usage.cache_write_12h, row.usage.calls);
-        if (row.exposure, row.cost, cached, calls) == (Amount::ZERO, Amount::ZERO, 0, 0) {
+        let usage = &row.usage;
+        let counts = [
+            usage.cache_write_1h,
+            usage.cache_write_12h,
+            usage.calls,
+            usage.images,
+        ];
+        let amounts = [row.exposure, row.cost, row.loss];
+        if counts == [0; 4] && amounts == [Amount::ZERO; 3] {
             return Ok(());
         }
         let values = params![
@@ -386,8 +385,11 @@ impl BatchTables<'_> {
             target,
             row.exposure,
             row.cost,
-            number(cached),
-            number(calls),
+            number(usage.cache_write_1h),
+            number(usage.cache_write_12h),
+            number(usage.calls),
+            number(usage.images),
+            row.loss,
         ];
         if self.statements.get(Sql::UpdateRare)?.execute(values)? == 0 {
             self.statements.get(Sql::InsertRare)?.execute(values)?;

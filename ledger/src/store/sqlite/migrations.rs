@@ -11,7 +11,7 @@ use crate::{OperationId, Timestamp};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema version of this program.
-pub(super) const VERSION: i64 = 14;
+pub(super) const VERSION: i64 = 15;
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 14] = [
+const MIGRATIONS: [Migration; 15] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -52,6 +52,7 @@ const MIGRATIONS: [Migration; 14] = [
     |conn, _| conn.execute_batch(include_str!("schema/12.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/13.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/14.sql")),
+    |conn, _| conn.execute_batch(include_str!("schema/15.sql")),
 ];
 
 /// The content of a database file.

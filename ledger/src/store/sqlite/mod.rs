@@ -10,6 +10,8 @@
 mod backup;
 mod batch;
 #[cfg(test)]
+mod batch_tests;
+#[cfg(test)]
 mod caps_tests;
 mod copy;
 mod deliveries;
@@ -39,6 +41,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod totals;
 mod upkeep;
 mod verify;
 mod vouchers;

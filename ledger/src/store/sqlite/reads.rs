@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
+use super::totals;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
@@ -80,24 +81,18 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
 }
 
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
-    // One statement, because it has to be one instant.
-    let read = concat!(
-        rows::select_totals!(),
-        ", h.amount FROM totals LEFT JOIN holds h"
-    );
-    let mut read = conn.prepare_cached(read)?;
-    let (mut found, mut totals) = (read.query([])?, None);
-    while let Some(row) = found.next()? {
-        let totals = match &mut totals {
-            Some(totals) => totals,
-            none => none.insert(rows::totals(row)?),
-        };
-        if let Some(held) = row.get::<_, Option<Amount>>(9)? {
-            totals.holds = totals.holds.saturating_add(1);
-            totals.held = totals.held.saturating_add(i128::from(held.picos()));
-        }
+    let instant = conn.unchecked_transaction()?;
+    let mut totals = totals::count(conn)?.sums.totals;
+    let mut holds = conn.prepare_cached("SELECT amount FROM holds")?;
+    let mut held = holds.query([])?;
+    while let Some(row) = held.next()? {
+        let amount = row.get::<_, Amount>(0)?;
+        totals.holds = totals.holds.saturating_add(1);
+        totals.held = totals.held.saturating_add(i128::from(amount.picos()));
     }
-    totals.ok_or(rusqlite::Error::QueryReturnedNoRows)
+    drop(held);
+    instant.finish()?;
+    Ok(totals)
 }
 
 pub(super) fn open_holds(

@@ -147,14 +147,6 @@ pub(super) fn spent_hour(row: &Row<'_>) -> Result<SpentHour> {
     Ok(hour_rows::spent_hour(&mut Columns::of(row))?)
 }
 
-/// Selects what [`totals`] takes; more columns may follow. Open holds and their sum are not stored: a hold would write one page more.
-macro_rules! select_totals {
-    () => {
-        "SELECT keys, entries, 0, credit, spent, '0', loss, exposure, cost"
-    };
-}
-pub(super) use select_totals;
-
 /// Selects what [`key_record`] takes; a condition may follow.
 macro_rules! select_key_record {
     () => {

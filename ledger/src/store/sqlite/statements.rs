@@ -6,9 +6,9 @@ use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
     select_act, select_answer, select_customer, select_entry, select_hold, select_key_record,
-    select_lot, select_payment, select_session, select_token, select_token_act, select_totals,
-    select_voucher,
+    select_lot, select_payment, select_session, select_token, select_token_act, select_voucher,
 };
+use super::totals;
 
 macro_rules! statements {
     ($($name:ident = $text:expr;)+) => {
@@ -23,12 +23,11 @@ macro_rules! statements {
 statements! {
     Begin = "BEGIN IMMEDIATE";
     Commit = "COMMIT";
-    Totals = concat!(select_totals!(), ", audits, epoch, charges, (SELECT user_version FROM pragma_user_version) FROM totals");
+    Totals = totals::ROW;
+    EntriesAfter = totals::AFTER;
     // WHERE makes it evident that this is one row. SQLite copies the pages of a statement that may change more.
     UpdateTotals = "UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, epoch = ?4, credit = ?5, spent = ?6, loss = ?7,
          charges = ?8, exposure = ?9, cost = ?10 WHERE id = 1";
-    // What most ends of holds change.
-    UpdateRunning = "UPDATE totals SET entries = ?1, charges = ?2, spent = ?3 WHERE id = 1";
 
     // Each names the values it replaces. The pair of seq and held changes with everything that happens to an account.
     SetHeld = "UPDATE accounts SET held = ?2, opened = ?3 WHERE id = ?1 AND credit = ?4 AND spent = ?5 AND held = ?6";
@@ -57,17 +56,21 @@ statements! {
     // Two statements, because SQLite copies the pages of a statement that may do either. min() keeps an hour of absurd losses an
     // integer; sums of plausible counts come nowhere near.
     UpdateUsage = "UPDATE usage SET requests = requests + ?5, input = input + ?6, cache_read = cache_read + ?7,
-             cache_write = cache_write + ?8, cache_write_1h = cache_write_1h + ?9, output = output + ?10,
-             reasoning = reasoning + ?11, images = images + ?12, charge = min(charge + ?13, 9223372036854775807),
-             loss = min(loss + ?14, 9223372036854775807)
+             cache_write = cache_write + ?8, output = output + ?9, reasoning = reasoning + ?10,
+             charge = min(charge + ?11, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
     // Most requests have none of these, and so need no second update of their hour.
     UpdateRare = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807),
-             cache_write_12h = cache_write_12h + ?7, calls = calls + ?8
+             cache_write_1h = cache_write_1h + ?7, cache_write_12h = cache_write_12h + ?8, calls = calls + ?9, images = images + ?10,
+             loss = min(loss + ?11, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
-    InsertUsage = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0, 0, 0)";
+    InsertUsage = "INSERT INTO usage (hour, key, slug, target, requests, input, cache_read, cache_write, cache_write_1h, output,
+             reasoning, images, charge, loss, exposure, cost, cache_write_12h, calls)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, 0, ?11, 0, 0, 0, 0, 0)";
     // For a target that failed before another one answered.
-    InsertRare = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?5, ?6, ?7, ?8)";
+    InsertRare = "INSERT INTO usage (hour, key, slug, target, requests, input, cache_read, cache_write, cache_write_1h, output,
+             reasoning, images, charge, loss, exposure, cost, cache_write_12h, calls)
+         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, ?7, 0, 0, ?10, 0, ?11, ?5, ?6, ?8, ?9)";
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
     InsertTarget = "INSERT OR IGNORE INTO targets (target, tier, place, context_band, account) VALUES (?1, ?2, ?3, ?4, ?5)";

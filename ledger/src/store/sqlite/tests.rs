@@ -32,11 +32,11 @@ fn run<T>(test: impl Future<Output = T>) -> T {
         .block_on(test)
 }
 
-fn op(number: u64) -> OperationId {
+pub(super) fn op(number: u64) -> OperationId {
     OperationId::from_bytes(u128::from(number).to_be_bytes())
 }
 
-fn new_hold(number: u64) -> NewHold {
+pub(super) fn new_hold(number: u64) -> NewHold {
     let (slug, family) = ("s".repeat(900), "chat".to_owned());
     NewHold {
         request: op(number),
@@ -49,7 +49,7 @@ fn new_hold(number: u64) -> NewHold {
     }
 }
 
-fn new_key() -> NewKey {
+pub(super) fn new_key() -> NewKey {
     let act = Act {
         operation: op(1),
         actor: "ada".to_owned(),
@@ -359,143 +359,6 @@ fn a_closed_ledger_is_whole_in_its_one_file() {
     std::fs::copy(dir.path().join("farebox.db"), &copy).unwrap();
     let copied = SqliteLedger::open(&copy, OpenMode::ReadOnly, Durability::Prompt).unwrap();
     assert_eq!(run(copied.totals()).unwrap(), run(ledger.totals()).unwrap());
-}
-
-/// A new ledger's connection, and the file that others may open.
-fn connection() -> (tempfile::TempDir, PathBuf, rusqlite::Connection) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("farebox.db");
-    let conn = files::open(&path, OpenMode::Create).unwrap();
-    (dir, path, conn)
-}
-
-/// One operation in a transaction of its own.
-fn commit(batch: &mut Batch<'_>, operation: &Operation) -> Result<Outcome, Refusal> {
-    batch.begin().unwrap();
-    let outcome = run_in(batch, operation);
-    batch.commit().unwrap();
-    outcome
-}
-
-fn run_in(batch: &mut Batch<'_>, operation: &Operation) -> Result<Outcome, Refusal> {
-    batch.run(operation).unwrap()
-}
-
-fn finish(number: u64) -> Operation {
-    let bill = Bill {
-        slug: "s".to_owned(),
-        ..Bill::default()
-    };
-    Operation::Finish(Arc::new(Finish {
-        request: op(number),
-        bill,
-        at: Timestamp::default(),
-    }))
-}
-
-#[test]
-fn a_pair_takes_six_statements() {
-    let (_dir, _path, conn) = connection();
-    let mut batch = Batch::new(&conn, None);
-    commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
-    let mut statements = 0;
-    for pair in 0..3 {
-        batch.begin().unwrap();
-        let before = batch.tables.statements.runs();
-        run_in(&mut batch, &Operation::Open(new_hold(100 + pair))).unwrap();
-        batch.flush().unwrap();
-        run_in(&mut batch, &finish(100 + pair)).unwrap();
-        batch.flush().unwrap();
-        statements = batch.tables.statements.runs() - before;
-        batch.commit().unwrap();
-    }
-    assert_eq!(statements, 6, "once key, slug and hour are known");
-}
-
-#[test]
-fn what_is_remembered_does_not_survive_another_programs_commit() {
-    let (_dir, path, conn) = connection();
-    let other = files::open(&path, OpenMode::Write).unwrap();
-    let (mut gateway, mut console) = (Batch::new(&conn, None), Batch::new(&other, None));
-    commit(&mut gateway, &Operation::Create(Box::new(new_key()))).unwrap();
-    commit(&mut gateway, &Operation::Open(new_hold(100))).unwrap();
-    commit(&mut gateway, &Operation::Open(new_hold(101))).unwrap();
-    // Ends one of the holds, so that its id is used, and all the money is held.
-    commit(&mut console, &finish(100)).unwrap();
-    let rest = NewHold {
-        amount: Amount::from_picos(1_000_000 - 10),
-        ..new_hold(102)
-    };
-    commit(&mut console, &Operation::Open(rest)).unwrap();
-    let used = commit(&mut gateway, &Operation::Open(new_hold(100))).unwrap_err();
-    assert_eq!(used, Refusal::OperationUsed(op(100)));
-    assert!(matches!(
-        commit(&mut gateway, &Operation::Open(new_hold(103))),
-        Err(Refusal::Insufficient { .. })
-    ));
-    commit(&mut gateway, &finish(101)).unwrap();
-    commit(&mut gateway, &Operation::Open(new_hold(103))).unwrap();
-    let report = verify::verify(&conn, &[], &|| true).unwrap();
-    assert_eq!(
-        (report.faults, batch_totals(&conn)),
-        (Vec::<String>::new(), (3, 2))
-    );
-}
-
-/// Entries and open holds.
-fn batch_totals(conn: &rusqlite::Connection) -> (i64, i64) {
-    conn.query_row(
-        "SELECT entries, (SELECT count(*) FROM holds) FROM totals",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )
-    .unwrap()
-}
-
-#[test]
-fn what_is_remembered_does_not_survive_a_rollback() {
-    let (_dir, _path, conn) = connection();
-    let mut batch = Batch::new(&conn, None);
-    commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
-    batch.begin().unwrap();
-    run_in(&mut batch, &Operation::Open(new_hold(100))).unwrap();
-    run_in(&mut batch, &Operation::Open(new_hold(101))).unwrap();
-    run_in(&mut batch, &finish(100)).unwrap();
-    batch.roll_back().unwrap();
-    assert!(matches!(
-        commit(&mut batch, &finish(101)),
-        Err(Refusal::NoSuchHold(_))
-    ));
-    commit(&mut batch, &Operation::Open(new_hold(100))).unwrap();
-    commit(&mut batch, &finish(100)).unwrap();
-    assert_eq!(
-        (
-            verify::verify(&conn, &[], &|| true).unwrap().faults,
-            batch_totals(&conn)
-        ),
-        (Vec::<String>::new(), (2, 0))
-    );
-}
-
-#[test]
-fn a_row_that_is_not_what_was_remembered_is_not_overwritten() {
-    for sql in [
-        "UPDATE accounts SET held = held + 1",
-        "UPDATE accounts SET seq = seq + 1",
-        "DELETE FROM holds",
-    ] {
-        let (_dir, _path, conn) = connection();
-        let mut batch = Batch::new(&conn, None);
-        commit(&mut batch, &Operation::Create(Box::new(new_key()))).unwrap();
-        commit(&mut batch, &Operation::Open(new_hold(100))).unwrap();
-        batch.begin().unwrap();
-        // On the writer's own connection, where the data version cannot tell.
-        conn.execute(sql, []).unwrap();
-        run_in(&mut batch, &finish(100)).unwrap();
-        assert!(batch.flush().is_err(), "{sql}");
-        batch.roll_back().unwrap();
-        commit(&mut batch, &finish(100)).unwrap();
-    }
 }
 
 #[test]

@@ -6,16 +6,15 @@ use rusqlite::{Connection, Result, params};
 
 use super::FileReader;
 use crate::store::rows::{RowColumns as _, rollup_columns, served_columns};
-use crate::store::sqlite::reads;
 use crate::store::sqlite::rows::{self, Columns, SELECT_ENTRY};
+use crate::store::sqlite::totals::{self, EntrySums};
 use crate::{JournalEntry, Served, Timestamp, Totals, UsageRow};
 
 /// The sums of the entries up to a position.
 #[derive(Default)]
 pub(super) struct Journal {
     pub(super) covered: i64,
-    totals: Totals,
-    charges: i64,
+    sums: EntrySums,
     hours: BTreeMap<i64, Hour>,
 }
 
@@ -51,23 +50,8 @@ impl Journal {
     }
 
     pub(super) fn add(&mut self, entry: &JournalEntry) {
-        let totals = &mut self.totals;
-        let amount = i128::from(entry.amount.picos());
-        if entry.kind.changes_credit() {
-            totals.credit = totals.credit.saturating_add(amount);
-        } else {
-            totals.spent = totals.spent.saturating_sub(amount);
-        }
-        totals.entries = totals.entries.saturating_add(1);
+        self.sums.add(entry);
         if let (Some(bill), Some(key)) = (&entry.bill, entry.key) {
-            self.charges = self.charges.saturating_add(1);
-            for (sum, more) in [
-                (&mut totals.loss, bill.loss),
-                (&mut totals.exposure, bill.exposure),
-                (&mut totals.cost, bill.cost.unwrap_or_default()),
-            ] {
-                *sum = sum.saturating_add(i128::from(more.picos()));
-            }
             let hour = self.hours.entry(entry.at.hour()).or_default();
             for (target, served, row) in UsageRow::of(entry, bill) {
                 hour.entry((bill.slug.clone(), target.to_owned(), served.clone()))
@@ -128,7 +112,7 @@ impl FileReader<'_> {
         let instant = self.conn.unchecked_transaction()?;
         self.catch_up()?;
         let read =
-            reads::totals(self.conn).and_then(|totals| Ok((totals, Counters::read(self.conn)?)));
+            totals::count(self.conn).and_then(|stored| Ok((stored, Counters::read(self.conn)?)));
         instant.finish()?;
         let Some((stored, counters)) = self.readable("the totals", read)? else {
             return Ok(());
@@ -136,13 +120,12 @@ impl FileReader<'_> {
         let expected = Totals {
             keys: counters.keys.unsigned_abs(),
             entries: counters.newest_entry.unsigned_abs(),
-            // As the holds are: these two are not stored.
-            holds: stored.holds,
-            held: stored.held,
-            ..self.journal.totals
+            ..self.journal.sums.totals
         };
-        let numbers = (counters.id, counters.audits, counters.charges);
-        if stored != expected || numbers != (1, counters.newest_act, self.journal.charges) {
+        let numbers = (counters.id, stored.acts, stored.sums.charges);
+        if stored.sums.totals != expected
+            || numbers != (1, counters.newest_act, self.journal.sums.charges)
+        {
             self.fault(
                 "the totals over all keys do not follow from the entries, acts and holds"
                     .to_owned(),
@@ -161,8 +144,6 @@ impl FileReader<'_> {
 /// What the totals say, and what there is.
 struct Counters {
     id: i64,
-    charges: i64,
-    audits: i64,
     epoch: i64,
     keys: i64,
     newest_entry: i64,
@@ -177,7 +158,7 @@ struct Counters {
 
 impl Counters {
     fn read(conn: &Connection) -> Result<Self> {
-        let sql = "SELECT id, charges, audits, epoch, (SELECT count(*) FROM keys),
+        let sql = "SELECT id, epoch, (SELECT count(*) FROM keys),
             (SELECT coalesce(max(position), 0) FROM entries), (SELECT coalesce(max(position), 0) FROM audit),
             (SELECT count(*) FROM epochs WHERE epoch > 0), (SELECT coalesce(max(epoch), 0) FROM epochs),
             (SELECT count(*) FROM holds WHERE epoch NOT BETWEEN 0 AND totals.epoch),
@@ -186,8 +167,6 @@ impl Counters {
             let mut columns = Columns::of(row);
             Ok(Self {
                 id: columns.number()?,
-                charges: columns.number()?,
-                audits: columns.number()?,
                 epoch: columns.number()?,
                 keys: columns.number()?,
                 newest_entry: columns.number()?,
