@@ -58,8 +58,7 @@ pub use rule::customer::{
 };
 pub use rule::hold::{EndedHold, Extension, Finish, NewHold, OpenHold, Recovered};
 pub use rule::key::{
-    Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey, Secret,
-    SecretError, SecretHash,
+    Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey,
 };
 pub use rule::limit::RateRule;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
@@ -67,6 +66,7 @@ pub use rule::payment::{
     NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
     UnappliedAct, UnappliedEnd,
 };
+pub use rule::secret::{Secret, SecretError, SecretHash};
 pub use rule::token::{NewToken, Token, TokenRole, TokenSecret, TokenStatus};
 pub use rule::voucher::{Lot, NewLot, Redemption, VoucherCode};
 pub use rule::{account, key};

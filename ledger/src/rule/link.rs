@@ -1,32 +1,24 @@
 //! One-time sign-in links to the dashboard: the same token, lifetime and address format in gateway, commands and console.
 
-use std::fmt;
-
-use zeroize::Zeroize;
-
-use crate::{SecretHash, Timestamp};
+use crate::Timestamp;
+use crate::rule::secret::shown_once;
 
 const LIFETIME_HOURS: i64 = 24;
 
 /// How long a link works, in words.
 pub const LINK_LIFETIME: &str = "24 hours";
 
-/// The token of a link in the clear: 256 random bits in hexadecimal, which survive in any URL. The store keeps only its hash.
-/// `Debug` never prints it; the only way out is [`LinkToken::url`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct LinkToken(String);
+shown_once! {
+    /// The token of a link in the clear: 256 random bits in hexadecimal, which survive in any URL. The only way out is
+    /// [`LinkToken::url`].
+    LinkToken
+}
 
 impl LinkToken {
     /// A token from the caller's randomness.
     #[must_use]
     pub fn generate(random: [u8; 32]) -> Self {
         Self(hex::encode(random))
-    }
-
-    /// What the store keeps.
-    #[must_use]
-    pub fn hash(&self) -> SecretHash {
-        SecretHash::of(&self.0)
     }
 
     /// The link as it is given to the customer. The token follows the `#`, which browsers never send to a server, so no log
@@ -47,21 +39,10 @@ impl LinkToken {
     }
 }
 
-impl Drop for LinkToken {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl fmt::Debug for LinkToken {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("LinkToken(…)")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SecretHash;
 
     #[test]
     fn a_link_carries_the_token_behind_the_hash_sign() {

@@ -9,6 +9,7 @@ pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
+pub(crate) mod secret;
 pub mod token;
 pub mod voucher;
 pub(crate) mod watch;

@@ -6,15 +6,15 @@
 use std::fmt;
 
 use serde::Serialize;
-use zeroize::Zeroize;
 
-use crate::rule::key::{CHECK_CHARS, RANDOM_CHARS, base_62, checksum};
+use crate::rule::secret::{CHECK_CHARS, RANDOM_CHARS, base_62, checksum, shown_once};
 use crate::value::text::{TOKEN_PREFIX, check_text, is_unseen};
 use crate::{Act, Amount, Customer, Refusal, SecretHash, Timestamp, TokenId, UtcDay};
 
-/// A token in the clear. It is never logged and never printed by `Debug`; the only way out is [`TokenSecret::reveal`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct TokenSecret(String);
+shown_once! {
+    /// A token in the clear. The only way out is [`TokenSecret::reveal`].
+    TokenSecret
+}
 
 impl TokenSecret {
     /// A token from the caller's randomness.
@@ -45,24 +45,6 @@ impl TokenSecret {
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
-    }
-
-    /// What the store keeps.
-    #[must_use]
-    pub fn hash(&self) -> SecretHash {
-        SecretHash::of(&self.0)
-    }
-}
-
-impl Drop for TokenSecret {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl fmt::Debug for TokenSecret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("TokenSecret(…)")
     }
 }
 

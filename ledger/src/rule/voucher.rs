@@ -3,11 +3,9 @@
 //! A code reads `FB-XXXX-XXXX-XXXX-XXXX-XXXX`: nineteen symbols of Crockford's base 32 carry 95 random bits, the twentieth checks them.
 //! The store keeps only the SHA-256 of its one canonical spelling.
 
-use std::fmt;
-
 use serde::Serialize;
-use zeroize::Zeroize;
 
+use crate::rule::secret::shown_once;
 use crate::value::text::check_text;
 use crate::{Act, Amount, CustomerId, KeyId, LotId, OperationId, Refusal, SecretHash, Timestamp};
 
@@ -17,9 +15,10 @@ const RANDOM_SYMBOLS: usize = 19;
 const ALL_SYMBOLS: usize = 20;
 const PREFIX: &str = "FB";
 
-/// A voucher's code in the clear. `Debug` never prints it; the only way out is [`VoucherCode::reveal`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct VoucherCode(String);
+shown_once! {
+    /// A voucher's code in the clear. The only way out is [`VoucherCode::reveal`].
+    VoucherCode
+}
 
 impl VoucherCode {
     /// A code from the caller's randomness, of which five bits of each byte count.
@@ -68,24 +67,6 @@ impl VoucherCode {
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
-    }
-
-    /// What the store keeps.
-    #[must_use]
-    pub fn hash(&self) -> SecretHash {
-        SecretHash::of(&self.0)
-    }
-}
-
-impl Drop for VoucherCode {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl fmt::Debug for VoucherCode {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("VoucherCode(…)")
     }
 }
 
