@@ -25,20 +25,11 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
         Some(model) => model.clone(),
         None => usual_model(args, client)?,
     };
-    for (name, value) in [
+    check_plain([
         ("--base-url", Some(&public_url)),
         ("--key", typed.as_ref()),
         ("--model", Some(&model)),
-    ] {
-        if let Some(value) = value.filter(|value| !setup::is_plain(value)) {
-            let problem = if value.is_empty() {
-                "is empty"
-            } else {
-                "has characters that cannot be used in settings"
-            };
-            return Err(CommandFailed::usage(format!("{name} {problem}")));
-        }
-    }
+    ])?;
     warn_of_unknown(args, options.model.as_slice());
     let (base_url, key) = (
         client.base_url(&public_url),
@@ -84,6 +75,21 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
             "\nWhen the money is used up: {}",
             output::plain(&ways)
         ));
+    }
+    Ok(())
+}
+
+/// Refuses what would not be itself in settings, or would be run by a shell.
+fn check_plain(all: [(&str, Option<&String>); 3]) -> Result<(), CommandFailed> {
+    for (name, value) in all {
+        if let Some(value) = value.filter(|value| !setup::is_plain(value)) {
+            let problem = if value.is_empty() {
+                "is empty"
+            } else {
+                "has characters that cannot be used in settings"
+            };
+            return Err(CommandFailed::usage(format!("{name} {problem}")));
+        }
     }
     Ok(())
 }
