@@ -33,7 +33,7 @@
 //! | `byte_room` | a memory budget shared between customers; no customer can take all of it | – | `bytes`, `tokio` |  |
 //! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `nix`, `rustix`, `tokio` |  |
 //! | `main` | the program: starts the runtime and runs one command | `cli`, `ledger::clock` | `mimalloc`, `tokio` |  |
-//! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `clap_complete`, `clap_mangen`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `serde`, `serde_json`, `tokio` |  |
+//! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `clap_complete`, `clap_mangen`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `rustls`, `serde`, `serde_json`, `tokio`, `tokio_rustls` |  |
 //! | `shop` | sells credit by card through the admin API; a program of its own, without a database | `ledger::Amount`, `ledger::CustomerId`, `ledger::Gross`, `ledger::clock`, `ledger::parse_public_url`, `ledger::text` | `async_trait`, `base64`, `clap`, `clap_complete`, `clap_mangen`, `hex`, `hmac`, `maud`, `reqwest`, `rustls`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `toml`, `tracing`, `tracing_subscriber`, `webpki_root_certs` |  |
 //! | `bench` | load tests from outside; computes by itself what it checks | `ledger` | `bytes`, `flate2`, `futures_util`, `http_body_util`, `memchr`, `reqwest`, `rustix`, `rustls`, `salvo`, `serde_json`, `tokio` |  |
 //! | `bench/estimate` | compares the estimate with public tokenizers | `config::ModelLimits`, `metering`, `protocol` | `serde_json`, `tiktoken_rs` |  |

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 
 use crate::{
     Act, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange, CustomerId,
-    CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish, JournalEntry,
-    Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery, Margins, Moved,
-    NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, Once,
-    OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, PaymentMoved,
+    CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish, HouseAct,
+    JournalEntry, Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery, Margins,
+    Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News,
+    Once, OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, PaymentMoved,
     PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption, Refusal, Scope,
-    SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct, TokenId, Totals,
-    UnappliedAct, UsageRow, VerifyReport, Vote,
+    SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenId, Totals, UnappliedAct,
+    UsageRow, VerifyReport, Vote,
 };
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
@@ -158,8 +158,8 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// All tokens, oldest first.
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
 
-    /// Acts on tokens, oldest first.
-    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError>;
+    /// Acts that belong to no customer, on tokens and on lots, oldest first.
+    async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError>;
 
     // --- vouchers ---
 
@@ -261,6 +261,12 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// The entry that an operation made: a charge by its request id, a credit by its operation id.
     async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError>;
 
+    /// The entry with this reference, as references are compared: of a move, that of the customer who gave.
+    async fn entry_by_reference(
+        &self,
+        reference: &str,
+    ) -> Result<Option<JournalEntry>, LedgerError>;
+
     /// The newest charge of this key whose upstream answer carried this id, among its customer's last 100,000 entries.
     async fn entry_by_answer(
         &self,
@@ -314,6 +320,9 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError>;
+
+    /// The position of the last act that changed a key, or a customer itself; one that moved its money did not. 0 if there is none.
+    async fn last_act(&self, of: Scope) -> Result<i64, LedgerError>;
 
     /// The administrative act of an operation.
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError>;

@@ -32,10 +32,11 @@ pub mod store;
 pub mod value;
 
 pub use batch::answer::ApiAnswer;
-pub use batch::operation::{AnswerOf, Answered, Asked, Once, Operation, Outcome};
+pub use batch::operation::{AnswerOf, Answered, Asked, ExpectedAct, Once, Operation, Outcome};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
+pub use book::house_act::{HouseAct, HouseSubject};
 pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, SlugHour};
 pub use book::page::{
     CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse,
@@ -43,7 +44,6 @@ pub use book::page::{
 };
 pub use book::payment_moved::PaymentMoved;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
-pub use book::token_act::TokenAct;
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, SharedLedger};
 pub use error::{Cause, LedgerError};
@@ -180,6 +180,18 @@ pub enum Refusal {
         "this idempotency key came with another body before; use a new key for another request"
     )]
     KeyOfOtherBody,
+    /// What the caller wants to change was changed since the caller read it.
+    #[error(
+        "{of} was changed since: the number of its last act is {last}, and you expected {expected}; read it again, and decide anew"
+    )]
+    ChangedSince {
+        /// The key, or the customer itself.
+        of: Scope,
+        /// The position of the last act that changed it.
+        last: i64,
+        /// The one that the caller knows.
+        expected: i64,
+    },
     /// A request with the same idempotency key is still running at another gateway.
     #[error("a request with this idempotency key is still running; repeat it in a moment")]
     StillRunning,

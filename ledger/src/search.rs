@@ -3,10 +3,11 @@
 //!
 //! Nothing here knows what was refused before money was held: only a running gateway remembers that.
 
+use crate::rule::customer::arrival_of;
 use crate::value::text::SECRET_PREFIX;
 use crate::{
-    Customer, CustomerId, CustomerQuery, EntryQuery, IdError, JournalEntry, Key, KeyId, KeyQuery,
-    Ledger, LedgerError, OperationId, Payment, PaymentStatus, Timestamp, is_same_reference,
+    Customer, CustomerId, CustomerQuery, EntryKind, EntryQuery, IdError, JournalEntry, Key, KeyId,
+    KeyQuery, Ledger, LedgerError, OperationId, Payment, PaymentStatus, Timestamp,
 };
 
 /// Entries that one look at the journal reads.
@@ -80,7 +81,12 @@ pub async fn find(
     {
         return Ok(Some(SearchResult::Payment(Box::new(payment))));
     }
-    match in_journal(book, text).await? {
+    let named = with_reference(book, text).await?.into_iter().next_back();
+    let found = match named {
+        Some(entry) => Some(entry),
+        None => by_answer(book, text, None).await?,
+    };
+    match found {
         Some(entry) => Ok(Some(SearchResult::Entry(Box::new(entry)))),
         None => labelled(book, text, now).await,
     }
@@ -99,10 +105,33 @@ async fn customer(
     book.find_external(text).await
 }
 
-/// The newest entry with this reference, or of the answer with this id.
-async fn in_journal(
+/// The entries with this reference, as references are compared: one, or both sides of a move. An index finds them.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn with_reference(
     book: &(impl Ledger + ?Sized),
-    text: &str,
+    reference: &str,
+) -> Result<Vec<JournalEntry>, LedgerError> {
+    let Some(entry) = book.entry_by_reference(reference).await? else {
+        return Ok(Vec::new());
+    };
+    let other = match entry.kind {
+        EntryKind::Move => book.entry(arrival_of(entry.operation)).await?,
+        _ => None,
+    };
+    Ok(std::iter::once(entry).chain(other).collect())
+}
+
+/// The newest charge of the answer with this id, among those since an instant, or all. No index finds it: one would cost every
+/// settlement, so this goes back through the journal.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn by_answer(
+    book: &(impl Ledger + ?Sized),
+    answer_id: &str,
+    since: Option<Timestamp>,
 ) -> Result<Option<JournalEntry>, LedgerError> {
     let mut query = EntryQuery {
         limit: Some(PAGE),
@@ -111,15 +140,17 @@ async fn in_journal(
     loop {
         let page = book.entries(query.clone()).await?;
         let is_it = |entry: &&JournalEntry| {
-            let answer = (entry.bill.as_ref()).and_then(|bill| bill.answer_id.as_deref());
-            let reference = entry.reference.as_deref();
-            answer == Some(text) || reference.is_some_and(|other| is_same_reference(other, text))
+            let bill = entry.bill.as_ref();
+            bill.is_some_and(|bill| bill.answer_id.as_deref() == Some(answer_id))
         };
         if let Some(entry) = page.iter().rev().find(is_it) {
             return Ok(Some(entry.clone()));
         }
+        let is_older = |oldest: &JournalEntry| since.is_some_and(|since| oldest.at < since);
         match page.first() {
-            Some(oldest) if page.len() == PAGE => query.before = Some(oldest.position),
+            Some(oldest) if page.len() == PAGE && !is_older(oldest) => {
+                query.before = Some(oldest.position);
+            }
             _ => return Ok(None),
         }
     }

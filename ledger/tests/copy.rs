@@ -152,7 +152,7 @@ async fn owed(ledger: &dyn Ledger) -> String {
         "{:?} {:?} {:?} {:?} {:?} {:?}",
         ledger.lots().await.unwrap(),
         ledger.tokens().await.unwrap(),
-        ledger.token_acts().await.unwrap(),
+        ledger.house_acts().await.unwrap(),
         ledger.payment("PI-10").await.unwrap().unwrap(),
         ledger.unapplied().await.unwrap(),
         ledger.find_customer(debtor).await.unwrap().unwrap()

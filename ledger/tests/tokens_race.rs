@@ -186,3 +186,58 @@ fn a_voucher_is_worth_something_at_one_gateway_only() {
         sound(&*ledgers[0]).await;
     });
 }
+
+/// Each round, three gateways edit the same customer as they all read it: one of them does, and the others are told.
+#[test]
+fn of_edits_of_one_state_at_several_gateways_one_is_made() {
+    with_cluster("edits at several gateways", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        let token = new_token(1, 1, TokenRole::Manage, None);
+        ledgers[0].create_token(token).await.unwrap();
+        ledgers[0]
+            .create_customer(new_customer(7, 2))
+            .await
+            .unwrap();
+        let customer = CustomerId::from_random(7);
+        for round in 0..if full() { 300_u64 } else { 12 } {
+            let position = ledgers[0].last_act(customer.into()).await.unwrap();
+            let racers = (0..9_u64).map(|racer| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
+                let settings = CustomerSettings {
+                    label: format!("racer {racer}"),
+                    ..CustomerSettings::default()
+                };
+                let change = CustomerChange {
+                    customer,
+                    change: CustomerAct::Set(settings),
+                    act: act(1_000 + round * 100 + racer, 400),
+                };
+                let expected = ExpectedAct {
+                    of: customer.into(),
+                    position,
+                };
+                let edit = Asked {
+                    expected: Some(expected),
+                    ..asked(1, 400, Operation::ChangeCustomer(Box::new(change)))
+                };
+                tokio::spawn(async move {
+                    match ledger.ask(edit).await {
+                        Ok(_) => Some(racer),
+                        Err(LedgerError::Refused(Refusal::ChangedSince { .. })) => None,
+                        Err(other) => panic!("{other}"),
+                    }
+                })
+            });
+            let mut made = Vec::new();
+            for racer in racers.collect::<Vec<_>>() {
+                made.extend(racer.await.unwrap());
+            }
+            let found = ledgers[1].find_customer(customer).await.unwrap().unwrap();
+            let label = |racer: &u64| format!("racer {racer}");
+            let labels: Vec<String> = made.iter().map(label).collect();
+            assert_eq!(labels, [found.settings.label]);
+        }
+        sound(&*ledgers[0]).await;
+    });
+}

@@ -426,24 +426,38 @@ fn webhooks(admin: &Arc<Admin>) -> [tokio::task::JoinHandle<()>; 2] {
     [tokio::spawn(delivering), tokio::spawn(telling)]
 }
 
-/// At each SIGHUP: checks the files and reads the certificates again. A disk that does not answer keeps neither requests nor the files
-/// waiting.
+/// At each SIGHUP: checks the files and reads the certificates again. A disk that does not answer keeps neither requests nor the files nor
+/// the other certificate waiting.
 async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
         return;
     };
+    // They end with this task.
+    let mut readers = tokio::task::JoinSet::new();
+    let wake = |tls: Arc<Tls>| {
+        let again = Arc::new(Notify::new());
+        readers.spawn(read_again(tls, Arc::clone(&again)));
+        again
+    };
+    let again: Vec<Arc<Notify>> = tls.into_iter().flatten().map(wake).collect();
     while hangup.recv().await.is_some() {
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
-        for tls in tls.iter().flatten() {
-            let tls = Arc::clone(tls);
-            match tokio::task::spawn_blocking(move || tls.reload()).await {
-                Ok(Ok(())) => tracing::info!("reloaded the certificate"),
-                Ok(Err(error)) => {
-                    tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
-                }
-                Err(error) => tracing::error!(%error, "reading the certificate failed"),
+        again.iter().for_each(|reader| reader.notify_one());
+    }
+}
+
+/// Reads a certificate again whenever it is woken.
+async fn read_again(tls: Arc<Tls>, wake: Arc<Notify>) {
+    loop {
+        wake.notified().await;
+        let tls = Arc::clone(&tls);
+        match tokio::task::spawn_blocking(move || tls.reload()).await {
+            Ok(Ok(())) => tracing::info!("reloaded the certificate"),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
             }
+            Err(error) => tracing::error!(%error, "reading the certificate failed"),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::customers_args::CustomersCommand;
 use super::dates::{expiry, instant};
 use super::events_args::EventsCommand;
 use super::library_args::{AddOptions, LibraryOptions};
+use super::payments_args::PaidOptions;
 use super::tokens_args::TokensCommand;
 use super::values::{
     Setting, address, correction, customer_id, key_id, label, network, number_or_none, one_line,
@@ -399,12 +400,15 @@ pub struct TopUpOptions {
     /// The key's id
     #[arg(value_parser = key_id)]
     pub id: KeyId,
-    /// USD with a decimal point, as in 25 or 25.50
+    /// The credit that it buys, in USD with a decimal point, as in 25 or 25.50
     #[arg(value_parser = payment, allow_negative_numbers = true)]
     pub amount: Amount,
     /// Invoice or payment id; a repeated one is applied only once
     #[arg(long)]
     pub reference: String,
+    /// What was paid for it
+    #[command(flatten)]
+    pub paid: PaidOptions,
 }
 
 /// Options of `keys adjust`.

@@ -211,8 +211,11 @@ async fn close(args: &Args, options: &CloseOptions) -> Result<(), CommandFailed>
 }
 
 async fn top_up(args: &Args, options: &CustomerTopUpOptions) -> Result<(), CommandFailed> {
-    let (kind, amount) = (CreditKind::TopUp, options.amount);
-    let deed = money::credit(options.id, kind, amount, &options.reference, act(args));
+    let (amount, reference) = (options.amount, &options.reference);
+    let deed = match options.paid.sum() {
+        None => money::credit(options.id, CreditKind::TopUp, amount, reference, act(args)),
+        paid => money::pay(options.id, amount, paid, reference.clone(), act(args)),
+    };
     post(args, deed).await
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 use farebox_ledger::{Amount, CustomerId, StatementMonth};
 
-use super::payments_args::{ReverseOptions, UnappliedOptions};
+use super::payments_args::{PaidOptions, ReverseOptions, UnappliedOptions};
 use super::values::{
     Setting, correction, customer_id, label, number_or_none, one_line, payment, setting_text,
 };
@@ -181,12 +181,15 @@ pub struct CustomerTopUpOptions {
     /// The customer's id
     #[arg(value_parser = customer_id)]
     pub id: CustomerId,
-    /// USD with a decimal point, as in 25 or 25.50
+    /// The credit that it buys, in USD with a decimal point, as in 25 or 25.50
     #[arg(value_parser = payment, allow_negative_numbers = true)]
     pub amount: Amount,
     /// Invoice or payment id; a repeated one is applied only once
     #[arg(long)]
     pub reference: String,
+    /// What was paid for it
+    #[command(flatten)]
+    pub paid: PaidOptions,
 }
 
 /// Options of `customers adjust`.

@@ -1,7 +1,7 @@
 //! Does acts, and prints what they came to.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Customer, Key, Outcome, PaymentMoved, Secret};
+use farebox_ledger::{Customer, Key, Outcome, PaymentMoved, PaymentStatus, Secret};
 
 use super::args::{Args, OutputFormat};
 use super::output::{self, CommandFailed};
@@ -88,6 +88,13 @@ fn print_moved(args: &Args, moved: &PaymentMoved) {
     let rows = tables::payments(std::slice::from_ref(&moved.payment));
     tables::print(args.format(), &tables::PAYMENT, &rows);
     let customer = &moved.customer;
+    if let (PaymentStatus::Unapplied { why }, false) =
+        (&moved.payment.status, args.format() == OutputFormat::Csv)
+    {
+        output::note(&format!(
+            "It could not be booked ({why}) and is kept as unapplied: farebox customers unapplied"
+        ));
+    }
     if customer.claim.is_positive() && args.format() != OutputFormat::Csv {
         output::note(&format!(
             "{} owes {} USD, which what it pays next goes to first; until then its requests are refused.",

@@ -20,9 +20,16 @@ use crate::selling::keys::{self, KeyEdit};
 use crate::selling::{Deed, money, reads};
 
 pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), CommandFailed> {
-    let (kind, amount) = (CreditKind::TopUp, options.amount);
-    let deed = money::credit(options.id, kind, amount, &options.reference, act(args));
-    post(args, deed).await
+    let (amount, reference) = (options.amount, &options.reference);
+    let ledger = open(args, OpenMode::Write).await?;
+    let deed = match options.paid.sum() {
+        None => money::credit(options.id, CreditKind::TopUp, amount, reference, act(args)),
+        paid => {
+            let customer = reads::key(&*ledger, options.id).await?.belongs_to;
+            money::pay(customer, amount, paid, reference.clone(), act(args))
+        }
+    };
+    perform(args, &ledger, deed).await.map(drop)
 }
 
 pub(super) async fn adjust(args: &Args, options: &AdjustOptions) -> Result<(), CommandFailed> {

@@ -1,9 +1,9 @@
-//! The arguments of `farebox customers reverse|unapplied`.
+//! The arguments of `farebox customers reverse|unapplied`, and what top-ups say of a payment.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use farebox_ledger::{CustomerId, Gross, ReversalKind};
+use farebox_ledger::{CustomerId, Gross, PaidSum, ReversalKind};
 
-use super::values::{customer_id, gross, one_line};
+use super::values::{currency, customer_id, gross, one_line, tax};
 
 /// What was told about money that goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -23,6 +23,31 @@ impl From<ReversalArg> for ReversalKind {
             ReversalArg::Dispute => Self::Dispute,
             ReversalArg::DisputeWon => Self::DisputeWon,
         }
+    }
+}
+
+/// What was paid; without it, the amount in US dollars and no tax.
+#[derive(Debug, Default, ClapArgs)]
+pub struct PaidOptions {
+    /// What was paid in, as in EUR [default: USD]
+    #[arg(long, value_name = "CODE", value_parser = currency, requires = "gross")]
+    pub currency: Option<String>,
+    /// What was paid, tax included, in that currency, as in 11.90 [default: the amount]
+    #[arg(long, value_name = "AMOUNT", value_parser = gross, requires = "currency", allow_negative_numbers = true)]
+    pub gross: Option<Gross>,
+    /// The tax in it [default: none]
+    #[arg(long, value_name = "AMOUNT", value_parser = tax, requires = "gross", allow_negative_numbers = true)]
+    pub tax: Option<Gross>,
+}
+
+impl PaidOptions {
+    /// The sum; `None` if none is told.
+    pub(super) fn sum(&self) -> Option<PaidSum> {
+        Some(PaidSum {
+            currency: self.currency.clone()?,
+            gross: self.gross?,
+            tax: self.tax.unwrap_or_default(),
+        })
     }
 }
 

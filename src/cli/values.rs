@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 
 pub(super) use crate::selling::values::{
-    Setting, correction, customer_id, gross, interval, key_id, label, number_or_none, one_line,
-    payment, scope, setting_text, slug,
+    Setting, correction, currency, customer_id, gross, interval, key_id, label, number_or_none,
+    one_line, payment, scope, setting_text, slug, tax,
 };
 
 /// A provider and its name for a model.

@@ -1,10 +1,11 @@
 //! The arguments of `farebox vouchers …`.
 
 use clap::{Args as ClapArgs, Subcommand};
-use farebox_ledger::{Amount, LotId, NewLot, Timestamp};
+use farebox_ledger::{Amount, LotId, Timestamp};
 
 use super::dates::expiry;
 use super::values::payment;
+use crate::selling::vouchers::check_count;
 
 /// Commands on vouchers.
 #[derive(Debug, Subcommand)]
@@ -47,8 +48,5 @@ fn lot_id(text: &str) -> Result<LotId, String> {
 }
 
 fn count(text: &str) -> Result<usize, String> {
-    let most = NewLot::MOST;
-    let read = text.parse::<usize>().ok();
-    read.filter(|count| (1..=most).contains(count))
-        .ok_or_else(|| format!("write a whole number between 1 and {most}"))
+    check_count(text.parse().unwrap_or_default())
 }

@@ -13,6 +13,7 @@ use super::owner::{self, Owner};
 use super::page::chart::Range;
 use super::page::keys::OwnerPage;
 use super::page::overview::Overview;
+use super::page::payments::OpenMoney;
 use super::page::requests::{KeyLabels, RequestFilter, RequestsPage};
 use super::page::setup::Checked;
 use super::page::{self, DashboardView};
@@ -71,7 +72,13 @@ pub(super) async fn view(
             documents.truncate(PAYMENTS);
             let months = paper::months(&key.customer, clock::now());
             let entries = payments(ledger, key).await?;
-            let content = page::payments::page(&entries, &documents, &months);
+            let mut unapplied = ledger.unapplied().await?;
+            unapplied.retain(|payment| payment.customer == key.customer.id);
+            let open = OpenMoney {
+                claim: key.customer.claim,
+                unapplied,
+            };
+            let content = page::payments::page(&entries, &documents, &months, &open);
             Ok(page::signed_in(&context.shop(), view, key, None, &content))
         }
         // `keys` renders it, with what its forms say.

@@ -2,8 +2,8 @@
 //! are stable: scripts read them.
 
 use farebox_ledger::{
-    Amount, Caps, CountedCap, Customer, JournalEntry, Key, MarginRow, Margins, Outcome, Payment,
-    PaymentStatus, PersonalData, Scope, Timestamp, Token, UtcDay, document,
+    Amount, Caps, CountedCap, Customer, JournalEntry, Key, Lot, MarginRow, Margins, Outcome,
+    Payment, PaymentStatus, PersonalData, Scope, Timestamp, Token, UtcDay, VoucherCode, document,
 };
 use serde_json::{Map, Value, json};
 
@@ -153,6 +153,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> Value {
             "customer": customer(&moved.customer),
         }),
         Outcome::Token(made) => token(made, now),
+        Outcome::Lot(made) => lot(made, now),
         _ => json!({}),
     }
 }
@@ -175,6 +176,35 @@ pub(crate) fn token(token: &Token, now: Timestamp) -> Value {
         "created_at": token.created_at,
         "created_by": token.created_by,
     })
+}
+
+/// A lot of vouchers, without its codes.
+pub(crate) fn lot(lot: &Lot, now: Timestamp) -> Value {
+    json!({
+        "id": lot.id,
+        "status": lot_status(lot, now),
+        "count": lot.count,
+        "redeemed": lot.redeemed,
+        "amount": lot.amount,
+        "expires_at": lot.expires_at,
+        "once_per_customer": lot.once_per_customer,
+        "created_at": lot.created_at,
+        "created_by": lot.created_by,
+    })
+}
+
+/// The codes of a lot, right after they were made: the only time they are shown.
+pub(crate) fn codes(codes: &[VoucherCode]) -> Value {
+    codes.iter().map(VoucherCode::reveal).collect()
+}
+
+/// The word for what a lot's vouchers are worth.
+pub(crate) fn lot_status(lot: &Lot, now: Timestamp) -> &'static str {
+    match (lot.is_void, lot.is_good(now)) {
+        (true, _) => "void",
+        (false, true) => "good",
+        (false, false) => "expired",
+    }
 }
 
 /// Journal entries.

@@ -11,9 +11,10 @@ pub(crate) mod keys;
 pub(crate) mod money;
 pub(crate) mod reads;
 pub(crate) mod values;
+pub(crate) mod vouchers;
 
 use farebox_ledger::{
-    Act, Customer, Key, Ledger, LedgerError, LinkToken, Operation, Outcome, Secret,
+    Act, Customer, Key, Ledger, LedgerError, LinkToken, Operation, Outcome, Secret, VoucherCode,
 };
 use serde_json::Value;
 
@@ -35,6 +36,8 @@ pub(crate) enum NewSecret {
     Secret(Secret),
     /// A sign-in link.
     Link(LinkToken),
+    /// The codes of a lot of vouchers, in the order of their numbers.
+    Codes(Vec<VoucherCode>),
 }
 
 /// An act that was done.
@@ -73,7 +76,13 @@ impl Deeded {
     pub(crate) fn document(&self) -> Value {
         match self.sold() {
             Some((key, secret)) => documents::key_with_secret(key, secret.reveal(), clock::now()),
-            None => documents::outcome(&self.outcome),
+            None => {
+                let mut shown = documents::outcome(&self.outcome);
+                if let Some(NewSecret::Codes(codes)) = &self.shown_once {
+                    shown["codes"] = documents::codes(codes);
+                }
+                shown
+            }
         }
     }
 

@@ -94,6 +94,20 @@ pub(crate) fn gross(text: &str) -> Result<Gross, String> {
     }
 }
 
+/// The tax in a payment, which may be nothing.
+pub(crate) fn tax(text: &str) -> Result<Gross, String> {
+    Gross::parse(text).map_err(|error| error.to_string())
+}
+
+/// What was paid in.
+pub(crate) fn currency(text: &str) -> Result<String, String> {
+    if text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        Ok(text.to_owned())
+    } else {
+        Err("write three capital letters, like EUR".to_owned())
+    }
+}
+
 /// How long a cap counts.
 pub(crate) fn interval(text: &str) -> Result<CapInterval, String> {
     let named = |interval: &&CapInterval| interval.as_str() == text;

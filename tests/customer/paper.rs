@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use farebox_ledger::{
+    Act, Amount, Credit, CreditKind, Gross, NewPayment, NewReversal, PaidSum, ReversalKind,
+};
+
 use super::dashboard::{has_browser, signed_in};
 use super::sessions::{Visitor, gateway};
 use crate::support::browser::{DESKTOP, PHONE, Window};
@@ -72,6 +76,84 @@ async fn an_owner_finds_receipts_and_statements_and_a_member_does_not() {
     let stranger = gateway.owner("1.00").await;
     let visitor = Visitor::signed_in(&gateway, &stranger).await;
     assert_eq!(visitor.get(&format!("/paper/{number}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_not() {
+    let (_upstream, gateway) = gateway().await;
+    let owner = customer_of(&gateway).await;
+    let customer = gateway.account(&owner).await.customer.id;
+    let member = gateway.member(&owner, Default::default()).await;
+    let now = farebox::clock::now();
+    let act = || Act {
+        operation: farebox::clock::operation_id(),
+        actor: "shop".to_owned(),
+        at: now,
+    };
+    let paid = |credit: &str, gross: &str, reference: &str| NewPayment {
+        customer,
+        credit: Amount::from_usd_str(credit).unwrap(),
+        paid: PaidSum {
+            currency: "EUR".to_owned(),
+            gross: Gross::parse(gross).unwrap(),
+            tax: Gross::ZERO,
+        },
+        reference: reference.to_owned(),
+        act: act(),
+    };
+    gateway.ledger.pay(paid("3", "2.70", "pi_1")).await.unwrap();
+    let visitor = Visitor::signed_in(&gateway, &owner).await;
+    let page = visitor.get("/payments").await;
+    assert!(!page.text.contains("are owed"), "{}", page.text);
+    assert!(!page.text.contains("Not booked yet"), "{}", page.text);
+    // All money goes, but for what was spent: that is owed.
+    let left = gateway.account(&owner).await.customer.account.balance();
+    let takes = Credit {
+        operation: farebox::clock::operation_id(),
+        to: customer.into(),
+        kind: CreditKind::Adjust {
+            reason: "spent elsewhere".to_owned(),
+        },
+        amount: left.checked_neg().unwrap(),
+        reference: "gone".to_owned(),
+        actor: "ada".to_owned(),
+        at: now,
+    };
+    gateway.ledger.credit(takes).await.unwrap();
+    let back = NewReversal {
+        payment: "pi_1".to_owned(),
+        kind: ReversalKind::Dispute,
+        cumulative: Gross::parse("2.70").unwrap(),
+        reference: "dp_1".to_owned(),
+        act: act(),
+    };
+    gateway.ledger.reverse(back).await.unwrap();
+    let page = visitor.get("/payments").await;
+    for told in ["3.00</span> USD</strong>", "are owed"] {
+        assert!(page.text.contains(told), "{told}: {}", page.text);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let overview = visitor.get("").await;
+    assert!(overview.text.contains("are owed"), "{}", overview.text);
+    let visitor = Visitor::signed_in(&gateway, &member).await;
+    let overview = visitor.get("").await;
+    assert!(!overview.text.contains("are owed"), "{}", overview.text);
+    assert_ne!(visitor.get("/payments").await.status, 200);
+    // Beyond the highest balance a payment is kept, and shown.
+    for number in 0..10 {
+        let more = paid("100000", "90000.10", &format!("pi_more_{number}"));
+        gateway.ledger.pay(more).await.unwrap();
+    }
+    let kept = gateway.ledger.unapplied().await.unwrap();
+    assert_eq!(kept.len(), 0, "a claim left room for it");
+    let last = paid("100000", "90000.10", "pi_last");
+    gateway.ledger.pay(last).await.unwrap();
+    let visitor = Visitor::signed_in(&gateway, &owner).await;
+    let page = visitor.get("/payments").await;
+    for told in ["Not booked yet", "pi_last", "90000.10 EUR"] {
+        assert!(page.text.contains(told), "{told}: {}", page.text);
+    }
+    assert!(!page.text.contains("are owed"), "{}", page.text);
 }
 
 #[tokio::test]

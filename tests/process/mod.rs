@@ -2,6 +2,7 @@
 
 mod acts;
 mod admin;
+mod admin_tls;
 pub(crate) mod alerts;
 pub(crate) mod bad_days;
 mod bad_fleets;

@@ -44,11 +44,6 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
     ),
     ("src/server/guesses.rs", "MINUTE", "a unit"),
     (
-        "src/server/admin/api/call.rs",
-        "ACTS",
-        "how finely a customer's acts are read",
-    ),
-    (
         "src/server/admin/api/customers.rs",
         "LAST_ID",
         "where a page begins",
@@ -69,6 +64,11 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
         "of sums that name no days",
     ),
     ("src/server/admin/api/reads.rs", "DAY_MS", "a unit"),
+    (
+        "src/server/admin/api/reads.rs",
+        "ANSWER_DAYS",
+        "how far the operator's search for an answer's id goes",
+    ),
     (
         "src/server/tls.rs",
         "LARGEST_FILE",

@@ -202,6 +202,9 @@ async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut RealName
             known.insert("c_7f3q9d2xw1".to_owned(), text(answer, "id"));
             known.insert("first secret".to_owned(), text(&answer["key"], "secret"));
         }
+        "POST /vouchers" => {
+            known.insert("l_7f3q9d2xw1".to_owned(), text(answer, "id"));
+        }
         "POST /customers/{customer}/keys" => {
             known.insert("k_7f3q9d2xw1".to_owned(), text(answer, "id"));
         }

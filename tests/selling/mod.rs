@@ -3,11 +3,13 @@
 mod bodies;
 mod described;
 mod edits;
+mod fleet;
 mod lists;
 mod lost;
 mod once;
 mod roles;
 mod tokens;
+mod vouchers;
 mod walk;
 mod ways;
 

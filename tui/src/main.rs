@@ -15,6 +15,8 @@ mod field;
 mod format;
 mod input;
 mod manual;
+#[path = "../../src/cli/pinned.rs"]
+mod pinned;
 mod plan;
 mod sanitize;
 mod state_file;
@@ -75,6 +77,9 @@ struct ConsoleArgs {
     /// A file with the token that the admin listener requires when it is not on loopback.
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
+    /// The certificate of an admin listener that speaks TLS, PEM: exactly this one is trusted.
+    #[arg(long, env = "FAREBOX_ADMIN_TLS_CERT", value_name = "FILE")]
+    admin_tls_cert: Option<PathBuf>,
     /// The base of the settings and links that are shown; by default the running gateway's, else http://127.0.0.1:8080.
     #[arg(long, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
@@ -138,12 +143,8 @@ fn run(args: ConsoleArgs) -> Result<(), String> {
         ),
         None => None,
     };
-    let client = admin::AdminClient::new(&args.admin, token).ok_or_else(|| {
-        format!(
-            "--admin {}: write it as http://127.0.0.1:9090",
-            sanitize::clean(&args.admin)
-        )
-    })?;
+    let client = admin::AdminClient::new(&args.admin, token, args.admin_tls_cert.clone())
+        .map_err(|why| format!("--admin {}: {why}", sanitize::clean(&args.admin)))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -169,8 +170,9 @@ fn run(args: ConsoleArgs) -> Result<(), String> {
         }
         let (tell, messages) = unbounded_channel();
         let shared: farebox_ledger::SharedLedger = Arc::clone(&ledger) as _;
+        let options = options(&args, client.url());
         let store = StoreHandle::new(shared, StateFile::new(&place(&args.ledger)), client, tell);
-        let result = console(options(&args), store, messages)
+        let result = console(options, store, messages)
             .await
             .map_err(|error| format!("the terminal failed: {error}"));
         ledger.close();
@@ -185,7 +187,7 @@ fn place(ledger: &LedgerAddress) -> PathBuf {
         .map_or_else(|| PathBuf::from(ledger.to_string()), Path::to_owned)
 }
 
-fn options(args: &ConsoleArgs) -> Options {
+fn options(args: &ConsoleArgs, admin: String) -> Options {
     let named = |name: &String| !name.trim().is_empty();
     let typed = args.operator.clone().filter(named);
     let sudo_user = || std::env::var("SUDO_USER").ok().filter(named);
@@ -195,7 +197,7 @@ fn options(args: &ConsoleArgs) -> Options {
             .unwrap_or(Path::new("ledger").as_os_str())
             .to_string_lossy()
             .into_owned(),
-        admin: args.admin.clone(),
+        admin,
         read_only: args.read_only,
         public_url: args.public_url.clone(),
         theme: match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {

@@ -34,7 +34,7 @@ pub(crate) struct Changes {
     pub(crate) payments: BTreeSet<String>,
     /// Tokens of the admin API, acts on them, and answers that are kept.
     pub(crate) api_tokens: BTreeSet<TokenId>,
-    pub(crate) api_acts: Vec<OperationId>,
+    pub(crate) house_acts: Vec<OperationId>,
     pub(crate) answers: BTreeSet<AnswerId>,
     /// Lots of vouchers, and vouchers by the hashes of their codes.
     pub(crate) lots: BTreeSet<LotId>,
@@ -117,7 +117,7 @@ impl Changes {
             names,
             payments,
             api_tokens,
-            api_acts,
+            house_acts,
             answers,
             forget_answers,
             lots,
@@ -147,7 +147,7 @@ impl Changes {
             && names.is_empty()
             && payments.is_empty()
             && api_tokens.is_empty()
-            && api_acts.is_empty()
+            && house_acts.is_empty()
             && answers.is_empty()
             && forget_answers.is_none()
             && lots.is_empty()

@@ -35,8 +35,10 @@ pub(crate) struct Needs<'operation> {
     pub(crate) api_token: Option<TokenId>,
     /// The token of the admin API with this label.
     pub(crate) api_label: Option<&'operation str>,
-    /// An act on a token, by its operation, with the end of their chain.
-    pub(crate) api_act: Option<OperationId>,
+    /// An act that belongs to no customer, by its operation, with the end of their chain.
+    pub(crate) house_act: Option<OperationId>,
+    /// The last act that changed this key, or this customer itself.
+    pub(crate) last_act: Option<Scope>,
     /// An answer that is kept for repetitions.
     pub(crate) answer: Option<AnswerId>,
     /// A lot of vouchers, locked.
@@ -79,13 +81,14 @@ impl Operation {
         };
         let of_act = |token, act: &Act| Needs {
             api_token: Some(token),
-            api_act: Some(act.operation),
+            house_act: Some(act.operation),
             ..used(act.operation)
         };
         match self {
             Self::Asked(asked) => Needs {
                 api_token: asked.token,
                 answer: asked.once.as_ref().map(|once| once.id(asked.token)),
+                last_act: asked.expected.map(|expected| expected.of),
                 ..asked.operation.needs()
             },
             Self::CreateToken(new) => Needs {
@@ -95,10 +98,12 @@ impl Operation {
             Self::RevokeToken { token, act } => of_act(*token, act),
             Self::CreateLot(new) => Needs {
                 lot: Some(new.id),
+                house_act: Some(new.act.operation),
                 ..used(new.act.operation)
             },
             Self::VoidLot { lot, act } => Needs {
                 lot: Some(*lot),
+                house_act: Some(act.operation),
                 ..used(act.operation)
             },
             Self::Redeem(new) => Needs {

@@ -18,7 +18,8 @@ use crate::{
     Act, Credit, Customer, CustomerChange, DeliveryStep, EndedHold, Extension, FilesAct, Finish,
     Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold, NewKey, NewLot,
     NewMove, NewPayment, NewReversal, NewToken, News, OperationId, OwnCost, PaymentMoved, Posted,
-    Recovered, Redemption, SecretHash, Session, Timestamp, Token, TokenId, UnappliedAct, Vote,
+    Recovered, Redemption, Scope, SecretHash, Session, Timestamp, Token, TokenId, UnappliedAct,
+    Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -209,7 +210,8 @@ impl Operation {
     }
 
     /// The id of an administrative operation.
-    pub(crate) const fn id(&self) -> Option<OperationId> {
+    #[must_use]
+    pub const fn id(&self) -> Option<OperationId> {
         let act = match self {
             Self::Create(new) => &new.act,
             Self::Change(change) => &change.act,
@@ -315,8 +317,19 @@ pub struct Asked {
     pub at: Timestamp,
     /// How a repetition is recognised; `None` if the operation's own id and reference are enough.
     pub once: Option<Once>,
+    /// What must not have been changed since the caller read it.
+    pub expected: Option<ExpectedAct>,
     /// What to do: an administrative operation.
     pub operation: Operation,
+}
+
+/// A key, or a customer itself, as somebody read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpectedAct {
+    /// Which.
+    pub of: Scope,
+    /// The position of the last act that changed it, as [`Ledger::last_act`](crate::Ledger::last_act) tells.
+    pub position: i64,
 }
 
 /// How a repetition is recognised, and what it is answered.

@@ -15,8 +15,8 @@ use super::changes::{Changes, clear};
 pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
-use crate::book::token_act::{ChainedTokenAct, TokenHead};
+use crate::book::head::{AuditHead, EntryHead, Hash, HouseHead, StoredCustomer};
+use crate::book::house_act::ChainedHouseAct;
 use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
@@ -60,6 +60,8 @@ pub(crate) struct Rows {
     pub(crate) dead: Vec<OperationId>,
     pub(crate) entries: BTreeMap<OperationId, ChainedEntry>,
     pub(crate) acts: BTreeMap<OperationId, ChainedAct>,
+    /// The positions of the last acts that changed keys, and customers themselves, of those that were looked for.
+    pub(crate) last_acts: BTreeMap<Scope, i64>,
     pub(crate) refunds: BTreeMap<OperationId, Vec<Amount>>,
     /// Folded references, and the operations of their entries.
     pub(crate) references: BTreeMap<String, OperationId>,
@@ -68,8 +70,8 @@ pub(crate) struct Rows {
     /// Tokens of the admin API, those whose labels were looked for and found, acts on them, and the end of the acts' chain.
     pub(crate) api_tokens: BTreeMap<TokenId, CachedRow<Token>>,
     pub(crate) api_labels: BTreeSet<String>,
-    pub(crate) api_acts: BTreeMap<OperationId, ChainedTokenAct>,
-    pub(crate) api_head: TokenHead,
+    pub(crate) house_acts: BTreeMap<OperationId, ChainedHouseAct>,
+    pub(crate) house_head: HouseHead,
     /// Answers kept for repetitions, and those that another gateway is about to make.
     pub(crate) answers: BTreeMap<AnswerId, KeptAnswer>,
     pub(crate) running: BTreeSet<AnswerId>,
@@ -221,12 +223,17 @@ impl Rows {
         self.acts.get(&operation).map(|act| &act.record.record)
     }
 
+    /// The position of the last act that changed a key, or a customer itself; 0 if there is none.
+    pub(crate) fn last_act(&self, of: Scope) -> i64 {
+        self.last_acts.get(&of).copied().unwrap_or_default()
+    }
+
     /// Whether an operation created an entry, an audit record or a hold.
     pub(crate) fn is_used(&self, operation: OperationId) -> bool {
         self.hold(operation).is_some()
             || self.entries.contains_key(&operation)
             || self.acts.contains_key(&operation)
-            || self.api_acts.contains_key(&operation)
+            || self.house_acts.contains_key(&operation)
     }
 }
 
@@ -351,6 +358,10 @@ impl Rows {
     /// Appends an act of any format to its customer's audit.
     pub(crate) fn append_act(&mut self, record: ActRecord, format: i64, hash: Hash) {
         let (customer, position) = (record.record.customer, record.record.position);
+        let changed = record.record.changed();
+        if let Some(last) = changed.and_then(|of| self.last_acts.get_mut(&of)) {
+            *last = position;
+        }
         let mut prev = 0;
         self.touch_customer(customer, |row| {
             prev = row.stored.audit.last;
@@ -482,6 +493,7 @@ impl Rows {
         self.dead.clear();
         clear(&mut self.entries);
         clear(&mut self.acts);
+        self.last_acts.clear();
         clear(&mut self.refunds);
         clear(&mut self.references);
         clear(&mut self.payments);

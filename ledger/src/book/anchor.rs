@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::CustomerId;
-use crate::book::head::{Hash, NOTHING};
+use crate::book::head::{Hash, HouseHead, NOTHING};
 
 /// How each line begins; so does a line torn by a power cut.
 const LINE_START: &str = "{\"at\":\"";
@@ -90,6 +90,27 @@ pub struct Heads {
     /// The generation of a ledger in a database; accepting a loss starts a new one. 0 for a file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: i64,
+    /// The end of the chain of acts that belong to no customer; `None` while there are none, and before version 16 of a file's schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub house: Option<HouseEnd>,
+}
+
+/// The end of the chain of acts on tokens and on lots of vouchers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HouseEnd {
+    /// The newest act.
+    pub seq: i64,
+    /// Its hash.
+    #[serde(with = "hex")]
+    pub(crate) hash: Hash,
+}
+
+impl HouseEnd {
+    pub(crate) fn of(head: HouseHead) -> Option<Self> {
+        let HouseHead { seq, hash } = head;
+        (seq > 0).then_some(Self { seq, hash })
+    }
 }
 
 #[expect(
@@ -138,6 +159,7 @@ impl Anchor {
             opened: 0,
             customers: Vec::new(),
             generation: 0,
+            house: None,
         })
     }
 
@@ -165,6 +187,15 @@ impl Anchor {
         match self {
             Self::Digests(digests) => digests.audit.count,
             Self::Heads(heads) => heads.acts,
+        }
+    }
+
+    /// How far the acts that belong to no customer were.
+    #[must_use]
+    pub const fn house(&self) -> Option<&HouseEnd> {
+        match self {
+            Self::Digests(_) => None,
+            Self::Heads(heads) => heads.house.as_ref(),
         }
     }
 
@@ -338,7 +369,10 @@ impl AnchorFile {
     /// # Errors
     /// When it cannot be written.
     pub fn append(&mut self, mut anchor: Anchor) -> Result<()> {
-        let counts = |anchor: &Anchor| (anchor.generation(), anchor.entries(), anchor.acts());
+        let counts = |anchor: &Anchor| {
+            let house = anchor.house().map(|end| end.seq);
+            (anchor.generation(), anchor.entries(), anchor.acts(), house)
+        };
         if counts(&anchor) == counts(&self.last) {
             return Ok(());
         }
@@ -441,6 +475,7 @@ mod tests {
             opened: 0,
             customers: vec![key],
             generation: 0,
+            house: None,
         })
     }
 
@@ -467,6 +502,7 @@ mod tests {
                 opened: 0,
                 customers: keys,
                 generation,
+                house: None,
             })
         };
         AnchorFile::open(&path)

@@ -14,9 +14,22 @@ use crate::value::reference;
 use crate::{
     Act, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange,
     CustomerId, CustomerSettings, CustomerStatus, KeyId, KeySettings, NewCustomer, NewKey, NewMove,
-    NewPayment, NewReversal, OperationId, SecretHash, Timestamp, TokenId, UnappliedAct,
+    NewPayment, NewReversal, OperationId, Scope, SecretHash, Timestamp, TokenId, UnappliedAct,
     UnappliedEnd,
 };
+
+/// Acts that move money: what else there is of a customer or key stays as it was.
+pub(crate) const OF_MONEY: [&str; 9] = [
+    "top_up",
+    "adjust",
+    "refund",
+    "write_off",
+    "move",
+    "unapplied",
+    "assign",
+    "return",
+    "reverse",
+];
 
 /// One administrative act.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +52,14 @@ pub struct AuditRecord {
     pub operation: OperationId,
     /// Details as one JSON object, without secrets.
     pub details: String,
+}
+
+impl AuditRecord {
+    /// The key that it changed, or the customer itself; `None` if it moved money.
+    pub(crate) fn changed(&self) -> Option<Scope> {
+        let of = self.key.map_or(Scope::Customer(self.customer), Scope::Key);
+        (!OF_MONEY.contains(&&*self.act)).then_some(of)
+    }
 }
 
 /// An act before it has its place in the audit.

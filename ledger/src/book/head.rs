@@ -72,6 +72,25 @@ pub(crate) struct StoredCustomer {
     pub(crate) opened: i64,
 }
 
+/// The end of the chain of acts that belong to no customer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct HouseHead {
+    pub(crate) seq: i64,
+    pub(crate) hash: Hash,
+}
+
+impl HouseHead {
+    pub(crate) const NONE: Self = Self {
+        seq: 0,
+        hash: NOTHING,
+    };
+
+    /// What the next act is hashed with, in a ledger whose chains begin with `genesis`.
+    pub(crate) const fn previous(&self, genesis: Hash) -> Hash {
+        if self.seq == 0 { genesis } else { self.hash }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

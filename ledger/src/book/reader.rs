@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::anchor::Anchor;
 use super::chain::{ChainedAct, ChainedEntry};
 use super::head::{Hash, StoredCustomer};
-use super::token_act::TokenBook;
+use super::house_act::HouseBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
@@ -82,8 +82,8 @@ pub(crate) trait LedgerReader {
     ) -> Result<Vec<ReadRow<ChainedAct>>, Self::Error>;
     /// Those of these folded references that are registered for an entry with the same reference.
     async fn taken(&mut self, folded: &BTreeSet<String>) -> Result<BTreeSet<String>, Self::Error>;
-    /// Everything about tokens of the admin API, at one instant.
-    async fn tokens(&mut self) -> Result<ReadRow<TokenBook>, Self::Error>;
+    /// Tokens of the admin API, vouchers, and the acts on them, at one instant.
+    async fn house(&mut self) -> Result<ReadRow<HouseBook>, Self::Error>;
     /// Ends the instant in which a customer was read.
     async fn end_customer(&mut self) -> Result<(), Self::Error>;
     /// The faults of everything that belongs to no customer.

@@ -52,9 +52,9 @@ pub(crate) async fn verify<R: LedgerReader>(
             return Ok(check.report);
         }
     }
-    let tokens = reader.tokens().await?;
-    check.report.faults.extend(match tokens {
-        Ok(book) => book.faults(check.genesis),
+    let house = reader.house().await?;
+    check.report.faults.extend(match house {
+        Ok(book) => book.faults(check.genesis, &anchors),
         Err(why) => vec![why],
     });
     let rest = reader.rest(&anchors).await?;

@@ -289,8 +289,13 @@ pub struct NewMove {
 impl NewMove {
     /// The operation of the entry and act of who gets: derived, so that a repetition finds it.
     pub(crate) fn arrival(&self) -> OperationId {
-        self.act.operation.derived(b"farebox move")
+        arrival_of(self.act.operation)
     }
+}
+
+/// The operation of who gets, of a move with this one.
+pub(crate) fn arrival_of(moved: OperationId) -> OperationId {
+    moved.derived(b"farebox move")
 }
 
 /// The outcome of a [`NewMove`].

@@ -3,8 +3,6 @@
 //! A code reads `FB-XXXX-XXXX-XXXX-XXXX-XXXX`: nineteen symbols of Crockford's base 32 carry 95 random bits, the twentieth checks them.
 //! The store keeps only the SHA-256 of its one canonical spelling.
 
-use serde::Serialize;
-
 use crate::rule::secret::shown_once;
 use crate::value::text::check_text;
 use crate::{Act, Amount, CustomerId, KeyId, LotId, OperationId, Refusal, SecretHash, Timestamp};
@@ -99,7 +97,7 @@ const fn doubled(element: u8) -> u8 {
 }
 
 /// Vouchers that were made together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lot {
     /// Public id.
     pub id: LotId,

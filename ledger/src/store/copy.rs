@@ -13,15 +13,14 @@ use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::rows::{CachedRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{Hash, StoredCustomer};
-use crate::book::token_act::TokenBook;
+use crate::book::house_act::HouseBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
-use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
     Account, Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LedgerError,
-    Lot, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session,
-    Timestamp, VerifyReport, Vote,
+    OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
+    VerifyReport, Vote,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -53,12 +52,10 @@ pub(crate) struct Rest {
     pub(crate) files: Vec<FilesAct>,
     pub(crate) personal: Vec<(CustomerId, PersonalData)>,
     pub(crate) payments: Vec<Payment>,
-    pub(crate) tokens: TokenBook,
+    pub(crate) house: HouseBook,
     pub(crate) answers: Vec<(AnswerId, KeptAnswer)>,
     /// What is on its way to webhooks.
     pub(crate) deliveries: Vec<DeliveryStep>,
-    pub(crate) lots: Vec<(Lot, OperationId)>,
-    pub(crate) vouchers: Vec<Voucher>,
     /// What customers owe for payments that went back.
     pub(crate) claims: Vec<(CustomerId, Amount)>,
 }
@@ -86,20 +83,20 @@ impl Rest {
         for payment in self.payments {
             rows.put_payment(payment);
         }
-        for token in self.tokens.tokens {
+        for token in self.house.tokens {
             rows.put_api_token(token);
         }
-        for act in self.tokens.acts {
-            rows.put_token_act(act);
+        for act in self.house.acts {
+            rows.put_house_act(act);
         }
         for (id, kept) in self.answers {
             rows.changes.answers.insert(id);
             rows.answers.insert(id, kept);
         }
-        for (lot, made_by) in self.lots {
+        for (lot, made_by) in self.house.lots {
             rows.put_lot(lot, made_by);
         }
-        for voucher in self.vouchers {
+        for voucher in self.house.vouchers {
             rows.put_voucher(voucher);
         }
         for (customer, claim) in self.claims {

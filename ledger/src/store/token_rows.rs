@@ -2,8 +2,8 @@
 
 use super::rows::{Decoded, Malformed, RowColumns};
 use crate::batch::answer::{AnswerId, ApiAnswer, KeptAnswer};
-use crate::book::token_act::{ChainedTokenAct, TokenAct};
-use crate::{Amount, Timestamp, Token, TokenId, TokenRole, UtcDay};
+use crate::book::house_act::{ChainedHouseAct, HouseAct, HouseSubject};
+use crate::{Amount, LotId, Timestamp, Token, TokenId, TokenRole, UtcDay};
 
 /// What [`token`] takes, of `tokens t`.
 macro_rules! token_columns {
@@ -13,13 +13,13 @@ macro_rules! token_columns {
 }
 pub(crate) use token_columns;
 
-/// What [`token_act`] takes, of `token_acts`.
-macro_rules! token_act_columns {
+/// What [`house_act`] takes, of `house_acts`.
+macro_rules! house_act_columns {
     () => {
-        "seq, at, actor, act, token, operation, details, state, hash"
+        "seq, at, actor, act, token, lot, operation, details, state, hash"
     };
 }
-pub(crate) use token_act_columns;
+pub(crate) use house_act_columns;
 
 /// What [`answer`] takes, of `answers`.
 macro_rules! answer_columns {
@@ -52,14 +52,14 @@ pub(crate) fn token(columns: &mut impl RowColumns) -> Decoded<Token> {
     })
 }
 
-pub(crate) fn token_act(columns: &mut impl RowColumns) -> Decoded<ChainedTokenAct> {
-    Ok(ChainedTokenAct {
-        act: TokenAct {
+pub(crate) fn house_act(columns: &mut impl RowColumns) -> Decoded<ChainedHouseAct> {
+    Ok(ChainedHouseAct {
+        act: HouseAct {
             seq: columns.number()?,
             at: columns.at()?,
             actor: columns.text()?,
             act: columns.text()?,
-            token: token_id(columns)?,
+            of: subject_of(columns)?,
             operation: columns.operation()?,
             details: columns.text()?,
         },
@@ -82,6 +82,24 @@ pub(crate) fn answer(columns: &mut impl RowColumns) -> Decoded<(AnswerId, KeptAn
             },
         },
     ))
+}
+
+/// The next two columns: a token, or else a lot.
+fn subject_of(columns: &mut impl RowColumns) -> Decoded<HouseSubject> {
+    let (token, lot) = (columns.maybe_token()?, columns.maybe_number()?);
+    match (token, lot.map(LotId::from_i64)) {
+        (Some(token), None) => Ok(HouseSubject::Token(token)),
+        (None, Some(Some(lot))) => Ok(HouseSubject::Lot(lot)),
+        _ => Err(Malformed::Value("subject of an act")),
+    }
+}
+
+/// The token and the lot of an act, for their columns: it is on one of them.
+pub(crate) const fn subject(of: HouseSubject) -> (Option<i64>, Option<i64>) {
+    match of {
+        HouseSubject::Token(token) => (Some(token.to_i64()), None),
+        HouseSubject::Lot(lot) => (None, Some(lot.to_i64())),
+    }
 }
 
 /// A role as both databases store it.

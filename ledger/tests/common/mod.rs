@@ -185,10 +185,24 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the twelfth schema: nobody has a voucher.
+/// Undoes the thirteenth schema: no act tells of a lot.
+macro_rules! back_to_12 {
+    () => {
+        "ALTER TABLE house_acts DISABLE TRIGGER house_acts_append_only; DELETE FROM house_acts WHERE lot IS NOT NULL; \
+         DROP TRIGGER house_acts_append_only ON house_acts; ALTER TABLE house_acts RENAME TO token_acts; \
+         ALTER TABLE token_acts DROP COLUMN lot, ALTER COLUMN token SET NOT NULL; \
+         CREATE TRIGGER token_acts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON token_acts \
+             FOR EACH STATEMENT EXECUTE FUNCTION farebox_refuse(); UPDATE identity SET version = 12; "
+    };
+}
+
+/// Undoes the twelfth schema, too: nobody has a voucher.
 macro_rules! back_to_11 {
     () => {
-        "DROP TABLE vouchers, lots; UPDATE identity SET version = 11; "
+        concat!(
+            back_to_12!(),
+            "DROP TABLE vouchers, lots; UPDATE identity SET version = 11; "
+        )
     };
 }
 
@@ -240,6 +254,7 @@ macro_rules! back_to_7 {
 }
 
 /// As the macros.
+pub(crate) const BACK_TO_12: &str = back_to_12!();
 pub(crate) const BACK_TO_10: &str = back_to_10!();
 pub(crate) const BACK_TO_9: &str = back_to_9!();
 pub(crate) const BACK_TO_8: &str = back_to_8!();
@@ -277,6 +292,7 @@ pub(crate) fn asked(token: u8, seconds: i64, operation: Operation) -> Asked {
         token: Some(TokenId::from_random(token.into())),
         at: at(seconds),
         once: None,
+        expected: None,
         operation,
     }
 }

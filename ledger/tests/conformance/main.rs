@@ -80,6 +80,7 @@ use lists::{
 use tokens::{
     a_first_key_comes_with_its_customer_or_later, a_request_with_a_key_is_made_once,
     a_shop_does_its_own_business_and_no_other, a_token_credits_no_more_than_its_daily_bound,
+    an_edit_of_what_was_changed_is_refused, references_find_their_entries,
     tokens_are_made_found_and_revoked,
 };
 use vouchers::{
@@ -161,6 +162,8 @@ stories!(
     a_first_key_comes_with_its_customer_or_later,
     a_token_credits_no_more_than_its_daily_bound,
     a_request_with_a_key_is_made_once,
+    an_edit_of_what_was_changed_is_refused,
+    references_find_their_entries,
     a_voucher_is_redeemed_once,
     of_some_lots_a_customer_redeems_one,
     one_of_two_gets_a_voucher,

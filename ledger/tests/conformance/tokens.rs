@@ -79,11 +79,11 @@ pub(crate) async fn tokens_are_made_found_and_revoked(ledger: SharedLedger) {
     assert!(matches!(unknown, Refusal::NoSuchToken(_)));
     let all = ledger.tokens().await.unwrap();
     assert_eq!(all.iter().filter(|token| !token.is_revoked).count(), 3);
-    let acts = ledger.token_acts().await.unwrap();
+    let acts = ledger.house_acts().await.unwrap();
     let last = acts.last().unwrap();
     assert_eq!(
-        (last.seq, &*last.act, last.token),
-        (5, "revoke_token", made.id)
+        (last.seq, &*last.act, last.of),
+        (5, "revoke_token", HouseSubject::Token(made.id))
     );
     assert!(
         acts.iter()
@@ -380,4 +380,95 @@ pub(crate) async fn a_request_with_a_key_is_made_once(ledger: SharedLedger) {
     assert!(known.repeated);
     assert_eq!(balance(&*ledger, 1).await, usd("5"));
     sound(&*ledger).await;
+}
+
+/// Money changes nothing that an edit is about; every other act does, but for one on another key of the customer.
+pub(crate) async fn an_edit_of_what_was_changed_is_refused(ledger: SharedLedger) {
+    tokens(&*ledger).await;
+    ledger.ask(asked(4, 400, enrol(1, 10))).await.unwrap();
+    let of = Scope::Customer(customer(1));
+    assert_eq!(ledger.last_act(Scope::Key(key(9))).await.unwrap(), 0);
+    let read = ledger.last_act(of).await.unwrap();
+    let of_key = ledger.last_act(key(1).into()).await.unwrap();
+    assert!(read > 0 && of_key > read);
+    ledger
+        .ask(asked(4, 400, pay(1, 20, "5", "pi-1")))
+        .await
+        .unwrap();
+    ledger.credit(top_up(1, 21, "1", "typed")).await.unwrap();
+    let block = change(1, 22, Change::Block);
+    ledger.change_key(block).await.unwrap();
+    assert_eq!(ledger.last_act(of).await.unwrap(), read);
+    let edit = async |operation, label: &str, position| {
+        let settings = CustomerSettings {
+            label: label.to_owned(),
+            ..CustomerSettings::default()
+        };
+        let change = CustomerChange {
+            customer: customer(1),
+            change: CustomerAct::Set(settings),
+            act: act(operation, 400),
+        };
+        let edit = Operation::ChangeCustomer(Box::new(change));
+        let expected = Some(ExpectedAct { of, position });
+        let asked = Asked {
+            expected,
+            ..asked(4, 400, edit)
+        };
+        ledger.ask(asked).await
+    };
+    edit(30, "first", read).await.unwrap();
+    let last = ledger.last_act(of).await.unwrap();
+    let refusal = refused(edit(31, "second", read).await);
+    let expected = read;
+    assert_eq!(refusal, Refusal::ChangedSince { of, last, expected });
+    // The very same operation again, as the ledger repeats it after a commit without an answer.
+    edit(30, "first", read).await.unwrap();
+    edit(32, "third", last).await.unwrap();
+    let found = ledger.find_customer(customer(1)).await.unwrap().unwrap();
+    assert_eq!(found.settings.label, "third");
+    // Of a key: what was read before it was blocked.
+    let unblock = Operation::Change(Box::new(change(1, 33, Change::Unblock)));
+    let expected = ExpectedAct {
+        of: key(1).into(),
+        position: of_key,
+    };
+    let stale = Asked {
+        expected: Some(expected),
+        ..asked(4, 400, unblock)
+    };
+    assert!(matches!(
+        refused(ledger.ask(stale).await),
+        Refusal::ChangedSince { .. }
+    ));
+    sound(&*ledger).await;
+}
+
+/// In every spelling; of a move both sides, the giver first.
+pub(crate) async fn references_find_their_entries(ledger: SharedLedger) {
+    for number in [1, 2] {
+        let new = new_key(number, 10 + number, Some("5"));
+        ledger.create_key(new).await.unwrap();
+    }
+    let typed = top_up(1, 20, "1", "Invoice-7");
+    let booked = ledger.credit(typed).await.unwrap().entry;
+    for spelling in ["Invoice-7", "invoice-7", "INVOICE-7"] {
+        let found = search::with_reference(&*ledger, spelling).await.unwrap();
+        assert_eq!(found, std::slice::from_ref(&booked), "{spelling}");
+    }
+    let moved = NewMove {
+        from: CustomerId::made_for(key(1)),
+        into: CustomerId::made_for(key(2)),
+        amount: usd("2"),
+        reference: "one purse".to_owned(),
+        act: act(21, 200),
+    };
+    ledger.move_money(moved).await.unwrap();
+    let found = search::with_reference(&*ledger, "ONE PURSE").await.unwrap();
+    let sides: Vec<_> = found.iter().map(|entry| entry.amount).collect();
+    assert_eq!(sides, [usd("-2"), usd("2")]);
+    for unknown in ["nothing", "", "\0"] {
+        let found = ledger.entry_by_reference(unknown).await.unwrap();
+        assert_eq!(found, None, "{unknown:?}");
+    }
 }

@@ -61,7 +61,16 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
             .repeated
     );
     assert_eq!(account(&*ledger, 2).await.balance(), usd("2"));
-    assert_eq!(ledger.lots().await.unwrap(), [voided]);
+    assert_eq!(ledger.lots().await.unwrap(), std::slice::from_ref(&voided));
+    // Who made and voided it is in the audit, each once, without the codes; voiding it again is no act.
+    assert_eq!(ledger.void_lot(lot.id, act(42, 401)).await.unwrap(), voided);
+    let acts = ledger.house_acts().await.unwrap();
+    let words: Vec<_> = acts.iter().map(|act| (act.seq, &*act.act)).collect();
+    assert_eq!(words, [(1, "create_lot"), (2, "void_lot")]);
+    let of = HouseSubject::Lot(lot.id);
+    assert!(acts.iter().all(|act| act.of == of && act.actor == "ada"));
+    let told = format!("{acts:?}");
+    assert!(!told.contains(&"c8".repeat(32)), "{told}");
     // Nobody else's money has such a name.
     let typed = top_up(1, 40, "1", &format!("VOUCHER:{}-3", lot.id));
     refused(ledger.credit(typed).await);

@@ -20,7 +20,7 @@ impl State {
         self.entry(operation).is_some()
             || self.audited(operation).is_some()
             || self.holds.contains_key(&operation)
-            || self.is_token_act(operation)
+            || self.is_house_act(operation)
     }
 
     pub(super) fn check_unused(&self, operation: OperationId) -> Done<()> {

@@ -25,9 +25,9 @@ use crate::batch::operation::{Operation, Outcome};
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
-    Finish, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError, Lot,
-    LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData,
-    PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenAct,
+    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger,
+    LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
+    PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token,
     TokenId, Totals, UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
 };
 
@@ -82,7 +82,7 @@ struct State {
     sessions: HashMap<[u8; 32], Session>,
     links: HashMap<[u8; 32], (KeyId, Timestamp)>,
     tokens: BTreeMap<TokenId, Token>,
-    token_acts: Vec<TokenAct>,
+    house_acts: Vec<HouseAct>,
     answers: BTreeMap<tokens::AnswerName, tokens::Kept>,
     asked_by: Option<TokenId>,
     lots: BTreeMap<LotId, (Lot, OperationId)>,
@@ -349,8 +349,8 @@ impl Ledger for MemoryLedger {
         Ok(found)
     }
 
-    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
-        Ok(self.state().token_acts.clone())
+    async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
+        Ok(self.state().house_acts.clone())
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
@@ -377,6 +377,17 @@ impl Ledger for MemoryLedger {
 
     async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError> {
         Ok(self.state().entry(operation).cloned())
+    }
+
+    async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
+        Ok(self.state().last_act(of))
+    }
+
+    async fn entry_by_reference(
+        &self,
+        reference: &str,
+    ) -> Result<Option<JournalEntry>, LedgerError> {
+        Ok(self.state().named(reference).cloned())
     }
 
     async fn entry_by_answer(

@@ -3,11 +3,11 @@
 use super::operations::{Done, not_applicable, picos};
 use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
-use crate::book::token_act;
+use crate::book::house_act::{self, HouseSubject};
 use crate::{
-    Act, Amount, Answered, ApiAnswer, Asked, Change, CreditKind, CustomerId, CustomerStatus,
-    NewToken, Once, OperationId, Refusal, Scope, SecretHash, Timestamp, Token, TokenAct, TokenId,
-    TokenRole, UtcDay, clock,
+    Act, Amount, Answered, ApiAnswer, Asked, AuditRecord, Change, CreditKind, CustomerId,
+    CustomerStatus, HouseAct, NewToken, Once, OperationId, Refusal, Scope, SecretHash, Timestamp,
+    Token, TokenId, TokenRole, UtcDay, clock,
 };
 
 /// A day in milliseconds.
@@ -34,20 +34,21 @@ impl State {
         self.tokens.get(&id).ok_or(Refusal::NoSuchToken(id))
     }
 
-    fn token_act(&self, operation: OperationId) -> Option<&TokenAct> {
-        self.token_acts
+    fn house_act(&self, operation: OperationId) -> Option<&HouseAct> {
+        self.house_acts
             .iter()
             .find(|act| act.operation == operation)
     }
 
-    pub(super) fn is_token_act(&self, operation: OperationId) -> bool {
-        self.token_act(operation).is_some()
+    pub(super) fn is_house_act(&self, operation: OperationId) -> bool {
+        self.house_act(operation).is_some()
     }
 
     pub(super) fn create_token(&mut self, new: &NewToken) -> Done<Token> {
-        let known = self.token_act(new.act.operation);
-        if let Some(act) = known.filter(|act| act.act == "create_token") {
-            return self.token(act.token).cloned();
+        let known = self.house_act(new.act.operation);
+        let known = known.filter(|act| act.act == "create_token");
+        if let Some(HouseSubject::Token(token)) = known.map(|act| act.of) {
+            return self.token(token).cloned();
         }
         self.check_unused(new.act.operation)?;
         new.check()?;
@@ -73,31 +74,49 @@ impl State {
             created_by: new.act.actor.clone(),
         };
         self.tokens.insert(new.id, token.clone());
-        let details = token_act::created(new).to_string();
-        self.write_token_act(new.id, "create_token", &new.act, details);
+        let details = house_act::created_token(new).to_string();
+        self.write_house_act(
+            HouseSubject::Token(new.id),
+            "create_token",
+            &new.act,
+            details,
+        );
         Ok(token)
     }
 
     pub(super) fn revoke_token(&mut self, id: TokenId, act: &Act) -> Done<Token> {
-        let known = self.token_act(act.operation);
-        if known.is_none_or(|known| known.act != "revoke_token" || known.token != id) {
+        let known = self.house_act(act.operation);
+        if known
+            .is_none_or(|known| known.act != "revoke_token" || known.of != HouseSubject::Token(id))
+        {
             self.check_unused(act.operation)?;
             self.token(id)?;
             if let Some(token) = self.tokens.get_mut(&id) {
                 token.is_revoked = true;
             }
-            self.write_token_act(id, "revoke_token", act, "{}".to_owned());
+            self.write_house_act(
+                HouseSubject::Token(id),
+                "revoke_token",
+                act,
+                "{}".to_owned(),
+            );
         }
         self.token(id).cloned()
     }
 
-    fn write_token_act(&mut self, token: TokenId, word: &str, act: &Act, details: String) {
-        self.token_acts.push(TokenAct {
-            seq: next(self.token_acts.len()),
+    pub(super) fn write_house_act(
+        &mut self,
+        of: HouseSubject,
+        word: &str,
+        act: &Act,
+        details: String,
+    ) {
+        self.house_acts.push(HouseAct {
+            seq: next(self.house_acts.len()),
             at: act.at,
             actor: act.actor.clone(),
             act: word.to_owned(),
-            token,
+            of,
             operation: act.operation,
             details,
         });
@@ -155,6 +174,17 @@ impl State {
             }
             Some((TokenRole::Sell, id)) => self.check_sale(id, &asked.operation)?,
             Some((TokenRole::Manage, _)) | None => {}
+        }
+        if let Some(expected) = &asked.expected {
+            let last = self.last_act(expected.of);
+            let is_done = (asked.operation.id()).is_some_and(|id| self.audited(id).is_some());
+            if last != expected.position && !is_done {
+                return Err(Refusal::ChangedSince {
+                    of: expected.of,
+                    last,
+                    expected: expected.position,
+                });
+            }
         }
         self.asked_by = asked.token;
         let outcome = self.apply(&asked.operation);
@@ -232,6 +262,21 @@ impl State {
             )),
             _ => Err(not_allowed("a token that sells may not do this")),
         }
+    }
+
+    /// The last act on a key, or on a customer itself, that was not about money.
+    pub(super) fn last_act(&self, of: Scope) -> i64 {
+        let is_money = |act: &str| {
+            let acts = "top_up adjust refund write_off move unapplied assign return reverse";
+            acts.split(' ').any(|one| one == act)
+        };
+        let is_of = |record: &&AuditRecord| match of {
+            Scope::Key(key) => record.key == Some(key),
+            Scope::Customer(customer) => record.customer == customer && record.key.is_none(),
+        };
+        let found = self.audit.iter().rev().filter(is_of);
+        let mut found = found.filter(|record| !is_money(&record.act));
+        found.next().map_or(0, |record| record.position)
     }
 
     fn check_served(&self, customer: CustomerId) -> Done<()> {

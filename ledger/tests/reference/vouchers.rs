@@ -2,6 +2,7 @@
 
 use super::State;
 use super::operations::{Done, not_applicable};
+use crate::book::house_act::{self, HouseSubject};
 use crate::{
     Act, Credit, CreditKind, CustomerId, Lot, LotId, NewLot, OperationId, Posted, Redemption,
     Refusal, Scope,
@@ -26,14 +27,23 @@ impl State {
         }
         let lot = new.lot();
         self.lots.insert(new.id, (lot.clone(), new.act.operation));
+        let details = house_act::created_lot(new).to_string();
+        self.write_house_act(HouseSubject::Lot(new.id), "create_lot", &new.act, details);
         Ok(lot)
     }
 
     pub(super) fn void_lot(&mut self, id: LotId, act: &Act) -> Done<Lot> {
+        let (lot, _) = self.lots.get(&id).ok_or(Refusal::NoSuchLot(id))?;
+        if lot.is_void {
+            return Ok(lot.clone());
+        }
         self.check_unused(act.operation)?;
         let (lot, _) = self.lots.get_mut(&id).ok_or(Refusal::NoSuchLot(id))?;
         lot.is_void = true;
-        Ok(lot.clone())
+        let lot = lot.clone();
+        let details = format!("{{\"redeemed\":{}}}", lot.redeemed);
+        self.write_house_act(HouseSubject::Lot(id), "void_lot", act, details);
+        Ok(lot)
     }
 
     pub(super) fn redeem(&mut self, new: &Redemption) -> Done<Posted> {

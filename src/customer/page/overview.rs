@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
-use super::{caps, pay, requests, shown};
+use super::{caps, pay, payments, requests, shown};
 use crate::config::Shop;
 use crate::customer::recent::{month_of, spent_since};
 
@@ -144,6 +144,7 @@ impl Overview {
             } @else if account.available() == Amount::ZERO {
                 p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until this key is topped up." }
             }
+            @if self.key.is_owner { (payments::owed(self.key.customer.claim)) }
             (self.caps())
             (pay::ways(&self.shop, &self.key))
             @if let Some(at) = expires { p.hint { "This key works until " (shown::time(at)) " UTC." } }

@@ -1,6 +1,6 @@
-//! Money in: top-ups, refunds and corrections.
+//! Money in: top-ups, refunds and corrections, what is owed for payments that went back, and payments that could not be booked.
 
-use farebox_ledger::{EntryKind, JournalEntry, StatementMonth};
+use farebox_ledger::{Amount, EntryKind, JournalEntry, Payment, StatementMonth};
 use maud::{Markup, html};
 
 use super::shown;
@@ -11,11 +11,14 @@ pub(in crate::customer) fn page(
     entries: &[JournalEntry],
     documents: &[PaperDocument],
     months: &[StatementMonth],
+    open: &OpenMoney,
 ) -> Markup {
     let moved = shown::places(entries.iter().map(|entry| entry.amount));
     let after = shown::places(entries.iter().map(|entry| entry.balance_after));
     html! {
         h1 { "Payments" }
+        (owed(open.claim))
+        (unapplied(&open.unapplied))
         section.card aria-label="Payments" {
             @if entries.is_empty() { p.empty { "Nothing has been paid yet." } } @else {
                 table.stacked role="table" {
@@ -62,6 +65,51 @@ pub(in crate::customer) fn page(
             } }
         }
     }
+}
+
+/// What a customer owes, and payments of it that are in no balance.
+#[derive(Debug, Default)]
+pub(in crate::customer) struct OpenMoney {
+    /// Owed for payments that went back.
+    pub(in crate::customer) claim: Amount,
+    /// Payments that could not be booked, oldest first.
+    pub(in crate::customer) unapplied: Vec<Payment>,
+}
+
+/// What is owed, if anything is.
+pub(in crate::customer) fn owed(claim: Amount) -> Markup {
+    html! { @if claim.is_positive() {
+        p.problem #claim {
+            "A payment went back after its credit was spent: " strong { (shown::money(claim)) " USD" }
+            " are owed. What is paid next goes there first; until then requests are refused."
+        }
+    } }
+}
+
+fn unapplied(payments: &[Payment]) -> Markup {
+    html! { @if !payments.is_empty() {
+        section.card aria-labelledby="unapplied" {
+            h2 #unapplied { "Not booked yet" }
+            table.stacked role="table" {
+                caption.hidden { "Payments that could not be booked, oldest first" }
+                thead role="rowgroup" { tr role="row" {
+                    th scope="col" role="columnheader" { "Time (UTC)" }
+                    th scope="col" role="columnheader" { "Reference" }
+                    th scope="col" role="columnheader" { "Paid" }
+                    th.number scope="col" role="columnheader" { "USD" }
+                } }
+                tbody role="rowgroup" { @for payment in payments {
+                    tr role="row" {
+                        td.time role="cell" data-label="Time" { time datetime=(payment.at) { (shown::format(payment.at, "%b %d, %Y %H:%M:%S")) } }
+                        td.id role="cell" data-label="Reference" { (payment.reference) }
+                        td role="cell" data-label="Paid" { (payment.paid.gross) " " (payment.paid.currency) }
+                        td.number.cost role="cell" data-label="USD" { (shown::money(payment.credit)) }
+                    }
+                } }
+            }
+            p.hint { "These payments arrived and are in no balance: the seller books them, or sends the money back." }
+        }
+    } }
 }
 
 fn receipt(document: &PaperDocument) -> Markup {

@@ -1,11 +1,12 @@
-//! Read-only client of the gateway's admin listener: `GET /status`, `GET /requests/{id}` and the event stream `GET /live`, over plain
-//! HTTP/1.1.
+//! Read-only client of the gateway's admin listener: `GET /status`, `GET /requests/{id}` and the event stream `GET /live`, over
+//! HTTP/1.1, plain or within TLS.
 //!
 //! Text read here is not trusted on screen; views clean it.
 
 mod shapes;
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -15,7 +16,10 @@ use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+
+use crate::pinned;
 
 pub(crate) use shapes::{
     ClientField, LiveEvent, OneRequest, ReportedAlert, ReportedCalibration, ReportedChange,
@@ -33,7 +37,14 @@ const MAX_EVENT: usize = 1 << 20;
 pub(crate) struct AdminClient {
     authority: String,
     token: Option<String>,
+    /// The listener speaks TLS with the certificate of this file.
+    certificate: Option<PathBuf>,
 }
+
+/// A way to the listener, encrypted or not.
+trait AdminStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> AdminStream for T {}
 
 impl std::fmt::Debug for AdminClient {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,21 +53,59 @@ impl std::fmt::Debug for AdminClient {
 }
 
 impl AdminClient {
-    /// Reads `http://host:port`, or `host:port` as in the gateway's own setting. `None` for anything else.
-    pub(crate) fn new(url: &str, token: Option<String>) -> Option<Self> {
-        let authority = url
-            .strip_prefix("http://")
+    /// Reads `http://host:port`, `https://host:port`, or `host:port` as in the gateway's own setting. With a certificate it is TLS in
+    /// any case: one file of settings serves gateway and console.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub(crate) fn new(
+        url: &str,
+        token: Option<String>,
+        certificate: Option<PathBuf>,
+    ) -> Result<Self, &'static str> {
+        if url.starts_with("https://") && certificate.is_none() {
+            return Err(
+                "say whose certificate is trusted: --admin-tls-cert FILE, the file that the gateway has, too",
+            );
+        }
+        let authority = (url.strip_prefix("http://"))
+            .or_else(|| url.strip_prefix("https://"))
             .unwrap_or(url)
             .trim_end_matches('/');
-        let (host, port) = authority.rsplit_once(':')?;
+        let (host, port) = authority.rsplit_once(':').unwrap_or_default();
         let plain = !host.is_empty()
             && authority.chars().all(|letter| {
                 letter.is_ascii_graphic() && !matches!(letter, '/' | '@' | '?' | '#')
             });
-        (plain && port.parse::<u16>().is_ok()).then(|| Self {
+        if !plain || port.parse::<u16>().is_err() {
+            return Err("write it as http://127.0.0.1:9090");
+        }
+        Ok(Self {
             authority: authority.to_owned(),
             token,
+            certificate,
         })
+    }
+
+    /// Where it is, for people.
+    pub(crate) fn url(&self) -> String {
+        let scheme = self.certificate.as_ref().map_or("http", |_| "https");
+        format!("{scheme}://{}", self.authority)
+    }
+
+    /// A connection; over TLS only to who has the key of the certificate.
+    async fn connect(&self) -> io::Result<Box<dyn AdminStream>> {
+        let connected = async {
+            let stream = TcpStream::connect(&self.authority).await?;
+            let way: Box<dyn AdminStream> = match &self.certificate {
+                Some(file) => Box::new(pinned::connect(stream, file).await?),
+                None => Box::new(stream),
+            };
+            Ok(way)
+        };
+        tokio::time::timeout(CONNECT, connected)
+            .await
+            .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
     }
 
     /// Asks for the status once.
@@ -101,9 +150,8 @@ impl AdminClient {
 
     /// Requests a path. Anything but a 200 is an error that quotes the answer.
     async fn get(&self, path: &str) -> io::Result<Incoming> {
-        let connected = tokio::time::timeout(CONNECT, TcpStream::connect(&self.authority)).await;
-        let stream = connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        let way = self.connect().await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(way))
             .await
             .map_err(io::Error::other)?;
         // Ends with the answer's body, because nothing else is sent.
@@ -115,10 +163,14 @@ impl AdminClient {
         let request = request
             .body(Empty::<Bytes>::new())
             .map_err(io::Error::other)?;
-        let answer = sender
-            .send_request(request)
-            .await
-            .map_err(io::Error::other)?;
+        let answer = sender.send_request(request).await.map_err(|error| {
+            if error.is_parse() && self.certificate.is_none() {
+                return io::Error::other(
+                    "it does not answer in HTTP; if the gateway has --admin-tls-cert, pass it here, too",
+                );
+            }
+            io::Error::other(error)
+        })?;
         match answer.status() {
             StatusCode::OK => Ok(answer.into_body()),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(io::Error::other(
@@ -217,7 +269,7 @@ mod tests {
     async fn answering(answer: &'static str) -> AdminClient {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client =
-            AdminClient::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+            AdminClient::new(&listener.local_addr().unwrap().to_string(), None, None).unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = [0; 1024];
@@ -272,7 +324,7 @@ mod tests {
             "localhost:9090",
             "[::1]:9090",
         ] {
-            assert!(AdminClient::new(right, None).is_some(), "{right}");
+            assert!(AdminClient::new(right, None, None).is_ok(), "{right}");
         }
         for wrong in [
             "https://127.0.0.1:9090",
@@ -284,7 +336,75 @@ mod tests {
             "http://x:y@h:1\r\n:2",
             "http://h:1/x:2",
         ] {
-            assert!(AdminClient::new(wrong, None).is_none(), "{wrong}");
+            assert!(AdminClient::new(wrong, None, None).is_err(), "{wrong}");
         }
+        let file = Some(PathBuf::from("admin.crt"));
+        for given in [
+            "https://127.0.0.1:9090",
+            "http://127.0.0.1:9090",
+            "127.0.0.1:9090",
+        ] {
+            let client = AdminClient::new(given, None, file.clone()).unwrap();
+            assert_eq!(client.url(), "https://127.0.0.1:9090");
+        }
+    }
+
+    fn pem(name: &str) -> PathBuf {
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/tls")).join(name)
+    }
+
+    /// Answers over TLS with this certificate, whoever asks.
+    async fn answering_over_tls(name: &str) -> String {
+        use rustls::pki_types::pem::PemObject as _;
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+        let certificate = CertificateDer::from_pem_file(pem(&format!("{name}.crt"))).unwrap();
+        let key = PrivateKeyDer::from_pem_file(pem(&format!("{name}.key"))).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(stream).await else {
+                    continue;
+                };
+                let mut head = [0; 1024];
+                let _ = stream.read(&mut head).await.unwrap();
+                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{\"generation\":4}";
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.shutdown().await.unwrap();
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_listener_with_tls_is_read_if_it_has_the_trusted_certificate() {
+        let address = answering_over_tls("first").await;
+        let client = |url: &str, file| AdminClient::new(url, None, file).unwrap();
+        for url in [address.clone(), format!("https://{address}")] {
+            let trusting = client(&url, Some(pem("first.crt")));
+            assert_eq!(trusting.status().await.unwrap().generation, 4);
+        }
+        for (client, says) in [
+            (
+                client(&address, Some(pem("second.crt"))),
+                "another certificate than --admin-tls-cert",
+            ),
+            (client(&address, Some(pem("none.crt"))), "none.crt"),
+            (client(&address, None), "--admin-tls-cert"),
+        ] {
+            let error = client.status().await.unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let missing = AdminClient::new(&format!("https://{address}"), None, None);
+        assert!(missing.unwrap_err().contains("--admin-tls-cert FILE"));
     }
 }

@@ -381,7 +381,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(folder.path().to_owned(), folder.path());
         let (tell, _told) = tokio::sync::mpsc::unbounded_channel();
-        let client = AdminClient::new("http://127.0.0.1:9", None).unwrap();
+        let client = AdminClient::new("http://127.0.0.1:9", None, None).unwrap();
         let shared = StoreShared {
             ledger: Arc::new(ledger().await),
             state,

@@ -2,7 +2,7 @@
 
 use super::apply;
 use crate::batch::answer::KeptAnswer;
-use crate::batch::operation::{Answered, Asked, Once, Operation, Outcome};
+use crate::batch::operation::{Answered, Asked, ExpectedAct, Once, Operation, Outcome};
 use crate::batch::rows::Rows;
 use crate::{
     Amount, Change, CreditKind, CustomerId, KeyChange, NewKey, Refusal, Scope, Token, TokenId,
@@ -30,6 +30,7 @@ pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal>
     if let Some(token) = &token {
         check_allowed(rows, token, &asked.operation)?;
     }
+    check_unchanged(rows, asked)?;
     rows.asked_by = asked.token;
     let outcome = apply(rows, &asked.operation);
     rows.asked_by = None;
@@ -69,6 +70,26 @@ fn repeated(rows: &Rows, asked: &Asked, once: &Once) -> Result<Option<Answered>,
         outcome: is_this.then_some(Outcome::Done),
         answer: Some(known.answer.clone()),
     }))
+}
+
+/// Refuses a change of what was changed since the caller read it. By this very operation it was, if its commit got no answer.
+fn check_unchanged(rows: &Rows, asked: &Asked) -> Result<(), Refusal> {
+    let Some(ExpectedAct { of, position }) = asked.expected else {
+        return Ok(());
+    };
+    let is_done = asked
+        .operation
+        .id()
+        .is_some_and(|id| rows.act(id).is_some());
+    let last = rows.last_act(of);
+    if last == position || is_done {
+        return Ok(());
+    }
+    Err(Refusal::ChangedSince {
+        of,
+        last,
+        expected: position,
+    })
 }
 
 /// Refuses what a token's role does not cover.

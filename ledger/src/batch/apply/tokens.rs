@@ -2,7 +2,7 @@
 
 use super::check_unused;
 use crate::batch::rows::Rows;
-use crate::book::token_act::{self, TokenAct};
+use crate::book::house_act::{self, HouseAct, HouseSubject};
 use crate::{Act, NewToken, Refusal, Token, TokenId};
 
 /// The words of the acts.
@@ -10,11 +10,9 @@ const CREATE: &str = "create_token";
 const REVOKE: &str = "revoke_token";
 
 pub(super) fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
-    if let Some(known) = rows.token_act(new.act.operation) {
-        let known = known.clone();
-        if known.act == CREATE {
-            return rows.api_token(known.token).cloned();
-        }
+    let known = rows.house_act(new.act.operation);
+    if let Some((CREATE, HouseSubject::Token(token))) = known.map(|act| (&*act.act, act.of)) {
+        return rows.api_token(token).cloned();
     }
     check_unused(rows, new.act.operation)?;
     new.check()?;
@@ -34,15 +32,15 @@ pub(super) fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> 
         &new.act,
         CREATE,
         &token,
-        token_act::created(new).to_string(),
+        house_act::created_token(new).to_string(),
     );
     rows.put_api_token(token.clone());
     Ok(token)
 }
 
 pub(super) fn revoke(rows: &mut Rows, id: TokenId, act: &Act) -> Result<Token, Refusal> {
-    let known = rows.token_act(act.operation);
-    if known.is_some_and(|known| known.act == REVOKE && known.token == id) {
+    let known = rows.house_act(act.operation);
+    if known.is_some_and(|known| known.act == REVOKE && known.of == HouseSubject::Token(id)) {
         return rows.api_token(id).cloned();
     }
     check_unused(rows, act.operation)?;
@@ -54,16 +52,16 @@ pub(super) fn revoke(rows: &mut Rows, id: TokenId, act: &Act) -> Result<Token, R
 }
 
 fn write(rows: &mut Rows, act: &Act, word: &str, token: &Token, details: String) {
-    rows.append_token_act(
-        TokenAct {
+    rows.append_house_act(
+        HouseAct {
             seq: 0,
             at: act.at,
             actor: act.actor.clone(),
             act: word.to_owned(),
-            token: token.id,
+            of: HouseSubject::Token(token.id),
             operation: act.operation,
             details,
         },
-        token,
+        house_act::state_of_token(token),
     );
 }

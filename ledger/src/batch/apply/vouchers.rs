@@ -1,15 +1,21 @@
 //! Vouchers: lots are made and voided, and a code is redeemed once.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{check_unused, payments};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::credit::VOUCHER;
+use crate::book::house_act::{self, HouseAct, HouseSubject};
+use crate::value::text::check_text;
 use crate::{
     Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,
     Redemption, Refusal, Scope,
 };
+
+/// The words of the acts.
+const CREATE: &str = "create_lot";
+const VOID: &str = "void_lot";
 
 pub(super) fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
     if let Some((lot, made_by)) = rows.lot(new.id) {
@@ -24,19 +30,41 @@ pub(super) fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
     new.check()?;
     let lot = new.lot();
     rows.insert_lot(lot.clone(), new.act.operation, &new.codes);
+    write(rows, &new.act, CREATE, &lot, &house_act::created_lot(new));
     Ok(lot)
 }
 
-/// What is left of a lot is worth nothing from now on. Repeating it is fine.
+/// What is left of a lot is worth nothing from now on. Repeating it is fine, and no act.
 pub(super) fn void(rows: &mut Rows, id: LotId, act: &Act) -> Result<Lot, Refusal> {
-    check_unused(rows, act.operation)?;
     let (lot, _) = rows.lot(id).ok_or(Refusal::NoSuchLot(id))?;
+    if lot.is_void {
+        return Ok(lot.clone());
+    }
     let lot = Lot {
         is_void: true,
         ..lot.clone()
     };
+    check_unused(rows, act.operation)?;
+    check_text("an actor", &act.actor, 200, false)?;
     rows.update_lot(lot.clone());
+    let details = json!({ "redeemed": lot.redeemed });
+    write(rows, act, VOID, &lot, &details);
     Ok(lot)
+}
+
+fn write(rows: &mut Rows, act: &Act, word: &str, lot: &Lot, details: &Value) {
+    rows.append_house_act(
+        HouseAct {
+            seq: 0,
+            at: act.at,
+            actor: act.actor.clone(),
+            act: word.to_owned(),
+            of: HouseSubject::Lot(lot.id),
+            operation: act.operation,
+            details: details.to_string(),
+        },
+        house_act::state_of_lot(lot),
+    );
 }
 
 /// Credits what a voucher is worth. Whoever redeemed it gets the same answer again; everybody else one and the same refusal.

@@ -1,9 +1,10 @@
-//! Tokens of the admin API among the rows of a batch, acts on them, and the answers that repetitions get.
+//! Tokens of the admin API among the rows of a batch, acts that belong to no customer, and the answers that repetitions get.
 
 use super::{CachedRow, Rows, clear};
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::book::chain;
-use crate::book::token_act::{self, TokenAct, TokenHead};
+use crate::book::head::HouseHead;
+use crate::book::house_act::{self, HouseAct};
 use crate::{OperationId, Refusal, Token, TokenId};
 
 impl Rows {
@@ -18,9 +19,9 @@ impl Rows {
         self.api_labels.contains(label)
     }
 
-    /// The act of an operation on a token.
-    pub(crate) fn token_act(&self, operation: OperationId) -> Option<&TokenAct> {
-        self.api_acts.get(&operation).map(|chained| &chained.act)
+    /// The act of an operation on a token or a lot.
+    pub(crate) fn house_act(&self, operation: OperationId) -> Option<&HouseAct> {
+        self.house_acts.get(&operation).map(|chained| &chained.act)
     }
 
     /// Stores a token.
@@ -38,21 +39,21 @@ impl Rows {
         self.api_tokens.insert(id, row);
     }
 
-    /// Appends an act to the chain of all tokens; the token is as after it.
-    pub(crate) fn append_token_act(&mut self, act: TokenAct, token: &Token) {
+    /// Appends an act to the chain of those that belong to no customer; the state is that after it.
+    pub(crate) fn append_house_act(&mut self, act: HouseAct, state: String) {
         let genesis = chain::genesis(&self.ledger);
-        let chained = token_act::chained(genesis, self.api_head, act, token);
-        self.api_head = TokenHead {
+        let chained = house_act::chained(genesis, self.house_head, act, state);
+        self.house_head = HouseHead {
             seq: chained.act.seq,
             hash: chained.hash,
         };
-        self.put_token_act(chained);
+        self.put_house_act(chained);
     }
 
     /// Stores an act, and nothing that follows from it.
-    pub(crate) fn put_token_act(&mut self, chained: token_act::ChainedTokenAct) {
-        self.changes.api_acts.push(chained.act.operation);
-        self.api_acts.insert(chained.act.operation, chained);
+    pub(crate) fn put_house_act(&mut self, chained: house_act::ChainedHouseAct) {
+        self.changes.house_acts.push(chained.act.operation);
+        self.house_acts.insert(chained.act.operation, chained);
     }
 
     /// Whether another gateway is about to make this answer.
@@ -83,9 +84,9 @@ impl Rows {
     }
 
     /// Acts to insert, in the order in which they were appended.
-    pub(crate) fn new_token_acts(&self) -> impl Iterator<Item = &token_act::ChainedTokenAct> {
-        let operations = self.changes.api_acts.iter();
-        operations.filter_map(|operation| self.api_acts.get(operation))
+    pub(crate) fn new_house_acts(&self) -> impl Iterator<Item = &house_act::ChainedHouseAct> {
+        let operations = self.changes.house_acts.iter();
+        operations.filter_map(|operation| self.house_acts.get(operation))
     }
 
     /// Answers to insert.
@@ -97,10 +98,10 @@ impl Rows {
     /// Notes that all of this has been written.
     pub(super) fn forget_tokens(&mut self) {
         clear(&mut self.api_tokens);
-        clear(&mut self.api_acts);
+        clear(&mut self.house_acts);
         clear(&mut self.answers);
         self.api_labels.clear();
         self.running.clear();
-        self.api_head = TokenHead::NONE;
+        self.house_head = HouseHead::NONE;
     }
 }

@@ -5,9 +5,10 @@
 
 use super::link::Link;
 use super::rows::Columns;
+use super::tokens;
 use super::trouble::TransactionTrouble;
 use crate::Timestamp;
-use crate::book::anchor::{Anchor, ChainHeads, Heads};
+use crate::book::anchor::{Anchor, ChainHeads, Heads, HouseEnd};
 use crate::store::rows::RowColumns as _;
 
 const HEADS: &str =
@@ -33,6 +34,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Transa
         opened: 0,
         customers: Vec::new(),
         generation,
+        house: HouseEnd::of(tokens::head(link).await?),
     };
     for row in &link.query(HEADS, &[]).await? {
         let mut columns = Columns::of(row);

@@ -14,7 +14,7 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{deliveries, events, flush, migrations, payments, reads, tokens, verify, vouchers};
+use super::{deliveries, events, flush, migrations, payments, reads, tokens, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -192,9 +192,7 @@ impl SourceLedger for CopySource {
         }
         rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
         rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
-        rest.lots = vouchers::lots(&self.link).await.map_err(unavailable)?;
-        rest.vouchers = vouchers::all(&self.link).await.map_err(unavailable)?;
-        rest.tokens = tokens::book(&self.link).await.map_err(unavailable)?;
+        rest.house = tokens::book(&self.link).await.map_err(unavailable)?;
         rest.answers = tokens::kept(&self.link).await.map_err(unavailable)?;
         let claims = "SELECT id, claim FROM accounts WHERE claim > 0";
         for row in query(&self.link, claims, &[]).await? {

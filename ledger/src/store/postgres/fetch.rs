@@ -10,22 +10,22 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::link::Link;
-use super::locking::{Locked, keys_of_all, keys_of_holds, lock_of_all, lock_of_holds};
-use super::migrations;
+use super::locking::Locked;
+use super::parameters::FetchParameters;
 use super::payments::{self, SELECT_PAYMENT};
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
-use super::tokens::{self, SELECT_ANSWER, SELECT_TOKEN, SELECT_TOKEN_ACT};
+use super::tokens::{self, SELECT_ANSWER, SELECT_HOUSE_ACT, SELECT_TOKEN};
 use super::trouble::TransactionTrouble;
 use super::vouchers::{self, SELECT_LOT, SELECT_VOUCHER};
 use super::wanted::WantedRows;
+use super::{migrations, reads};
 use crate::batch::answer::AnswerId;
 use crate::batch::rows::{
     CachedRow as Kept, CustomerRow, KeyRow, Positions, RECOVERED_AT_ONCE, Rows,
 };
-use crate::book::token_act::TokenHead;
 use crate::store::copy::MOVED_AWAY;
 use crate::store::rows::RowColumns as _;
 use crate::value::reference;
@@ -53,114 +53,6 @@ pub(super) async fn add_dead(
     wanted.holds.extend(&dead);
     wanted.entries.extend(&dead);
     Ok(dead)
-}
-
-/// The parameters of the statements.
-struct FetchParameters {
-    customers: Vec<i64>,
-    keys: Vec<i64>,
-    external_ids: Vec<String>,
-    holds: Vec<Vec<u8>>,
-    entries: Vec<Vec<u8>>,
-    acts: Vec<Vec<u8>>,
-    references: Vec<String>,
-    tokens: Vec<Vec<u8>>,
-    api_tokens: Vec<i64>,
-    api_labels: Vec<String>,
-    api_acts: Vec<Vec<u8>>,
-    answers: Vec<Vec<u8>>,
-    lots: Vec<i64>,
-    vouchers: Vec<Vec<u8>>,
-    /// Keys whose spending is read, and customers.
-    spending: Vec<i64>,
-    spending_of: Vec<i64>,
-}
-
-impl FetchParameters {
-    fn of(wanted: &WantedRows) -> Self {
-        let ids = |ids: &std::collections::BTreeSet<OperationId>| {
-            ids.iter().map(|id| id.to_bytes().to_vec()).collect()
-        };
-        let customers = wanted.customers.iter();
-        let (mut spending, mut spending_of) = (Vec::new(), Vec::new());
-        for of in &wanted.spending {
-            match of {
-                Scope::Key(key) => spending.push(key.to_i64()),
-                Scope::Customer(customer) => spending_of.push(customer.to_i64()),
-            }
-        }
-        Self {
-            customers: customers.map(|customer| customer.to_i64()).collect(),
-            keys: wanted.keys.iter().map(|key| key.to_i64()).collect(),
-            external_ids: wanted.external_ids.iter().cloned().collect(),
-            holds: ids(&wanted.holds),
-            entries: ids(&wanted.entries),
-            acts: ids(&wanted.acts),
-            references: wanted.references.iter().cloned().collect(),
-            tokens: wanted.tokens.iter().map(|token| token.to_vec()).collect(),
-            api_tokens: wanted.api_tokens.iter().map(|id| id.to_i64()).collect(),
-            api_labels: wanted.api_labels.iter().cloned().collect(),
-            api_acts: ids(&wanted.api_acts),
-            answers: wanted.answers.iter().map(|id| id.0.to_vec()).collect(),
-            lots: wanted.lots.iter().map(|id| id.to_i64()).collect(),
-            vouchers: wanted.vouchers.iter().map(|code| code.to_vec()).collect(),
-            spending,
-            spending_of,
-        }
-    }
-
-    fn is_of_holds_only(&self) -> bool {
-        self.acts.is_empty()
-            && self.references.is_empty()
-            && self.tokens.is_empty()
-            && self.spending_of.is_empty()
-    }
-
-    /// The statement that locks the customers.
-    fn lock(&self, locked: Locked) -> String {
-        if self.is_of_holds_only() {
-            lock_of_holds(locked)
-        } else {
-            lock_of_all()
-        }
-    }
-
-    /// Its parameters.
-    fn to_lock(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let mut values: Vec<&(dyn ToSql + Sync)> =
-            vec![&self.keys, &self.holds, &self.entries, &self.customers];
-        if !self.is_of_holds_only() {
-            values.extend([
-                &self.acts as &(dyn ToSql + Sync),
-                &self.references,
-                &self.tokens,
-            ]);
-        }
-        values
-    }
-
-    /// The statement that reads the keys.
-    fn find_keys(&self) -> String {
-        if self.is_of_holds_only() {
-            keys_of_holds()
-        } else {
-            keys_of_all()
-        }
-    }
-
-    /// Its parameters.
-    fn to_find_keys(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.keys, &self.holds, &self.entries];
-        if !self.is_of_holds_only() {
-            values.extend([
-                &self.acts as &(dyn ToSql + Sync),
-                &self.references,
-                &self.tokens,
-                &self.spending_of,
-            ]);
-        }
-        values
-    }
 }
 
 /// Begins a transaction, locks and reads. `epoch` is the node's, 0 for a program that is not a gateway. Only hold operations skip
@@ -278,10 +170,13 @@ enum What {
     Payments,
     Refunds,
     Acts,
+    /// The last acts that changed keys, and customers themselves.
+    LastActs,
+    LastActsOfCustomers,
     ApiLabels,
-    ApiActs,
+    HouseActs,
     TokensOfActs,
-    ApiHead,
+    HouseHead,
     Answers,
     Sessions,
     Links,
@@ -306,12 +201,12 @@ impl What {
             Self::ApiLabels => {
                 "SELECT label FROM tokens WHERE label = ANY ($1::text[])".to_owned()
             }
-            Self::ApiActs => format!("{SELECT_TOKEN_ACT} WHERE operation = ANY ($1::bytea[])"),
+            Self::HouseActs => format!("{SELECT_HOUSE_ACT} WHERE operation = ANY ($1::bytea[])"),
             Self::TokensOfActs => format!(
-                "{SELECT_TOKEN} WHERE t.id IN (SELECT token FROM token_acts WHERE operation = ANY ($1::bytea[]))"
+                "{SELECT_TOKEN} WHERE t.id IN (SELECT token FROM house_acts WHERE operation = ANY ($1::bytea[]))"
             ),
-            Self::ApiHead => {
-                "SELECT seq, hash FROM token_acts WHERE $1::bytea[] IS NOT NULL ORDER BY seq DESC LIMIT 1"
+            Self::HouseHead => {
+                "SELECT seq, hash FROM house_acts WHERE $1::bytea[] IS NOT NULL ORDER BY seq DESC LIMIT 1"
                     .to_owned()
             }
             Self::Answers => format!("{SELECT_ANSWER} WHERE id = ANY ($1::bytea[])"),
@@ -345,6 +240,8 @@ impl What {
             Self::Refunds => {
                 "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])".to_owned()
             }
+            Self::LastActs => reads::last_acts(true),
+            Self::LastActsOfCustomers => reads::last_acts(false),
             Self::Acts => format!("{SELECT_ACT} WHERE operation = ANY ($1::bytea[])"),
             Self::Sessions => format!("{SELECT_SESSION} WHERE token = ANY ($1::bytea[])"),
             Self::Links => format!("{SELECT_LINK} WHERE token = ANY ($1::bytea[])"),
@@ -375,7 +272,7 @@ impl What {
         match self {
             Self::ApiTokens => &asked.api_tokens,
             Self::ApiLabels => &asked.api_labels,
-            Self::ApiActs | Self::TokensOfActs | Self::ApiHead => &asked.api_acts,
+            Self::HouseActs | Self::TokensOfActs | Self::HouseHead => &asked.house_acts,
             Self::Running | Self::Answers => &asked.answers,
             Self::Lots => &asked.lots,
             Self::LotsOfVouchers | Self::Vouchers | Self::Redeemers | Self::EntriesOfVouchers => {
@@ -385,6 +282,8 @@ impl What {
             Self::Entries => &asked.entries,
             Self::Names | Self::EntriesByReference | Self::Payments => &asked.references,
             Self::Refunds | Self::Acts => &asked.acts,
+            Self::LastActs => &asked.changed,
+            Self::LastActsOfCustomers => &asked.changed_of,
             Self::Sessions | Self::Links => &asked.tokens,
             Self::HoldsOfKeys | Self::SpentHours => &asked.spending,
             Self::HoldsOfCustomers | Self::SpentHoursOfCustomers => &asked.spending_of,
@@ -417,10 +316,12 @@ impl Reads {
             (What::Payments, asked.references.is_empty()),
             (What::Refunds, asked.acts.is_empty()),
             (What::Acts, asked.acts.is_empty()),
+            (What::LastActs, asked.changed.is_empty()),
+            (What::LastActsOfCustomers, asked.changed_of.is_empty()),
             (What::ApiLabels, asked.api_labels.is_empty()),
-            (What::ApiActs, asked.api_acts.is_empty()),
-            (What::TokensOfActs, asked.api_acts.is_empty()),
-            (What::ApiHead, asked.api_acts.is_empty()),
+            (What::HouseActs, asked.house_acts.is_empty()),
+            (What::TokensOfActs, asked.house_acts.is_empty()),
+            (What::HouseHead, asked.house_acts.is_empty()),
             (What::Answers, asked.answers.is_empty()),
             (What::Sessions, asked.tokens.is_empty()),
             (What::Links, asked.tokens.is_empty()),
@@ -534,14 +435,22 @@ fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), Transact
         What::ApiLabels => {
             rows.api_labels.insert(Columns::of(row).text()?);
         }
-        What::ApiActs => {
-            let found = tokens::token_act(row)?;
-            rows.api_acts.insert(found.act.operation, found);
+        What::HouseActs => {
+            let found = tokens::house_act(row)?;
+            rows.house_acts.insert(found.act.operation, found);
         }
-        What::ApiHead => {
+        What::HouseHead => {
+            rows.house_head = tokens::house_head(row)?;
+        }
+        What::LastActs => {
             let mut columns = Columns::of(row);
-            let (seq, hash) = (columns.number()?, columns.hash()?);
-            rows.api_head = TokenHead { seq, hash };
+            let of = Scope::Key(columns.key()?);
+            rows.last_acts.insert(of, columns.number()?);
+        }
+        What::LastActsOfCustomers => {
+            let mut columns = Columns::of(row);
+            let of = Scope::Customer(columns.customer()?);
+            rows.last_acts.insert(of, columns.number()?);
         }
         What::Answers => {
             let (id, kept) = tokens::answer(row)?;

@@ -9,14 +9,18 @@ use tokio_postgres::error::SqlState;
 
 use super::rows::Columns;
 use super::trouble::{cause, words};
+use super::{tokens, vouchers};
+use crate::book::chain;
+use crate::book::head::HouseHead;
+use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::copy::{CopyIdentity, MOVED, MOVED_AWAY};
 use crate::store::rows::RowColumns as _;
 use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
-pub(super) const VERSION: i32 = 12;
-const MIGRATIONS: [&str; 12] = [
+pub(super) const VERSION: i32 = 13;
+const MIGRATIONS: [&str; 13] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -29,9 +33,12 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("schema/10.sql"),
     include_str!("schema/11.sql"),
     include_str!("schema/12.sql"),
+    include_str!("schema/13.sql"),
 ];
 /// The version from which on references are compared in NFKC.
 const FOLDED_ANEW: i32 = 4;
+/// The version from which on acts tell of lots of vouchers.
+const LOTS_TOLD: i32 = 13;
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 /// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.
@@ -184,6 +191,9 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
     if done < FOLDED_ANEW {
         fold_anew(&transaction).await.map_err(failed)?;
     }
+    if done > 0 && done < LOTS_TOLD {
+        adopt_lots(&transaction).await?;
+    }
     transaction
         .execute(
             "INSERT INTO identity VALUES (1, $1, 1, $2, $3) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
@@ -224,6 +234,55 @@ async fn fold_anew(
     client
         .batch_execute("ALTER TABLE refs ENABLE TRIGGER refs_append_only")
         .await
+}
+
+/// Lots that were there before acts told of them get one each.
+async fn adopt_lots(client: &impl tokio_postgres::GenericClient) -> Result<(), LedgerError> {
+    let failed = |error: tokio_postgres::Error| LedgerError::Unusable(cause(error));
+    let lots = "SELECT id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation FROM lots \
+         ORDER BY created_at, id";
+    let lots = client.query(lots, &[]).await.map_err(failed)?;
+    if lots.is_empty() {
+        return Ok(());
+    }
+    let ledger = "SELECT ledger FROM identity WHERE id = 1";
+    let ledger = client.query_one(ledger, &[]).await.map_err(failed)?;
+    let genesis = chain::genesis(&Columns::of(&ledger).operation()?.to_bytes());
+    let head = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
+    let head = client.query(head, &[]).await.map_err(failed)?;
+    let mut head = head.first().map(tokens::house_head).transpose()?;
+    for row in &lots {
+        let made = vouchers::lot(row)?;
+        let number = made.0.id.to_i64();
+        let codes = "SELECT code FROM vouchers WHERE lot = $1 ORDER BY number";
+        let codes = client.query(codes, &[&number]).await.map_err(failed)?;
+        let codes = codes.iter().map(|row| Columns::of(row).secret());
+        let codes = codes.collect::<Result<Vec<_>, _>>()?;
+        let ChainedHouseAct { act, state, hash } =
+            house_act::adopted(genesis, head.unwrap_or_default(), &made, &codes);
+        let insert = "INSERT INTO house_acts (seq, at, actor, act, lot, operation, details, state, hash) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let operation = act.operation.to_bytes();
+        client
+            .execute(
+                insert,
+                &[
+                    &act.seq,
+                    &act.at.millis(),
+                    &act.actor,
+                    &act.act,
+                    &number,
+                    &operation.as_slice(),
+                    &act.details,
+                    &state,
+                    &hash.as_slice(),
+                ],
+            )
+            .await
+            .map_err(failed)?;
+        head = Some(HouseHead { seq: act.seq, hash });
+    }
+    Ok(())
 }
 
 /// Refuses a ledger that a gateway serves, and names it. For who holds the lock that keeps gateways from renewing.

@@ -27,6 +27,7 @@ mod locking;
 mod migrations;
 mod node;
 mod owner_tables;
+mod parameters;
 mod payments;
 mod printable;
 mod probe_leases;
@@ -63,10 +64,10 @@ use crate::store::Store;
 use crate::store::address::Database;
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    Gateway, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery, Margins,
-    OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token, TokenAct,
-    Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
+    Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
+    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token, Totals,
+    UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -519,7 +520,22 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+    async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::last_act(&link, of).await })
+            .await
+    }
+
+    async fn entry_by_reference(
+        &self,
+        reference: &str,
+    ) -> Result<Option<JournalEntry>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::entry_by_reference(&link, reference).await })
+            .await
+    }
+
+    async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
         self.readers
             .with(|link| async move { tokens::acts(&link).await })
             .await

@@ -9,9 +9,11 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD,
 };
 use super::trouble::TransactionTrouble;
+use crate::book::audit::OF_MONEY;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
+use crate::value::reference;
 use crate::{
     AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, KeyId, OpenHold,
     OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse, Timestamp,
@@ -228,6 +230,49 @@ pub(super) async fn entries(link: &Link, query: &EntryQuery) -> ReadResult<Vec<J
         .rev()
         .map(|row| Ok(rows::stored_entry(row)?.entry))
         .collect()
+}
+
+/// The entry with this reference, as references are compared.
+pub(super) async fn entry_by_reference(
+    link: &Link,
+    reference: &str,
+) -> ReadResult<Option<JournalEntry>> {
+    let folded = reference::folded(reference);
+    if folded.contains('\0') {
+        return Ok(None);
+    }
+    let sql =
+        format!("{SELECT_ENTRY} JOIN refs r ON r.operation = e.operation WHERE r.folded = $1");
+    let rows = link.query(&sql, &[&folded]).await?;
+    first(&rows, |row| Ok(rows::stored_entry(row)?.entry))
+}
+
+/// For each of these keys, or of these customers themselves, the position of the last act that changed it; 0 if there is none.
+pub(super) fn last_acts(of_keys: bool) -> String {
+    let (table, owner, is_of) = if of_keys {
+        ("keys", "customer", "coalesce(a.key, a.customer) = o.id")
+    } else {
+        ("accounts", "id", "a.key = -1")
+    };
+    let money = OF_MONEY.join("', '");
+    format!(
+        "SELECT o.id, coalesce((SELECT a.position FROM audit a WHERE a.customer = o.{owner} AND {is_of} AND a.act NOT IN ('{money}') \
+         ORDER BY a.seq DESC LIMIT 1), 0) FROM {table} o WHERE o.id = ANY ($1::bigint[])"
+    )
+}
+
+pub(super) async fn last_act(link: &Link, of: Scope) -> ReadResult<i64> {
+    let (of_keys, number) = match of {
+        Scope::Key(key) => (true, key.to_i64()),
+        Scope::Customer(customer) => (false, customer.to_i64()),
+    };
+    let rows = link.query(&last_acts(of_keys), &[&vec![number]]).await?;
+    let found = first(&rows, |row| {
+        let mut columns = Columns::of(row);
+        columns.number()?;
+        Ok(columns.number()?)
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 pub(super) async fn entry_by_answer(

@@ -4,7 +4,7 @@ use super::deliveries::deliveries;
 use super::events::events;
 use super::owner_tables::{accounts, customers, json, keys, personal, watched};
 use super::payments::payments;
-use super::tokens::of_tokens;
+use super::tokens::{of_house, of_tokens};
 use super::trouble::TransactionTrouble;
 use super::vouchers::of_vouchers;
 use super::writes::{TableWrite, Write};
@@ -37,6 +37,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     deliveries(&rows.changes, &mut writes);
     of_tokens(rows, &mut writes);
     of_vouchers(rows, &mut writes);
+    of_house(rows, &mut writes);
     files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }

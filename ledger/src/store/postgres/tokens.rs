@@ -6,21 +6,23 @@ use super::link::Link;
 use super::readers::Readers;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
+use super::vouchers;
 use super::writes::{TableWrite, Write};
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::rows::Rows;
-use crate::book::token_act::{ChainedTokenAct, TokenBook};
-use crate::store::rows::Decoded;
+use crate::book::head::HouseHead;
+use crate::book::house_act::{ChainedHouseAct, HouseBook};
+use crate::store::rows::{Decoded, RowColumns as _};
 use crate::store::token_rows::{
-    self, answer_columns, millis, role_code, sold, token_act_columns, token_columns,
+    self, answer_columns, house_act_columns, millis, role_code, sold, subject, token_columns,
 };
-use crate::{Amount, LedgerError, SecretHash, Token, TokenAct, TokenId};
+use crate::{Amount, HouseAct, LedgerError, SecretHash, Token, TokenId};
 
 /// Selects what [`token`] takes; a condition may follow.
 pub(super) const SELECT_TOKEN: &str = concat!("SELECT ", token_columns!(), " FROM tokens t");
-/// Selects what [`token_act`] takes; a condition may follow.
-pub(super) const SELECT_TOKEN_ACT: &str =
-    concat!("SELECT ", token_act_columns!(), " FROM token_acts");
+/// Selects what [`house_act`] takes; a condition may follow.
+pub(super) const SELECT_HOUSE_ACT: &str =
+    concat!("SELECT ", house_act_columns!(), " FROM house_acts");
 /// Selects what [`answer`] takes; a condition may follow.
 pub(super) const SELECT_ANSWER: &str = concat!("SELECT ", answer_columns!(), " FROM answers");
 
@@ -28,8 +30,8 @@ pub(super) fn token(row: &Row) -> Decoded<Token> {
     token_rows::token(&mut Columns::of(row))
 }
 
-pub(super) fn token_act(row: &Row) -> Decoded<ChainedTokenAct> {
-    token_rows::token_act(&mut Columns::of(row))
+pub(super) fn house_act(row: &Row) -> Decoded<ChainedHouseAct> {
+    token_rows::house_act(&mut Columns::of(row))
 }
 
 pub(super) fn answer(row: &Row) -> Decoded<(AnswerId, KeptAnswer)> {
@@ -66,21 +68,22 @@ pub(super) fn of_tokens(rows: &Rows, writes: &mut Vec<Write>) {
             .text("created_by", |token| token.created_by.clone());
         writes.push(table.insert(""));
     }
-    token_acts(rows, writes);
     answers(rows, writes);
 }
 
-fn token_acts(rows: &Rows, writes: &mut Vec<Write>) {
-    let found: Vec<&ChainedTokenAct> = rows.new_token_acts().collect();
+/// Acts that belong to no customer, to append.
+pub(super) fn of_house(rows: &Rows, writes: &mut Vec<Write>) {
+    let found: Vec<&ChainedHouseAct> = rows.new_house_acts().collect();
     if found.is_empty() {
         return;
     }
-    let table = TableWrite::of("token_acts", &found)
+    let table = TableWrite::of("house_acts", &found)
         .number("seq", |chained| chained.act.seq)
         .number("at", |chained| chained.act.at.millis())
         .text("actor", |chained| chained.act.actor.clone())
         .text("act", |chained| chained.act.act.clone())
-        .number("token", |chained| chained.act.token.to_i64())
+        .number("token", |chained| subject(chained.act.of).0)
+        .number("lot", |chained| subject(chained.act.of).1)
         .bytes("operation", |chained| {
             chained.act.operation.to_bytes().to_vec()
         })
@@ -134,21 +137,40 @@ pub(super) async fn all(link: &Link) -> Result<Vec<Token>, TransactionTrouble> {
     rows.iter().map(|row| Ok(token(row)?)).collect()
 }
 
-pub(super) async fn acts(link: &Link) -> Result<Vec<TokenAct>, TransactionTrouble> {
+pub(super) async fn acts(link: &Link) -> Result<Vec<HouseAct>, TransactionTrouble> {
     let chained = chain(link).await?.into_iter();
     Ok(chained.map(|chained| chained.act).collect())
 }
 
-async fn chain(link: &Link) -> Result<Vec<ChainedTokenAct>, TransactionTrouble> {
-    let sql = format!("{SELECT_TOKEN_ACT} ORDER BY seq");
+async fn chain(link: &Link) -> Result<Vec<ChainedHouseAct>, TransactionTrouble> {
+    let sql = format!("{SELECT_HOUSE_ACT} ORDER BY seq");
     let rows = link.query(&sql, &[]).await?;
-    rows.iter().map(|row| Ok(token_act(row)?)).collect()
+    rows.iter().map(|row| Ok(house_act(row)?)).collect()
 }
 
-/// Everything about tokens.
-pub(super) async fn book(link: &Link) -> Result<TokenBook, TransactionTrouble> {
-    let (tokens, acts) = (all(link).await?, chain(link).await?);
-    Ok(TokenBook { tokens, acts })
+/// The end of the chain of acts that belong to no customer.
+pub(super) async fn head(link: &Link) -> Result<HouseHead, TransactionTrouble> {
+    let sql = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
+    match link.query(sql, &[]).await?.first() {
+        Some(row) => Ok(house_head(row)?),
+        None => Ok(HouseHead::NONE),
+    }
+}
+
+pub(super) fn house_head(row: &Row) -> Decoded<HouseHead> {
+    let mut columns = Columns::of(row);
+    let (seq, hash) = (columns.number()?, columns.hash()?);
+    Ok(HouseHead { seq, hash })
+}
+
+/// Everything that acts of the house tell of, and these acts.
+pub(super) async fn book(link: &Link) -> Result<HouseBook, TransactionTrouble> {
+    Ok(HouseBook {
+        tokens: all(link).await?,
+        lots: vouchers::lots(link).await?,
+        vouchers: vouchers::all(link).await?,
+        acts: chain(link).await?,
+    })
 }
 
 pub(super) async fn kept(link: &Link) -> Result<Vec<(AnswerId, KeptAnswer)>, TransactionTrouble> {

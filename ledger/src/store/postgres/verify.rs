@@ -14,7 +14,7 @@ use super::{payments, tokens};
 use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
-use crate::book::token_act::TokenBook;
+use crate::book::house_act::HouseBook;
 use crate::book::verify::{self, CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
 use crate::value::reference;
@@ -195,14 +195,14 @@ impl LedgerReader for DatabaseReader<'_> {
         Ok(taken)
     }
 
-    async fn tokens(&mut self) -> Result<ReadRow<TokenBook>, TransactionTrouble> {
+    async fn house(&mut self) -> Result<ReadRow<HouseBook>, TransactionTrouble> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.link.client.batch_execute(begin).await?;
         let book = tokens::book(self.link).await;
         self.link.client.batch_execute("ROLLBACK").await?;
         match book {
             Ok(book) => Ok(Ok(book)),
-            Err(TransactionTrouble::Failed(why)) => Ok(Err(format!("a token: {why}"))),
+            Err(TransactionTrouble::Failed(why)) => Ok(Err(format!("a token or voucher: {why}"))),
             Err(other) => Err(other),
         }
     }

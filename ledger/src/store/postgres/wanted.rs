@@ -20,7 +20,9 @@ pub(super) struct WantedRows {
     pub(super) tokens: BTreeSet<[u8; 32]>,
     pub(super) api_tokens: BTreeSet<TokenId>,
     pub(super) api_labels: BTreeSet<String>,
-    pub(super) api_acts: BTreeSet<OperationId>,
+    pub(super) house_acts: BTreeSet<OperationId>,
+    /// Keys, and customers themselves, whose last change is looked for.
+    pub(super) last_acts: BTreeSet<Scope>,
     pub(super) answers: BTreeSet<AnswerId>,
     pub(super) lots: BTreeSet<LotId>,
     pub(super) vouchers: BTreeSet<[u8; 32]>,
@@ -52,7 +54,8 @@ impl WantedRows {
         self.api_tokens.extend(needs.api_token);
         let label = needs.api_label.filter(|label| !label.contains('\0'));
         self.api_labels.extend(label.map(str::to_owned));
-        self.api_acts.extend(needs.api_act);
+        self.house_acts.extend(needs.house_act);
+        self.last_acts.extend(needs.last_act);
         self.answers.extend(needs.answer);
         self.lots.extend(needs.lot);
         self.vouchers.extend(needs.voucher.map(|code| code.0));

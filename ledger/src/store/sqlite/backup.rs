@@ -12,7 +12,7 @@ use super::location::belongs_to_ledger;
 use super::rows::Columns;
 use super::totals;
 use super::verify;
-use crate::book::anchor::{Anchor, ChainHeads, Heads};
+use crate::book::anchor::{Anchor, ChainHeads, Heads, HouseEnd};
 use crate::store::rows::{RowColumns as _, number};
 use crate::{Cause, LedgerError, OpenMode, Timestamp, VerifyReport};
 
@@ -22,6 +22,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
     let counted = totals::count(conn)?;
     let open: i64 = conn.query_row("SELECT count(*) FROM holds", [], |row| row.get(0))?;
     let customers = changed_customers(conn, since)?;
+    let house = HouseEnd::of(super::tokens::head(&instant)?);
     instant.finish()?;
     Ok(Anchor::Heads(Heads {
         at: now.to_string(),
@@ -30,6 +31,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
         opened: counted.sums.charges.saturating_add(open),
         customers,
         generation: 0,
+        house,
     }))
 }
 

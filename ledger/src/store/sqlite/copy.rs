@@ -157,9 +157,7 @@ impl SourceLedger for CopySource {
             files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
             deliveries: super::deliveries::all(conn).map_err(failed)?,
             payments: super::payments::all(conn).map_err(failed)?,
-            lots: super::vouchers::lots(conn).map_err(failed)?,
-            vouchers: super::vouchers::all(conn).map_err(failed)?,
-            tokens: super::tokens::book(conn).map_err(failed)?,
+            house: super::tokens::book(conn).map_err(failed)?,
             answers: super::tokens::answers(conn).map_err(failed)?,
             claims: all_rows(
                 conn,

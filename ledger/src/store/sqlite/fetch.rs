@@ -67,6 +67,10 @@ impl Batch<'_> {
         if let Some(redeemed) = self.fetch_of_vouchers(&needs)? {
             self.fetch_entry(redeemed)?;
         }
+        if let Some(of) = needs.last_act {
+            let last = super::reads::last_act(self.conn, of)?;
+            self.rows.last_acts.insert(of, last);
+        }
         if let Some(of) = needs.spending {
             self.fetch_spending(of)?;
         }

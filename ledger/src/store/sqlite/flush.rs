@@ -71,6 +71,7 @@ impl BatchTables<'_> {
         self.deliveries(changes)?;
         self.of_tokens(rows)?;
         self.of_vouchers(rows)?;
+        self.of_house(rows)?;
         self.access(rows)?;
         self.of_no_key(changes)
     }

@@ -3,15 +3,20 @@
 //! A migration runs in one exclusive transaction and keeps every row. `user_version` counts the migrations that were applied. A
 //! published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
 
-use rusqlite::{Connection, Result, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
 
+use super::rows::Columns;
+use crate::book::chain;
+use crate::book::head::HouseHead;
+use crate::book::house_act::{self, ChainedHouseAct};
+use crate::store::voucher_rows;
 use crate::value::reference;
-use crate::{OperationId, Timestamp};
+use crate::{OperationId, SecretHash, Timestamp};
 
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema version of this program.
-pub(super) const VERSION: i64 = 15;
+pub(super) const VERSION: i64 = 16;
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +29,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 15] = [
+const MIGRATIONS: [Migration; 16] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -53,6 +58,10 @@ const MIGRATIONS: [Migration; 15] = [
     |conn, _| conn.execute_batch(include_str!("schema/13.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/14.sql")),
     |conn, _| conn.execute_batch(include_str!("schema/15.sql")),
+    |conn, _| {
+        conn.execute_batch(include_str!("schema/16.sql"))?;
+        adopt_lots(conn)
+    },
 ];
 
 /// The content of a database file.
@@ -108,6 +117,51 @@ fn total_owed(conn: &Connection) -> Result<()> {
         "UPDATE totals SET exposure = ?1, cost = ?2",
         params![exposure.to_string(), cost.to_string()],
     )?;
+    Ok(())
+}
+
+/// Lots that were there before acts told of them get one each.
+fn adopt_lots(conn: &Connection) -> Result<()> {
+    let mut lots = conn.prepare(
+        "SELECT id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation FROM lots ORDER BY created_at, id",
+    )?;
+    let mut codes = conn.prepare("SELECT code FROM vouchers WHERE lot = ?1 ORDER BY number")?;
+    let ledger = conn.query_row("SELECT ledger FROM identity", [], |row| row.get(0))?;
+    let genesis = chain::genesis(&ledger);
+    let mut head = conn
+        .query_row(
+            "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1",
+            [],
+            |row| {
+                let (seq, SecretHash(hash)) = (row.get(0)?, row.get(1)?);
+                Ok(HouseHead { seq, hash })
+            },
+        )
+        .optional()?
+        .unwrap_or_default();
+    let mut rows = lots.query([])?;
+    while let Some(row) = rows.next()? {
+        let made = voucher_rows::lot(&mut Columns::of(row))?;
+        let codes: Vec<SecretHash> = codes
+            .query_map([made.0.id], |row| row.get(0))?
+            .collect::<Result<_>>()?;
+        let ChainedHouseAct { act, state, hash } = house_act::adopted(genesis, head, &made, &codes);
+        conn.execute(
+            "INSERT INTO house_acts VALUES (?1, ?2, ?3, ?4, NULL, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                act.seq,
+                act.at,
+                act.actor,
+                act.act,
+                made.0.id,
+                act.operation,
+                act.details,
+                state,
+                hash
+            ],
+        )?;
+        head = HouseHead { seq: act.seq, hash };
+    }
     Ok(())
 }
 

@@ -67,10 +67,10 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::{
     Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
-    Finish, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery, Margins,
-    OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Timestamp, Token, TokenAct, Totals, UsageRow, VerifyReport,
-    Vote, WriterStats,
+    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
+    Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow, VerifyReport, Vote,
+    WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -510,7 +510,20 @@ impl Ledger for SqliteLedger {
         readers.scan(|conn, _| tokens::all(conn)).await
     }
 
-    async fn token_acts(&self) -> Result<Vec<TokenAct>, LedgerError> {
+    async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(move |conn, _| reads::last_act(conn, of)).await
+    }
+
+    async fn entry_by_reference(
+        &self,
+        reference: &str,
+    ) -> Result<Option<JournalEntry>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.point(|conn| reads::entry_by_reference(conn, reference))
+    }
+
+    async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| tokens::acts(conn)).await
     }

@@ -15,6 +15,7 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
+use crate::value::reference;
 use crate::{
     Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId,
     OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
@@ -475,4 +476,51 @@ pub(super) fn audit(
         }
     }
     Ok(found)
+}
+
+/// The position of the last act that changed a key, or a customer itself; 0 if there is none.
+pub(super) fn last_act(conn: &Connection, of: Scope) -> Result<i64> {
+    let owner = match of {
+        Scope::Key(key) => owner(conn, key)?,
+        Scope::Customer(customer) => customer,
+    };
+    let mut next: Option<i64> = conn
+        .prepare_cached("SELECT audit_last FROM accounts WHERE id = ?1")?
+        .query_row([owner], |row| row.get(0))
+        .optional()?;
+    while let Some(position) = next.filter(|position| *position > 0) {
+        let Some(act) = act_at(conn, position)? else {
+            break;
+        };
+        if act.record.record.changed() == Some(of) {
+            return Ok(position);
+        }
+        next = Some(act.prev);
+    }
+    Ok(0)
+}
+
+/// The entry with this reference, as references are compared.
+pub(super) fn entry_by_reference(
+    conn: &Connection,
+    reference: &str,
+) -> Result<Option<JournalEntry>> {
+    // One with exactly this spelling, or else the one that owns the reference: old ledgers may have both.
+    let mut exact = conn.prepare_cached(concat!(
+        rows::select_entry!(),
+        " WHERE e.reference = ?1 ORDER BY e.position LIMIT 1"
+    ))?;
+    let found = exact
+        .query_row([reference], rows::stored_entry)
+        .optional()?;
+    if let Some(stored) = found {
+        return Ok(Some(stored.entry));
+    }
+    let mut owner = conn.prepare_cached(concat!(
+        rows::select_entry!(),
+        " JOIN refs r ON r.operation = e.operation WHERE r.folded = ?1"
+    ))?;
+    let folded = reference::folded(reference);
+    let found = owner.query_row([folded], rows::stored_entry).optional()?;
+    Ok(found.map(|stored| stored.entry))
 }

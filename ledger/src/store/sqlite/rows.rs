@@ -276,17 +276,20 @@ macro_rules! select_token {
 }
 pub(super) use select_token;
 
-/// Selects what `tokens::token_act` takes; a condition may follow.
-macro_rules! select_token_act {
+/// Reads the end of the chain of acts that belong to no customer.
+pub(super) const HOUSE_HEAD: &str = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
+
+/// Selects what `tokens::house_act` takes; a condition may follow.
+macro_rules! select_house_act {
     () => {
         concat!(
             "SELECT ",
-            crate::store::token_rows::token_act_columns!(),
-            " FROM token_acts"
+            crate::store::token_rows::house_act_columns!(),
+            " FROM house_acts"
         )
     };
 }
-pub(super) use select_token_act;
+pub(super) use select_house_act;
 
 /// Selects what `tokens::answer` takes; a condition may follow.
 macro_rules! select_answer {

@@ -5,8 +5,8 @@
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
-    select_act, select_answer, select_customer, select_entry, select_hold, select_key_record,
-    select_lot, select_payment, select_session, select_token, select_token_act, select_voucher,
+    select_act, select_answer, select_customer, select_entry, select_hold, select_house_act,
+    select_key_record, select_lot, select_payment, select_session, select_token, select_voucher,
 };
 use super::totals;
 
@@ -98,10 +98,10 @@ statements! {
     InsertToken = "INSERT INTO tokens (id, label, role, daily, expires_at, revoked, secret, sold_on, sold, created_at, created_by)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     UpdateToken = "UPDATE tokens SET revoked = ?2, sold_on = ?3, sold = ?4 WHERE id = ?1";
-    TokenAct = concat!(select_token_act!(), " WHERE operation = ?1");
-    TokenHead = "SELECT seq, hash FROM token_acts ORDER BY seq DESC LIMIT 1";
-    InsertTokenAct = "INSERT INTO token_acts (seq, at, actor, act, token, operation, details, state, hash)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    HouseAct = concat!(select_house_act!(), " WHERE operation = ?1");
+    HouseHead = super::rows::HOUSE_HEAD;
+    InsertHouseAct = "INSERT INTO house_acts (seq, at, actor, act, token, lot, operation, details, state, hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     Answer = concat!(select_answer!(), " WHERE id = ?1");
     InsertAnswer = "INSERT INTO answers (id, token, at, operation, body, status, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     ForgetAnswers = "DELETE FROM answers WHERE at <= ?1";

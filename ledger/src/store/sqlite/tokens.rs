@@ -3,21 +3,23 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::batch::{Batch, BatchTables, Changed};
-use super::rows::{Columns, select_answer, select_token, select_token_act};
+use super::rows::{Columns, HOUSE_HEAD, select_answer, select_house_act, select_token};
 use super::statements::Sql;
+use super::vouchers;
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::needs::Needs;
 use crate::batch::rows::{CachedRow, Rows};
-use crate::book::token_act::{ChainedTokenAct, TokenBook, TokenHead};
+use crate::book::head::HouseHead;
+use crate::book::house_act::{ChainedHouseAct, HouseBook, HouseSubject};
 use crate::store::token_rows::{self, role_code, sold};
-use crate::{SecretHash, Token, TokenAct};
+use crate::{HouseAct, SecretHash, Token};
 
 fn token(row: &Row<'_>) -> Result<Token> {
     Ok(token_rows::token(&mut Columns::of(row))?)
 }
 
-fn token_act(row: &Row<'_>) -> Result<ChainedTokenAct> {
-    Ok(token_rows::token_act(&mut Columns::of(row))?)
+fn house_act(row: &Row<'_>) -> Result<ChainedHouseAct> {
+    Ok(token_rows::house_act(&mut Columns::of(row))?)
 }
 
 fn answer(row: &Row<'_>) -> Result<(AnswerId, KeptAnswer)> {
@@ -39,23 +41,21 @@ impl Batch<'_> {
             let found = read.query_row([label], |row| row.get(0)).optional()?;
             self.rows.api_labels.extend(found);
         }
-        if let Some(operation) = needs.api_act {
-            let read = statements.get(Sql::TokenAct)?;
-            if let Some(found) = read.query_row([operation], token_act).optional()? {
-                let of = found.act.token;
-                self.rows.api_acts.insert(operation, found);
-                let read = statements.get(Sql::Token)?;
-                if let Some(found) = read.query_row([of], token).optional()? {
-                    self.rows.api_tokens.insert(of, CachedRow::stored(found));
+        if let Some(operation) = needs.house_act {
+            let read = statements.get(Sql::HouseAct)?;
+            if let Some(found) = read.query_row([operation], house_act).optional()? {
+                let of = found.act.of;
+                self.rows.house_acts.insert(operation, found);
+                if let HouseSubject::Token(of) = of {
+                    let read = statements.get(Sql::Token)?;
+                    if let Some(found) = read.query_row([of], token).optional()? {
+                        self.rows.api_tokens.insert(of, CachedRow::stored(found));
+                    }
                 }
             }
-            let read = statements.get(Sql::TokenHead)?;
-            let head = |row: &Row<'_>| {
-                let (seq, SecretHash(hash)) = (row.get(0)?, row.get(1)?);
-                Ok(TokenHead { seq, hash })
-            };
-            let found = read.query_row([], head).optional()?;
-            self.rows.api_head = found.unwrap_or_default();
+            let read = statements.get(Sql::HouseHead)?;
+            let found = read.query_row([], house_head).optional()?;
+            self.rows.house_head = found.unwrap_or_default();
         }
         if let Some(id) = needs.answer {
             let read = statements.get(Sql::Answer)?;
@@ -92,19 +92,6 @@ impl BatchTables<'_> {
             }
             self.mark(Changed::Anything);
         }
-        for ChainedTokenAct { act, state, hash } in rows.new_token_acts() {
-            self.statements.get(Sql::InsertTokenAct)?.execute(params![
-                act.seq,
-                act.at,
-                act.actor,
-                act.act,
-                act.token,
-                act.operation,
-                act.details,
-                state,
-                hash,
-            ])?;
-        }
         if let Some(forgotten) = rows.changes.forget_answers {
             let forget = self.statements.get(Sql::ForgetAnswers)?;
             forget.execute([forgotten])?;
@@ -123,6 +110,40 @@ impl BatchTables<'_> {
         }
         Ok(())
     }
+
+    /// Appends the acts that belong to no customer; what they are on is written.
+    pub(super) fn of_house(&mut self, rows: &Rows) -> Result<()> {
+        for ChainedHouseAct { act, state, hash } in rows.new_house_acts() {
+            let (token, lot) = token_rows::subject(act.of);
+            self.statements.get(Sql::InsertHouseAct)?.execute(params![
+                act.seq,
+                act.at,
+                act.actor,
+                act.act,
+                token,
+                lot,
+                act.operation,
+                act.details,
+                state,
+                hash,
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+fn house_head(row: &Row<'_>) -> Result<HouseHead> {
+    let (seq, SecretHash(hash)) = (row.get(0)?, row.get(1)?);
+    Ok(HouseHead { seq, hash })
+}
+
+/// The end of the chain of acts that belong to no customer.
+pub(super) fn head(conn: &Connection) -> Result<HouseHead> {
+    let found = conn
+        .prepare_cached(HOUSE_HEAD)?
+        .query_row([], house_head)
+        .optional()?;
+    Ok(found.unwrap_or_default())
 }
 
 pub(super) fn find(conn: &Connection, secret: SecretHash) -> Result<Option<Token>> {
@@ -137,7 +158,7 @@ pub(super) fn all(conn: &Connection) -> Result<Vec<Token>> {
         .collect()
 }
 
-pub(super) fn acts(conn: &Connection) -> Result<Vec<TokenAct>> {
+pub(super) fn acts(conn: &Connection) -> Result<Vec<HouseAct>> {
     Ok(book(conn)?
         .acts
         .into_iter()
@@ -145,14 +166,16 @@ pub(super) fn acts(conn: &Connection) -> Result<Vec<TokenAct>> {
         .collect())
 }
 
-/// Everything about tokens.
-pub(super) fn book(conn: &Connection) -> Result<TokenBook> {
+/// Everything that acts of the house tell of, and these acts.
+pub(super) fn book(conn: &Connection) -> Result<HouseBook> {
     let acts = conn
-        .prepare(concat!(select_token_act!(), " ORDER BY seq"))?
-        .query_map([], token_act)?
+        .prepare(concat!(select_house_act!(), " ORDER BY seq"))?
+        .query_map([], house_act)?
         .collect::<Result<_>>()?;
-    Ok(TokenBook {
+    Ok(HouseBook {
         tokens: all(conn)?,
+        lots: vouchers::lots(conn)?,
+        vouchers: vouchers::all(conn)?,
         acts,
     })
 }

@@ -183,6 +183,7 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         Refusal::NoSuchEvent(_) => (410, "event_gone"),
         Refusal::NoSuchKey(_) => (404, "key_not_found"),
         Refusal::NoSuchCustomer(_) => (404, "customer_not_found"),
+        Refusal::NoSuchLot(_) => (404, "lot_not_found"),
         Refusal::NoSuchPayment(_) => (404, "payment_not_found"),
         Refusal::ExternalIdUsed { .. } => (409, "external_id_used"),
         Refusal::ReferenceUsed { .. } => (409, "reference_used"),
@@ -191,6 +192,7 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         Refusal::Insufficient { .. } => (409, "insufficient_balance"),
         Refusal::NotRefundable { .. } => (409, "not_refundable"),
         Refusal::TokenStopped(_) => (401, "token_stopped"),
+        Refusal::ChangedSince { .. } => (412, "changed_meanwhile"),
         Refusal::NotAllowed(_) => (403, "not_allowed"),
         Refusal::DailyReached { .. } => (403, "daily_bound"),
         Refusal::KeyOfOtherBody => (422, "idempotency_key_reused"),
@@ -208,6 +210,7 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
             available,
             held,
         } => json!({ "needed": needed, "available": available, "held": held }),
+        Refusal::ChangedSince { last, .. } => json!({ "etag": last.to_string() }),
         Refusal::NotRefundable { refundable, .. } => json!({ "refundable": refundable }),
         _ => json!({}),
     };

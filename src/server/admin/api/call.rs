@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{
-    Act, AnswerOf, Answered, ApiAnswer, Asked, Customer, CustomerId, Key, KeyId, Ledger,
-    LedgerError, Once, Outcome, Scope, SecretHash, Timestamp, Token, TokenRole,
+    Act, AnswerOf, Answered, ApiAnswer, Asked, Customer, CustomerId, ExpectedAct, Key, KeyId,
+    Ledger, LedgerError, Once, Operation, Outcome, Refusal, Scope, SecretHash, Timestamp, Token,
+    TokenRole,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,21 +17,6 @@ use super::table::ApiRoute;
 use crate::clock;
 use crate::selling::{self, Deed, NewSecret, documents};
 use crate::server::admin::Admin;
-
-/// Acts that one look for the last act reads.
-const ACTS: usize = 200;
-/// Acts that move money, which changes no ETag.
-const MONEY: [&str; 9] = [
-    "top_up",
-    "adjust",
-    "refund",
-    "write_off",
-    "move",
-    "unapplied",
-    "assign",
-    "return",
-    "reverse",
-];
 
 /// A request that was read and may be made.
 #[derive(Debug)]
@@ -143,7 +129,7 @@ impl ApiCall<'_> {
                 ApiAnswer { status, body }
             }),
         });
-        let answered = self.ask(deed.operation, once).await?;
+        let answered = self.ask(deed.operation, once, None).await?;
         if let (true, Some(stored)) = (answered.is_replay(), answered.answer) {
             return Ok(ApiReply {
                 status: stored.status,
@@ -165,19 +151,21 @@ impl ApiCall<'_> {
 
     /// Does an act that is no POST, or one on the way to it.
     pub(super) async fn apply(&self, deed: Deed) -> Result<Outcome, ApiError> {
-        let answered = self.ask(deed.operation, None).await?;
+        let answered = self.ask(deed.operation, None, None).await?;
         Ok(answered.outcome.unwrap_or(Outcome::Done))
     }
 
     async fn ask(
         &self,
-        operation: farebox_ledger::Operation,
+        operation: Operation,
         once: Option<Once>,
+        expected: Option<ExpectedAct>,
     ) -> Result<Answered, LedgerError> {
         let asked = Asked {
             token: Some(self.token.id),
             at: clock::now(),
             once,
+            expected,
             operation,
         };
         self.ledger().ask(asked).await
@@ -193,45 +181,48 @@ impl ApiCall<'_> {
             return;
         };
         let (name, shown) = match secret {
-            NewSecret::Secret(secret) => ("secret", secret.reveal().to_owned()),
-            NewSecret::Link(token) => ("link", token.url(&self.admin.front.public_url)),
+            NewSecret::Secret(secret) => ("secret", json!(secret.reveal())),
+            NewSecret::Link(token) => ("link", json!(token.url(&self.admin.front.public_url))),
+            NewSecret::Codes(codes) => ("codes", documents::codes(codes)),
         };
-        fields.insert(name.to_owned(), json!(shown));
+        fields.insert(name.to_owned(), shown);
     }
 
-    /// The number of the last act on a customer or key that moved no money.
-    pub(super) async fn etag(&self, of: Scope) -> Result<i64, ApiError> {
-        let mut before = None;
-        loop {
-            let acts = self.ledger().audit(Some(of), before, ACTS).await?;
-            let own = |key: Option<KeyId>| match of {
-                Scope::Key(_) => true,
-                Scope::Customer(_) => key.is_none(),
-            };
-            let last = acts
-                .iter()
-                .find(|act| own(act.key) && !MONEY.contains(&act.act.as_str()));
-            match (last, acts.last()) {
-                (Some(last), _) => return Ok(last.position),
-                (None, Some(oldest)) if acts.len() == ACTS => before = Some(oldest.position),
-                _ => return Ok(0),
+    /// The state that an edit begins with, to be read before anything else of it: what the caller has read, or the newest.
+    pub(super) async fn edit_base(&self, of: Scope) -> Result<ExpectedAct, ApiError> {
+        let position = match self.if_match {
+            Some(expected) => expected,
+            None => self.ledger().last_act(of).await?,
+        };
+        Ok(ExpectedAct { of, position })
+    }
+
+    /// Makes an edit of what was read since `base`; each comparison is in the transaction of its change, whichever gateway does it. False if
+    /// it was changed meanwhile and the caller expects no state: then it is to be read again.
+    ///
+    /// # Errors
+    /// 412 if it is not in the state that the caller expects.
+    pub(super) async fn edit(
+        &self,
+        mut base: ExpectedAct,
+        deeds: Vec<Deed>,
+    ) -> Result<bool, ApiError> {
+        for deed in deeds {
+            let operation = deed.operation.id();
+            match self.ask(deed.operation, None, Some(base)).await {
+                Err(LedgerError::Refused(Refusal::ChangedSince { .. }))
+                    if self.if_match.is_none() =>
+                {
+                    return Ok(false);
+                }
+                done => drop(done?),
+            }
+            if let Some(operation) = operation
+                && let Some(act) = self.ledger().act(operation).await?
+            {
+                base.position = act.position;
             }
         }
-    }
-
-    /// Refuses an edit of something that was changed meanwhile.
-    pub(super) async fn check_unchanged(&self, of: Scope) -> Result<(), ApiError> {
-        let Some(expected) = self.if_match else {
-            return Ok(());
-        };
-        let last = self.etag(of).await?;
-        if last == expected {
-            return Ok(());
-        }
-        let message = format!(
-            "{of} was changed since: its ETag is \"{last}\", and you expected \"{expected}\"; read it again, and decide anew"
-        );
-        let error = ApiError::new(412, "changed_meanwhile", message);
-        Err(error.with(json!({ "etag": last.to_string() })))
+        Ok(true)
     }
 }

@@ -107,7 +107,7 @@ pub(super) async fn show(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
 
 /// One customer with everything, and its ETag.
 async fn shown(call: &ApiCall<'_>, id: CustomerId) -> Result<ApiReply, ApiError> {
-    let etag = call.etag(id.into()).await?;
+    let etag = call.ledger().last_act(id.into()).await?;
     let page = CustomerPage::read(call.ledger(), id).await?;
     Ok(ApiReply::from(page.document()).tagged(etag))
 }
@@ -166,14 +166,17 @@ fn edit_of(body: &FieldValues) -> Result<CustomerEdit, ApiError> {
 }
 
 pub(super) async fn edit(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let customer = call.customer().await?;
-    call.check_unchanged(customer.id.into()).await?;
-    let known = call.ledger().personal_data(customer.id).await?;
-    let edit = edit_of(&call.body)?;
-    for deed in customers::set(&customer, known, edit, &call.token.label) {
-        call.apply(deed).await?;
+    let id = call.customer_id()?;
+    loop {
+        let base = call.edit_base(id.into()).await?;
+        let customer = call.customer().await?;
+        let known = call.ledger().personal_data(id).await?;
+        let edit = edit_of(&call.body)?;
+        let deeds = customers::set(&customer, known, edit, &call.token.label);
+        if call.edit(base, deeds).await? {
+            return shown(call, id).await;
+        }
     }
-    shown(call, customer.id).await
 }
 
 pub(super) async fn change(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {

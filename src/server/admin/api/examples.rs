@@ -8,6 +8,7 @@ use super::table::{ApiRoute, ApiTask, Least};
 const CUSTOMER: &str = "c_7f3q9d2xw1";
 const OTHER: &str = "c_9k2m4n6p8q";
 const KEY: &str = "k_7f3q9d2xw1";
+const LOT: &str = "l_7f3q9d2xw1";
 const REQUEST: &str = "req_01kaxv8m3n5p7q9r1s3t5v7w9x";
 
 /// An example of a path's parameter.
@@ -16,6 +17,7 @@ pub(super) fn parameter(route: &ApiRoute, name: &str) -> &'static str {
         ("customer", _) => CUSTOMER,
         ("key", _) => KEY,
         ("request", _) => REQUEST,
+        ("lot", _) => LOT,
         (_, ApiTask::Assign) => "pi_2001",
         (_, ApiTask::Return) => "pi_2002",
         _ => "pi_1001",
@@ -43,6 +45,9 @@ pub(super) fn body(route: &ApiRoute) -> Value {
         }
         ApiTask::SetCapOfCustomer | ApiTask::SetCapOfKey => {
             json!({ "interval": "day", "limit": "5" })
+        }
+        ApiTask::CreateLot => {
+            json!({ "count": 3, "amount": "5", "expires_at": "2099-01-31", "once_per_customer": true })
         }
         ApiTask::Rotate => json!({ "overlap": "1h" }),
         ApiTask::Assign => json!({ "to": CUSTOMER }),

@@ -67,8 +67,8 @@ fn status(word: &str) -> Option<KeyStatus> {
 }
 
 pub(super) async fn show(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let etag = call.ledger().last_act(call.key_id()?.into()).await?;
     let key = call.key().await?;
-    let etag = call.etag(key.id.into()).await?;
     Ok(ApiReply::from(documents::key(&key, call.now)).tagged(etag))
 }
 
@@ -113,12 +113,16 @@ pub(super) async fn create(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
 }
 
 pub(super) async fn edit(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let key = call.key().await?;
-    call.check_unchanged(key.id.into()).await?;
-    let settings = settings(call, &key.settings)?;
-    call.apply(keys::change(key.id, Change::Set(settings), call.act()))
-        .await?;
-    show(call).await
+    let id = call.key_id()?;
+    loop {
+        let base = call.edit_base(id.into()).await?;
+        let key = call.key().await?;
+        let settings = settings(call, &key.settings)?;
+        let deed = keys::change(id, Change::Set(settings), call.act());
+        if call.edit(base, vec![deed]).await? {
+            return show(call).await;
+        }
+    }
 }
 
 pub(super) async fn change(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {

@@ -17,6 +17,7 @@ mod shapes;
 mod shown;
 mod table;
 mod tasks;
+mod vouchers;
 
 use std::sync::Arc;
 
@@ -43,8 +44,6 @@ const LARGEST: usize = 64 * 1024;
 pub(super) struct ApiHandler {
     admin: Arc<Admin>,
     gate: Gate,
-    /// Edits that say which state they expect are done one by one.
-    edits: tokio::sync::Mutex<()>,
 }
 
 #[handler]
@@ -53,7 +52,6 @@ impl ApiHandler {
         Self {
             admin,
             gate: Gate::default(),
-            edits: tokio::sync::Mutex::default(),
         }
     }
 
@@ -112,10 +110,6 @@ impl ApiHandler {
             once,
             if_match,
             now,
-        };
-        let _alone = match route.method {
-            "PATCH" => Some(self.edits.lock().await),
-            _ => None,
         };
         tasks::run(&call).await
     }

@@ -27,6 +27,7 @@ const NAMED: &[(&str, &[ApiField])] = &[
     ("Model", shown::MODEL),
     ("Request", shown::REQUEST),
     ("Event", shown::EVENT),
+    ("Lot", shown::LOT),
     ("Receipt", shown::RECEIPT),
     ("Statement", shown::STATEMENT),
 ];

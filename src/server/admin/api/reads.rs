@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use farebox_ledger::search::{self, SearchResult};
+use farebox_ledger::search;
 use farebox_ledger::{
-    EntryQuery, Event, JournalEntry, KeyId, MarginBy, MarginOrder, MarginQuery, OperationId,
-    Payment, Timestamp, UsageRow, document, is_same_reference,
+    EntryQuery, Event, KeyId, MarginBy, MarginOrder, MarginQuery, OperationId, Payment, Timestamp,
+    UsageRow, document,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,8 @@ use crate::server::admin::requests;
 const LIST: &str = "entries";
 /// How far back sums go unless a request says.
 const USUAL_DAYS: i64 = 30;
+/// How far back a charge is looked for by its answer's id: no index has these, because one would cost every settlement.
+const ANSWER_DAYS: i64 = 7;
 const DAY_MS: i64 = 86_400_000;
 
 pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
@@ -47,12 +49,14 @@ pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         return Err(ApiError::new(403, "not_yours", message));
     }
     if let Some(reference) = query.text("reference") {
-        let found = with_reference(call, &reference).await?;
-        let found = found.filter(|entry| {
-            asked
-                .customer
-                .is_none_or(|customer| entry.customer == customer)
+        let mut found = search::with_reference(call.ledger(), &reference).await?;
+        found.retain(|entry| {
+            (asked.customer).is_none_or(|customer| entry.customer == customer)
+                && asked.key.is_none_or(|key| entry.key == Some(key))
+                && asked.since.is_none_or(|since| entry.at >= since)
+                && asked.until.is_none_or(|until| entry.at < until)
         });
+        found.reverse();
         let rows: Vec<Value> = found.iter().map(document::json).collect();
         return Ok(pages::whole(&rows));
     }
@@ -63,21 +67,6 @@ pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let next = found.last().filter(|_| more);
     let next = next.map(|entry| (entry.position, 0));
     Ok(page.answer(LIST, documents::entries(&found), next))
-}
-
-/// The entry with this reference.
-async fn with_reference(
-    call: &ApiCall<'_>,
-    reference: &str,
-) -> Result<Option<JournalEntry>, ApiError> {
-    let found = search::find(call.ledger(), reference, call.now).await?;
-    Ok(match found {
-        Some(SearchResult::Entry(entry)) => Some(*entry).filter(|entry| {
-            let own = entry.reference.as_deref();
-            own.is_some_and(|own| is_same_reference(own, reference))
-        }),
-        _ => None,
-    })
 }
 
 /// `since` and `until` of sums.
@@ -177,19 +166,20 @@ pub(super) async fn request(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     Ok(found.into())
 }
 
-/// A charge of the journal, found by its answer's id.
+/// A charge of the last days, found by its answer's id.
 async fn by_answer(call: &ApiCall<'_>, id: &str) -> Result<Option<Value>, ApiError> {
-    let found = search::find(call.ledger(), id, call.now).await?;
-    Ok(match found {
-        Some(SearchResult::Entry(entry)) if entry.bill.is_some() => Some(json!({
+    let oldest = call.now.millis().saturating_sub(ANSWER_DAYS * DAY_MS);
+    let since = Some(Timestamp::from_millis(oldest));
+    let found = search::by_answer(call.ledger(), id, since).await?;
+    Ok(found.map(|entry| {
+        json!({
             "request_id": entry.request().map(record::request_id),
             "record": null,
             "running": null,
             "under_way": null,
             "entry": document::json(&entry),
-        })),
-        _ => None,
-    })
+        })
+    }))
 }
 
 pub(super) fn models(call: &ApiCall<'_>) -> ApiReply {

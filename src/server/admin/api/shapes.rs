@@ -125,6 +125,19 @@ pub(super) const EVENTS_AFTER: &[ApiField] = &[
     ),
 ];
 
+/// Which lots of vouchers.
+pub(super) const LOTS: &[ApiField] = &[
+    LIMIT,
+    CURSOR,
+    SINCE,
+    UNTIL,
+    maybe(
+        "status",
+        Word(&["good", "expired", "void"]),
+        "Only lots in this state",
+    ),
+];
+
 /// Which payments.
 pub(super) const PAYMENTS_THAT: &[ApiField] = &[maybe(
     "status",
@@ -331,6 +344,22 @@ pub(super) const REFUND: &[ApiField] = &[
     ),
     always("reason", Text, "Why, for the journal"),
     always("reference", Text, REFERENCE),
+];
+
+/// Vouchers to make.
+pub(super) const NEW_LOT: &[ApiField] = &[
+    always("count", Count, "How many codes, at most 10000"),
+    always("amount", Usd, "What each is worth"),
+    maybe(
+        "expires_at",
+        Text,
+        "When they are worth nothing any more: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31",
+    ),
+    maybe(
+        "once_per_customer",
+        Flag,
+        "A customer can redeem only one of them",
+    ),
 ];
 
 /// Who gets an unapplied payment.

@@ -333,6 +333,36 @@ pub(super) const STATEMENT: &[ApiField] = &[
     always("used", List(USED), "By model and class"),
 ];
 
+/// A lot of vouchers.
+pub(super) const LOT: &[ApiField] = &[
+    always("id", Text, "Its id"),
+    maybe(
+        "codes",
+        Texts,
+        "What customers type, in the order of their numbers; only right after they were made",
+    ),
+    always(
+        "status",
+        Word(&["good", "expired", "void"]),
+        "What those that are left are worth",
+    ),
+    always("count", Count, "How many vouchers it has"),
+    always("redeemed", Number, "How many were redeemed"),
+    always("amount", Usd, "What each is worth"),
+    or_null(
+        "expires_at",
+        Instant,
+        "When they are worth nothing any more",
+    ),
+    always(
+        "once_per_customer",
+        Flag,
+        "A customer can redeem only one of them",
+    ),
+    always("created_at", Instant, "When it was made"),
+    always("created_by", Text, "Who made it"),
+];
+
 /// What was used of one model and class.
 pub(super) const USED: &[ApiField] = &[
     always("model", Text, "The model's slug"),

@@ -3,7 +3,7 @@
 use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::table::ApiTask;
-use super::{customers, keys, money, papers, reads};
+use super::{customers, keys, money, papers, reads, vouchers};
 
 /// Answers a call.
 pub(super) async fn run(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
@@ -46,6 +46,9 @@ pub(super) async fn run(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         ApiTask::Receipt => papers::receipt(call).await,
         ApiTask::Statement => papers::statement(call).await,
         ApiTask::Request => reads::request(call).await,
+        ApiTask::CreateLot => vouchers::create(call).await,
+        ApiTask::Lots => vouchers::list(call).await,
+        ApiTask::VoidLot => vouchers::void(call).await,
         ApiTask::Models => Ok(reads::models(call)),
         ApiTask::Margin => reads::margin(call).await,
     }

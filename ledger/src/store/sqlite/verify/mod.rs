@@ -22,7 +22,7 @@ use super::rows;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
-use crate::book::token_act::TokenBook;
+use crate::book::house_act::HouseBook;
 use crate::book::verify::{self, CustomerRows, LedgerIdentity, LedgerReader, ReadRow};
 use crate::value::reference;
 use crate::{CustomerId, VerifyReport};
@@ -276,9 +276,9 @@ impl LedgerReader for FileReader<'_> {
         Ok(taken)
     }
 
-    async fn tokens(&mut self) -> Result<ReadRow<TokenBook>> {
+    async fn house(&mut self) -> Result<ReadRow<HouseBook>> {
         let instant = self.conn.unchecked_transaction()?;
-        let read = found("a token", super::tokens::book(&instant));
+        let read = found("a token or voucher", super::tokens::book(&instant));
         instant.finish()?;
         read
     }

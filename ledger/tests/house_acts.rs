@@ -1,0 +1,238 @@
+//! Acts that belong to no customer, on tokens and on lots of vouchers: nobody edits them or what they tell of unseen, anchors cover
+//! them, and a lot from before they told of lots gets one.
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+#[expect(dead_code, reason = "each suite uses its own part")]
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use farebox_ledger::anchor::{Anchor, AnchorFile};
+use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::store::Store;
+use farebox_ledger::*;
+use rusqlite::Connection;
+
+/// A customer who redeemed one of three vouchers, a lot that was voided, and a token.
+async fn fill(ledger: &dyn Ledger) {
+    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let token = new_token(1, 11, TokenRole::Sell, Some("10"));
+    ledger.create_token(token).await.unwrap();
+    ledger.create_lot(new_lot(1, 12, 3)).await.unwrap();
+    ledger.redeem(redemption(201, 1, 13)).await.unwrap();
+    let other = NewLot {
+        codes: vec![secret(100)],
+        ..new_lot(2, 14, 1)
+    };
+    ledger.create_lot(other).await.unwrap();
+    let lot = LotId::from_random(2);
+    ledger.void_lot(lot, act(15, 200)).await.unwrap();
+    sound(ledger).await;
+}
+
+fn open(path: &Path) -> SqliteLedger {
+    SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap()
+}
+
+fn filled(path: &Path) {
+    run(async {
+        let ledger = open(path);
+        fill(&ledger).await;
+        ledger.close();
+    });
+}
+
+/// Edits a file as somebody with a SQLite shell would, without triggers, keys and CHECKs.
+fn edit(path: &Path, sql: &str) {
+    let conn = Connection::open(path).unwrap();
+    let guards = "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; PRAGMA trusted_schema = ON";
+    conn.execute_batch(guards).unwrap();
+    let triggers =
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'house_acts'";
+    let triggers: Vec<(String, String)> = conn
+        .prepare(triggers)
+        .unwrap()
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    for (name, _) in &triggers {
+        conn.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    conn.execute_batch(sql).unwrap();
+    for (_, sql) in &triggers {
+        conn.execute_batch(sql).unwrap();
+    }
+}
+
+fn faults(path: &Path, anchors: Vec<Anchor>) -> Vec<String> {
+    run(async {
+        let ledger = SqliteLedger::open(path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+        ledger.verify_with(anchors).await.unwrap().faults
+    })
+}
+
+#[test]
+fn an_edit_of_what_they_tell_of_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    filled(&path);
+    let copy = dir.path().join("copy.db");
+    let mut tried = 0;
+    for table in ["house_acts", "lots", "vouchers"] {
+        let columns: Vec<String> = Connection::open(&path)
+            .unwrap()
+            .prepare("SELECT name FROM pragma_table_info(?1)")
+            .unwrap()
+            .query_map([table], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        for column in columns {
+            std::fs::copy(&path, &copy).unwrap();
+            // Another value of the same type; something for nothing.
+            let nothing = if column == "operation" {
+                "zeroblob(16)"
+            } else {
+                "1"
+            };
+            edit(
+                &copy,
+                &format!(
+                    "UPDATE {table} SET {column} = CASE typeof({column}) WHEN 'integer' THEN {column} + 100
+                     WHEN 'text' THEN {column} || ' ' WHEN 'blob' THEN CAST(substr({column}, 2) || x'07' AS BLOB) ELSE {nothing} END
+                     WHERE {column} IS (SELECT {column} FROM {table} ORDER BY 1 LIMIT 1)"
+                ),
+            );
+            let found = std::panic::catch_unwind(|| faults(&copy, Vec::new()));
+            assert!(
+                found.is_err() || !found.unwrap().is_empty(),
+                "{table}.{column}"
+            );
+            tried += 1;
+        }
+    }
+    assert!(tried > 20, "{tried}");
+    for gone in [
+        "DELETE FROM house_acts WHERE seq = 2",
+        "DELETE FROM lots WHERE void = 1",
+        "DELETE FROM vouchers WHERE customer IS NULL",
+        "INSERT INTO vouchers VALUES (randomblob(32), (SELECT lot FROM vouchers LIMIT 1), 4, NULL, NULL)",
+        "INSERT INTO lots SELECT 77, count, amount, expires_at, once, void, redeemed, created_at, created_by, randomblob(16) FROM lots LIMIT 1",
+    ] {
+        std::fs::copy(&path, &copy).unwrap();
+        edit(&copy, gone);
+        assert_ne!(faults(&copy, Vec::new()), Vec::<String>::new(), "{gone}");
+    }
+}
+
+/// A history that is sound by itself, and not the one that was anchored.
+#[test]
+fn an_anchor_covers_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, other) = (dir.path().join("a.db"), dir.path().join("b.db"));
+    let anchors = run(async {
+        let ledger = open(&path);
+        fill(&ledger).await;
+        let mut file = AnchorFile::open(&dir.path().join("anchors")).unwrap();
+        file.append(ledger.anchor(file.last(), at(9)).await.unwrap())
+            .unwrap();
+        // An act on a token alone is anchored, too.
+        let token = TokenId::from_random(1);
+        ledger.revoke_token(token, act(16, 300)).await.unwrap();
+        file.append(ledger.anchor(file.last(), at(10)).await.unwrap())
+            .unwrap();
+        let read = anchor::read(&dir.path().join("anchors")).unwrap();
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[1].house().map(|end| end.seq), Some(5));
+        let report = ledger.verify_with(read.clone()).await.unwrap();
+        assert_eq!(report.faults, Vec::<String>::new());
+        ledger.close();
+        read
+    });
+    edit(
+        &path,
+        "UPDATE tokens SET revoked = 0; DELETE FROM house_acts WHERE seq = 5",
+    );
+    assert_eq!(faults(&path, Vec::new()), Vec::<String>::new());
+    let found = faults(&path, anchors.clone());
+    assert!(
+        matches!(&found[..], [one] if one.contains("act 5 on tokens and lots is missing")),
+        "{found:?}"
+    );
+    run(async {
+        let ledger = open(&other);
+        ledger.create_lot(new_lot(9, 12, 3)).await.unwrap();
+        while ledger.house_acts().await.unwrap().len() < 6 {
+            let next = u8::try_from(ledger.house_acts().await.unwrap().len()).unwrap();
+            let token = new_token(next, 100 + u64::from(next), TokenRole::Read, None);
+            ledger.create_token(token).await.unwrap();
+        }
+        ledger.close();
+    });
+    let found = faults(&other, anchors);
+    assert!(
+        found
+            .iter()
+            .any(|fault| fault.contains("act 4 on tokens and lots is not the one")),
+        "{found:?}"
+    );
+}
+
+/// The file as the schema before acts told of lots had it.
+const BACK_TO_15: &str = "DROP TRIGGER house_acts_no_update; DROP TRIGGER house_acts_no_delete;
+    CREATE TABLE token_acts (seq INTEGER PRIMARY KEY CHECK (seq > 0), at INTEGER NOT NULL, actor TEXT NOT NULL, act TEXT NOT NULL,
+        token INTEGER NOT NULL REFERENCES tokens (id), operation BLOB NOT NULL UNIQUE CHECK (length(operation) = 16),
+        details TEXT NOT NULL, state TEXT NOT NULL, hash BLOB NOT NULL CHECK (length(hash) = 32)) STRICT;
+    INSERT INTO token_acts SELECT seq, at, actor, act, token, operation, details, state, hash FROM house_acts WHERE token IS NOT NULL;
+    DROP TABLE house_acts; PRAGMA user_version = 15";
+
+async fn adopted(ledger: &dyn Ledger) {
+    sound(ledger).await;
+    let acts = ledger.house_acts().await.unwrap();
+    let words: Vec<&str> = acts.iter().map(|act| &*act.act).collect();
+    assert_eq!(words, ["create_token", "adopt_lot", "adopt_lot"]);
+    assert_eq!((acts[1].operation, &*acts[1].actor), (op(12), "ada"));
+    // And life goes on.
+    ledger.redeem(redemption(200, 1, 30)).await.unwrap();
+    let voided = ledger.void_lot(LotId::from_random(1), act(31, 450)).await;
+    assert!(voided.unwrap().is_void);
+    sound(ledger).await;
+}
+
+#[test]
+fn a_file_from_before_them_gets_one_for_each_lot() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("farebox.db");
+    filled(&path);
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(BACK_TO_15)
+        .unwrap();
+    run(async {
+        let ledger = open(&path);
+        adopted(&ledger).await;
+        ledger.close();
+    });
+}
+
+#[test]
+fn a_database_from_before_them_gets_one_for_each_lot() {
+    with_cluster("acts on lots", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        {
+            let ledger = gateway(&url).await;
+            fill(&*ledger).await;
+        }
+        cluster.psql(&database, BACK_TO_12).unwrap();
+        let ledger = gateway(&url).await;
+        adopted(&*ledger).await;
+        let read = postgres(&url, OpenMode::ReadOnly).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let file = AnchorFile::open(&dir.path().join("anchors")).unwrap();
+        let anchor = Store::anchor(&read, file.last(), at(9)).await.unwrap();
+        assert_eq!(anchor.house().map(|end| end.seq), Some(4));
+    });
+}
