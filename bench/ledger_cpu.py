@@ -17,33 +17,13 @@ import sys
 import tempfile
 import time
 
+from subject import CATALOG, ROUTES, answer
+
 FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/release/farebox"))
 CONNECTIONS, REQUESTS, ROUNDS = [int(value) for value in sys.argv[1:]] + [64, 5000, 3][len(sys.argv) - 1 :]
 KEYS = 16
 TICK = os.sysconf("SC_CLK_TCK")
-CATALOG = """[[model]]
-model = "Bench"
-slug = "bench"
-provider = "Bench"
-best_path = "chat"
-best_environments = ["benchmarks"]
-price = { input = "1", output = "2" }
-capabilities = ["streaming"]
-limits = { context = 200_000, max_output = 64_000 }
-"""
-ROUTES = """[provider.bench]
-base_url = "http://127.0.0.1:%d/v1"
-speaks = ["chat"]
-
-[[route]]
-slug = "bench"
-targets = [ { provider = "bench", model = "bench-1" } ]
-"""
-ANSWER = json.dumps({
-    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "bench-1",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "word " * 100}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 200, "completion_tokens": 100, "total_tokens": 300},
-}).encode()
+ANSWER = answer("word " * 100, 100)
 QUESTION = json.dumps({
     "model": "bench", "max_completion_tokens": 4096, "messages": [{"role": "user", "content": "and the next line " * 50}],
 }).encode()
@@ -84,7 +64,7 @@ async def provide(reader, writer):
     try:
         while True:
             await message(reader)
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+            writer.write(ANSWER)
     except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
         writer.close()
 

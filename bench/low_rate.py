@@ -23,32 +23,12 @@ import tempfile
 import threading
 import time
 
+from subject import CATALOG, ROUTES, answer
+
 FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/release/farebox"))
 MODE = sys.argv[1] if len(sys.argv) > 1 else "calls"
 REQUESTS, RATE = [int(value) for value in sys.argv[2:]] + [300, 0][max(len(sys.argv) - 2, 0) :]
-CATALOG = """[[model]]
-model = "Bench"
-slug = "bench"
-provider = "Bench"
-best_path = "chat"
-best_environments = ["benchmarks"]
-price = { input = "1", output = "2" }
-capabilities = ["streaming"]
-limits = { context = 200_000, max_output = 64_000 }
-"""
-ROUTES = """[provider.bench]
-base_url = "http://127.0.0.1:%d/v1"
-speaks = ["chat"]
-
-[[route]]
-slug = "bench"
-targets = [ { provider = "bench", model = "bench-1" } ]
-"""
-ANSWER = json.dumps({
-    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "bench-1",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "a few words"}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 200, "completion_tokens": 3, "total_tokens": 203},
-}).encode()
+ANSWER = answer("a few words", 3)
 QUESTION = json.dumps({
     "model": "bench", "max_tokens": 16, "messages": [{"role": "user", "content": "and the next line " * 50}],
 }).encode()
@@ -74,7 +54,7 @@ def provide(listener):
         rest = b""
         while read := message(connection, rest):
             rest = read[1]
-            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+            connection.sendall(ANSWER)
 
     while True:
         connection, _ = listener.accept()

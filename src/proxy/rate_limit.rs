@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{CustomerId, CustomerSettings, Key, KeyId, KeySettings, RateRule, Timestamp};
+use farebox_ledger::{CustomerId, Key, KeyId, KeySettings, RateRule, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
@@ -120,9 +120,10 @@ impl RateLimits {
         customers.forget_idle(now);
         let traffic = customers.known.entry(key.customer.id).or_default();
         let own = traffic.of_keys.get(&key.id).map_or(0, |own| own.running);
+        let of_all = key.settings.customer_concurrency(&key.customer.settings);
         let bounds = [
             (own, key.settings.concurrency),
-            (traffic.of_all.running, Some(customer_concurrency(key))),
+            (traffic.of_all.running, Some(of_all)),
         ];
         for (running, most) in bounds {
             if let Some(most) = most.filter(|most| running >= *most) {
@@ -178,13 +179,6 @@ fn customer_rate(key: &Key) -> RateRule {
         (None, Some(rate)) if rate > PAID_RATE.per_second => at_once(rate),
         (None, _) => PAID_RATE,
     }
-}
-
-/// The same for requests at once.
-fn customer_concurrency(key: &Key) -> u32 {
-    let of_key = key.settings.concurrency.unwrap_or_default();
-    let set = key.customer.settings.concurrency;
-    set.unwrap_or(CustomerSettings::CONCURRENCY.max(of_key))
 }
 
 impl ExposedCustomers for RateLimits {

@@ -132,11 +132,6 @@ impl House {
         }
     }
 
-    /// Whether only one file of the house is judged.
-    pub(crate) fn is_part(&self) -> bool {
-        self.judged.is_some()
-    }
-
     /// The files to judge.
     pub(crate) fn judged(&self) -> impl Iterator<Item = (&String, &Facts)> {
         let judged = |path: &String| self.judged.as_ref().is_none_or(|only| only == path);

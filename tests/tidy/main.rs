@@ -1,7 +1,7 @@
 //! The rules of the house, as tests on parsed code. Each failure names the rule, the place and what to do instead.
 //!
 //! `facts.rs` collects the names in a file, `house.rs` resolves them, `rooms.rs` lists who may import whom, `rules.rs` and
-//! `circles.rs` check code, `names.rs` the names of types, `pages.rs` documents, `offenders.rs` lists what is still too long; `planted.rs` breaks each rule once and expects it to be found.
+//! `circles.rs` check code, `names.rs` the names of types, `pages.rs` documents; `planted.rs` breaks each rule once and expects it to be found.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -13,7 +13,6 @@ mod circles;
 mod facts;
 mod house;
 mod names;
-mod offenders;
 mod pages;
 mod planted;
 mod rooms;

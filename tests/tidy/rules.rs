@@ -2,7 +2,6 @@
 
 use crate::facts::{Facts, Name};
 use crate::house::{House, is_ours};
-use crate::offenders;
 use crate::{borders, rooms};
 
 /// Where something may be named, by the beginnings of its path; everywhere else the remedy applies.
@@ -338,39 +337,18 @@ pub(crate) fn sql(house: &House) -> Vec<String> {
 
 /// A function is a paragraph.
 pub(crate) fn functions(house: &House) -> Vec<String> {
-    let granted = |file: &str, name: &str| {
-        let listed = offenders::FUNCTIONS
-            .iter()
-            .find(|(path, function, _)| *path == file && *function == name);
-        listed.map(|(_, _, lines)| *lines)
-    };
     let mut faults = Vec::new();
-    let mut seen = Vec::new();
     for (file, facts) in house.judged() {
-        for function in &facts.functions {
-            let name = &function.name;
-            seen.push(format!("{file}: fn {name}"));
-            // Of functions with one name in a file only the long one is on the list.
-            let listed = granted(file, name).filter(|_| function.lines > 70 || alone(facts, name));
-            if let Some(fault) = offenders::too_long(function.lines, 70, listed) {
-                faults.push(format!(
-                    "{file}:{}: fn {name} {fault} (branches in the parent, work in the leaves)",
-                    function.line
-                ));
-            }
+        for function in facts
+            .functions
+            .iter()
+            .filter(|function| function.lines > 70)
+        {
+            faults.push(format!(
+                "{file}:{}: fn {} has {} lines; at most 70 (branches in the parent, work in the leaves)",
+                function.line, function.name, function.lines
+            ));
         }
     }
-    if !house.is_part() {
-        let listed = offenders::FUNCTIONS
-            .iter()
-            .map(|(file, name, _)| format!("{file}: fn {name}"));
-        faults.extend(offenders::gone(listed, &seen));
-    }
     faults
-}
-
-/// Whether a file has one function of this name.
-fn alone(facts: &Facts, name: &str) -> bool {
-    let namesakes = facts.functions.iter().filter(|other| other.name == name);
-    namesakes.count() == 1
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::rule::key::KeyRecord;
-use crate::{Customer, CustomerSettings, Refusal};
+use crate::{Customer, Refusal};
 
 /// A rate with bursts. The one rule for every limiter, in memory and in a store: requests are counted by how far they are ahead of
 /// their rate, in time.
@@ -57,14 +57,9 @@ impl TrafficLimits {
     /// Those of a customer, for a request of one of its keys.
     pub(crate) fn of_customer(customer: &Customer, key: &KeyRecord) -> Self {
         let settings = &customer.settings;
-        // An operator who lets one key do more means its customer, too.
-        let of_key = key.settings.concurrency.unwrap_or_default();
-        let concurrency = settings
-            .concurrency
-            .unwrap_or(CustomerSettings::CONCURRENCY.max(of_key));
         Self {
             rate: settings.rate,
-            concurrency: Some(concurrency),
+            concurrency: Some(key.settings.customer_concurrency(settings)),
         }
     }
 }
