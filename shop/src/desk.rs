@@ -165,6 +165,13 @@ impl ShopDesk {
         kept.as_ref().map(|(_, models)| models.clone())
     }
 
+    /// The model of a first request: one that is best on chat, if there is one.
+    async fn first_model(&self) -> Option<String> {
+        let models = self.models().await?;
+        let chat = models.iter().find(|row| row.best_path == "chat");
+        chat.or(models.first()).map(|row| row.customer_slug.clone())
+    }
+
     /// Begins a checkout and sends the browser to pay.
     async fn checkout(&self, req: &mut Request, res: &mut Response) {
         let checkout = match self.asked(req).await {
@@ -376,7 +383,8 @@ impl ShopDesk {
         {
             Ok(Some((_, secret))) => {
                 let back = format!("/bought?checkout={}", own.id);
-                let page = self.seller().key(&secret, own.customer, &back);
+                let model = self.first_model().await;
+                let page = (self.seller()).key(&secret, own.customer, &back, model.as_deref());
                 answer::page(res, StatusCode::OK, page);
             }
             Ok(None) => {
@@ -469,6 +477,14 @@ fn of_receipt(what: &str, typed: String, most: usize) -> Result<Option<String>, 
     Ok(Some(typed).filter(|typed| !typed.is_empty()))
 }
 
+/// An instant for people, to the second.
+fn to_the_second(at: &str) -> String {
+    match at.split_once('T') {
+        Some((day, time)) => format!("{day} {} UTC", time.get(..8).unwrap_or(time)),
+        None => at.to_owned(),
+    }
+}
+
 /// The lines of a receipt for people, from the gateway's document.
 fn receipt_lines(document: &Value) -> Vec<(&'static str, String)> {
     let text = |name: &str| match document.get(name) {
@@ -480,7 +496,7 @@ fn receipt_lines(document: &Value) -> Vec<(&'static str, String)> {
     let usd = text("credit").map(|sum| format!("{sum} USD"));
     [
         ("Number", text("number")),
-        ("Date", text("at")),
+        ("Date", text("at").map(|at| to_the_second(&at))),
         ("Customer", text("customer")),
         ("Name", text("name")),
         ("Address", text("address")),

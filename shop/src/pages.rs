@@ -173,8 +173,14 @@ impl Seller<'_> {
         self.document("Thank you", &content, None)
     }
 
-    /// The key, once.
-    pub(crate) fn key(&self, secret: &str, customer: CustomerId, back: &str) -> Markup {
+    /// The key, once, with a first request for this model.
+    pub(crate) fn key(
+        &self,
+        secret: &str,
+        customer: CustomerId,
+        back: &str,
+        model: Option<&str>,
+    ) -> Markup {
         let base = &self.0.gateway_url;
         let content = html! {
             h1 { "Your key" }
@@ -182,10 +188,7 @@ impl Seller<'_> {
                 p { "Copy it now, and keep it like money. It is stored nowhere." }
                 pre.secret tabindex="0" role="region" aria-label="Your key" { code #secret { (secret) } }
                 h2 { "Try it" }
-                pre tabindex="0" role="region" aria-label="Commands" { code {
-                    "export OPENAI_BASE_URL=" (base) "/v1\nexport OPENAI_API_KEY=" (secret) "\n"
-                    "curl $OPENAI_BASE_URL/models -H \"Authorization: Bearer $OPENAI_API_KEY\""
-                } }
+                pre tabindex="0" role="region" aria-label="A first request" { code #try { (first_request(base, secret, model)) } }
                 p { a.button href=(format!("{base}/dashboard/setup")) { "Set up your client" } }
                 p.hint { "The set-up page asks for the key, and has settings for every client." }
             }
@@ -226,6 +229,19 @@ impl Seller<'_> {
         };
         whole(&format!("{title} · {name}"), refresh, &body)
     }
+}
+
+/// A command for a shell: a small request, or the list of models where none is known.
+fn first_request(base: &str, secret: &str, model: Option<&str>) -> String {
+    let Some(model) = model else {
+        return format!("curl -sS \"{base}/v1/models\" -H \"Authorization: Bearer {secret}\"");
+    };
+    let question = "\"messages\": [{\"role\": \"user\", \"content\": \"Say hello\"}]";
+    format!(
+        "curl -sS \"{base}/v1/chat/completions\" \\\n  -H \"Authorization: Bearer {secret}\" \\\n  \
+         -H \"Content-Type: application/json\" \\\n  \
+         -d '{{\"model\": \"{model}\", \"max_completion_tokens\": 100, {question}}}'"
+    )
 }
 
 fn table(models: &[ModelRow]) -> Markup {

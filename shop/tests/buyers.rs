@@ -83,6 +83,14 @@ async fn a_stranger_buys_a_key_comes_back_and_tops_up() {
         "{}",
         first.text
     );
+    assert!(
+        first
+            .text
+            .contains("https://llm.example/v1/chat/completions")
+            && first.text.contains("&quot;model&quot;: &quot;small&quot;"),
+        "{}",
+        first.text
+    );
     let again = show_key(&mut visitor, &thanks).await;
     assert_ne!(
         secret(&first),

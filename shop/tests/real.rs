@@ -142,6 +142,44 @@ async fn kills_of_shop_and_gateway_leave_books_where_every_payment_stands_once()
     gateway.assert_sound();
 }
 
+/// Whoever pays has a name; it stands on paper as it was typed, and is nothing but text.
+#[tokio::test]
+async fn a_name_of_any_kind_stands_on_the_receipt() {
+    let gateway = RealGateway::start().await;
+    let street = Street::at(&format!("http://{}", gateway.admin), &gateway.token("1000")).await;
+    for name in [
+        "Zoë \"<b>\" & Söhne 株式会社",
+        "</dd><script>alert(1)</script>",
+        "O'Brien; DROP TABLE",
+        "=cmd|' /C calc'!A0",
+        "مرحبا بالعالم",
+        "🦀🦀 {{name}} ${name} %00 \\u0000",
+        "&lt;&amp;",
+    ] {
+        let mut visitor = Visitor::new(&street);
+        let page = visitor.buy(&[("name", name), ("address", name)]).await;
+        let (id, event) = street.stripe.pay(&page);
+        assert_eq!(street.deliver(&event).await.status, 200, "{name}");
+        let receipt = visitor.get(&format!("/receipt?checkout={id}")).await.text;
+        let escaped = (name.replace('&', "&amp;").replace('<', "&lt;"))
+            .replace('>', "&gt;")
+            .replace('"', "&quot;");
+        assert_eq!(receipt.matches(&escaped).count(), 2, "{name}: {receipt}");
+        assert!(!receipt.contains("<script"), "{receipt}");
+        let reference = street.stripe.session(&id)["payment_intent"].clone();
+        let customers = gateway.json(&["customers", "list"]);
+        let customers = customers["customers"].as_array().unwrap();
+        let bought = (customers.iter())
+            .find(|customer| customer["external_id"] == reference)
+            .unwrap();
+        let of = bought["id"].as_str().unwrap();
+        let paper = gateway.json(&["customers", "receipts", of]);
+        assert_eq!(paper["receipts"][0]["name"], name);
+        assert_eq!(paper["receipts"][0]["address"], name);
+    }
+    gateway.assert_sound();
+}
+
 /// Everything that is told wrongly, too often, too early or twice at once, in one ledger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_comes_every_payment_stands_once() {

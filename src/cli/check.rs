@@ -11,7 +11,7 @@ use super::args::{Args, CheckOptions, OutputFormat};
 use super::output::{self, CommandFailed};
 use super::{gateway, online};
 use crate::config::{
-    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity,
+    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity, Shop,
 };
 
 /// The relevant part of `/status`: targets whose counts repeatedly cannot be charged as reported.
@@ -85,6 +85,13 @@ pub(super) fn load(args: &Args) -> Result<Config, CommandFailed> {
         &ProcessSecrets { lenient: true },
     );
     config.ok_or_else(|| failed(&diagnostics))
+}
+
+/// The seller's words, if the catalog can be read.
+pub(super) fn seller(args: &Args) -> Shop {
+    load(args)
+        .map(|config| (*config.catalog.shop).clone())
+        .unwrap_or_default()
 }
 
 /// The error of a command that needs files without mistakes.

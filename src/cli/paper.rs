@@ -5,20 +5,12 @@ use serde_json::json;
 
 use super::args::{Args, OutputFormat};
 use super::books::open;
-use super::check;
+use super::check::seller;
 use super::customers_args::{ReceiptsOptions, StatementOptions};
 use super::output::{self, CommandFailed};
 use crate::clock;
-use crate::config::Shop;
 use crate::paper::{self, DOCUMENT_COLUMNS, STATEMENT_COLUMNS, document_json, document_row};
 use crate::selling::reads;
-
-/// The seller's words, if the catalog can be read.
-fn seller(args: &Args) -> Shop {
-    check::load(args)
-        .map(|config| (*config.catalog.shop).clone())
-        .unwrap_or_default()
-}
 
 pub(super) async fn receipts(args: &Args, options: &ReceiptsOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;

@@ -25,25 +25,17 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
         Some(model) => model.clone(),
         None => usual_model(args, client)?,
     };
-    for (name, value) in [
+    check_plain([
         ("--base-url", Some(&public_url)),
         ("--key", typed.as_ref()),
         ("--model", Some(&model)),
-    ] {
-        if let Some(value) = value.filter(|value| !setup::is_plain(value)) {
-            let problem = if value.is_empty() {
-                "is empty"
-            } else {
-                "has characters that cannot be used in settings"
-            };
-            return Err(CommandFailed::usage(format!("{name} {problem}")));
-        }
-    }
+    ])?;
     warn_of_unknown(args, options.model.as_slice());
     let (base_url, key) = (
         client.base_url(&public_url),
         typed.as_deref().unwrap_or(setup::KEY),
     );
+    let shop = check::seller(args);
     let fill = |block: &SetupBlock| block.fill(&base_url, key, &model);
     if args.format() == OutputFormat::Json {
         let blocks: Vec<_> = client
@@ -51,7 +43,10 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
             .iter()
             .map(|block| json!({ "place": block.place, "language": block.language, "text": fill(block) }))
             .collect();
-        let document = json!({ "client": client.id, "title": client.title, "base_url": base_url, "model": model, "note": client.note, "blocks": blocks });
+        let document = json!({
+            "client": client.id, "title": client.title, "base_url": base_url, "model": model, "note": client.note, "blocks": blocks,
+            "shop": { "name": shop.name, "contact": shop.contact, "pay_url": shop.pay_url, "note": shop.note },
+        });
         output::print_json(&document);
         return Ok(());
     }
@@ -74,6 +69,28 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
             .collect::<Vec<_>>()
             .join("\n"),
     );
+    let ways = shop.ways_to_pay();
+    if !ways.is_empty() {
+        output::note(&format!(
+            "\nWhen the money is used up: {}",
+            output::plain(&ways)
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses what would not be itself in settings, or would be run by a shell.
+fn check_plain(all: [(&str, Option<&String>); 3]) -> Result<(), CommandFailed> {
+    for (name, value) in all {
+        if let Some(value) = value.filter(|value| !setup::is_plain(value)) {
+            let problem = if value.is_empty() {
+                "is empty"
+            } else {
+                "has characters that cannot be used in settings"
+            };
+            return Err(CommandFailed::usage(format!("{name} {problem}")));
+        }
+    }
     Ok(())
 }
 

@@ -22,7 +22,7 @@ use super::recent::month_of;
 use super::session::Visitor;
 use super::share::KeyShare;
 use crate::clock;
-use crate::config::Model;
+use crate::config::{Model, Shop};
 use crate::paper;
 use crate::proxy::{Failure, record};
 
@@ -502,7 +502,7 @@ pub(super) fn setup(
     checked: Option<&Checked>,
     chosen: Option<&str>,
 ) -> Markup {
-    let models = models(context, key);
+    let (models, shop) = (models(context, key), context.shop());
     // A name that is none of these is ignored.
     let chosen = chosen.and_then(|slug| models.iter().find(|model| model.slug == slug));
     let content = page::setup::page(
@@ -510,8 +510,18 @@ pub(super) fn setup(
         &models,
         chosen.map(AsRef::as_ref),
         checked,
+        (&shop, key),
     );
-    page::signed_in(&context.shop(), DashboardView::Setup, key, None, &content)
+    page::signed_in(&shop, DashboardView::Setup, key, None, &content)
+}
+
+/// The seller's words, as one more sentence.
+fn words(shop: &Shop) -> String {
+    match shop.ways_to_pay() {
+        ways if ways.is_empty() => ways,
+        // No full stop, which could be taken for the end of a link.
+        ways => format!(" {}", page::shown::capital(&ways)),
+    }
 }
 
 /// The result shown for a valid secret: whether its key can pay for requests, and if not, why.
@@ -527,7 +537,10 @@ pub(super) fn checked(context: &Context, key: &Key) -> Checked {
         ),
         KeyStatus::Active => (
             false,
-            "This key is valid, but out of balance: top it up, then retry.".to_owned(),
+            format!(
+                "This key is valid, but out of balance: top it up, then retry.{}",
+                words(&context.shop())
+            ),
         ),
         other => (false, format!("This key is valid, but {other}.")),
     };

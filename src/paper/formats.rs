@@ -8,9 +8,9 @@ use super::{Addressee, CustomerStatement};
 use crate::config::Shop;
 
 /// The columns of receipts and corrections.
-pub const DOCUMENT_COLUMNS: [&str; 11] = [
+pub const DOCUMENT_COLUMNS: [&str; 13] = [
     "number", "kind", "at", "customer", "payment", "currency", "net", "tax", "gross", "credit",
-    "corrects",
+    "corrects", "name", "address",
 ];
 
 /// The columns of a statement: one figure a row, then one row for each model and class.
@@ -46,6 +46,9 @@ pub fn document_json(document: &PaperDocument, to: &Addressee, shop: &Shop) -> V
 /// One row under [`DOCUMENT_COLUMNS`].
 #[must_use]
 pub fn document_row(document: &PaperDocument, to: &Addressee) -> Vec<String> {
+    let personal = to.personal.as_ref();
+    let name = personal.and_then(|data| data.name.clone());
+    let address = personal.and_then(|data| data.address.clone());
     vec![
         document.number.clone(),
         document.kind.as_str().to_owned(),
@@ -58,6 +61,8 @@ pub fn document_row(document: &PaperDocument, to: &Addressee) -> Vec<String> {
         signed(document.gross),
         document.credit.to_string(),
         document.corrects.clone().unwrap_or_default(),
+        name.unwrap_or_default(),
+        address.unwrap_or_default(),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Paper as pages: the part that the dashboard shows, and a whole page that stands by itself and can be printed or sent.
 
-use farebox_ledger::{Amount, StatementMonth};
+use farebox_ledger::{Amount, StatementMonth, Timestamp};
 use maud::{DOCTYPE, Markup, html};
 
 use super::documents::{PaperDocument, PaperKind, signed};
@@ -28,7 +28,7 @@ pub fn document_part(document: &PaperDocument, to: &Addressee, shop: &Shop) -> M
             dl.prices {
                 dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
                 (addressed(to))
-                dt { "Date" } dd { time datetime=(document.at) { (document.at) } }
+                dt { "Date" } dd { time datetime=(document.at) { (to_the_second(document.at)) } }
                 @if let Some(corrects) = &document.corrects { dt { "Corrects" } dd { (corrects) } }
                 @if let Some(reason) = document.reason { dt { "Why" } dd { (words(reason)) } }
                 dt { "Payment" } dd { code { (document.payment) } }
@@ -43,6 +43,15 @@ pub fn document_part(document: &PaperDocument, to: &Addressee, shop: &Shop) -> M
                 }
             }
         }
+    }
+}
+
+/// An instant for people, to the second.
+fn to_the_second(at: Timestamp) -> String {
+    let text = at.to_string();
+    match text.split_once('T') {
+        Some((day, time)) => format!("{day} {} UTC", time.get(..8).unwrap_or(time)),
+        None => text,
     }
 }
 

@@ -119,6 +119,8 @@ async fn every_page_is_the_sellers() {
         "/requests",
         &receipt,
         "/payments",
+        "/keys",
+        "/vouchers",
         "/models",
         "/enter",
         "/requests/req_unknown",

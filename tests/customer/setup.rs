@@ -8,7 +8,10 @@ use farebox_ledger::SecretHash;
 
 use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Gateway, talking};
+use crate::support::{CATALOG, Gateway, routes, talking};
+
+use super::seller::SHOP;
+use super::sessions::Visitor;
 
 fn farebox(arguments: &[&str]) -> Output {
     let root = env!("CARGO_MANIFEST_DIR");
@@ -134,6 +137,54 @@ fn every_client_gets_its_base_url_once() {
     let document: serde_json::Value =
         serde_json::from_str(&printed(&["setup", "codex", "--model", "m", "--json"])).unwrap();
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");
+}
+
+/// Wherever settings are, somebody will ask what to do when the money is used up.
+#[tokio::test]
+async fn the_sellers_words_stand_with_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("catalog.toml");
+    let shipped = include_str!("../../catalog.toml");
+    std::fs::write(&catalog, format!("{SHOP}{shipped}")).unwrap();
+    let of = ["--catalog", catalog.to_str().unwrap(), "setup", "codex"];
+    let output = farebox(&of);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let words = "top up at https://shop.example/top-up?from=page&to=us, or ask Key <Corner> & Sons: help@shop.example";
+    assert!(
+        told.contains(&format!("When the money is used up: {words}")),
+        "{told}"
+    );
+    let document = printed(&[&of[..], &["--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["shop"]["contact"], "help@shop.example");
+    let silent = farebox(&["setup", "codex"]);
+    assert!(
+        !String::from_utf8(silent.stderr)
+            .unwrap()
+            .contains("used up")
+    );
+
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let catalog = format!("{SHOP}{CATALOG}");
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let (empty, full) = (gateway.owner("0").await, gateway.owner("1.00").await);
+    let visitor = Visitor::signed_in(&gateway, &empty).await;
+    let page = visitor.get("/setup").await.text;
+    let mine = gateway.account(&empty).await.customer.id;
+    let pay = format!("https://shop.example/top-up?from=page&amp;to=us&amp;customer={mine}");
+    for part in ["Nothing is available", &pay, "help@shop.example"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let tested = visitor.post("test", &[("key", "")], None).await.text;
+    assert!(
+        tested.contains(
+            "then retry. Top up at https://shop.example/top-up?from=page&amp;to=us, or ask Key"
+        ),
+        "{tested}"
+    );
+    let visitor = Visitor::signed_in(&gateway, &full).await;
+    let page = visitor.get("/setup").await.text;
+    assert!(!page.contains("Nothing is available"), "{page}");
 }
 
 #[test]

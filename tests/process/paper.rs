@@ -1,7 +1,17 @@
 //! Paper by command: receipts, corrections and statements of a real ledger, in every format.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use farebox::config::Shop;
+use farebox::paper::{
+    Addressee, PaperDocument, PaperKind, document_json, document_page, documents_csv,
+};
+use farebox_ledger::{
+    Account, Amount, Caps, Customer, CustomerId, CustomerSettings, CustomerStatus, PersonalData,
+    Timestamp, text,
+};
+use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::process::cli::Cli;
@@ -25,7 +35,7 @@ fn paid() -> (Cli, String) {
     (cli, customer)
 }
 
-fn text(cli: &Cli, arguments: &[&str]) -> String {
+fn output_of(cli: &Cli, arguments: &[&str]) -> String {
     let output = cli.run(arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -51,14 +61,18 @@ fn each_payment_has_its_receipt_and_what_went_back_a_correction() {
             [&third, &two, &two, &null],
         ]
     );
-    let csv = text(
+    let csv = output_of(
         &cli,
         &["customers", "receipts", &customer, "--format", "csv"],
     );
     assert_eq!(csv.lines().count(), 4, "{csv}");
+    assert!(
+        csv.contains("\"Zoë <b>\"\"Söhne\"\"</b> & 株式会社\",\"'=1+1 Street\""),
+        "{csv}"
+    );
     let one = ["customers", "receipts", &customer, "--number"];
     let html = [&one[..], &[first.as_str().unwrap(), "--format", "html"]].concat();
-    let page = text(&cli, &html);
+    let page = output_of(&cli, &html);
     for part in [
         "Zoë &lt;b&gt;&quot;Söhne&quot;&lt;/b&gt; &amp; 株式会社",
         "=1+1 Street",
@@ -75,7 +89,7 @@ fn each_payment_has_its_receipt_and_what_went_back_a_correction() {
 
     // Erased is erased, and the numbers stay.
     cli.json(&["customers", "erase", &customer, "--json"]);
-    let page = text(&cli, &html);
+    let page = output_of(&cli, &html);
     assert!(page.contains("pi_1") && !page.contains("Zoë"), "{page}");
 }
 
@@ -96,7 +110,7 @@ fn a_statement_adds_up_and_the_verifier_says_so() {
         assert_eq!(found[figure], usd, "{figure}: {found}");
     }
     assert_eq!(found["final"], false);
-    let csv = text(
+    let csv = output_of(
         &cli,
         &["customers", "statement", &customer, "--format", "csv"],
     );
@@ -116,6 +130,106 @@ fn a_statement_adds_up_and_the_verifier_says_so() {
     assert_eq!(cli.exit(&[&month[..], &["November"]].concat()), 2);
     assert_eq!(cli.exit(&["ledger", "verify"]), 0);
     assert_eq!(cli.exit(&["keys", "list", "--format", "html"]), 2);
+}
+
+/// A document for this name and address.
+fn addressed(name: &str, address: &str) -> (PaperDocument, Addressee) {
+    let id = CustomerId::from_random(7);
+    let at = Timestamp::from_millis(1_795_312_800_000);
+    let document = PaperDocument {
+        number: format!("{id}-1-1"),
+        kind: PaperKind::Receipt,
+        at,
+        payment: "pi_1".to_owned(),
+        currency: "EUR".to_owned(),
+        gross: 119_000,
+        tax: 19_000,
+        credit: Amount::from_usd_str("10").unwrap(),
+        corrects: None,
+        reason: None,
+    };
+    let customer = Customer {
+        id,
+        settings: CustomerSettings::default(),
+        status: CustomerStatus::Active,
+        account: Account::default(),
+        claim: Amount::ZERO,
+        caps: Caps::default(),
+        personal: None,
+        created_at: at,
+        created_by: "tests".to_owned(),
+        token: None,
+        last_entry_at: None,
+    };
+    let personal = PersonalData {
+        name: Some(name.to_owned()),
+        address: Some(address.to_owned()),
+        metadata: BTreeMap::default(),
+        salt: [0; 32],
+    };
+    let to = Addressee {
+        customer,
+        personal: Some(personal),
+    };
+    (document, to)
+}
+
+/// What a browser shows of an element's text.
+fn shown(page: &str, name: &str) -> String {
+    let field = format!("<dt>{name}</dt><dd>");
+    let text = page
+        .split(&field)
+        .nth(1)
+        .unwrap_or_else(|| panic!("{page}"));
+    let text = text.split("</dd>").next().unwrap();
+    assert!(!text.contains(['<', '>', '"']), "{text}");
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&amp;", "&")
+}
+
+/// Every character that a person can have in a name: the books refuse those that nobody can see.
+fn any_name() -> impl Strategy<Value = String> {
+    let plain = any::<char>().prop_filter("seen", |letter| !text::is_unseen(*letter));
+    let letter = prop_oneof![
+        plain,
+        proptest::sample::select("<>&\"'=+-@|%,;`\\/{}".chars().collect::<Vec<_>>())
+    ];
+    proptest::collection::vec(letter, 0..40).prop_map(|letters| letters.into_iter().collect())
+}
+
+proptest! {
+    /// Name and address come through every format as they are, and nothing of them is a tag, a cell or a formula.
+    #[test]
+    fn a_name_of_any_characters_is_only_text(name in any_name(), address in any_name()) {
+        let (document, to) = addressed(&name, &address);
+        let shop = Shop::default();
+        let page = document_page(&document, &to, &shop);
+        prop_assert_eq!(&shown(&page, "Name"), &name);
+        prop_assert_eq!(&shown(&page, "Address"), &address);
+        let (document_x, to_x) = addressed("x", "y");
+        let tags = |page: &str| page.matches('<').count();
+        prop_assert_eq!(tags(&page), tags(&document_page(&document_x, &to_x, &shop)));
+
+        let text = document_json(&document, &to, &shop).to_string();
+        let read: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!((&read["name"], &read["address"]), (&name.as_str().into(), &address.as_str().into()));
+
+        let sheet = documents_csv(&[document], &to);
+        let mut reader = csv::Reader::from_reader(sheet.as_bytes());
+        let titles = reader.headers().unwrap().clone();
+        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        prop_assert_eq!(rows.len(), 1);
+        for (title, typed) in [("name", &name), ("address", &address)] {
+            let place = titles.iter().position(|known| known == title).unwrap();
+            let cell = &rows[0][place];
+            let is_formula = typed.trim_start().starts_with(['=', '+', '-', '@', '|', '%']);
+            let guarded = format!("'{typed}");
+            prop_assert!(cell == typed.as_str() || is_formula && cell == guarded, "{} {:?}", cell, typed);
+            prop_assert!(!cell.trim_start().starts_with(['=', '+', '@', '|', '%']), "{}", cell);
+        }
+    }
 }
 
 /// The page on selling shows the commands as they are.

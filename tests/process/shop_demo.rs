@@ -63,19 +63,6 @@ impl Demo {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Asks with curl, as it is printed.
-    fn ask_in_curl(&self, secret: &str, model: &str) {
-        let settings = self.settings("curl", secret, model);
-        let line = settings["blocks"][0]["text"].as_str().unwrap();
-        let output = Command::new("sh").args(["-c", line]).output().unwrap();
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let said = answer["choices"][0]["message"]["content"].as_str();
-        assert!(
-            said.is_some_and(|said| said.to_lowercase().contains("hello")),
-            "{answer}"
-        );
-    }
-
     /// Asks with coding clients: what two of them send, byte for byte, and the program itself where it is installed.
     async fn ask_in_coding_clients(&self, client: &reqwest::Client, secret: &str) {
         for (name, model) in [
@@ -108,6 +95,17 @@ impl Drop for Demo {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Runs the command that the shop's page shows with a new key: a paid answer in curl.
+fn ask_in_curl(command: &str) {
+    let output = Command::new("sh").args(["-c", command]).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = answer["choices"][0]["message"]["content"].as_str();
+    assert!(
+        said.is_some_and(|said| said.to_lowercase().contains("hello")),
+        "{command}: {answer}"
+    );
 }
 
 /// What stands between two texts.
@@ -223,7 +221,7 @@ async fn a_newcomer_goes_from_a_price_page_to_a_statement() {
     let secret = between(&shown, "id=\"secret\">", "<").to_owned();
 
     let slug = between(&prices, "data-label=\"Customer slug\"><code>", "<").to_owned();
-    demo.ask_in_curl(&secret, &slug);
+    ask_in_curl(&between(&shown, "id=\"try\">", "<").replace("&quot;", "\""));
     demo.ask_in_coding_clients(&client, &secret).await;
     let receipt = buyer.get(&back.replace("/bought?", "/receipt?")).await;
     for part in [
@@ -336,7 +334,7 @@ async fn the_whole_way_is_walked_in_a_browser_without_scripts() {
         browser.shows("#secret", "sk-fb-").await;
         look("key").await;
         let secret = browser.text("#secret").await;
-        demo.ask_in_curl(&secret, "sim-chat");
+        ask_in_curl(&browser.text("#try").await);
         if !scripts {
             demo.ask_in_coding_clients(&client, &secret).await;
         }

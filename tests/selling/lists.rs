@@ -6,6 +6,7 @@ use farebox_ledger::TokenRole;
 use serde_json::{Value, json};
 
 use super::{Program, code, gateway, text};
+use crate::support::chat;
 
 /// Every page from here on; `between` runs before each next one.
 async fn walk(program: &Program, path: &str, mut between: impl AsyncFnMut()) -> Vec<Value> {
@@ -150,4 +151,30 @@ async fn lists_are_filtered_by_state_name_time_and_reference() {
             "{query}"
         );
     }
+}
+
+/// By our id, and by its answer's, which the gateway remembers first and the journal has for a week; a program that sells sees its own only.
+#[tokio::test]
+async fn a_request_is_found_by_its_answers_id_too() {
+    let (_upstream, gateway) = gateway().await;
+    let manage = Program::new(&gateway, TokenRole::Manage).await;
+    let sell = Program::new(&gateway, TokenRole::Sell).await;
+    let key = gateway.key("1").await;
+    let body = chat("test-model", false);
+    let answer = gateway.post("/v1/chat/completions", &key, &body).await;
+    let request = answer.header("x-request-id").unwrap().to_owned();
+    gateway.settled().await;
+    let charge = gateway.charges(&key).await.remove(0);
+    let upstream_id = charge.bill.and_then(|bill| bill.answer_id);
+    let mut names = vec![request.clone(), text(&answer.json(), "id")];
+    names.extend(upstream_id);
+    for name in names {
+        let found = manage.get(&format!("/requests/{name}")).await;
+        assert_eq!(found.status, 200, "{name}: {}", found.text);
+        assert_eq!(found.json()["request_id"], request.as_str(), "{name}");
+        let foreign = sell.get(&format!("/requests/{name}")).await;
+        assert_eq!(code(&foreign), "not_yours", "{name}: {}", foreign.text);
+    }
+    let unknown = manage.get("/requests/chatcmpl-nobody").await;
+    assert_eq!(code(&unknown), "request_not_found");
 }

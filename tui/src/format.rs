@@ -214,9 +214,9 @@ pub(crate) fn what(entry: &JournalEntry) -> String {
 }
 
 /// The details of an act in one line.
-pub(crate) fn act_details(act: &AuditRecord) -> String {
-    let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) else {
-        return act.details.clone();
+pub(crate) fn act_details(text: &str) -> String {
+    let Ok(Value::Object(details)) = serde_json::from_str::<Value>(text) else {
+        return text.to_owned();
     };
     let shown = |(name, value): (&String, &Value)| match value {
         Value::Null => None,

@@ -137,7 +137,7 @@ pub(in crate::customer) fn secret(key: &Key, secret: &Secret) -> Markup {
             p { "Copy it now: it is shown only once, and nobody can read it again." }
             figure {
                 figcaption { code { (key.id) } }
-                pre tabindex="0" role="region" aria-label="The secret" { code #new-secret { (secret.reveal()) } }
+                pre.secret tabindex="0" role="region" aria-label="The secret" { code #new-secret { (secret.reveal()) } }
             }
             p.hint { a href=(format!("/dashboard/keys/{}", key.id)) { "This key" } " · " a href="/dashboard/keys" { "All keys" } }
         }

@@ -6,6 +6,7 @@ pub(super) mod chart;
 pub(super) mod keys;
 pub(super) mod models;
 pub(super) mod overview;
+mod pay;
 pub(super) mod payments;
 pub(super) mod prices;
 pub(super) mod receipt;

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
-use super::{caps, payments, requests, shown};
+use super::{caps, pay, payments, requests, shown};
 use crate::config::Shop;
 use crate::customer::recent::{month_of, spent_since};
 
@@ -146,7 +146,7 @@ impl Overview {
             }
             @if self.key.is_owner { (payments::owed(self.key.customer.claim)) }
             (self.caps())
-            (self.ways_to_pay())
+            (pay::ways(&self.shop, &self.key))
             @if let Some(at) = expires { p.hint { "This key works until " (shown::time(at)) " UTC." } }
         }
     }
@@ -157,33 +157,6 @@ impl Overview {
         html! {
             (caps::bars(self.key.id.into(), &self.key.caps, today))
             @if self.key.is_owner { (caps::bars(self.key.customer.id.into(), &self.key.customer.caps, today)) }
-        }
-    }
-
-    /// Where to pay and whom to ask, if the seller says so, and where a voucher is redeemed.
-    fn ways_to_pay(&self) -> Markup {
-        let Shop {
-            name,
-            contact,
-            pay_url,
-            note,
-            ..
-        } = &*self.shop;
-        // The purse is the customer's, and its id is an owner's business.
-        let whose = self.key.is_owner.then_some(self.key.customer.id);
-        let pay_url = match whose {
-            Some(customer) => self.shop.pay_url_for(customer),
-            None => pay_url.clone(),
-        };
-        html! {
-            p.hint.pay {
-                @if let Some(url) = &pay_url { a.button href=(url) rel="noreferrer" { "Top up" } " " }
-                a href="/dashboard/vouchers" { "Redeem a voucher" } ". "
-                @if let Some(contact) = contact {
-                    "Questions: " (name.as_deref().unwrap_or("the seller")) ", " (contact) ". "
-                }
-                @if let Some(note) = note { (note) }
-            }
         }
     }
 

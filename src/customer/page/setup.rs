@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use farebox_ledger::Key;
 use maud::{Markup, html};
 
-use crate::config::Model;
+use super::pay;
+use crate::config::{Model, Shop};
 use crate::setup::{self, ClientProgram, SetupBlock};
 
 /// The three most common mistakes, each with its remedy; `{v1}` and `{native}` are the two base URLs.
@@ -27,7 +29,9 @@ pub(in crate::customer) fn page(
     models: &[Arc<Model>],
     chosen: Option<&Model>,
     checked: Option<&Checked>,
+    (shop, key): (&Shop, &Key),
 ) -> Markup {
+    let is_out = !key.customer.account.available().is_positive();
     let base = public_url.trim_end_matches('/');
     let (v1, native) = (format!("{base}/v1"), format!("{base}/native"));
     html! {
@@ -40,6 +44,10 @@ pub(in crate::customer) fn page(
                 dt { "Key" } dd { "Sent as " code { "Authorization: Bearer " (setup::KEY) } }
             }
             ul.traps { @for trap in TRAPS { li { (trap.replace("{v1}", &v1).replace("{native}", &native)) } } }
+        }
+        @if is_out {
+            p.problem { "Nothing is available: requests with it are refused until it is topped up." }
+            (pay::ways(shop, key))
         }
         (check(checked))
         (choose(models, chosen))

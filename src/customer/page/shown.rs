@@ -52,9 +52,14 @@ pub(super) fn format(at: Timestamp, pattern: &str) -> String {
 
 /// A refusal as a sentence of a page.
 pub(in crate::customer) fn sentence(text: &str) -> String {
+    format!("{}.", capital(text))
+}
+
+/// The text with a capital.
+pub(in crate::customer) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+    format!("{}{}", first.unwrap_or_default(), letters.as_str())
 }
 
 /// A count with thousands separated.

@@ -1,6 +1,7 @@
-//! The lines of the Audit screen: acts on keys, and configurations that came into force, merged by time.
+//! The lines of the Audit screen: acts on customers and keys, on tokens and lots of vouchers, and configurations that came into force,
+//! merged by time.
 
-use farebox_ledger::{AuditRecord, FilesAct, KeyId, OperationId, Timestamp};
+use farebox_ledger::{AuditRecord, FilesAct, HouseAct, KeyId, OperationId, Timestamp};
 use serde_json::Value;
 
 use super::ConsoleApp;
@@ -12,6 +13,7 @@ use crate::format;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Audited<'a> {
     Key(&'a AuditRecord),
+    House(&'a HouseAct),
     Files(&'a FilesAct),
 }
 
@@ -19,6 +21,7 @@ impl Audited<'_> {
     pub(crate) const fn at(&self) -> Timestamp {
         match self {
             Self::Key(act) => act.at,
+            Self::House(act) => act.at,
             Self::Files(act) => act.at,
         }
     }
@@ -26,6 +29,7 @@ impl Audited<'_> {
     pub(crate) fn actor(&self) -> &str {
         match self {
             Self::Key(act) => &act.actor,
+            Self::House(act) => &act.actor,
             Self::Files(act) => &act.actor,
         }
     }
@@ -34,6 +38,7 @@ impl Audited<'_> {
     pub(crate) fn act(&self) -> String {
         match self {
             Self::Key(act) => act.act.clone(),
+            Self::House(act) => act.act.clone(),
             Self::Files(act) => {
                 let act = details(act)["act"].as_str().map(str::to_owned);
                 act.unwrap_or_else(|| "reload".to_owned())
@@ -44,13 +49,14 @@ impl Audited<'_> {
     pub(crate) const fn key(&self) -> Option<KeyId> {
         match self {
             Self::Key(act) => act.key,
-            Self::Files(_) => None,
+            Self::House(_) | Self::Files(_) => None,
         }
     }
 
     pub(crate) const fn operation(&self) -> OperationId {
         match self {
             Self::Key(act) => act.operation,
+            Self::House(act) => act.operation,
             Self::Files(act) => act.operation,
         }
     }
@@ -58,7 +64,14 @@ impl Audited<'_> {
     /// What it did, in one line.
     pub(crate) fn details(&self) -> String {
         match self {
-            Self::Key(act) => format::act_details(act),
+            Self::Key(act) => format::act_details(&act.details),
+            Self::House(act) => {
+                let details = format::act_details(&act.details);
+                [act.of.to_string(), details]
+                    .join(", ")
+                    .trim_end_matches(", ")
+                    .to_owned()
+            }
             Self::Files(act) => changes(act).join(", "),
         }
     }
@@ -124,8 +137,10 @@ impl ConsoleApp {
         let oldest = self.audit.rows.last().filter(|_| !self.audit.end);
         let known = |act: &&FilesAct| oldest.is_none_or(|oldest| act.at >= oldest.at);
         let files = self.files_acts.iter().filter(known).map(Audited::Files);
+        let known = |act: &&HouseAct| oldest.is_none_or(|oldest| act.at >= oldest.at);
+        let house = self.house_acts.iter().filter(known).map(Audited::House);
         let mut all: Vec<Audited<'_>> = self.audit.rows.iter().map(Audited::Key).collect();
-        all.extend(files);
+        all.extend(files.chain(house));
         all.sort_by_key(|act| std::cmp::Reverse(act.at()));
         let filter = self.audit.filter.to_ascii_lowercase();
         let passes = |act: &Audited<'_>| {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use farebox_ledger::{
-    Amount, AuditRecord, Customer, CustomerId, FilesAct, JournalEntry, Key, KeyId, MarginQuery,
-    OpenHold, OperationId, PublishedSlug, Scope, SlugHour, SlugUse, Timestamp, Totals,
+    Amount, AuditRecord, Customer, CustomerId, FilesAct, HouseAct, JournalEntry, Key, KeyId,
+    MarginQuery, OpenHold, OperationId, PublishedSlug, Scope, SlugHour, SlugUse, Timestamp, Totals,
     VerifyReport,
 };
 
@@ -149,6 +149,7 @@ pub(crate) enum Message {
     },
     Found(Result<Hit, String>),
     FilesActs(Vec<FilesAct>),
+    HouseActs(Vec<HouseAct>),
     Labels(Vec<(KeyId, String)>),
     Applied {
         operation: OperationId,

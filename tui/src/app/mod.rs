@@ -42,8 +42,8 @@ mod sums;
 mod undo;
 
 use farebox_ledger::{
-    AuditRecord, CustomerId, FilesAct, KeyId, OpenHold, OperationId, PublishedSlug, Scope, SlugUse,
-    Timestamp, Totals, VerifyReport,
+    AuditRecord, CustomerId, FilesAct, HouseAct, KeyId, OpenHold, OperationId, PublishedSlug,
+    Scope, SlugUse, Timestamp, Totals, VerifyReport,
 };
 
 use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
@@ -215,6 +215,7 @@ pub(crate) struct ConsoleApp {
     pub(crate) holds: RowList<OpenHold>,
     pub(crate) audit: RowList<AuditRecord>,
     pub(crate) files_acts: Vec<FilesAct>,
+    pub(crate) house_acts: Vec<HouseAct>,
     pub(crate) config: RowList<()>,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
@@ -268,6 +269,7 @@ impl ConsoleApp {
             holds: RowList::default(),
             audit: RowList::default(),
             files_acts: Vec::new(),
+            house_acts: Vec::new(),
             config: RowList::default(),
             exposure: Sums::new(margins::MarginView::Exposure),
             margin: Sums::new(margins::MarginView::Margin),

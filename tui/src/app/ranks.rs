@@ -147,7 +147,7 @@ pub(super) fn act(act: &AuditRecord, column: &str) -> SortRank {
         "REFERENCE" => SortRank::text(format::act_fact(act, "reference")),
         "KIND" | "ACT" => SortRank::text(&act.act),
         "BY" | "BY, WHY" => SortRank::text(&act.actor),
-        "DETAILS" => SortRank::text(format::act_details(act)),
+        "DETAILS" => SortRank::text(format::act_details(&act.details)),
         _ => SortRank::number(act.position),
     }
 }

@@ -1,6 +1,6 @@
 //! Pages that only show something in full: an alert, a target, an act.
 
-use farebox_ledger::AuditRecord;
+use farebox_ledger::{AuditRecord, HouseAct};
 use serde_json::Value;
 
 use super::ConsoleApp;
@@ -39,19 +39,40 @@ pub(super) fn of_act(act: &AuditRecord) -> ReadingModal {
         fact("Operation", format!("op_{}", act.operation)),
         fact("", ""),
     ];
-    if let Ok(Value::Object(details)) = serde_json::from_str::<Value>(&act.details) {
-        facts.extend(details.iter().map(|(name, value)| match value {
-            Value::String(text) => fact(name, text.clone()),
-            other => fact(name, other.to_string()),
-        }));
-    }
+    facts.extend(told(&act.details));
     page("Act", facts)
+}
+
+/// One act on a token or a lot of vouchers.
+fn of_house(act: &HouseAct) -> ReadingModal {
+    let mut facts = vec![
+        fact("Act", act.act.clone()),
+        fact("On", act.of.to_string()),
+        fact("Actor", act.actor.clone()),
+        fact("At", format!("{} UTC", format::stamp(act.at))),
+        fact("Operation", format!("op_{}", act.operation)),
+        fact("", ""),
+    ];
+    facts.extend(told(&act.details));
+    page("Act", facts)
+}
+
+/// The details of an act, one by one.
+fn told(details: &str) -> FactRows {
+    let read: Value = serde_json::from_str(details).unwrap_or_default();
+    let members = read.as_object().into_iter().flatten();
+    let told = members.map(|(name, value)| match value {
+        Value::String(text) => fact(name, text.clone()),
+        other => fact(name, other.to_string()),
+    });
+    told.collect()
 }
 
 /// One line of the Audit screen.
 pub(super) fn of_audited(act: &Audited<'_>) -> ReadingModal {
     let files = match act {
         Audited::Key(act) => return of_act(act),
+        Audited::House(act) => return of_house(act),
         Audited::Files(files) => files,
     };
     let mut facts = vec![

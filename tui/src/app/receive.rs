@@ -159,6 +159,7 @@ impl ConsoleApp {
             }
             Message::Labels(labels) => self.live.name(labels),
             Message::FilesActs(acts) => self.files_acts = acts,
+            Message::HouseActs(acts) => self.house_acts = acts,
             Message::Holds(Err(error)) => {
                 (self.holds.error, self.holds.loaded) = (Some(error), true)
             }

@@ -142,6 +142,8 @@ impl StoreShared {
             // The acts on keys tell of a ledger that cannot be read.
             let files = self.ledger.files_acts(None, LIST).await;
             self.tell(Message::FilesActs(files.unwrap_or_default()));
+            let house = self.ledger.house_acts().await;
+            self.tell(Message::HouseActs(house.unwrap_or_default()));
         }
         let records = self.ledger.audit(None, before, LIST).await;
         let end = records.as_ref().is_ok_and(|records| records.len() < LIST);

@@ -1,6 +1,6 @@
 //! The life of an act: no effect without `y`, one effect however often it is pressed, no second id for one act.
 
-use farebox_ledger::{KeyOrder, KeyStatus, Timestamp};
+use farebox_ledger::{HouseAct, HouseSubject, KeyOrder, KeyStatus, Timestamp};
 
 use super::bench::Bench;
 use super::fixture::{ago, keys, now, operation, usd};
@@ -444,4 +444,27 @@ fn older_answers_are_dropped() {
     });
     assert!(bench.app.keys.error.is_none());
     assert!(ago(1) < now());
+}
+
+#[test]
+fn acts_on_lots_stand_in_the_audit() {
+    let act = HouseAct {
+        seq: 2,
+        at: ago(800_000),
+        actor: "my-shop".to_owned(),
+        act: "create_lot".to_owned(),
+        of: HouseSubject::Lot("l_7f3q9d2xw1".parse().unwrap()),
+        operation: operation(78),
+        details: r#"{"count": 20, "amount": "5.00"}"#.to_owned(),
+    };
+    let mut bench = Bench::new(120, 40).live();
+    bench.press("6");
+    bench.tell(Message::HouseActs(vec![act]));
+    let screen = bench.press("/create_lot<enter>").screen();
+    assert!(
+        screen.contains("my-shop") && screen.contains("lot l_7f3q9d2xw1, count 20, amount 5"),
+        "{screen}"
+    );
+    let page = bench.press("<enter>").screen();
+    assert!(page.contains("lot l_7f3q9d2xw1"), "{page}");
 }

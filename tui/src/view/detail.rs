@@ -255,7 +255,7 @@ fn lines(
         Tab::Running => (detail.holds.get(*place)).map(|hold| running_cells(app, pen, hold)),
         Tab::Charts => None,
         Tab::Acts => detail.acts.get(*place).map(|act| {
-            let details = format::act_details(act);
+            let details = format::act_details(&act.details);
             let when = format::when(act.at, app.now);
             plain(pen, [when, act.act.clone(), act.actor.clone(), details])
         }),
