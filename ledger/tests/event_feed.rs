@@ -2,6 +2,8 @@
 //!
 //! A few thousand events are written in every run, 100,000 with `FAREBOX_FULL=1`.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
