@@ -51,6 +51,9 @@ pub use hold::Hold;
 pub use outbox::Outbox;
 pub use rule::Act;
 pub use rule::account::Account;
+pub use rule::auto_top_up::{
+    AutoTopUp, AutoTopUpOff, AutoTopUpState, Refill, TopUpRule, TopUpWish,
+};
 pub use rule::cap::{Cap, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
     Customer, CustomerAct, CustomerChange, CustomerSettings, CustomerStatus, Moved, NewCustomer,

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Timestamp, WantedDeliveries,
+    CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Timestamp,
+    WantedDeliveries,
 };
 
 /// What every ledger tells. What is written of it goes through [`Ledger`](crate::Ledger).
@@ -19,6 +20,9 @@ pub trait Outbox {
 
     /// The newest event that can be seen.
     async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError>;
+
+    /// Customers whose rule of auto top-up wants money now: that of each of them was to wait, and the time for that has passed.
+    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError>;
 
     /// The webhooks that were ever there, by their addresses.
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError>;

@@ -92,7 +92,7 @@ async fn grown(folder: &Path) -> PathBuf {
     path
 }
 
-/// Adds a customer who owes what went back of a payment, and a closed one whose payment could not be booked.
+/// Adds a customer who owes what went back of a payment and has a rule of auto top-up, and a closed one whose payment could not be booked.
 async fn owing(ledger: &dyn Ledger) {
     for number in [10, 11] {
         let new = new_key(number, 680 + number, None);
@@ -125,6 +125,17 @@ async fn owing(ledger: &dyn Ledger) {
     assert_eq!(back.unwrap().customer.claim, usd("6"));
     let unapplied = ledger.reverse(refund_of("pi-11", 661, "5.95")).await;
     assert_eq!(unapplied.unwrap().entry, None);
+    let rule = TopUpRule {
+        threshold: usd("5"),
+        refill: Refill::Target(usd("20")),
+        per_month: 3,
+    };
+    let asks = CustomerChange {
+        customer: CustomerId::made_for(key(10)),
+        change: CustomerAct::SetAutoTopUp(rule),
+        act: act(662, 1_200),
+    };
+    ledger.change_customer(asks).await.unwrap();
 }
 
 /// Adds a token with a customer and a payment of its own, made once.

@@ -436,7 +436,7 @@ fn old_entries_and_old_anchors_are_still_checked() {
         .unwrap()
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 16, "what makes older programs refuse it in words");
+    assert_eq!(version, 17, "what makes older programs refuse it in words");
 }
 
 /// Its open hold began on a day, and a cap that is set now counts it and what was charged before.

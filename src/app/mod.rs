@@ -13,6 +13,7 @@ mod presence;
 pub mod process;
 mod reload;
 mod settings;
+mod top_ups;
 mod votes;
 
 use std::convert::Infallible;
@@ -84,7 +85,6 @@ impl App {
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
-
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
             Some(path) => {
@@ -132,6 +132,7 @@ impl App {
             connections: Connections::of_operator(),
             last_changes: ArcSwap::default(),
             differ: AtomicBool::new(false),
+            books: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
         Ok(Self {
@@ -391,6 +392,10 @@ impl Aside {
             match front.proxy.excuse_outages(&front.rate_limits).await {}
         }));
         tasks.extend(webhooks(admin));
+        let ledger = Arc::clone(&admin.front.proxy.ledger);
+        tasks.push(tokio::spawn(async move {
+            match top_ups::watch(ledger).await {}
+        }));
         tasks.push(tokio::spawn(alerting::watch(Arc::clone(admin))));
         if let Some(reloader) = &admin.reloader {
             let (noted, files) = (Arc::clone(admin), Arc::clone(reloader));

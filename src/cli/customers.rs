@@ -1,16 +1,17 @@
 //! `farebox customers …`: who owns the money that keys spend. Works while a gateway runs.
 
 use farebox_ledger::{
-    CreditKind, Customer, CustomerAct, CustomerId, CustomerQuery, Ledger, OpenMode, PersonalData,
+    CreditKind, Customer, CustomerAct, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome,
+    PersonalData,
 };
 use serde_json::json;
 
 use super::args::{Args, OneKey, OutputFormat};
 use super::books::{act, open};
 use super::customers_args::{
-    CloseOptions, CreateCustomerOptions, CustomerAdjustOptions, CustomerTopUpOptions,
-    CustomersCommand, ListCustomersOptions, MoveOptions, OneCustomer, PersonalOptions,
-    SetCustomerOptions,
+    AutoTopUpOptions, CloseOptions, CreateCustomerOptions, CustomerAdjustOptions,
+    CustomerTopUpOptions, CustomersCommand, ListCustomersOptions, MoveOptions, OneCustomer,
+    PersonalOptions, SetCustomerOptions,
 };
 use super::done::{perform, print_done};
 use super::output::{self, CommandFailed};
@@ -19,7 +20,7 @@ use super::{keys, paper, payments, tables, view};
 use crate::clock;
 use crate::selling::customers::{CustomerEdit, PersonalEdit};
 use crate::selling::reads::{self, CustomerPage};
-use crate::selling::{self, customers, money};
+use crate::selling::{self, auto_top_up, customers, money};
 
 /// Customers are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
@@ -36,6 +37,7 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Erase(one) => change(args, one.id, CustomerAct::Erase).await,
         CustomersCommand::TopUp(options) => top_up(args, options).await,
         CustomersCommand::Adjust(options) => adjust(args, options).await,
+        CustomersCommand::AutoTopUp(options) => ask_for_money(args, options).await,
         CustomersCommand::Link(one) => link(args, one).await,
         CustomersCommand::Move(options) => give(args, options).await,
         CustomersCommand::Reverse(options) => payments::reverse(args, options).await,
@@ -125,6 +127,7 @@ pub(super) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFa
     if args.format() == OutputFormat::Csv {
         return Ok(());
     }
+    say_auto_top_up(args, &page.customer);
     if let Some(data) = &page.personal {
         output::print("");
         for line in said(data) {
@@ -224,6 +227,34 @@ async fn adjust(args: &Args, options: &CustomerAdjustOptions) -> Result<(), Comm
     let kind = CreditKind::Adjust { reason };
     let deed = money::credit(options.id, kind, amount, &options.reference, act(args));
     post(args, deed).await
+}
+
+/// Sets or removes a rule of auto top-up, and shows what it does now.
+async fn ask_for_money(args: &Args, options: &AutoTopUpOptions) -> Result<(), CommandFailed> {
+    let deed = match (options.threshold, options.per_month) {
+        (Some(threshold), Some(per_month)) => {
+            let rule = auto_top_up::rule(threshold, options.amount, options.target, per_month);
+            let rule = rule.map_err(|why| CommandFailed::usage(why.to_owned()))?;
+            auto_top_up::set(options.id, rule, act(args))
+        }
+        _ => auto_top_up::clear(options.id, act(args)),
+    };
+    let ledger = open(args, OpenMode::Write).await?;
+    let done = perform(args, &ledger, deed).await?;
+    if let Outcome::Customer(customer) = &done.outcome {
+        say_auto_top_up(args, customer);
+    }
+    Ok(())
+}
+
+/// One line about a customer's rule, where people read.
+fn say_auto_top_up(args: &Args, customer: &Customer) {
+    if matches!(args.format(), OutputFormat::Json | OutputFormat::Csv) {
+        return;
+    }
+    if let Some(words) = auto_top_up::words(customer, clock::now()) {
+        output::print(&format!("auto top-up: {words}"));
+    }
 }
 
 async fn give(args: &Args, options: &MoveOptions) -> Result<(), CommandFailed> {

@@ -33,6 +33,8 @@ pub enum CustomersCommand {
     TopUp(CustomerTopUpOptions),
     /// Correct a customer's credit in either direction
     Adjust(CustomerAdjustOptions),
+    /// Ask for money by `top_up.wanted` whenever the balance falls below a threshold, or --off
+    AutoTopUp(AutoTopUpOptions),
     /// Make a sign-in link to the dashboard for the customer's oldest owner key, or its only key
     Link(OneCustomer),
     /// Move paid money that no request holds to another customer; both sides are booked, or neither
@@ -207,6 +209,29 @@ pub struct CustomerAdjustOptions {
     /// An id for this correction; a repeated one is applied only once
     #[arg(long)]
     pub reference: String,
+}
+
+/// Options of `customers auto-top-up`.
+#[derive(Debug, ClapArgs)]
+pub struct AutoTopUpOptions {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    /// Ask when the balance falls below this
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, required_unless_present = "off")]
+    pub threshold: Option<Amount>,
+    /// Ask for this each time
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, required_unless_present_any = ["target", "off"], conflicts_with = "target")]
+    pub amount: Option<Amount>,
+    /// Ask for what is missing to this balance
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
+    pub target: Option<Amount>,
+    /// Ask at most so many times in a month (UTC)
+    #[arg(long, value_name = "NUMBER", required_unless_present = "off")]
+    pub per_month: Option<u32>,
+    /// Ask for nothing any more
+    #[arg(long, conflicts_with_all = ["threshold", "amount", "target", "per_month"])]
+    pub off: bool,
 }
 
 /// Options of `customers move`.

@@ -7,6 +7,7 @@ use farebox_ledger::{
 };
 use serde_json::{Map, Value, json};
 
+use super::auto_top_up;
 use crate::clock;
 
 /// A key; its money first.
@@ -48,6 +49,7 @@ pub(crate) fn customer(customer: &Customer) -> Value {
         "rate": settings.rate,
         "concurrency": settings.concurrency,
         "caps": caps(customer.id.into(), &customer.caps, clock::now()),
+        "auto_top_up": auto_top_up::document(customer, clock::now()),
         "created_at": customer.created_at,
     })
 }

@@ -3,6 +3,7 @@
 //!
 //! Nothing here decides about money: the ledger does, whoever asks.
 
+pub(crate) mod auto_top_up;
 pub(crate) mod caps;
 pub(crate) mod customers;
 pub(crate) mod dates;

@@ -15,6 +15,7 @@ mod everyday;
 mod first_hour;
 mod fleet_guide;
 mod identity;
+mod killed_deliveries;
 mod limits;
 mod log;
 mod long_history;

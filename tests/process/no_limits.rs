@@ -21,6 +21,11 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
         "how many customers the reason of an alert names to the operator",
     ),
     (
+        "src/server/admin/alerts.rs",
+        "MOST_UNAPPLIED",
+        "how many payments the operator gets an alert of each",
+    ),
+    (
         "src/server/admin/requests.rs",
         "MOST_HOLDS",
         "how far the operator's search for a running request goes",

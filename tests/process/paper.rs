@@ -155,6 +155,7 @@ fn addressed(name: &str, address: &str) -> (PaperDocument, Addressee) {
         account: Account::default(),
         claim: Amount::ZERO,
         caps: Caps::default(),
+        auto_top_up: None,
         personal: None,
         created_at: at,
         created_by: "tests".to_owned(),

@@ -202,6 +202,10 @@ async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut RealName
             known.insert("c_7f3q9d2xw1".to_owned(), text(answer, "id"));
             known.insert("first secret".to_owned(), text(&answer["key"], "secret"));
         }
+        "POST /customers/{customer}/auto-top-up" => {
+            let wanted = text(&answer["auto_top_up"]["pending"], "reference");
+            known.insert("auto-top-up:c_7f3q9d2xw1-4".to_owned(), wanted);
+        }
         "POST /vouchers" => {
             known.insert("l_7f3q9d2xw1".to_owned(), text(answer, "id"));
         }

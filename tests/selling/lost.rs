@@ -1,11 +1,14 @@
 //! Answers that were lost: a secret is replaced before its first use, and a process that dies is asked again.
 
-use farebox_ledger::TokenRole;
+use farebox_ledger::{CustomerId, KeySettings, LedgerAddress, OpenMode, Opening, TokenRole};
 use serde_json::{Value, json};
 
-use super::{Program, code, gateway, text};
+use super::{Program, code, gateway, new_token, text};
+use crate::support::cluster::Cluster;
+use crate::support::load::UPSTREAM_KEY;
 use crate::support::process::{self, Served};
-use crate::support::{TestKey, chat};
+use crate::support::skip::skip;
+use crate::support::{CATALOG, TestKey, chat, sized};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -77,6 +80,74 @@ impl Client {
         let text = answer.text().await.ok()?;
         Some((status, serde_json::from_str(&text).ok()?))
     }
+}
+
+/// Whom a repetition reaches is another gateway of the fleet, at once: it knows what the dead one did, or does it.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_instant_a_fleet_books_each_payment_once() {
+    let Some(cluster) = Cluster::shared() else {
+        return skip("payments at a fleet: PostgreSQL is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    let routes = crate::support::routes("http://127.0.0.1:1/v1");
+    std::fs::write(folder.path().join("routes.toml"), routes).unwrap();
+    let address = cluster.url(&cluster.database());
+    let opened: LedgerAddress = address.parse().unwrap();
+    let opening = Opening {
+        allow_single: true,
+        ..Opening::new(OpenMode::Create)
+    };
+    let ledger = opened.open(&opening).await.unwrap();
+    let (_, secret) = new_token(&*ledger, "shop", TokenRole::Manage, None).await;
+    let key = crate::support::new_key(&*ledger, "1", KeySettings::default()).await;
+    let customer = CustomerId::made_for(key.id);
+    let path = format!("/customers/{customer}/top-ups");
+    let environment = [
+        UPSTREAM_KEY,
+        ("FAREBOX_ALLOW_SINGLE", "true"),
+        ("FAREBOX_LEDGER", &address),
+    ];
+    let start = || {
+        let served = Served::start_with(folder.path(), &[], &environment);
+        let client = Client {
+            base: format!("{}/api/v1", served.admin),
+            client: process::client(),
+            secret: secret.clone(),
+        };
+        (served, client)
+    };
+    let (_survivor, other) = start();
+    let (mut lost, rounds) = (0, sized(12, 200));
+    for round in 0..rounds {
+        let name = format!("pi_{round}");
+        let body = json!({ "amount": "2", "reference": name });
+        let (mut process, program) = start();
+        // Its connections to the database are there by now; the first call pays for nothing else.
+        assert!(program.post(&path, "none", &json!({})).await.is_some());
+        let killing = async {
+            tokio::time::sleep(std::time::Duration::from_micros(500 * (round % 24))).await;
+            process.kill();
+        };
+        let (told, ()) = tokio::join!(program.post(&path, &name, &body), killing);
+        lost += u64::from(told.is_none());
+        // The database may still be ending the dead one's transaction.
+        let mut first = other.post(&path, &name, &body).await.unwrap();
+        for _ in 0..20 {
+            if first.0 != 409 {
+                break;
+            }
+            first = other.post(&path, &name, &body).await.unwrap();
+        }
+        assert_eq!(first.0, 201, "{first:?}");
+        assert_eq!(other.post(&path, &name, &body).await, Some(first));
+    }
+    println!("{lost} of {rounds} answers were lost");
+    let shown = ledger.find_customer(customer).await.unwrap().unwrap();
+    let expected = format!("{}.00", 1 + 2 * rounds);
+    assert_eq!(shown.account.balance().to_string(), expected);
+    let report = ledger.verify().await.unwrap();
+    assert_eq!(report.faults, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@ mod lists;
 mod lost;
 mod once;
 mod roles;
+mod speaks_up;
 mod tokens;
 mod vouchers;
 mod walk;

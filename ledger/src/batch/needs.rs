@@ -180,7 +180,7 @@ impl Operation {
         }
     }
 
-    /// What a payment, or what went back of one, may read.
+    /// What a payment, what went back of one, or what asks for one may read.
     fn needs_of_payment(&self) -> Needs<'_> {
         let one = |operation| [Some(operation), None];
         match self {
@@ -202,6 +202,10 @@ impl Operation {
                 holds: one(new.act.operation),
                 entries: one(new.act.operation),
                 acts: one(new.act.operation),
+                ..Needs::default()
+            },
+            Self::JudgeTopUp { customer, .. } => Needs {
+                customers: [Some(*customer), None],
                 ..Needs::default()
             },
             Self::EndUnapplied(ending) => {
@@ -242,9 +246,11 @@ impl Operation {
             | Self::ChangeCustomer(_)
             | Self::Move(_)
             | Self::Credit(_) => self.needs_of_act(),
-            Self::Pay(_) | Self::PayFirst(_) | Self::Reverse(_) | Self::EndUnapplied(_) => {
-                self.needs_of_payment()
-            }
+            Self::Pay(_)
+            | Self::PayFirst(_)
+            | Self::Reverse(_)
+            | Self::EndUnapplied(_)
+            | Self::JudgeTopUp { .. } => self.needs_of_payment(),
             Self::Asked(_)
             | Self::CreateToken(_)
             | Self::RevokeToken { .. }

@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{AnswerId, ApiAnswer};
 use crate::{
-    Act, Credit, Customer, CustomerChange, DeliveryStep, EndedHold, Extension, FilesAct, Finish,
-    Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold, NewKey, NewLot,
-    NewMove, NewPayment, NewReversal, NewToken, News, OperationId, OwnCost, PaymentMoved, Posted,
-    Recovered, Redemption, Scope, SecretHash, Session, Timestamp, Token, TokenId, UnappliedAct,
-    Vote,
+    Act, Credit, Customer, CustomerChange, CustomerId, DeliveryStep, EndedHold, Extension,
+    FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold,
+    NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, OperationId, OwnCost,
+    PaymentMoved, Posted, Recovered, Redemption, Scope, SecretHash, Session, Timestamp, Token,
+    TokenId, UnappliedAct, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -105,6 +105,13 @@ pub enum Operation {
     OwnCost(OwnCost),
     /// Notes that a configuration came into force, and tells what it changed for all.
     Files(FilesAct, Vec<News>),
+    /// Asks for money by a customer's rule, when nothing but time has passed.
+    JudgeTopUp {
+        /// The customer.
+        customer: CustomerId,
+        /// The cause of what is told.
+        operation: OperationId,
+    },
     /// Notes steps of delivering events to webhooks.
     Deliver(Vec<DeliveryStep>),
     /// Stores a sign-in link.
@@ -182,6 +189,7 @@ impl Operation {
             | Self::Vote(_)
             | Self::OwnCost(_)
             | Self::Files(..)
+            | Self::JudgeTopUp { .. }
             | Self::Deliver(_)
             | Self::OpenSession(_) => OperationClass::Settle,
             Self::Resolve(_) => OperationClass::Resolve,

@@ -19,6 +19,7 @@ pub(crate) struct CustomerRow {
     pub(crate) caps_changed: bool,
     pub(crate) claim_changed: bool,
     pub(crate) watch_changed: bool,
+    pub(crate) auto_top_up_changed: bool,
 }
 
 impl CustomerRow {
@@ -35,6 +36,7 @@ impl CustomerRow {
         (self.account_changed, self.settings_changed) = (false, false);
         (self.audit_changed, self.caps_changed) = (false, false);
         (self.claim_changed, self.watch_changed) = (false, false);
+        self.auto_top_up_changed = false;
     }
 
     /// As it will be inserted.
@@ -49,6 +51,7 @@ impl CustomerRow {
             caps_changed: true,
             claim_changed: true,
             watch_changed: true,
+            auto_top_up_changed: true,
         }
     }
 
@@ -59,6 +62,7 @@ impl CustomerRow {
             || self.caps_changed
             || self.claim_changed
             || self.watch_changed
+            || self.auto_top_up_changed
     }
 }
 

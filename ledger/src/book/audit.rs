@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::book::head::AuditHead;
+use crate::rule::auto_top_up::TopUpWish;
 use crate::rule::customer::settings_for;
 use crate::rule::key::KeyRecord;
 use crate::value::reference;
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// Acts that move money: what else there is of a customer or key stays as it was.
-pub(crate) const OF_MONEY: [&str; 9] = [
+pub(crate) const OF_MONEY: [&str; 10] = [
     "top_up",
     "adjust",
     "refund",
@@ -29,6 +30,7 @@ pub(crate) const OF_MONEY: [&str; 9] = [
     "assign",
     "return",
     "reverse",
+    "fail_top_up",
 ];
 
 /// One administrative act.
@@ -41,7 +43,8 @@ pub struct AuditRecord {
     /// Who.
     pub actor: String,
     /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `reissue`, `link`, `set_cap`, `clear_cap`. Of a customer:
-    /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`, `move`. Of either:
+    /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`,
+    /// `set_auto_top_up`, `clear_auto_top_up`, `fail_top_up`, `move`. Of either:
     /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`.
     pub act: String,
     /// The customer that it changed, or whose key it changed.
@@ -151,6 +154,12 @@ pub(crate) fn change_customer(change: &CustomerChange) -> Written {
         CustomerAct::ClearCap { interval, model } => {
             ("clear_cap", json!({ "interval": interval, "model": model }))
         }
+        CustomerAct::SetAutoTopUp(rule) => ("set_auto_top_up", json!(rule)),
+        CustomerAct::ClearAutoTopUp => ("clear_auto_top_up", json!({})),
+        CustomerAct::FailTopUp { number, reason } => (
+            "fail_top_up",
+            json!({ "reference": TopUpWish::reference(change.customer, *number), "reason": reason }),
+        ),
     };
     Written::by(&change.act, word, None, &details)
 }
@@ -364,6 +373,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         account: _,
         claim: _,
         caps,
+        auto_top_up,
         personal,
         created_at,
         created_by,
@@ -374,6 +384,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         && *settings == settings_for(&key.settings.label)
         && *status == CustomerStatus::Active
         && *caps == Caps::default()
+        && auto_top_up.is_none()
         && personal.is_none()
         && token.is_none()
         && (*created_at, created_by) == (key.created_at, &key.created_by)
@@ -408,6 +419,9 @@ fn customer_state(customer: &Customer) -> Value {
     });
     if let Some(object) = state.as_object_mut() {
         with_caps(object, &customer.caps);
+        if let Some(rule) = customer.auto_top_up.as_ref().and_then(|auto| auto.rule) {
+            object.insert("auto_top_up".to_owned(), json!(rule));
+        }
         with_token(object, customer.token);
     }
     state

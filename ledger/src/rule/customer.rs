@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::rule::auto_top_up::{AutoTopUp, TopUpRule};
 use crate::rule::cap::{CapNews, PastSpending};
 use crate::value::text::{check_text, is_unseen};
 use crate::{
@@ -101,6 +102,8 @@ pub struct Customer {
     pub claim: Amount,
     /// How much of it all keys together may spend when.
     pub caps: Caps,
+    /// When money is asked for, and what came of it; most have no such rule.
+    pub auto_top_up: Option<Box<AutoTopUp>>,
     /// The hash of its personal data, if there is any.
     pub personal: Option<PersonalHash>,
     /// When it was created.
@@ -134,11 +137,11 @@ impl Customer {
     }
 
     /// Applies a change. Repeating one, such as suspending a suspended customer, is fine. A new cap counts `spending` of its window,
-    /// in which `today` lies.
+    /// in which `now` lies.
     pub(crate) fn apply(
         &mut self,
         change: &CustomerAct,
-        today: UtcDay,
+        now: Timestamp,
         spending: PastSpending<'_>,
     ) -> Result<(), Refusal> {
         // Data of a closed customer can still be erased.
@@ -161,12 +164,35 @@ impl Customer {
                 self.personal = Some(data.hash());
             }
             CustomerAct::Erase => self.personal = None,
-            CustomerAct::SetCap(cap) => self.caps.set(cap, today, spending)?,
+            CustomerAct::SetCap(cap) => self.caps.set(cap, UtcDay::of(now), spending)?,
             CustomerAct::ClearCap { interval, model } => {
                 self.caps.clear(*interval, model.as_deref())?;
             }
+            CustomerAct::SetAutoTopUp(rule) => {
+                let known = self.auto_top_up.as_deref().copied().unwrap_or_default();
+                self.auto_top_up = Some(Box::new(known.set(*rule, now)?));
+            }
+            CustomerAct::ClearAutoTopUp => {
+                let known = self.auto_top_up.as_deref();
+                self.auto_top_up = known.map(|known| Box::new(known.cleared()));
+            }
+            CustomerAct::FailTopUp { number, reason } => {
+                if let Some(reason) = reason {
+                    check_text("a reason", reason, 1000, true)?;
+                }
+                let known = self.auto_top_up.as_deref().copied().unwrap_or_default();
+                self.auto_top_up = Some(Box::new(known.failed(*number, now)?));
+            }
         }
         Ok(())
+    }
+
+    /// What its rule asks for now. A customer that is not served, or owes something, is not charged for more.
+    #[must_use]
+    pub fn wanted_top_up(&self, now: Timestamp) -> Option<Amount> {
+        let auto = self.auto_top_up.as_ref()?;
+        let may_ask = self.status == CustomerStatus::Active && !self.claim.is_positive();
+        auto.wanted(self.account.balance(), now).filter(|_| may_ask)
     }
 
     fn check_empty(&self) -> Result<(), Refusal> {
@@ -219,6 +245,7 @@ pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Cus
         account: Account::default(),
         claim: Amount::ZERO,
         caps: Caps::default(),
+        auto_top_up: None,
         personal: None,
         created_at: act.at,
         created_by: act.actor.clone(),
@@ -261,6 +288,17 @@ pub enum CustomerAct {
         interval: CapInterval,
         /// The cap's model.
         model: Option<String>,
+    },
+    /// Ask for money by this rule from now on.
+    SetAutoTopUp(TopUpRule),
+    /// Ask for none.
+    ClearAutoTopUp,
+    /// The payment that the rule asked for failed.
+    FailTopUp {
+        /// The wish's number.
+        number: i64,
+        /// Why, if that is known.
+        reason: Option<String>,
     },
 }
 

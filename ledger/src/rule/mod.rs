@@ -2,6 +2,7 @@
 
 pub mod account;
 mod act;
+pub mod auto_top_up;
 pub mod cap;
 pub mod customer;
 pub mod hold;

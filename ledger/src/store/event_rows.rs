@@ -1,6 +1,7 @@
 //! The one decoder of events, for both databases, and how long they are kept.
 
 use super::rows::{Decoded, Malformed, RowColumns};
+use crate::book::head::StoredCustomer;
 use crate::value::event::EventKind;
 use crate::{CustomerId, Event, Timestamp};
 
@@ -33,4 +34,13 @@ pub(crate) fn event(columns: &mut impl RowColumns) -> Decoded<Event> {
 pub(crate) const fn kept_since(now: Timestamp) -> Timestamp {
     let kept = Event::DAYS.saturating_mul(86_400_000);
     Timestamp::from_millis(now.millis().saturating_sub(kept))
+}
+
+/// Those whose rule of auto top-up wants money now.
+pub(crate) fn wanting(found: &[StoredCustomer], now: Timestamp) -> Vec<CustomerId> {
+    let customers = found.iter().map(|stored| &stored.customer);
+    customers
+        .filter(|customer| customer.wanted_top_up(now).is_some())
+        .map(|customer| customer.id)
+        .collect()
 }

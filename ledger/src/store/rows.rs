@@ -267,7 +267,7 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
 macro_rules! customer_columns {
     () => {
         "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
-         a.claim, a.caps, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, \
+         a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, \
          a.event_seq, a.last_top_up, a.told, a.opened"
     };
 }
@@ -292,6 +292,7 @@ pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCu
         },
         claim: columns.amount()?,
         caps: caps(columns)?,
+        auto_top_up: columns.maybe_json("auto top-up")?.map(Box::new),
         personal: columns.maybe_secret()?.map(|hash| PersonalHash(hash.0)),
         created_at: columns.at()?,
         created_by: columns.text()?,

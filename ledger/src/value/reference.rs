@@ -40,6 +40,9 @@ pub fn is_same_reference(one: &str, other: &str) -> bool {
 /// How the references of redeemed vouchers begin.
 const OF_VOUCHERS: &str = "voucher:";
 
+/// How the references of wishes of auto top-up begin.
+pub(crate) const OF_WISHES: &str = "auto-top-up:";
+
 /// Refuses what cannot be a reference, or only a voucher's.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
     if folded(text).starts_with(OF_VOUCHERS) {

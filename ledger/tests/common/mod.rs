@@ -185,14 +185,21 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
     }
 }
 
-/// Undoes the thirteenth schema: no act tells of a lot.
+/// Undoes the fourteenth schema: nobody asks for money.
+macro_rules! back_to_13 {
+    () => {
+        "ALTER TABLE accounts DROP COLUMN auto_top_up; UPDATE identity SET version = 13; "
+    };
+}
+
+/// Undoes the thirteenth schema, too: no act tells of a lot.
 macro_rules! back_to_12 {
     () => {
-        "ALTER TABLE house_acts DISABLE TRIGGER house_acts_append_only; DELETE FROM house_acts WHERE lot IS NOT NULL; \
+        concat!(back_to_13!(), "ALTER TABLE house_acts DISABLE TRIGGER house_acts_append_only; DELETE FROM house_acts WHERE lot IS NOT NULL; \
          DROP TRIGGER house_acts_append_only ON house_acts; ALTER TABLE house_acts RENAME TO token_acts; \
          ALTER TABLE token_acts DROP COLUMN lot, ALTER COLUMN token SET NOT NULL; \
          CREATE TRIGGER token_acts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON token_acts \
-             FOR EACH STATEMENT EXECUTE FUNCTION farebox_refuse(); UPDATE identity SET version = 12; "
+             FOR EACH STATEMENT EXECUTE FUNCTION farebox_refuse(); UPDATE identity SET version = 12; ")
     };
 }
 

@@ -22,6 +22,7 @@ mod keys;
 mod lists;
 mod tokens;
 mod vouchers;
+mod wishes;
 
 use std::sync::Arc;
 
@@ -85,6 +86,12 @@ use tokens::{
 };
 use vouchers::{
     a_voucher_is_redeemed_once, of_some_lots_a_customer_redeems_one, one_of_two_gets_a_voucher,
+};
+use wishes::{
+    a_month_has_no_more_wishes_than_its_rule_allows,
+    a_rule_that_waited_is_found_when_its_time_has_come,
+    a_wish_that_fails_rests_and_a_dispute_ends_the_rule,
+    money_is_asked_for_when_a_settlement_crosses_the_threshold, names_of_wishes_are_theirs_alone,
 };
 
 macro_rules! stories {
@@ -167,6 +174,11 @@ stories!(
     a_voucher_is_redeemed_once,
     of_some_lots_a_customer_redeems_one,
     one_of_two_gets_a_voucher,
+    money_is_asked_for_when_a_settlement_crosses_the_threshold,
+    a_month_has_no_more_wishes_than_its_rule_allows,
+    a_wish_that_fails_rests_and_a_dispute_ends_the_rule,
+    names_of_wishes_are_theirs_alone,
+    a_rule_that_waited_is_found_when_its_time_has_come,
 );
 
 fn refused<T: std::fmt::Debug>(result: Result<T, LedgerError>) -> Refusal {

@@ -118,6 +118,7 @@ impl State {
         }
         topped_up(Account::default(), new.credit)?;
         self.check_unused(new.act.operation)?;
+        self.check_wish(new.customer, &new.reference)?;
         self.check_reference(&new.reference)?;
         let customer = self.customer(new.customer)?;
         let account = customer.account;
@@ -184,6 +185,7 @@ impl State {
             return self.answered(payment, named, true);
         }
         self.check_unused(new.act.operation)?;
+        Self::check_no_wish(&new.reference)?;
         self.check_reference(&new.reference)?;
         let more = due(&payment).saturating_sub(due(&before));
         let given_back = match new.kind {
@@ -208,6 +210,9 @@ impl State {
         }
         self.keep(&payment);
         self.write(payment.customer, audit::reversal(new, moved));
+        if new.kind == ReversalKind::Dispute {
+            self.distrust(payment.customer);
+        }
         if let Some(entry) = &entry {
             let kind = match new.kind {
                 ReversalKind::Refund => "refund",

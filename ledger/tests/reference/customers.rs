@@ -30,6 +30,7 @@ pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &A
         account: Account::default(),
         claim: crate::Amount::ZERO,
         caps: Caps::default(),
+        auto_top_up: None,
         personal: None,
         created_at: act.at,
         created_by: act.actor.clone(),
@@ -136,6 +137,13 @@ impl State {
                 self.clear_cap(id.into(), *interval, model.as_deref())?;
                 customer.caps = self.customer(id)?.caps.clone();
             }
+            CustomerAct::SetAutoTopUp(_)
+            | CustomerAct::ClearAutoTopUp
+            | CustomerAct::FailTopUp { .. } => {
+                let known = customer.auto_top_up.as_deref().copied();
+                let auto = Self::changed_auto(known, &change.change)?;
+                customer.auto_top_up = auto.map(Box::new);
+            }
         }
         if customer.status != CustomerStatus::Active {
             let keys = self.keys.values().filter(|key| key.belongs_to == id);
@@ -157,7 +165,8 @@ impl State {
         if let Some(news) = news {
             self.tell_of_act(id, None, news, &change.act);
         }
-        Ok(customer)
+        self.ask_for_money(id, change.act.operation)?;
+        self.customer(id).cloned()
     }
 
     pub(super) fn tell_of_customer(&mut self, customer: &Customer, act: &Act) {
@@ -182,6 +191,7 @@ impl State {
         }
         self.check_unused(operation)?;
         self.check_unused(moved.arrival())?;
+        Self::check_no_wish(&moved.reference)?;
         self.check_reference(&moved.reference)?;
         if moved.from == moved.into {
             return Err(not_applicable(

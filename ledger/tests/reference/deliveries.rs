@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use super::{MemoryLedger, State};
 use crate::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, Event, KnownWebhook, LedgerError, OperationId,
-    Outbox, Refusal, Timestamp, WantedDeliveries, WebhookId,
+    CustomerId, DeliveryOutcome, DeliveryStep, DueDelivery, Event, KnownWebhook, LedgerError,
+    OperationId, Outbox, Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
 /// What became of a delivery so far.
@@ -150,6 +150,17 @@ impl Outbox for MemoryLedger {
 
     async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError> {
         Ok(self.state().events.last().map(|event| event.id))
+    }
+
+    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        let state = self.state();
+        let mut due = Vec::new();
+        for customer in state.customers.keys() {
+            if state.wants(*customer, now)?.is_some() {
+                due.push(*customer);
+            }
+        }
+        Ok(due)
     }
 
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {

@@ -70,6 +70,7 @@ impl State {
         });
         let (customer, operation) = (entry.customer, entry.operation);
         self.watched.entry(customer).or_default().last_top_up = entry.amount;
+        self.end_wish(entry);
         self.tell(customer, operation, EventKind::TopUpBooked, &data);
     }
 
@@ -111,8 +112,14 @@ impl State {
         self.tell(customer, cause, kind, &json!({ "claim": after }));
     }
 
-    /// Tells of a balance that fell below its threshold, was used up, or is a tenth above the threshold again.
+    /// Tells what has become of a balance, and asks for money.
     pub(super) fn tell_of_balance(&mut self, customer: CustomerId, cause: OperationId) -> Done<()> {
+        self.tell_of_level(customer, cause)?;
+        self.ask_for_money(customer, cause)
+    }
+
+    /// Tells of a balance that fell below its threshold, was used up, or is a tenth above the threshold again.
+    fn tell_of_level(&mut self, customer: CustomerId, cause: OperationId) -> Done<()> {
         let found = self.customer(customer)?;
         let (account, set) = (found.account, found.settings.low_balance);
         let CustomerWatch {

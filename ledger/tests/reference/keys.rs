@@ -106,6 +106,7 @@ impl State {
                     at: new.act.at,
                 };
                 credit.check()?;
+                Self::check_no_wish(reference)?;
                 self.check_reference(reference)?;
                 let after = topped_up(customer.account, *paid)?;
                 self.check_daily(*paid)?;
@@ -235,6 +236,7 @@ impl State {
         if let Some(posted) = self.repeated(credit, self.named(&credit.reference))? {
             return Ok(posted);
         }
+        self.check_wish_of(credit)?;
         self.check_reference(&credit.reference)?;
         let customer = match credit.to {
             Scope::Key(key) => self.payer(key)?,

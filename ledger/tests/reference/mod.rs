@@ -15,6 +15,7 @@ mod operations;
 mod sums;
 mod tokens;
 mod vouchers;
+mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -115,6 +115,16 @@ impl State {
                 }
                 Outcome::Done
             }
+            Operation::JudgeTopUp {
+                customer,
+                operation,
+            } => {
+                // Nobody can want anything of a customer that is not there.
+                if self.customers.contains_key(customer) {
+                    self.ask_for_money(*customer, *operation)?;
+                }
+                Outcome::Done
+            }
             Operation::Deliver(steps) => {
                 steps.iter().for_each(|step| self.deliver(step));
                 Outcome::Done

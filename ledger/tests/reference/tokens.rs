@@ -5,9 +5,9 @@ use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
-    Act, Amount, Answered, ApiAnswer, Asked, AuditRecord, Change, CreditKind, CustomerId,
-    CustomerStatus, HouseAct, NewToken, Once, OperationId, Refusal, Scope, SecretHash, Timestamp,
-    Token, TokenId, TokenRole, UtcDay, clock,
+    Act, Amount, Answered, ApiAnswer, Asked, AuditRecord, Change, CreditKind, CustomerAct,
+    CustomerId, CustomerStatus, HouseAct, NewToken, Once, OperationId, Refusal, Scope, SecretHash,
+    Timestamp, Token, TokenId, TokenRole, UtcDay, clock,
 };
 
 /// A day in milliseconds.
@@ -254,6 +254,11 @@ impl State {
             Operation::Change(change)
                 if matches!(change.change, Change::Reissue { .. })
                     && self.key(change.key)?.token == Some(token) =>
+            {
+                Ok(())
+            }
+            Operation::ChangeCustomer(change)
+                if matches!(change.change, CustomerAct::FailTopUp { .. }) =>
             {
                 Ok(())
             }

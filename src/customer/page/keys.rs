@@ -71,6 +71,9 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
                 button { "Save" }
             }
             p.hint { "Below it, this page and whoever the seller tells say that the balance is low." }
+            @if let Some(rule) = page.own.customer.auto_top_up.as_ref().and_then(|auto| auto.rule) {
+                p.hint { "Auto top-up: the seller is asked for " (rule) "." }
+            }
         }
     }
 }

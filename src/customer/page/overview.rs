@@ -259,6 +259,7 @@ mod tests {
             account,
             claim: Amount::ZERO,
             caps: Caps::default(),
+            auto_top_up: None,
             personal: None,
             created_at: now,
             created_by: "tests".to_owned(),

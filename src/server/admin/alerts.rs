@@ -1,14 +1,28 @@
 //! Looks at the whole gateway, and tells the board of alerts what stands.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::{CustomerId, Gateway, Standby, WriterStats};
+use farebox_ledger::{
+    CustomerId, Gateway, LedgerError, Payment, PaymentStatus, Standby, Token, TokenStatus, UtcDay,
+    WriterStats,
+};
 
 use super::Admin;
 use crate::clock;
 use crate::config::Severity;
 use crate::telemetry::alerts::{self, Alert, AlertKind, StandingAlert};
 use crate::upstream::{Trouble, Wrong};
+
+/// Payments that could not be booked of which there is an alert each; of more, the oldest.
+const MOST_UNAPPLIED: usize = 20;
+
+/// What of the books has to be told, as it was read last.
+#[derive(Debug, Default)]
+pub struct BooksSeen {
+    tokens: Vec<Token>,
+    unapplied: Vec<Payment>,
+}
 
 /// Customers that the reason of one alert names.
 const MOST_NAMED: usize = 5;
@@ -22,6 +36,22 @@ impl Admin {
         self.telemetry.alerts.standing()
     }
 
+    /// Reads what of the books has to be told: tokens near their daily bound, and payments that could not be booked.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read; what was read last stands.
+    pub async fn read_books(&self) -> Result<(), LedgerError> {
+        let today = UtcDay::of(clock::now());
+        let mut tokens = self.ledger.tokens().await?;
+        tokens.retain(|token| {
+            token.status(clock::now()) == TokenStatus::Active && token.is_nearly_sold_out(today)
+        });
+        let mut unapplied = self.ledger.unapplied().await?;
+        unapplied.truncate(MOST_UNAPPLIED);
+        self.books.store(Arc::new(BooksSeen { tokens, unapplied }));
+        Ok(())
+    }
+
     /// Looks at everything that may be wrong.
     pub fn look(&self) {
         let mut found = Vec::new();
@@ -31,6 +61,7 @@ impl Admin {
         found.extend(self.of_files());
         found.extend(self.of_webhooks());
         found.extend(self.of_prices());
+        found.extend(self.of_books());
         let troubles = self.front.proxy.upstreams.troubles();
         found.extend(troubles.iter().map(of_upstream));
         found.extend(self.of_answers());
@@ -124,6 +155,41 @@ impl Admin {
             Some(Alert::new(&alerts::WEBHOOK_DISABLED, webhook.url, why))
         });
         alerts.collect()
+    }
+
+    /// Tokens that can soon sell no more today, and money that came and stands nowhere.
+    fn of_books(&self) -> Vec<Alert> {
+        let (books, today) = (self.books.load(), UtcDay::of(clock::now()));
+        let near = books
+            .tokens
+            .iter()
+            .filter(|token| token.is_nearly_sold_out(today));
+        let near = near.map(|token| {
+            let (sold, daily) = (token.sold_on(today), token.daily.unwrap_or_default());
+            let why = format!(
+                "token {:?} ({}) has credited {sold} of the {daily} USD that it may credit today (UTC)",
+                token.label, token.id
+            );
+            Alert::new(&alerts::TOKEN_NEAR_DAILY, token.label.clone(), why)
+                .with("token", token.id.to_string())
+                .with("sold", sold.to_string())
+                .with("daily", daily.to_string())
+        });
+        let unapplied = books.unapplied.iter().map(|payment| {
+            let why = match &payment.status {
+                PaymentStatus::Unapplied { why } => why.as_str(),
+                _ => "",
+            };
+            let why = format!(
+                "{} USD for customer {} came as {:?} and could not be booked: {why}",
+                payment.credit, payment.customer, payment.reference
+            );
+            Alert::new(&alerts::PAYMENT_UNAPPLIED, payment.reference.clone(), why)
+                .with("customer", payment.customer.to_string())
+                .with("reference", payment.reference.clone())
+                .with("amount", payment.credit.to_string())
+        });
+        near.chain(unapplied).collect()
     }
 
     /// Prices that a saved file lowered by more than half.

@@ -27,6 +27,7 @@ use super::routes::reading;
 use super::{Connections, Front};
 use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
+pub use alerts::BooksSeen;
 pub use guard::{Guard, TokenError};
 
 /// What the admin listener shows.
@@ -54,6 +55,8 @@ pub struct Admin {
     pub last_changes: ArcSwap<Vec<DiffRow>>,
     /// The gateways that share the ledger run different files.
     pub differ: AtomicBool,
+    /// What of the books has to be told, as it was read last.
+    pub books: ArcSwap<BooksSeen>,
     /// The gateway is stopping.
     pub draining: AtomicBool,
 }

@@ -137,6 +137,14 @@ kinds! {
         "a webhook gets no more events: it answered 410, or an event did not arrive in ten tries over three days";
         "nothing; your own programs no longer hear of payments and balances";
         "mend the receiver, then `farebox events replay URL`: what it missed is delivered again"
+    PAYMENT_UNAPPLIED "payment_unapplied" Warn:
+        "a payment came that could not be booked: a closed or suspended customer, the highest balance, a token's daily bound";
+        "money that they paid and do not have";
+        "the reason says why: `farebox customers unapplied assign REFERENCE --to CUSTOMER`, or send it back and `… return`"
+    TOKEN_NEAR_DAILY "token_near_daily" Warn:
+        "a token of the admin API has credited 80 % or more of what it may in this UTC day; beyond it, payments are not booked";
+        "nothing yet; beyond the bound, money that they paid and do not have";
+        "if the sales are real, make a token with a higher `--daily` and give it to the program; if not, `farebox tokens revoke`"
     UNRESOLVED "unresolved" Warn:
         "settlements wait for the ledger";
         "money stays held until they are written";

@@ -64,6 +64,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             },
             claim: Amount::ZERO,
             caps: Caps::default(),
+            auto_top_up: None,
             personal: None,
             created_at,
             created_by: "alice".to_owned(),

@@ -37,7 +37,18 @@ pub(super) fn draw(
     for line in troubles(detail, party) {
         y += pen.text(area, 0, y, &line, pen.theme.warn()).min(1);
     }
+    if let Some(line) = auto_top_up(app, party) {
+        y += pen.text(area, 0, y, &line, pen.theme.faint()).min(1);
+    }
     y + caps(app, party, pen, area, y)
+}
+
+/// When a customer asks for money, and what its rule is doing.
+fn auto_top_up(app: &ConsoleApp, party: &Party) -> Option<String> {
+    let customer = party.customer();
+    let auto = customer.auto_top_up.as_ref()?;
+    let (rule, state) = (auto.rule?, auto.state(app.now)?);
+    Some(format!("auto top-up {rule}: {}", state.words(customer.id)))
 }
 
 /// Balance and state, and below them what came in and went out.

@@ -5,8 +5,8 @@ use crate::batch::answer::KeptAnswer;
 use crate::batch::operation::{Answered, Asked, ExpectedAct, Once, Operation, Outcome};
 use crate::batch::rows::Rows;
 use crate::{
-    Amount, Change, CreditKind, CustomerId, KeyChange, NewKey, Refusal, Scope, Token, TokenId,
-    TokenRole,
+    Amount, Change, CreditKind, CustomerAct, CustomerId, KeyChange, NewKey, Refusal, Scope, Token,
+    TokenId, TokenRole,
 };
 
 /// Applies what a token asks for, once.
@@ -125,6 +125,12 @@ fn check_sale(rows: &Rows, token: TokenId, operation: &Operation) -> Result<(), 
             None if rows.entry_by_reference(&new.payment).is_none() => Ok(()),
             None => refused("this token reverses only payments that it booked itself"),
         },
+        // Who charges a card says that it failed.
+        Operation::ChangeCustomer(change)
+            if matches!(change.change, CustomerAct::FailTopUp { .. }) =>
+        {
+            Ok(())
+        }
         Operation::Change(change) => check_reissue(rows, token, change),
         _ => refused("a token that sells may not do this"),
     }

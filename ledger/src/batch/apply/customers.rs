@@ -1,6 +1,6 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
-use super::{check_unused, news, write_act};
+use super::{check_unused, news, wishes, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
@@ -80,7 +80,7 @@ pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Custome
         holds: &holds,
     };
     let before = customer.status;
-    customer.apply(&change.change, rows.today(), spending)?;
+    customer.apply(&change.change, rows.now(), spending)?;
     rows.update_customer(customer);
     news::customer_changed(rows, change.customer, before, &change.change, &change.act);
     match &change.change {
@@ -92,6 +92,8 @@ pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Custome
         rows.end_access_of(change.customer);
     }
     write_act(rows, act, change.customer)?;
+    // A rule that is new, or served again, may want something at once.
+    wishes::judge(rows, change.customer, change.act.operation);
     Ok(rows.customer(change.customer)?.customer.clone())
 }
 

@@ -94,8 +94,11 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let owing = owing.then(|| hold.slug.clone());
     // Mostly nothing is: known from the rows that are read anyway.
     let low_balance = stored.customer.settings.low_balance;
-    let (told, _) = stored.watch.judge(low_balance, ending.account.balance());
-    let is_news = told != stored.watch.told;
+    let balance = ending.account.balance();
+    let (told, _) = stored.watch.judge(low_balance, balance);
+    let auto = stored.customer.auto_top_up.as_ref();
+    let is_news = told != stored.watch.told
+        || auto.is_some_and(|auto| auto.wanted(balance, rows.now()).is_some());
     let position = rows.positions.next_entry();
     let place = (customer, position, &head);
     let mut entry = charge_entry(hold, finish, &ending, place, rows.now())

@@ -14,6 +14,7 @@ mod news;
 mod payments;
 mod tokens;
 mod vouchers;
+mod wishes;
 
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
@@ -72,6 +73,10 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         }
         Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
         Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
+        Operation::JudgeTopUp {
+            customer,
+            operation,
+        } => wishes::judge(rows, *customer, *operation),
         Operation::Deliver(steps) => rows.changes.deliveries.extend_from_slice(steps),
         Operation::OwnCost(own) => rows.own_cost(own),
         Operation::Files(act, news) => news::of_files(rows, act, news),

@@ -1,7 +1,7 @@
 //! Payments with particulars, and what of them goes back.
 
 use super::claims::{book, claimed, collect, entry};
-use super::{append, asked, check_unused, customers, news, payments, write_act};
+use super::{append, asked, check_unused, customers, news, payments, wishes, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::payment::assigned;
@@ -65,7 +65,7 @@ fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
     // What could be booked nowhere is a mistake.
     crate::Account::default().top_up(new.credit)?;
     check_unused(rows, new.act.operation)?;
-    payments::check_reference(rows, &new.reference)
+    payments::check_payment(rows, new.customer, &new.reference)
 }
 
 /// Takes in a payment that was checked: books it, or keeps it as unapplied.
@@ -146,6 +146,9 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
     asked::count(rows, sold);
     rows.put_payment(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
+    if new.kind == ReversalKind::Dispute {
+        wishes::disputed(rows, payment.customer);
+    }
     if let Some(entry) = &entry {
         news::reversed(rows, &payment.reference, Some(new), entry);
         news::judge_balance(rows, payment.customer, new.act.operation);

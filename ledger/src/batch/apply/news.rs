@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::wishes;
 use crate::batch::rows::Rows;
 use crate::book::head::StoredCustomer;
 use crate::rule::cap::CapNews;
@@ -10,8 +11,13 @@ use crate::{
     JournalEntry, KeyStatus, NewKey, NewPayment, NewReversal, News, OperationId, Scope, UtcDay,
 };
 
-/// Tells what has become of a customer's balance, if that is worth it.
+/// Tells what has become of a customer's balance, if that is worth it, and asks for money by its rule.
 pub(super) fn judge_balance(rows: &mut Rows, customer: CustomerId, cause: OperationId) {
+    tell_balance(rows, customer, cause);
+    wishes::judge(rows, customer, cause);
+}
+
+fn tell_balance(rows: &mut Rows, customer: CustomerId, cause: OperationId) {
     let Ok(StoredCustomer {
         customer: of,
         watch,
@@ -122,6 +128,7 @@ pub(super) fn topped_up(rows: &mut Rows, entry: &JournalEntry) {
         "actor": entry.actor,
     });
     rows.set_watch(customer, |watch| watch.last_top_up = entry.amount);
+    wishes::booked(rows, entry);
     rows.tell(customer, entry.operation, EventKind::TopUpBooked, &data);
 }
 

@@ -5,7 +5,8 @@ use super::{append, append_named, asked, check_unused, claims, news, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::head::{EntryHead, StoredCustomer};
-use crate::value::reference;
+use crate::rule::auto_top_up::TopUpWish;
+use crate::value::reference::{self, OF_WISHES};
 use crate::{
     Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Moved, NewMove, OperationId,
     Posted, Refusal, Scope, UtcDay,
@@ -25,7 +26,12 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
     if let Some(posted) = repeated(rows, credit, rows.entry_by_reference(&credit.reference))? {
         return Ok(posted);
     }
-    check_reference(rows, &credit.reference)?;
+    match credit.kind {
+        CreditKind::TopUp if TopUpWish::is_reference(&credit.reference) => {
+            check_payment(rows, owner(rows, credit.to)?, &credit.reference)?;
+        }
+        _ => check_reference(rows, &credit.reference)?,
+    }
     let owner = owner(rows, credit.to)?;
     let StoredCustomer { customer, head, .. } = rows.customer(owner)?.clone();
     let before = customer.account;
@@ -90,7 +96,37 @@ fn repeated(
     }
 }
 
+/// Refuses a reference that is taken, or only the payment of a wish may have.
 pub(super) fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+    if TopUpWish::is_reference(reference) {
+        return Err(Refusal::NotApplicable(format!(
+            "references that begin with {OF_WISHES} are those of payments that auto top-ups asked for; choose another"
+        )));
+    }
+    check_free(rows, reference)
+}
+
+/// Refuses a payment under a reference that is taken, or under that of a wish which this customer's rule has not made: its payment must
+/// find it free.
+pub(super) fn check_payment(
+    rows: &Rows,
+    customer: CustomerId,
+    reference: &str,
+) -> Result<(), Refusal> {
+    if TopUpWish::is_reference(reference) {
+        let newest = rows.customer(customer)?.watch.seq;
+        let is_of = |(of, number): &(CustomerId, i64)| *of == customer && *number <= newest;
+        if TopUpWish::named(reference).filter(is_of).is_none() {
+            return Err(Refusal::NotApplicable(format!(
+                "no auto top-up of customer {customer} asked for a payment {:?}",
+                reference::normal(reference)
+            )));
+        }
+    }
+    check_free(rows, reference)
+}
+
+fn check_free(rows: &Rows, reference: &str) -> Result<(), Refusal> {
     let of_entry = rows.entry_by_reference(reference);
     let of_entry = of_entry.map(|entry| (entry.reference.clone(), entry.customer));
     // A payment that could not be booked has its name, and no entry.

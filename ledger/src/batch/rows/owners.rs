@@ -2,6 +2,7 @@
 
 use super::{CachedRow, CustomerRow, KeyRow, Positions, Rows};
 use crate::book::head::StoredCustomer;
+use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::customer::KeyPurse;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
@@ -74,6 +75,7 @@ impl Rows {
         self.touch_customer(customer.id, |row| {
             row.stored.customer = customer;
             (row.settings_changed, row.caps_changed) = (true, true);
+            row.auto_top_up_changed = true;
         });
     }
 
@@ -146,6 +148,14 @@ impl Rows {
             ..CachedRow::new(payment)
         };
         self.payments.insert(folded, row);
+    }
+
+    /// Stores what a customer's rule of auto top-up has come to.
+    pub(crate) fn set_auto_top_up(&mut self, customer: CustomerId, auto: AutoTopUp) {
+        self.touch_customer(customer, |row| {
+            row.stored.customer.auto_top_up = Some(Box::new(auto));
+            row.auto_top_up_changed = true;
+        });
     }
 
     /// Changes what is watched of a customer.

@@ -15,7 +15,9 @@ use super::writes::{TableWrite, Write};
 use super::{PostgresLedger, deliveries};
 use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
-use crate::store::rows::{Decoded, RowColumns as _, rows_at_most};
+use crate::store::rows::{
+    Decoded, RowColumns as _, customer_columns, rows_at_most, stored_customer,
+};
 use crate::{
     CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal,
     Timestamp, WantedDeliveries,
@@ -134,6 +136,24 @@ impl Outbox for PostgresLedger {
     async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError> {
         self.readers
             .with(|link| async move { newest(&link).await })
+            .await
+    }
+
+    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        self.readers
+            .with(|link| async move {
+                let sql = concat!(
+                    "SELECT ",
+                    customer_columns!(),
+                    " FROM accounts a WHERE a.auto_top_up IS NOT NULL ORDER BY a.id"
+                );
+                let found = link.query(sql, &[]).await?;
+                let found: Decoded<Vec<_>> = found
+                    .iter()
+                    .map(|row| stored_customer(&mut Columns::of(row)))
+                    .collect();
+                Ok(event_rows::wanting(&found?, now))
+            })
             .await
     }
 

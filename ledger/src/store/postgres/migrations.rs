@@ -19,8 +19,8 @@ use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode, Timestamp};
 
 /// The schema version of this program.
-pub(super) const VERSION: i32 = 13;
-const MIGRATIONS: [&str; 13] = [
+pub(super) const VERSION: i32 = 14;
+const MIGRATIONS: [&str; 14] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -34,6 +34,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("schema/11.sql"),
     include_str!("schema/12.sql"),
     include_str!("schema/13.sql"),
+    include_str!("schema/14.sql"),
 ];
 /// The version from which on references are compared in NFKC.
 const FOLDED_ANEW: i32 = 4;

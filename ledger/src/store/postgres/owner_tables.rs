@@ -6,7 +6,7 @@ use crate::batch::changes::Changes;
 use crate::batch::rows::{CustomerRow, Rows};
 use crate::rule::key::KeyRecord;
 use crate::store::stored;
-use crate::{Amount, Caps, CustomerId, KeyId, SecretHash, Timestamp, TokenId};
+use crate::{Amount, Caps, Customer, CustomerId, KeyId, SecretHash, Timestamp, TokenId};
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<String, TransactionTrouble> {
     Ok(serde_json::to_string(value)?)
@@ -86,13 +86,29 @@ fn caps_text(caps: &Caps) -> Result<Option<String>, TransactionTrouble> {
     (!caps.is_empty()).then(|| json(caps)).transpose()
 }
 
-/// What only administrators change of customers, and their caps. New ones are inserted whole.
+/// What stands as JSON in a customer's row.
+#[derive(Default)]
+struct CustomerTexts {
+    caps: Option<String>,
+    auto_top_up: Option<String>,
+}
+
+impl CustomerTexts {
+    fn of(customer: &Customer) -> Result<Self, TransactionTrouble> {
+        Ok(Self {
+            caps: caps_text(&customer.caps)?,
+            auto_top_up: customer.auto_top_up.as_ref().map(json).transpose()?,
+        })
+    }
+}
+
+/// What only administrators change of customers, their caps and what they ask for. New ones are inserted whole.
 pub(super) fn customers(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
     let mut found = Vec::new();
     for row in changed(rows, false, |row| {
-        row.settings_changed || row.audit_changed || row.caps_changed
+        row.settings_changed || row.audit_changed || row.caps_changed || row.auto_top_up_changed
     }) {
-        found.push((row, caps_text(&row.stored.customer.caps)?));
+        found.push((row, CustomerTexts::of(&row.stored.customer)?));
     }
     if !found.is_empty() {
         let table = TableWrite::of("accounts", &found);
@@ -103,8 +119,8 @@ pub(super) fn customers(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Tran
 }
 
 fn with_settings<'a, 'b>(
-    table: TableWrite<'a, (&'b CustomerRow, Option<String>)>,
-) -> TableWrite<'a, (&'b CustomerRow, Option<String>)> {
+    table: TableWrite<'a, (&'b CustomerRow, CustomerTexts)>,
+) -> TableWrite<'a, (&'b CustomerRow, CustomerTexts)> {
     table
         .text("label", |(row, _)| {
             row.stored.customer.settings.label.clone()
@@ -127,7 +143,8 @@ fn with_settings<'a, 'b>(
         .number("status", |(row, _)| {
             stored::customer_status_code(row.stored.customer.status)
         })
-        .text("caps", |(_, caps)| caps.clone())
+        .text("caps", |(_, texts)| texts.caps.clone())
+        .text("auto_top_up", |(_, texts)| texts.auto_top_up.clone())
         .bytes("personal", |(row, _)| {
             row.stored.customer.personal.map(|hash| hash.0.to_vec())
         })
@@ -162,12 +179,12 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
     for is_new in [true, false] {
         let mut found = Vec::new();
         for row in changed(rows, is_new, |row| row.account_changed) {
-            let caps = if is_new {
-                caps_text(&row.stored.customer.caps)?
+            let texts = if is_new {
+                CustomerTexts::of(&row.stored.customer)?
             } else {
-                None
+                CustomerTexts::default()
             };
-            found.push((row, caps));
+            found.push((row, texts));
         }
         if found.is_empty() {
             continue;

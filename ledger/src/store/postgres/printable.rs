@@ -137,6 +137,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         }
         Operation::CreateLink { act, .. } => clean(&mut act.actor),
         Operation::BeginEpoch { .. }
+        | Operation::JudgeTopUp { .. }
         | Operation::Recover { .. }
         | Operation::ConsumeLink { .. }
         | Operation::OpenSession(_)

@@ -6,14 +6,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::SqliteLedger;
 use super::batch::BatchTables;
 use super::deliveries;
-use super::rows::Columns;
+use super::rows::{self, Columns};
 use super::statements::Sql;
 use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
 use crate::store::rows::rows_at_most;
 use crate::{
-    DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal, Timestamp,
-    WantedDeliveries,
+    CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal,
+    Timestamp, WantedDeliveries,
 };
 
 pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
@@ -91,6 +91,22 @@ impl Outbox for SqliteLedger {
                 .query_row([], |row| row.get(0))
                 .optional()
         })
+    }
+
+    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers
+            .scan(move |conn, _| {
+                let sql = concat!(
+                    rows::select_customer!(),
+                    " WHERE a.auto_top_up IS NOT NULL ORDER BY a.id"
+                );
+                let mut statement = conn.prepare_cached(sql)?;
+                let found = statement.query_map([], rows::stored_customer)?;
+                let found: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
+                Ok(event_rows::wanting(&found, now))
+            })
+            .await
     }
 
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {

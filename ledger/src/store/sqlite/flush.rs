@@ -130,6 +130,11 @@ impl BatchTables<'_> {
             self.statements.get(Sql::SetCustomerCaps)?.execute(values)?;
             self.note(CacheChange::Customer(customer.id));
         }
+        if row.auto_top_up_changed {
+            let values = params![customer.id, auto_top_up(customer)?];
+            self.statements.get(Sql::SetAutoTopUp)?.execute(values)?;
+            self.note(CacheChange::Customer(customer.id));
+        }
         if row.watch_changed {
             let watch = row.stored.watch;
             let values = params![customer.id, watch.seq, watch.last_top_up, watch.told.code()];
@@ -220,6 +225,7 @@ impl BatchTables<'_> {
         statement.raw_bind_parameter(25, watch.last_top_up)?;
         statement.raw_bind_parameter(26, watch.told.code())?;
         statement.raw_bind_parameter(27, opened)?;
+        statement.raw_bind_parameter(28, auto_top_up(customer)?)?;
         statement.raw_execute()?;
         Ok(())
     }
@@ -505,6 +511,11 @@ fn bind_customer(statement: &mut Statement<'_>, customer: &Customer) -> Result<(
 /// Caps and their counts; most keys and customers have none.
 fn caps(caps: &Caps) -> Result<Option<String>> {
     (!caps.is_empty()).then(|| json(caps)).transpose()
+}
+
+/// A rule of auto top-up and what came of it; most customers have none.
+fn auto_top_up(customer: &Customer) -> Result<Option<String>> {
+    customer.auto_top_up.as_ref().map(json).transpose()
 }
 
 /// A write that must find its row with the values that were read.

@@ -16,7 +16,7 @@ use crate::{OperationId, SecretHash, Timestamp};
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema version of this program.
-pub(super) const VERSION: i64 = 16;
+pub(super) const VERSION: i64 = 17;
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) struct Birth {
 
 type Migration = fn(&Connection, &Birth) -> Result<()>;
 
-const MIGRATIONS: [Migration; 16] = [
+const MIGRATIONS: [Migration; 17] = [
     |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
     |conn, birth| {
         conn.execute_batch(include_str!("schema/2.sql"))?;
@@ -62,6 +62,7 @@ const MIGRATIONS: [Migration; 16] = [
         conn.execute_batch(include_str!("schema/16.sql"))?;
         adopt_lots(conn)
     },
+    |conn, _| conn.execute_batch(include_str!("schema/17.sql")),
 ];
 
 /// The content of a database file.

@@ -147,11 +147,12 @@ statements! {
     CustomerByExternalId = concat!(select_customer!(), " WHERE a.external_id = ?1");
     InsertCustomer = "INSERT INTO accounts (id, label, external_id, price_list, low_balance, rate, concurrency, status, personal, caps,
          created_at, created_by, credit, spent, held, seq, last, last_at, hash, audit_seq, audit_last, audit_hash, token,
-         event_seq, last_top_up, told, opened) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)";
+         event_seq, last_top_up, told, opened, auto_top_up) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)";
     UpdateCustomer = "UPDATE accounts SET label = ?2, external_id = ?3, price_list = ?4, low_balance = ?5, rate = ?6,
          concurrency = ?7, status = ?8, personal = ?9 WHERE id = ?1";
     SetWatch = "UPDATE accounts SET event_seq = ?2, last_top_up = ?3, told = ?4 WHERE id = ?1";
+    SetAutoTopUp = "UPDATE accounts SET auto_top_up = ?2 WHERE id = ?1";
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
     PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";
     ErasePersonal = "DELETE FROM personal_data WHERE customer = ?1";

@@ -8,6 +8,7 @@ use super::table::{ApiRoute, ApiTask, Least};
 const CUSTOMER: &str = "c_7f3q9d2xw1";
 const OTHER: &str = "c_9k2m4n6p8q";
 const KEY: &str = "k_7f3q9d2xw1";
+const TOP_UP: &str = "auto-top-up:c_7f3q9d2xw1-4";
 const LOT: &str = "l_7f3q9d2xw1";
 const REQUEST: &str = "req_01kaxv8m3n5p7q9r1s3t5v7w9x";
 
@@ -17,6 +18,7 @@ pub(super) fn parameter(route: &ApiRoute, name: &str) -> &'static str {
         ("customer", _) => CUSTOMER,
         ("key", _) => KEY,
         ("request", _) => REQUEST,
+        ("top_up", _) => TOP_UP,
         ("lot", _) => LOT,
         (_, ApiTask::Assign) => "pi_2001",
         (_, ApiTask::Return) => "pi_2002",
@@ -37,6 +39,8 @@ pub(super) fn body(route: &ApiRoute) -> Value {
         ApiTask::TopUp => json!({
             "amount": "10", "reference": "pi_1001", "currency": "EUR", "gross": "11.90", "tax": "1.90",
         }),
+        ApiTask::SetAutoTopUp => json!({ "threshold": "50", "amount": "20", "per_month": 4 }),
+        ApiTask::TopUpFailed => json!({ "reason": "card_declined" }),
         ApiTask::Reverse => json!({
             "payment": "pi_1001", "kind": "refund", "cumulative": "5.95", "reference": "re_1001",
         }),

@@ -2,6 +2,7 @@
 //! requests, checks who may call, and keeps each POST to one effect.
 
 mod answer;
+mod auto_top_up;
 mod call;
 mod customers;
 mod examples;

@@ -13,6 +13,7 @@ const NAMED: &[(&str, &[ApiField])] = &[
     ("Customer", shown::CUSTOMER),
     ("Personal", shown::PERSONAL),
     ("Key", shown::KEY),
+    ("AutoTopUp", shown::AUTO_TOP_UP),
     ("Cap", shown::CAP),
     ("Caps", shown::CAPS),
     ("Link", shown::LINK),

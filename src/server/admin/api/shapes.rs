@@ -287,6 +287,25 @@ pub(super) const TOP_UP: &[ApiField] = &[
     maybe("tax", Gross, "The tax in it"),
 ];
 
+/// A rule of auto top-up.
+pub(super) const NEW_AUTO_TOP_UP: &[ApiField] = &[
+    always("threshold", Usd, "Ask when the balance falls below this"),
+    maybe("amount", Usd, "Ask for this each time"),
+    maybe("target", Usd, "Or ask for what is missing to this balance"),
+    always(
+        "per_month",
+        Count,
+        "Ask at most so many times in a month (UTC)",
+    ),
+];
+
+/// Why a payment failed.
+pub(super) const FAILURE: &[ApiField] = &[maybe(
+    "reason",
+    Text,
+    "Why, as your processor says it, for the audit",
+)];
+
 /// What went back of a payment.
 pub(super) const REVERSAL: &[ApiField] = &[
     always(

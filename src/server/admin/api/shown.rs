@@ -50,6 +50,11 @@ pub(super) const CUSTOMER: &[ApiField] = &[
     or_null("rate", Count, RATE),
     or_null("concurrency", Count, CONCURRENCY),
     always("caps", List(CAP), "Bounds of all its keys together"),
+    or_null(
+        "auto_top_up",
+        Object(AUTO_TOP_UP),
+        "When it asks for money, and what it is doing now",
+    ),
     always("created_at", Instant, "When it was created"),
     maybe(
         "personal",
@@ -65,6 +70,61 @@ pub(super) const CUSTOMER: &[ApiField] = &[
         "key",
         Object(KEY),
         "Its first key, with the secret, right after both were made",
+    ),
+];
+
+/// A rule of auto top-up, and what it is doing.
+pub(super) const AUTO_TOP_UP: &[ApiField] = &[
+    always(
+        "threshold",
+        Usd,
+        "It asks when the balance falls below this",
+    ),
+    or_null("amount", Usd, "It asks for this each time"),
+    or_null("target", Usd, "It asks for what is missing to this balance"),
+    always("per_month", Count, "At most so many times in a month (UTC)"),
+    always(
+        "status",
+        Word(&["ready", "pending", "resting", "used_up", "off"]),
+        "pending: it has asked; resting: for a day after a failure; used_up: until next month; off: until it is set again",
+    ),
+    or_null(
+        "why",
+        Word(&["failures", "dispute"]),
+        "Why it is off: three failures, or a dispute",
+    ),
+    or_null(
+        "until",
+        Instant,
+        "When the pending payment counts as failed, or when it asks again",
+    ),
+    or_null("pending", Object(PENDING), "What it has asked for"),
+    always(
+        "asked_this_month",
+        Number,
+        "How many times it has asked in this month",
+    ),
+    always("failures", Number, "Failures since the last booking"),
+];
+
+/// A payment that was asked for.
+pub(super) const PENDING: &[ApiField] = &[
+    always(
+        "reference",
+        Text,
+        "The reference and the idempotency key of its payment",
+    ),
+    always("amount", Usd, "How much"),
+];
+
+/// A payment that was asked for, and failed.
+pub(super) const TOP_UP_FAILED: &[ApiField] = &[
+    always("reference", Text, "The payment that was asked for"),
+    always("customer", Customer, "Whose it was"),
+    or_null(
+        "auto_top_up",
+        Object(AUTO_TOP_UP),
+        "What the rule is doing now; null to a token that may not read this customer",
     ),
 ];
 

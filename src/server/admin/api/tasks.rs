@@ -3,7 +3,7 @@
 use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::table::ApiTask;
-use super::{customers, keys, money, papers, reads, vouchers};
+use super::{auto_top_up, customers, keys, money, papers, reads, vouchers};
 
 /// Answers a call.
 pub(super) async fn run(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
@@ -31,6 +31,9 @@ pub(super) async fn run(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         ApiTask::CapsOfCustomer | ApiTask::CapsOfKey => keys::caps(call).await,
         ApiTask::SetCapOfCustomer | ApiTask::SetCapOfKey => keys::set_cap(call).await,
         ApiTask::ClearCapOfCustomer | ApiTask::ClearCapOfKey => keys::clear_cap(call).await,
+        ApiTask::SetAutoTopUp => auto_top_up::set(call).await,
+        ApiTask::ClearAutoTopUp => auto_top_up::clear(call).await,
+        ApiTask::TopUpFailed => auto_top_up::failed(call).await,
         ApiTask::TopUp => money::top_up(call).await,
         ApiTask::Reverse => money::reverse(call).await,
         ApiTask::Adjust => money::adjust(call).await,
