@@ -2,6 +2,7 @@
 
 mod manual;
 
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("info,salvo_core=warn")))
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     if let Some(folder) = &args.manual {
         return match manual::write(ShopArgs::command(), folder) {
@@ -53,11 +55,14 @@ async fn main() -> ExitCode {
     let settings = match ShopSettings::read(&args.config) {
         Ok(settings) => settings,
         Err(mistakes) => {
-            tracing::error!("{mistakes}");
+            // Lines of a file are for people, also in a log.
+            let _ = writeln!(std::io::stderr(), "{mistakes}");
             return ExitCode::from(BAD_FILE);
         }
     };
     if args.check {
+        let (offers, currency) = (settings.offers.len(), &settings.currency);
+        let _ = writeln!(std::io::stdout(), "ok: {offers} offers in {currency}");
         return ExitCode::SUCCESS;
     }
     match run(settings).await {

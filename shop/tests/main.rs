@@ -8,6 +8,7 @@
 
 mod buyers;
 mod callbacks;
+mod file;
 mod judged;
 mod kills;
 mod real;
