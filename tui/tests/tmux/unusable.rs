@@ -77,7 +77,8 @@ fn an_address_at_which_no_gateway_can_be() {
         (output.status.code(), text.as_str()),
         (
             Some(1),
-            "farebox-console: --admin https://127.0.0.1:9090: write it as http://127.0.0.1:9090\n",
+            "farebox-console: --admin https://127.0.0.1:9090: say whose certificate is trusted: --admin-tls-cert FILE, the file that \
+             the gateway has, too\n",
         )
     );
 }
