@@ -94,6 +94,7 @@ impl VoteChanges {
 }
 
 /// Removes everything and keeps the room, which the next batch needs again.
+#[inline]
 pub(crate) fn clear<K: Ord, V>(rows: &mut BTreeMap<K, V>) {
     while !rows.is_empty() {
         rows.pop_first();

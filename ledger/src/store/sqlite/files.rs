@@ -59,6 +59,7 @@ pub(super) fn open_ledger(
     let location = Location {
         given,
         header: log.is_some().then_some(header),
+        log_path: wal_path(&real),
         real,
         file,
         log,
@@ -405,10 +406,10 @@ pub(super) struct WalSync {
 impl WalSync {
     /// Opens the log that `location` names, and no other one.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
-        let path = wal_path(&location.real);
+        let path = &location.log_path;
         let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, error));
-        let log = open(&path)?;
-        let found = log.metadata().map_err(|error| cannot_open(&path, error))?;
+        let log = open(path)?;
+        let found = log.metadata().map_err(|error| cannot_open(path, error))?;
         if location.log != Some(FileId::from(&found)) {
             return Err(LedgerError::unusable(format!(
                 "{} was replaced while the ledger was opened; try again",

@@ -47,6 +47,8 @@ pub(super) struct Location {
     pub(super) file: FileId,
     /// The file's first bytes; only for writers.
     pub(super) header: Option<Header>,
+    /// Where its log is.
+    pub(super) log_path: PathBuf,
     /// Only for writers: a copy that is only read may have none.
     pub(super) log: Option<FileId>,
     /// The file's identity.
@@ -142,18 +144,20 @@ impl Location {
             }
         }
         let Some(log) = self.log else { return Ok(()) };
-        let path = wal_path(&self.real);
-        match FileId::of(&path) {
+        let path = &self.log_path;
+        match FileId::of(path) {
             Ok(found) if found == log => Ok(()),
-            Ok(_) => Err(Displaced::LogReplaced(path)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Displaced::LogGone(path)),
-            Err(error) => Err(Displaced::Unreadable(path, error.kind())),
+            Ok(_) => Err(Displaced::LogReplaced(path.clone())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Displaced::LogGone(path.clone()))
+            }
+            Err(error) => Err(Displaced::Unreadable(path.clone(), error.kind())),
         }
     }
 
     /// When the ledger was last written, in milliseconds since 1970, and the file that shows it: the log if there is anything in it.
     pub(super) fn last_write(&self) -> std::io::Result<(PathBuf, i64)> {
-        let log = wal_path(&self.real);
+        let log = &self.log_path;
         let written = |found: &Metadata| {
             let (seconds, nanos) = (found.mtime(), found.mtime_nsec());
             seconds
@@ -161,7 +165,7 @@ impl Location {
                 .saturating_add(nanos / 1_000_000)
         };
         match log.metadata() {
-            Ok(found) if found.len() > 0 => Ok((log, written(&found))),
+            Ok(found) if found.len() > 0 => Ok((log.clone(), written(&found))),
             _ => Ok((self.real.clone(), written(&self.real.metadata()?))),
         }
     }
@@ -170,8 +174,8 @@ impl Location {
     pub(super) fn may_be_back(&self, displaced: &Displaced) -> Result<(), String> {
         match displaced {
             Displaced::Replaced(path) => {
-                let log = wal_path(&self.real);
-                if self.log.is_some() && FileId::of(&log).ok() == self.log {
+                let log = &self.log_path;
+                if self.log.is_some() && FileId::of(log).ok() == self.log {
                     return Err(format!(
                         "{displaced}, and {} still belongs to the old file: move it and the -shm file away too",
                         log.display()
