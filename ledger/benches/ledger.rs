@@ -233,7 +233,7 @@ fn raw_settle(conn: &Connection, key: KeyId, request: OperationId) {
     let position = query(conn, "SELECT max(position) FROM entries") + 1;
     let sql = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, 2, ?6, ?7, 1790000000000, 'gateway', NULL, NULL, NULL, 1, 'messages',
                'anthropic/claude-sonnet-4-5', 200, 'stop', 420, 2300, 'msg_01ABCDEFGHIJKLMNOPQRSTUV', 3000000000, 0, 1, 900, 8000, 0, 0,
-               300, 0, 0, ?8, ?9, 2, NULL)";
+               300, 0, 0, ?8, ?9, 3, NULL, NULL)";
     let lines = r#"[["input",900,300000],["cache_read",8000,30000],["output",300,1500000]]"#;
     let mut statement = conn.prepare_cached(sql).unwrap();
     statement
