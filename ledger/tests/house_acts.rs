@@ -181,7 +181,7 @@ fn an_anchor_covers_them() {
 }
 
 /// The file as the schema before acts told of lots had it.
-const BACK_TO_15: &str = "DROP INDEX accounts_auto_top_up; ALTER TABLE accounts DROP COLUMN auto_top_up;
+const BACK_TO_15: &str = "DROP INDEX accounts_auto_top_up; ALTER TABLE accounts RENAME COLUMN auto_top_up TO refill;
     DROP TRIGGER house_acts_no_update; DROP TRIGGER house_acts_no_delete;
     CREATE TABLE token_acts (seq INTEGER PRIMARY KEY CHECK (seq > 0), at INTEGER NOT NULL, actor TEXT NOT NULL, act TEXT NOT NULL,
         token INTEGER NOT NULL REFERENCES tokens (id), operation BLOB NOT NULL UNIQUE CHECK (length(operation) = 16),

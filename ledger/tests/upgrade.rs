@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use common::*;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
+use sha2::{Digest as _, Sha256};
 
 /// A copy to work on.
 fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {
@@ -563,4 +564,29 @@ fn a_ledger_of_the_tenth_schema_gets_tokens() {
         sound(&ledger).await;
         ledger.close();
     });
+}
+
+/// A ledger that an older program has migrated is what a new one is, table by table, so a published schema never changes again.
+#[test]
+fn published_schemas_stay_as_they_are() {
+    let home = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    for (store, newest, sum) in [
+        (
+            "sqlite",
+            14,
+            "07ebc70959a4425cd579ee4afb6bd7031bd0571811aa4d755c13bdfc46b59d90",
+        ),
+        (
+            "postgres",
+            12,
+            "0d4cdb2128632dd1355b9aeebf80c93406788f10907faa6e6d732a7b3fc2161e",
+        ),
+    ] {
+        let mut published = Sha256::new();
+        for version in 1..=newest {
+            let file = home.join(format!("{store}/schema/{version}.sql"));
+            published.update(std::fs::read(file).unwrap());
+        }
+        assert_eq!(hex::encode(published.finalize()), sum, "{store}");
+    }
 }

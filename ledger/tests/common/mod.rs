@@ -188,7 +188,8 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
 /// Undoes the fourteenth schema: nobody asks for money.
 macro_rules! back_to_13 {
     () => {
-        "ALTER TABLE accounts DROP COLUMN auto_top_up; UPDATE identity SET version = 13; "
+        "DROP INDEX accounts_auto_top_up; ALTER TABLE accounts RENAME COLUMN auto_top_up TO refill; \
+         UPDATE identity SET version = 13; "
     };
 }
 
@@ -217,7 +218,7 @@ macro_rules! back_to_11 {
 macro_rules! back_to_10 {
     () => {
         concat!(back_to_11!(), "DROP TABLE events, webhooks, deliveries; \
-         ALTER TABLE accounts DROP COLUMN event_seq, DROP COLUMN last_top_up, DROP COLUMN told; \
+         ALTER TABLE accounts DROP COLUMN event_seq, DROP COLUMN last_top_up, DROP COLUMN told, DROP COLUMN refill; \
          UPDATE identity SET version = 10; ")
     };
 }

@@ -2,7 +2,8 @@
 ALTER TABLE accounts
     ADD COLUMN event_seq   bigint NOT NULL DEFAULT 0 CHECK (event_seq >= 0),       -- number of its newest event
     ADD COLUMN last_top_up bigint NOT NULL DEFAULT 0 CHECK (last_top_up >= 0),
-    ADD COLUMN told        bigint NOT NULL DEFAULT 0 CHECK (told BETWEEN 0 AND 2); -- of its balance: nothing, low, depleted
+    ADD COLUMN told        bigint NOT NULL DEFAULT 0 CHECK (told BETWEEN 0 AND 2), -- of its balance: nothing, low, depleted
+    ADD COLUMN refill      text;                                                   -- JSON: when to ask for money; NULL is never
 UPDATE accounts SET last_top_up = t.amount
     FROM (SELECT DISTINCT ON (customer) customer, amount FROM entries WHERE kind = 1 ORDER BY customer, seq DESC) t WHERE t.customer = id;
 

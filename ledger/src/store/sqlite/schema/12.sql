@@ -4,6 +4,7 @@
 ALTER TABLE accounts ADD COLUMN event_seq   INTEGER NOT NULL DEFAULT 0 CHECK (event_seq >= 0);           -- number of its newest event
 ALTER TABLE accounts ADD COLUMN last_top_up INTEGER NOT NULL DEFAULT 0 CHECK (last_top_up >= 0);
 ALTER TABLE accounts ADD COLUMN told        INTEGER NOT NULL DEFAULT 0 CHECK (told BETWEEN 0 AND 2);     -- of its balance: nothing, low, depleted
+ALTER TABLE accounts ADD COLUMN refill      TEXT;                       -- JSON: when to ask for money, and what came of it; NULL is never
 UPDATE accounts SET last_top_up = t.amount
     FROM (SELECT customer, amount, max(position) FROM entries WHERE kind = 1 GROUP BY customer) t WHERE t.customer = accounts.id;
 

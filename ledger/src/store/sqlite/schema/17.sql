@@ -1,4 +1,4 @@
--- The seventeenth schema: rules of auto top-up, and what came of them.
+-- The seventeenth schema: rules of auto top-up, and what came of them. Their column has been there since the twelfth, always NULL.
 
-ALTER TABLE accounts ADD COLUMN auto_top_up TEXT;                           -- JSON; NULL of most
+ALTER TABLE accounts RENAME COLUMN refill TO auto_top_up;
 CREATE INDEX accounts_auto_top_up ON accounts (id) WHERE auto_top_up IS NOT NULL;
