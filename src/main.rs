@@ -1,4 +1,4 @@
-//! Starts the runtime and runs one command.
+//! Runs one command.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,6 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    farebox::cli::run().await
+fn main() -> ExitCode {
+    farebox::cli::run()
 }

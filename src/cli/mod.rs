@@ -70,7 +70,9 @@ use crate::config::{is_set, source};
 /// A larger file is none of settings.
 const LARGEST_ENV_FILE: u64 = 1 << 20;
 
-/// Runs the command.
+/// Starts the runtime and runs the command. The runtime starts here, because async code is compiled where it is first polled: in the
+/// program, all of it would be compiled behind the library instead of with it.
+#[tokio::main]
 pub async fn run() -> ExitCode {
     let read = |file: &Path| {
         source::content(file, LARGEST_ENV_FILE).map_err(|error| source::plain(&error))

@@ -8,7 +8,7 @@ mod owners;
 mod tokens;
 mod vouchers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::answer::{AnswerId, KeptAnswer};
 use super::changes::{Changes, clear};
@@ -50,15 +50,15 @@ pub(crate) struct Rows {
     /// The ledger's own clock, in microseconds since 1970: that of its database, or of this machine if it is a file.
     pub(crate) now: i64,
     pub(crate) positions: Positions,
-    pub(crate) customers: BTreeMap<CustomerId, CustomerRow>,
+    pub(crate) customers: HashMap<CustomerId, CustomerRow>,
     /// Each with its customer in `customers`.
-    pub(crate) keys: BTreeMap<KeyId, KeyRow>,
+    pub(crate) keys: HashMap<KeyId, KeyRow>,
     /// The external ids that were looked for and found.
     pub(crate) external_ids: BTreeMap<String, CustomerId>,
-    pub(crate) holds: BTreeMap<OperationId, CachedRow<StoredHold>>,
+    pub(crate) holds: HashMap<OperationId, CachedRow<StoredHold>>,
     /// Those of `holds` whose process is dead, for the next recovery.
     pub(crate) dead: Vec<OperationId>,
-    pub(crate) entries: BTreeMap<OperationId, ChainedEntry>,
+    pub(crate) entries: HashMap<OperationId, ChainedEntry>,
     pub(crate) acts: BTreeMap<OperationId, ChainedAct>,
     /// The positions of the last acts that changed keys, and customers themselves, of those that were looked for.
     pub(crate) last_acts: BTreeMap<Scope, i64>,
@@ -491,7 +491,7 @@ impl Rows {
         }
         self.changes.clear();
         self.dead.clear();
-        clear(&mut self.entries);
+        self.entries.clear();
         clear(&mut self.acts);
         self.last_acts.clear();
         clear(&mut self.refunds);
