@@ -4,17 +4,15 @@ use std::time::{Duration, Instant};
 
 use farebox::clock;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{
-    Amount, LedgerAddress, MarginBy, MarginOrder, MarginQuery, OpenMode, Opening, Timestamp,
-};
+use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginQuery, Timestamp};
 use serde_json::Value;
 
 use crate::support::cluster::Cluster;
 use crate::support::load::{self, UPSTREAM_KEY, place};
 use crate::support::process::{Served, ask, client};
 use crate::support::skip::skip;
-use crate::support::talking;
 use crate::support::upstream::{Reply, ScriptedUpstream};
+use crate::support::{new_ledger, talking};
 
 /// How long to wait for what takes a lease, on a machine that may be busy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,12 +37,7 @@ impl Fleet {
         let (folder, _) = place(&upstream);
         let database = cluster.database();
         let url = cluster.url(&database);
-        let address: LedgerAddress = url.parse().unwrap();
-        let opening = Opening {
-            allow_single: true,
-            ..Opening::new(OpenMode::Create)
-        };
-        let ledger = address.open(&opening).await.unwrap();
+        let ledger = new_ledger(&url).await;
         let environment = [
             UPSTREAM_KEY,
             ("FAREBOX_ALLOW_SINGLE", "true"),

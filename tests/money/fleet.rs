@@ -16,7 +16,7 @@ use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
 use crate::support::process::{Served, farebox};
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{TestKey, big_ledger, sized};
+use crate::support::{TestKey, big_ledger, new_ledger, sized};
 
 /// Holds of a lost gateway end within this time (P12). Asserted at full size alone: every day the machine may be busy.
 const BOUND: Duration = Duration::from_secs(15);
@@ -59,14 +59,7 @@ impl Fleet {
         let (folder, _) = place(&upstream);
         let database = cluster.database();
         let address = cluster.url(&database);
-        let opened: LedgerAddress = address.parse().unwrap();
-        let ledger = opened
-            .open(&Opening {
-                allow_single: true,
-                ..Opening::new(OpenMode::Create)
-            })
-            .await
-            .unwrap();
+        let ledger = new_ledger(&address).await;
         let mut keys = Vec::new();
         // The third key is soon out of money, which must not be spent twice at two gateways.
         for amount in ["900", "900", "0.40"] {

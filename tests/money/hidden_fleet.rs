@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{EntryKind, EntryQuery, LedgerAddress, OpenMode, Opening};
+use farebox_ledger::{EntryKind, EntryQuery};
 
 use super::hidden::{Attempt, BALANCE, STREAMS};
 use crate::support::cluster::Cluster;
 use crate::support::load::{self, UPSTREAM_KEY, sized};
 use crate::support::process::{Served, client};
 use crate::support::skip::skip;
-use crate::support::{Answer, TestKey, path};
+use crate::support::{Answer, TestKey, new_ledger, path};
 
 /// These databases have no standby.
 const SINGLE: (&str, &str) = ("FAREBOX_ALLOW_SINGLE", "true");
@@ -24,12 +24,7 @@ async fn run(attempt: &Attempt, cluster: &'static Cluster) -> (i64, i64) {
     std::fs::write(folder.path().join("catalog.toml"), &place.catalog).unwrap();
     std::fs::write(folder.path().join("routes.toml"), &place.routes).unwrap();
     let address = cluster.url(&cluster.database());
-    let opened: LedgerAddress = address.parse().unwrap();
-    let opening = Opening {
-        allow_single: true,
-        ..Opening::new(OpenMode::Create)
-    };
-    let ledger = opened.open(&opening).await.unwrap();
+    let ledger = new_ledger(&address).await;
     let key = load::key(&*ledger, BALANCE).await;
     let environment = [UPSTREAM_KEY, SINGLE, ("FAREBOX_LEDGER", &*address)];
     let gateways: Vec<Served> = (0..GATEWAYS)

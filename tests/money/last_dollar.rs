@@ -11,8 +11,7 @@ use farebox::clock;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Amount, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerAct, CustomerChange,
-    CustomerId, KeyChange, KeySettings, LedgerAddress, Membership, NewCustomer, OpenMode, Opening,
-    Scope, UtcDay,
+    CustomerId, KeyChange, KeySettings, Membership, NewCustomer, Scope, UtcDay,
 };
 
 use crate::support::cluster::Cluster;
@@ -20,7 +19,7 @@ use crate::support::load::{Dice, Load, UPSTREAM_KEY, honest, place, usd};
 use crate::support::process::Served;
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{TestKey, act, new_key_within, sized};
+use crate::support::{TestKey, act, new_key_within, new_ledger, sized};
 
 /// What there is to race for in each round.
 const ROOM: &str = "0.15";
@@ -197,15 +196,6 @@ struct Race {
     dice: Dice,
 }
 
-async fn opened(address: &str) -> SharedStore {
-    let address: LedgerAddress = address.parse().unwrap();
-    let opening = Opening {
-        allow_single: true,
-        ..Opening::new(OpenMode::Create)
-    };
-    address.open(&opening).await.unwrap()
-}
-
 fn file(folder: &Path) -> String {
     folder.join("farebox.db").display().to_string()
 }
@@ -215,7 +205,7 @@ impl Race {
         let upstream = ScriptedUpstream::start(honest()).await;
         let (folder, _) = place(&upstream);
         let own = file(folder.path());
-        let ledger = opened(address.as_ref().unwrap_or(&own)).await;
+        let ledger = new_ledger(address.as_ref().unwrap_or(&own)).await;
         let mut racers = Vec::new();
         for bound in Bound::all() {
             racers.push(Racers::new(&ledger, bound).await);

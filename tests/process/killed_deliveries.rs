@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use farebox_ledger::TokenRole;
-use farebox_ledger::{LedgerAddress, OpenMode, Opening};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +19,7 @@ use crate::support::cluster::Cluster;
 use crate::support::load::UPSTREAM_KEY;
 use crate::support::process::{self, Served};
 use crate::support::skip::skip;
-use crate::support::{CATALOG, routes, sized};
+use crate::support::{CATALOG, new_ledger, routes, sized};
 
 /// How long anything may take on a busy machine.
 const SOON: Duration = Duration::from_secs(100);
@@ -354,12 +353,7 @@ async fn killed_at_every_step_a_fleet_delivers_everything() {
     write_files(folder.path(), &judge);
     let database = cluster.database();
     let address = cluster.url(&database);
-    let opened: LedgerAddress = address.parse().unwrap();
-    let opening = Opening {
-        allow_single: true,
-        ..Opening::new(OpenMode::Create)
-    };
-    let ledger = opened.open(&opening).await.unwrap();
+    let ledger = new_ledger(&address).await;
     let (_, secret) = new_token(&*ledger, "shop", TokenRole::Manage, None).await;
     let key = crate::support::new_key(&*ledger, "1", farebox_ledger::KeySettings::default()).await;
     let mut place = Place {

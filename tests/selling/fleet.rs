@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use farebox_ledger::TokenRole;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{LedgerAddress, OpenMode, Opening, TokenRole};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::support::load::{UPSTREAM_KEY, place};
 use crate::support::process::{Served, client};
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, talking};
+use crate::support::{Answer, new_ledger, talking};
 
 struct Fleet {
     cluster: &'static Cluster,
@@ -36,12 +36,7 @@ impl Fleet {
         let (folder, _) = place(&upstream);
         let database = cluster.database();
         let url = cluster.url(&database);
-        let address: LedgerAddress = url.parse().unwrap();
-        let opening = Opening {
-            allow_single: true,
-            ..Opening::new(OpenMode::Create)
-        };
-        let ledger = address.open(&opening).await.unwrap();
+        let ledger = new_ledger(&url).await;
         let environment = [
             UPSTREAM_KEY,
             ("FAREBOX_ALLOW_SINGLE", "true"),

@@ -1,6 +1,6 @@
 //! Answers that were lost: a secret is replaced before its first use, and a process that dies is asked again.
 
-use farebox_ledger::{CustomerId, KeySettings, LedgerAddress, OpenMode, Opening, TokenRole};
+use farebox_ledger::{CustomerId, KeySettings, TokenRole};
 use serde_json::{Value, json};
 
 use super::{Program, code, gateway, new_token, text};
@@ -8,7 +8,7 @@ use crate::support::cluster::Cluster;
 use crate::support::load::UPSTREAM_KEY;
 use crate::support::process::{self, Served};
 use crate::support::skip::skip;
-use crate::support::{CATALOG, TestKey, chat, sized};
+use crate::support::{CATALOG, TestKey, chat, new_ledger, sized};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -93,12 +93,7 @@ async fn killed_at_any_instant_a_fleet_books_each_payment_once() {
     let routes = crate::support::routes("http://127.0.0.1:1/v1");
     std::fs::write(folder.path().join("routes.toml"), routes).unwrap();
     let address = cluster.url(&cluster.database());
-    let opened: LedgerAddress = address.parse().unwrap();
-    let opening = Opening {
-        allow_single: true,
-        ..Opening::new(OpenMode::Create)
-    };
-    let ledger = opened.open(&opening).await.unwrap();
+    let ledger = new_ledger(&address).await;
     let (_, secret) = new_token(&*ledger, "shop", TokenRole::Manage, None).await;
     let key = crate::support::new_key(&*ledger, "1", KeySettings::default()).await;
     let customer = CustomerId::made_for(key.id);

@@ -32,6 +32,9 @@ use crate::{
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
 pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
 
+/// Rows by their ids, some thirty look-ups for a request. A fast hash is enough, because no stranger chooses ids.
+pub(crate) type ById<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Rows with a token, by its hash.
 pub(crate) type Tokens<T> = BTreeMap<[u8; 32], CachedRow<T>>;
 
@@ -50,15 +53,15 @@ pub(crate) struct Rows {
     /// The ledger's own clock, in microseconds since 1970: that of its database, or of this machine if it is a file.
     pub(crate) now: i64,
     pub(crate) positions: Positions,
-    pub(crate) customers: HashMap<CustomerId, CustomerRow>,
+    pub(crate) customers: ById<CustomerId, CustomerRow>,
     /// Each with its customer in `customers`.
-    pub(crate) keys: HashMap<KeyId, KeyRow>,
+    pub(crate) keys: ById<KeyId, KeyRow>,
     /// The external ids that were looked for and found.
     pub(crate) external_ids: BTreeMap<String, CustomerId>,
-    pub(crate) holds: HashMap<OperationId, CachedRow<StoredHold>>,
+    pub(crate) holds: ById<OperationId, CachedRow<StoredHold>>,
     /// Those of `holds` whose process is dead, for the next recovery.
     pub(crate) dead: Vec<OperationId>,
-    pub(crate) entries: HashMap<OperationId, ChainedEntry>,
+    pub(crate) entries: ById<OperationId, ChainedEntry>,
     pub(crate) acts: BTreeMap<OperationId, ChainedAct>,
     /// The positions of the last acts that changed keys, and customers themselves, of those that were looked for.
     pub(crate) last_acts: BTreeMap<Scope, i64>,

@@ -5,12 +5,12 @@
 //! compares the counter under its write lock: if another process has committed, it forgets everything. After its own commit it
 //! publishes the batch's changes together with the next count. A reader that finds another count reads the file.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::location::{Location, beside, cannot_open};
+use crate::batch::rows::ById;
 use crate::{Account, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp};
 
 /// Most keys cached; beyond that all are forgotten, and those in use are read again.
@@ -27,8 +27,8 @@ pub(super) struct KeyCache {
 struct CachedKeys {
     /// The commit count for which `keys` is valid; `None` before the writer's first batch.
     at: Option<u32>,
-    keys: HashMap<KeyId, KeyRecord>,
-    customers: HashMap<CustomerId, Customer>,
+    keys: ById<KeyId, KeyRecord>,
+    customers: ById<CustomerId, Customer>,
 }
 
 /// What a batch does to a key or customer.
