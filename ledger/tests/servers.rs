@@ -100,8 +100,12 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         ledger.recover(at(1)).await.unwrap();
         ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
         sells(&ledger, 20).await;
-        // A frozen process: it takes connections and answers nothing.
         let old = pair.primary();
+        // Either standby may have confirmed that, and the one that is promoted must have it.
+        let level =
+            "SELECT count(*) FROM pg_stat_replication WHERE flush_lsn = pg_current_wal_flush_lsn()";
+        pair.until(old, level, "2");
+        // A frozen process: it takes connections and answers nothing.
         pair.signal(old, "STOP");
         assert!(ledger.open_hold(new_hold(1, 21, "0.01")).await.is_err());
         pair.promote_beside(1);

@@ -8,11 +8,11 @@ use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginQuery, Timestamp};
 use serde_json::Value;
 
 use crate::support::cluster::Cluster;
-use crate::support::load::{self, UPSTREAM_KEY, place};
+use crate::support::load::{self, UPSTREAM_KEY, new_ledger, place};
 use crate::support::process::{Served, ask, client};
 use crate::support::skip::skip;
+use crate::support::talking;
 use crate::support::upstream::{Reply, ScriptedUpstream};
-use crate::support::{new_ledger, talking};
 
 /// How long to wait for what takes a lease, on a machine that may be busy.
 const PATIENCE: Duration = Duration::from_secs(120);

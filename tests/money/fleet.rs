@@ -12,11 +12,11 @@ use farebox_ledger::{EntryQuery, LedgerAddress, OpenMode, Opening};
 
 use crate::support::checker::{Outside, judge_ledger};
 use crate::support::cluster::Cluster;
-use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, place};
+use crate::support::load::{self, Dice, Load, UPSTREAM_KEY, honest, new_ledger, place};
 use crate::support::process::{Served, farebox};
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{TestKey, big_ledger, new_ledger, sized};
+use crate::support::{TestKey, big_ledger, sized};
 
 /// Holds of a lost gateway end within this time (P12). Asserted at full size alone: every day the machine may be busy.
 const BOUND: Duration = Duration::from_secs(15);

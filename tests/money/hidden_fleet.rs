@@ -7,10 +7,10 @@ use farebox_ledger::{EntryKind, EntryQuery};
 
 use super::hidden::{Attempt, BALANCE, STREAMS};
 use crate::support::cluster::Cluster;
-use crate::support::load::{self, UPSTREAM_KEY, sized};
+use crate::support::load::{self, UPSTREAM_KEY, new_ledger, sized};
 use crate::support::process::{Served, client};
 use crate::support::skip::skip;
-use crate::support::{Answer, TestKey, new_ledger, path};
+use crate::support::{Answer, TestKey, path};
 
 /// These databases have no standby.
 const SINGLE: (&str, &str) = ("FAREBOX_ALLOW_SINGLE", "true");

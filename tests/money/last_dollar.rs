@@ -15,11 +15,11 @@ use farebox_ledger::{
 };
 
 use crate::support::cluster::Cluster;
-use crate::support::load::{Dice, Load, UPSTREAM_KEY, honest, place, usd};
+use crate::support::load::{Dice, Load, UPSTREAM_KEY, honest, new_ledger, place, usd};
 use crate::support::process::Served;
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{TestKey, act, new_key_within, new_ledger, sized};
+use crate::support::{TestKey, act, new_key_within, sized};
 
 /// What there is to race for in each round.
 const ROOM: &str = "0.15";

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 
 use crate::selling::new_token;
 use crate::support::cluster::Cluster;
-use crate::support::load::UPSTREAM_KEY;
+use crate::support::load::{UPSTREAM_KEY, new_ledger};
 use crate::support::process::{self, Served};
 use crate::support::skip::skip;
-use crate::support::{CATALOG, new_ledger, routes, sized};
+use crate::support::{CATALOG, routes, sized};
 
 /// How long anything may take on a busy machine.
 const SOON: Duration = Duration::from_secs(100);

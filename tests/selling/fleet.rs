@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::{Program, code, new_token, text};
 use crate::support::cluster::Cluster;
-use crate::support::load::{UPSTREAM_KEY, place};
+use crate::support::load::{UPSTREAM_KEY, new_ledger, place};
 use crate::support::process::{Served, client};
 use crate::support::skip::skip;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, new_ledger, talking};
+use crate::support::{Answer, talking};
 
 struct Fleet {
     cluster: &'static Cluster,

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::{Program, code, gateway, new_token, text};
 use crate::support::cluster::Cluster;
-use crate::support::load::UPSTREAM_KEY;
+use crate::support::load::{UPSTREAM_KEY, new_ledger};
 use crate::support::process::{self, Served};
 use crate::support::skip::skip;
-use crate::support::{CATALOG, TestKey, chat, new_ledger, sized};
+use crate::support::{CATALOG, TestKey, chat, sized};
 
 const CHAT: &str = "/v1/chat/completions";
 

@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Durability, KeyId, KeySettings, Ledger, OpenMode, OperationId};
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{
+    Amount, Durability, KeyId, KeySettings, Ledger, LedgerAddress, OpenMode, Opening, OperationId,
+};
 use farebox_protocol::{Family, ReportedUsage};
 use tokio::task::JoinSet;
 
@@ -207,6 +210,16 @@ pub(crate) struct Told {
     /// A stream was read to its proper end.
     pub(crate) complete: bool,
     pub(crate) status: u16,
+}
+
+/// Makes a ledger at an address: in a file, or in a database whose server is alone.
+pub(crate) async fn new_ledger(address: &str) -> SharedStore {
+    let address: LedgerAddress = address.parse().unwrap();
+    let opening = Opening {
+        allow_single: true,
+        ..Opening::new(OpenMode::Create)
+    };
+    address.open(&opening).await.unwrap()
 }
 
 /// A new key in a ledger.

@@ -38,23 +38,13 @@ use farebox::server::Front;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Act, Amount, Change, Credit, CreditKind, EntryKind, EntryQuery, JournalEntry, Key, KeyChange,
-    KeyId, KeySettings, Ledger, LedgerAddress, Membership, NewKey, OpenMode, Opening, Secret,
+    KeyId, KeySettings, Ledger, Membership, NewKey, Secret,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-/// Makes a ledger at an address: in a file, or in a database whose server is alone.
-pub(crate) async fn new_ledger(address: &str) -> SharedStore {
-    let address: LedgerAddress = address.parse().unwrap();
-    let opening = Opening {
-        allow_single: true,
-        ..Opening::new(OpenMode::Create)
-    };
-    address.open(&opening).await.unwrap()
-}
 
 /// Makes a key in a ledger, with money on it unless the amount is zero.
 pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySettings) -> TestKey {
