@@ -15,7 +15,7 @@ use crate::{CHARGE, HOLD, Keys, NOW, fresh};
 type Value<'value> = &'value (dyn ToSql + Sync);
 
 const LOCK: &str = "SELECT k.id, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, \
-     k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, k.audit_seq, k.audit_last, k.audit_hash, a.seq, \
+     k.old_until, a.credit, a.spent, a.held, k.created_at, k.created_by, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, \
      a.last, a.hash, a.opened FROM keys k JOIN accounts a ON a.id = k.id WHERE k.id = ANY ($1::bigint[]) ORDER BY k.id \
      FOR NO KEY UPDATE OF a, k";
 const HOLDS: &str = "SELECT request, key, amount, used, slug, family, at, epoch, opened, checkpoint FROM holds \
