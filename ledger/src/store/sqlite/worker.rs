@@ -214,9 +214,10 @@ impl<'c> Worker<'c> {
             };
         }
         queue.wanted = usize::MAX;
-        if was_idle {
+        if was_idle && self.batching.expected > 1 {
             // On a busy CPU, waking up interrupted the caller. Let it go on until it has nothing else to do: what it brings meanwhile
-            // shares the commit. If nobody else wants this CPU, that takes half a microsecond.
+            // shares the commit. Not where callers come one by one: nobody would bring anything, and beside other programs a yield
+            // costs a turn of theirs.
             drop(queue);
             std::thread::yield_now();
             queue = lock(&self.shared.queue);
