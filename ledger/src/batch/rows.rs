@@ -32,7 +32,7 @@ use crate::{
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
 pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
 
-/// Rows by their ids, some thirty look-ups for a request. A fast hash is enough, because no stranger chooses ids.
+/// Rows by their ids. Each request looks up many, and a fast hash is enough: strangers may ask for an id, but choose none that is kept.
 pub(crate) type ById<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Rows with a token, by its hash.

@@ -15,8 +15,8 @@ use crate::billing::holder;
 use crate::metering::Counted;
 use crate::metering::prefixes::{FinishedRequest, PrefixPlaces};
 
-/// Larger bodies are hashed off the request's thread, as they are read off it. Up to here, the change of threads costs as much.
-const LARGE: usize = 256 * 1024;
+/// Larger bodies are hashed off the request's thread.
+const LARGE: usize = 64 * 1024;
 /// How long the end of a request waits for the hashes of its prompt.
 const HASHING: Duration = Duration::from_secs(2);
 /// No provider caches a smaller prompt.
