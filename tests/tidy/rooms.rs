@@ -185,7 +185,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "protocol",
             "turns",
         ],
-        crates: &["bytes", "tokio", "tokio_util", "tracing"],
+        crates: &["bytes", "highway", "tokio", "tokio_util", "tracing"],
         pure: false,
     },
     Room {
