@@ -19,6 +19,8 @@ const RATE: u32 = 500;
 pub(crate) enum LoadLane {
     /// 1 KiB, as fast as it goes.
     Small,
+    /// The same for half a minute, to see what grows within a run.
+    Long,
     /// The same, with the subject's system calls counted instead of its time.
     Calls,
     /// 1 KiB, 500 requests each second.
@@ -107,8 +109,9 @@ pub(crate) struct LaneShape {
 }
 
 impl LoadLane {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Small,
+        Self::Long,
         Self::Calls,
         Self::Rate,
         Self::Large,
@@ -122,6 +125,7 @@ impl LoadLane {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
+            Self::Long => "long",
             Self::Calls => "calls",
             Self::Rate => "rate",
             Self::Large => "100k",
@@ -135,6 +139,7 @@ impl LoadLane {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Small => "1 KiB requests, saturated",
+            Self::Long => "1 KiB requests, saturated for half a minute",
             Self::Calls => "System calls of 1 KiB requests, saturated",
             Self::Rate => "1 KiB requests, 500 each second",
             Self::Large => "100 KiB requests of a coding client, saturated",
@@ -146,14 +151,16 @@ impl LoadLane {
     }
 
     pub(crate) const fn subjects(self) -> &'static [Subject] {
-        use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict};
+        use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict, TwoWorkers};
         match self {
-            Self::Small => &[Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging],
+            Self::Small => &[
+                Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging, TwoWorkers,
+            ],
             Self::Calls | Self::Large | Self::Huge | Self::Open => {
                 &[Nginx, Bare, Onwards, Farebox, Strict]
             }
             Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
-            Self::Cold => &[Farebox],
+            Self::Long | Self::Cold => &[Farebox],
         }
     }
 
@@ -164,7 +171,9 @@ impl LoadLane {
             P99, PaidMs, ReadyMs, RequestsPerSecond,
         };
         match self {
-            Self::Small | Self::Large | Self::Huge => &[CpuPerRequest, RequestsPerSecond],
+            Self::Small | Self::Long | Self::Large | Self::Huge => {
+                &[CpuPerRequest, RequestsPerSecond]
+            }
             Self::Calls => &[CallsPerRequest],
             Self::Rate => &[P50, P99, AddedP50, AddedP99, CpuPerRequest],
             Self::Paced => &[CpuPerChunk, P50, P99],
@@ -175,7 +184,7 @@ impl LoadLane {
 
     /// Every connection asks again at once, so that the subject should be the bottleneck.
     pub(crate) const fn is_saturated(self) -> bool {
-        matches!(self, Self::Small | Self::Large | Self::Huge)
+        matches!(self, Self::Small | Self::Long | Self::Large | Self::Huge)
     }
 
     /// What is sent, and for how long; short for development.
@@ -192,7 +201,16 @@ impl LoadLane {
             window: seconds(4_000, 1_000),
         };
         match self {
-            Self::Small | Self::Calls | Self::Cold => small,
+            Self::Calls | Self::Cold => small,
+            // Eight seconds in all, which the long lane's thirty are compared with.
+            Self::Small => LaneShape {
+                window: seconds(7_000, 1_000),
+                ..small
+            },
+            Self::Long => LaneShape {
+                window: seconds(29_000, 8_000),
+                ..small
+            },
             // Many, because one that waits must not hold up the clock.
             Self::Rate => LaneShape {
                 rate: Some(RATE),

@@ -7,6 +7,7 @@ use std::time::Duration;
 /// The generator and the upstream run on one CPU, the subject alone on the other.
 pub(crate) const OURS: &str = "0";
 pub(crate) const SUBJECTS: &str = "1";
+pub(crate) const BOTH: &str = "0,1";
 
 /// Ticks of the kernel's accounting each second; fixed for programs on Linux.
 const TICKS: u64 = 100;

@@ -267,14 +267,22 @@ impl Bench {
             LoadLane::Small.shape(family, true),
         );
         if lane == LoadLane::Open {
-            // Everything that is made once is there before memory is looked at.
-            let expected = expected(family, AnswerMode::Whole, subject.answers_as());
-            let heads = self.heads(subject, family, running, small.body.len());
-            let plan = LoadPlan {
+            // Everything that is made once is there before memory is looked at: by many requests, and by a whole stream.
+            let whole = expected(family, AnswerMode::Whole, subject.answers_as());
+            let few = self.heads(subject, family, running, small.body.len());
+            let many = LoadPlan {
                 rate: Some(200),
-                ..plan(running, &heads, &small, &expected)
+                ..plan(running, &few, &small, &whole)
             };
-            let answers = run(&plan, MachineSample::default)?.answers;
+            let answers = run(&many, MachineSample::default)?.answers;
+            running.count(&answers);
+            let streamed = expected(family, shape.mode, subject.answers_as());
+            let one = LoadPlan {
+                connections: 1,
+                window: Duration::from_secs(8),
+                ..plan(running, &heads, shape, &streamed)
+            };
+            let answers = run(&one, MachineSample::default)?.answers;
             running.count(&answers);
         }
         ask(self.upstream.address, &shape.mode.path())?;
@@ -343,7 +351,7 @@ impl Bench {
         let limited = |round: &&Round| {
             (round.lane, round.family) == (lane, family)
                 && lane.is_saturated()
-                && round.subject != Subject::Direct
+                && !matches!(round.subject, Subject::Direct | Subject::TwoWorkers)
                 && round.shares.our_idle < 0.03
                 && round.shares.subjects_idle > 0.10
         };

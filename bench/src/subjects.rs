@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::answers::{BenchFamily, PRICES, SLUG, UPSTREAM_MODEL};
 use crate::books::{self, BenchBooks};
-use crate::machine::{SUBJECTS, tree};
+use crate::machine::{BOTH, SUBJECTS, tree};
 
 /// How long a subject may take to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,6 +31,8 @@ pub(crate) enum Subject {
     Strict,
     /// The same as [`Subject::Farebox`] with its log.
     Logging,
+    /// The same with two workers on both CPUs, one of them the generator's.
+    TwoWorkers,
 }
 
 impl Subject {
@@ -43,20 +45,30 @@ impl Subject {
             Self::Farebox => "farebox",
             Self::Strict => "farebox strict",
             Self::Logging => "farebox with log",
+            Self::TwoWorkers => "farebox on two CPUs",
         }
     }
 
     pub(crate) const fn is_farebox(self) -> bool {
-        matches!(self, Self::Farebox | Self::Strict | Self::Logging)
+        matches!(
+            self,
+            Self::Farebox | Self::Strict | Self::Logging | Self::TwoWorkers
+        )
+    }
+
+    /// The CPUs that it gets.
+    const fn cpus(self) -> &'static str {
+        match self {
+            Self::TwoWorkers => BOTH,
+            _ => SUBJECTS,
+        }
     }
 
     /// Where it serves a family, if it does.
     pub(crate) const fn path(self, family: BenchFamily) -> Option<&'static str> {
-        match (self, family) {
-            (Self::Onwards, BenchFamily::Messages) => None,
-            (Self::Farebox | Self::Strict | Self::Logging, BenchFamily::Messages) => {
-                Some("/native/v1/messages")
-            }
+        match family {
+            BenchFamily::Messages if matches!(self, Self::Onwards) => None,
+            BenchFamily::Messages if self.is_farebox() => Some("/native/v1/messages"),
             _ => Some(family.path()),
         }
     }
@@ -117,7 +129,7 @@ impl Programs {
             ledger: folder.join("farebox.db"),
             answers: vec![0; keys],
         });
-        let mut running = spawn(command, SUBJECTS, &folder, subject.name(), address)?;
+        let mut running = spawn(command, subject.cpus(), &folder, subject.name(), address)?;
         running.books = books;
         running.wait_until_it_answers()?;
         Ok(running)
@@ -172,7 +184,7 @@ impl Programs {
                 command.args(["--shutdown-timeout-secs", "1"]);
                 Ok(command)
             }
-            Subject::Farebox | Subject::Strict | Subject::Logging => {
+            Subject::Farebox | Subject::Strict | Subject::Logging | Subject::TwoWorkers => {
                 let ledger = folder.join("farebox.db");
                 books::copy(&self.ledger, &ledger).map_err(io::Error::other)?;
                 let mut command = self.farebox(folder, &ledger, address, free_address()?)?;
@@ -244,10 +256,10 @@ impl Programs {
     }
 }
 
-/// Starts a program on one CPU. The kernel ends it when this process ends, for whatever reason.
+/// Starts a program on these CPUs. The kernel ends it when this process ends, for whatever reason.
 pub(crate) fn spawn(
     command: Command,
-    cpu: &str,
+    cpus: &str,
     folder: &Path,
     name: &'static str,
     address: SocketAddr,
@@ -258,7 +270,7 @@ pub(crate) fn spawn(
         let file = File::create(&log)?;
         let mut pinned = Command::new("taskset");
         pinned
-            .args(["-c", cpu, "setpriv", "--pdeathsig", "TERM"])
+            .args(["-c", cpus, "setpriv", "--pdeathsig", "TERM"])
             .arg(&program)
             .args(command.get_args());
         pinned
