@@ -276,6 +276,7 @@ impl Bench {
             };
             let answers = run(&many, MachineSample::default)?.answers;
             running.count(&answers);
+            ask(self.upstream.address, &shape.mode.path())?;
             let streamed = expected(family, shape.mode, subject.answers_as());
             let one = LoadPlan {
                 connections: 1,
