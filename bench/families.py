@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 
-from subject import CATALOG
+from subject import CATALOG, whole
 
 FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/release/farebox"))
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
@@ -55,9 +55,9 @@ def responses(stream):
     item = lambda status, parts: {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": parts}
     usage = {"input_tokens": 900, "output_tokens": 180, "total_tokens": 1080}
     head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "bench-1", "error": None, "incomplete_details": None}
-    whole = {**head, "status": "completed", "output": [item("completed", [part(TEXT)])], "usage": usage}
+    finished = {**head, "status": "completed", "output": [item("completed", [part(TEXT)])], "usage": usage}
     if not stream:
-        return whole
+        return finished
     events = [{"type": "response.created", "response": {**head, "status": "in_progress", "output": [], "usage": None}}]
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     events.append({"type": "response.output_item.added", "output_index": 0, "item": item("in_progress", [])})
@@ -66,7 +66,7 @@ def responses(stream):
     events.append({"type": "response.output_text.done", **place, "text": TEXT})
     events.append({"type": "response.content_part.done", **place, "part": part(TEXT)})
     events.append({"type": "response.output_item.done", "output_index": 0, "item": item("completed", [part(TEXT)])})
-    events.append({"type": "response.completed", "response": whole})
+    events.append({"type": "response.completed", "response": finished})
     return [(event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)]
 
 
@@ -74,8 +74,7 @@ def answer(path, stream):
     family = {"completions": chat, "messages": messages, "responses": responses}[path.rsplit("/", 1)[-1].split("?")[0]]
     said = family(stream)
     if not stream:
-        body = json.dumps(said).encode()
-        return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+        return whole(said)
     text = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     for name, event in said:
         frame = (f"event: {name}\n" if name else "") + f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n"
@@ -98,7 +97,7 @@ def request(family, slug, stream):
     return json.dumps(body).encode()
 
 
-def message(connection, file):
+def message(file):
     """The first line and the body of what comes next."""
     first, length, chunked = file.readline(), 0, False
     while (line := file.readline().lower()) not in (b"\r\n", b""):
@@ -116,7 +115,7 @@ def message(connection, file):
 def provide(listener):
     def serve(connection):
         with connection, connection.makefile("rb") as file:
-            while (read := message(connection, file))[0]:
+            while (read := message(file))[0]:
                 path = read[0].split()[1].decode()
                 connection.sendall(answer(path, json.loads(read[1] or b"{}").get("stream", False)))
 
@@ -171,7 +170,7 @@ def main(folder, provider):
                 head = f"POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n"
                 head += f"anthropic-version: 2023-06-01\r\ncontent-length: {len(body)}\r\n\r\n"
                 connection.sendall(head.encode() + body)
-                first, said = message(connection, file)
+                first, said = message(file)
                 assert b" 200 " in first and b"word 59" in said, (family, slug, stream, first, said[-500:])
     finally:
         gateway.terminate()

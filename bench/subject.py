@@ -1,4 +1,4 @@
-"""What both ledger_cpu.py and low_rate.py serve: one model, one provider, and an answer of so many words."""
+"""What the scripts here serve: one model, one provider, and an answer of so many words."""
 
 import json
 
@@ -23,10 +23,15 @@ targets = [ { provider = "bench", model = "bench-1" } ]
 
 
 def answer(words, tokens):
-    """A whole HTTP answer."""
-    body = json.dumps({
+    """A whole chat answer."""
+    return whole({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "bench-1",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": words}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 200, "completion_tokens": tokens, "total_tokens": 200 + tokens},
-    }).encode()
+    })
+
+
+def whole(answer):
+    """It as an HTTP answer."""
+    body = json.dumps(answer).encode()
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body

@@ -16,15 +16,15 @@ use crate::billing::holder;
 use crate::metering::Counted;
 use crate::metering::prefixes::{FinishedRequest, PrefixPlaces};
 
-/// Larger bodies are hashed off the request's thread. Up to here, hashing takes less time than a change of threads and back.
+/// Larger bodies are hashed off the request's thread. Up to here, hashing takes about as long as a change of threads and back.
 const LARGE: usize = 256 * 1024;
 /// How long the end of a request waits for the hashes of its prompt.
 const HASHING: Duration = Duration::from_secs(2);
 /// No provider caches a smaller prompt.
 const SMALLEST: u64 = 1_024;
 
-/// Secret, so that nobody can write two prompts whose hashes are equal. The standard library's hash takes twice the time for a large
-/// prompt; those that are faster still are not made against such prompts.
+/// Secret, so that nobody can write two prompts whose hashes are equal. The standard library's hash takes up to twice the time for a
+/// large prompt; those that are faster still are not made against such prompts.
 static HASHES: LazyLock<HighwayBuildHasher> = LazyLock::new(|| {
     let random = RandomState::new();
     HighwayBuildHasher::new(Key([0, 1, 2, 3].map(|part: u64| random.hash_one(part))))
