@@ -256,6 +256,9 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
     for why in &bench.void {
         let _ = writeln!(text, "**VOID**: {why}\n");
     }
+    for again in &bench.late {
+        let _ = writeln!(text, "{again}; the round was taken again.\n");
+    }
     if bench.quick {
         let _ = writeln!(
             text,
