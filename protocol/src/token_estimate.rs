@@ -15,6 +15,9 @@ const WHOLE: u64 = 1_024;
 /// Of what follows, `SAMPLE` bytes in every `STRIDE` stand for all, at a random place in each.
 const STRIDE: u64 = 256;
 const SAMPLE: u64 = 16;
+/// From here on one in every `LONG_STRIDE`: the more samples there are already, the less another one tells.
+const MANY: u64 = 32 * 1_024;
+const LONG_STRIDE: u64 = 1_024;
 /// Weight of one byte of text that cannot be read: one token per 3.5 bytes.
 const UNREAD: u64 = 18;
 /// Characters of sealed reasoning per token.
@@ -26,9 +29,11 @@ pub struct Weight {
     weight: u64,
     /// Bytes weighed or skipped.
     seen: u64,
-    /// Where the next stride begins, and the sample in it; both count as `seen` does.
+    /// Where the next stride begins, and the sample of this one; both count as `seen` does.
     stride: u64,
     sample: u64,
+    /// Of this stride.
+    length: u64,
     state: u64,
 }
 
@@ -45,6 +50,7 @@ impl Weight {
             seen: 0,
             stride: stride + STRIDE,
             sample,
+            length: STRIDE,
             state,
         }
     }
@@ -69,13 +75,16 @@ impl Weight {
                 text,
                 begin,
                 self.sample.max(begin).max(WHOLE)..behind.min(end),
-                STRIDE / SAMPLE,
+                self.length / SAMPLE,
             );
             if behind > end {
                 return;
             }
-            self.sample = self.stride + random(&mut self.state) % (STRIDE - SAMPLE + 1);
-            self.stride += STRIDE;
+            if self.stride >= MANY {
+                self.length = LONG_STRIDE;
+            }
+            self.sample = self.stride + random(&mut self.state) % (self.length - SAMPLE + 1);
+            self.stride += self.length;
         }
     }
 
