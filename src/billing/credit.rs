@@ -100,7 +100,8 @@ impl StreamCredit {
             .as_ref()
             .is_some_and(|(_, counting)| counting.is_finished())
         {
-            self.take_weight(&mut count.meter, WEIGHING).await;
+            // Boxed, as whatever is rare: it would enlarge the task of every open stream.
+            Box::pin(self.take_weight(&mut count.meter, WEIGHING)).await;
         }
         // Not the usual estimate: who writes in a script of one token a byte would be served four times the hold.
         let at_worst = count.meter.cost_if_dense();
@@ -112,7 +113,7 @@ impl StreamCredit {
         let checkpoint = stream.bill_so_far();
         let (count, hold) = stream.parts();
         let covered = count.meter.cost_if_dense() <= held;
-        match self.grow(hold, wanted, checkpoint, covered).await {
+        match Box::pin(self.grow(hold, wanted, checkpoint, covered)).await {
             Ok(()) => CreditVerdict::Covered,
             Err(ExtensionRefused::Later(reason)) => {
                 // Where the ledger is silent, time is worth more than a second opinion: it may come back.
@@ -121,7 +122,7 @@ impl StreamCredit {
                 } else {
                     WEIGHING
                 };
-                if self.weighs_less(count, sample, held, patience).await {
+                if Box::pin(self.weighs_less(count, sample, held, patience)).await {
                     CreditVerdict::Covered
                 } else {
                     CreditVerdict::Spent(reason)
@@ -186,8 +187,7 @@ impl StreamCredit {
         covered: bool,
     ) -> Result<(), ExtensionRefused> {
         let patience = if covered { PATIENCE } else { LAST_PATIENCE };
-        // Boxed, because it would enlarge the task of every open stream.
-        let extending = Box::pin(extend(hold, wanted, checkpoint));
+        let extending = extend(hold, wanted, checkpoint);
         // An extension that timed out may still be committed: then the ledger holds more than we know, never less.
         let outcome = timeout(patience, extending)
             .await

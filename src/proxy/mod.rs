@@ -151,8 +151,8 @@ impl Proxy {
 /// Serves a request that money is held for, to its settlement.
 async fn serve(mut admitted: Box<Admitted>, reply: ReplyTo) {
     let under_way = admitted.begin();
-    // Everything but a stream's relay is boxed: a task keeps room for its largest part for as long as it runs, and tens of thousands
-    // of streams do.
+    // Everything is boxed but what passes frames on, here and in the relay: a task keeps room for its largest part for as long as it
+    // runs, and tens of thousands of streams do.
     let dispatched = dispatch::dispatch(admitted, &under_way.progress, reply);
     let Some(answer) = Box::pin(dispatched).await else {
         return;

@@ -171,11 +171,11 @@ impl StreamRelay {
             return Some(End::complete(self.stop));
         }
         if self.outlet.has_stopped() && self.may_stop_target() {
-            self.read_on().await;
+            Box::pin(self.read_on()).await;
             return Some(End::AT_STOP);
         }
         if self.customer.is_none() && self.ends_without_customer() {
-            return Some(self.client_gone().await);
+            return Some(Box::pin(self.client_gone()).await);
         }
         self.note(now);
         if self.phase.is_passing() {
@@ -300,11 +300,11 @@ impl StreamRelay {
                 () = left(self.customer.as_ref()) => {
                     self.customer = None;
                     if self.ends_without_customer() {
-                        return NextFrame::End(self.client_gone().await);
+                        return NextFrame::End(Box::pin(self.client_gone()).await);
                     }
                 }
                 () = self.alarm.wait_until(wake) => {
-                    if let Some(end) = self.woken().await {
+                    if let Some(end) = Box::pin(self.woken()).await {
                         return NextFrame::End(end);
                     }
                 }
@@ -379,7 +379,7 @@ impl StreamRelay {
         self.last_sent = now;
         if let Err(bytes) = at_once(customer, bytes) {
             let began = Instant::now();
-            if !deliver(customer, bytes).await {
+            if !Box::pin(deliver(customer, bytes)).await {
                 self.customer = None;
             }
             self.last_sent = Instant::now();
