@@ -456,12 +456,7 @@ fn the_same_commit_gives_the_same_bytes() {
             .env("FAREBOX_COMMIT", "0123456789ab")
             .env("SOURCE_DATE_EPOCH", "1700000000");
         said(&mut package);
-        let built = named(
-            &place.join("target/package/build"),
-            std::env::consts::ARCH,
-            "",
-        );
-        let program = built.join("release/farebox");
+        let program = place.join("target/package/build/programs/farebox");
         let version = said(at(&place, program.to_str().unwrap()).arg("--version"));
         assert_eq!(version, format!("farebox {VERSION} (0123456789ab)\n"));
         text(place.join("target/package/SHA256SUMS"))
