@@ -441,7 +441,7 @@ fn copy_tree(place: &Path) {
     said(at(place, "bash").args(["-o", "pipefail", "-c", &copy]));
 }
 
-/// Two builds in different places, from nothing, with the real profile: 10 minutes on two CPUs.
+/// Two builds in different places, from nothing, with the real profile: half an hour on two CPUs.
 #[test]
 fn the_same_commit_gives_the_same_bytes() {
     if std::env::var_os("FAREBOX_FULL").is_none() {
