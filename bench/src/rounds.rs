@@ -292,11 +292,13 @@ impl Bench {
             LoadLane::Small.shape(family, true),
         );
         if lane == LoadLane::Open {
-            // Everything that is made once is there before memory is looked at: by many requests, and by a whole stream.
+            // Everything that is made once, or once for each key, is there before memory is looked at: by requests of every key, and by
+            // a whole stream.
             let whole = expected(family, AnswerMode::Whole, subject.answers_as());
             let few = self.heads(subject, family, running, small.body.len());
             let many = LoadPlan {
-                rate: Some(200),
+                rate: Some(500),
+                window: Duration::from_secs(2),
                 ..plan(running, &few, &small, &whole)
             };
             let warmed = run(&many, MachineSample::default)?;
