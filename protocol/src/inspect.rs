@@ -4,7 +4,9 @@
 //! walk. `walk.rs` finds the facts.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::LazyLock;
 
 use crate::TextSize;
 use crate::class::{ClassPlace, Classes};
@@ -64,7 +66,45 @@ pub struct Inspection {
     /// Top-level fields that no table knows, in order. They go upstream only if the provider passes them.
     pub unknown: Vec<String>,
     /// The positions of edits.
-    pub places: SplicePlaces,
+    pub places: Places,
+}
+
+/// The places of a request that may be let go: an open stream no longer needs them.
+#[derive(Clone, Eq, Default)]
+pub struct Places(Option<Box<SplicePlaces>>);
+
+impl Places {
+    /// Frees them, once the request has gone to its upstream.
+    pub fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl PartialEq for Places {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(out)
+    }
+}
+
+impl Deref for Places {
+    type Target = SplicePlaces;
+
+    fn deref(&self) -> &SplicePlaces {
+        static NONE: LazyLock<SplicePlaces> = LazyLock::new(SplicePlaces::default);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for Places {
+    fn deref_mut(&mut self) -> &mut SplicePlaces {
+        self.0.get_or_insert_default()
+    }
 }
 
 /// Byte ranges in the request body, for splicing.

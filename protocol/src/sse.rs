@@ -20,7 +20,15 @@ pub struct Frame {
     raw: Bytes,
     event: Option<Range<usize>>,
     first: Option<Range<usize>>,
-    more: Vec<Range<usize>>,
+    /// Few frames have any. Boxed, because the task of every open stream has room for a frame.
+    rare: Option<Box<RareLines>>,
+}
+
+/// What few frames have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct RareLines {
+    /// Lines of data behind the first.
+    data: Vec<Range<usize>>,
     /// Lines besides event and data, with their ends.
     others: Vec<Range<usize>>,
 }
@@ -33,8 +41,7 @@ impl Frame {
             raw: Bytes::new(),
             event: None,
             first: None,
-            more: Vec::new(),
-            others: Vec::new(),
+            rare: None,
         };
         let mut at = if raw.starts_with(BOM) { BOM.len() } else { 0 };
         while at < raw.len() {
@@ -60,7 +67,7 @@ impl Frame {
         let span = at + value..at + line.len();
         match line.get(..name) {
             Some(b"data") if self.first.is_none() => self.first = Some(span),
-            Some(b"data") => self.more.push(span),
+            Some(b"data") => self.rare.get_or_insert_default().data.push(span),
             Some(b"event") => self.event = Some(span),
             _ if line.is_empty() => {}
             _ => {
@@ -69,7 +76,8 @@ impl Frame {
                 } else {
                     behind.len().min(1)
                 };
-                self.others.push(at..at + line.len() + ending);
+                let others = &mut self.rare.get_or_insert_default().others;
+                others.push(at..at + line.len() + ending);
             }
         }
     }
@@ -102,18 +110,24 @@ impl Frame {
     /// Lines that are neither event nor data, with their ends: comments, `id`, `retry`.
     #[must_use]
     pub fn other_lines(&self) -> &[Range<usize>] {
-        &self.others
+        self.rare.as_deref().map_or(&[], |rare| &rare.others)
+    }
+
+    /// Lines of data behind the first.
+    fn more(&self) -> &[Range<usize>] {
+        self.rare.as_deref().map_or(&[], |rare| &rare.data)
     }
 
     /// The event's data, its lines joined by LF. `None` for comments and other frames without data.
     #[must_use]
     pub fn data(&self) -> Option<Cow<'_, [u8]>> {
         let first = self.raw.get(self.first.clone()?)?;
-        if self.more.is_empty() {
+        let more = self.more();
+        if more.is_empty() {
             return Some(Cow::Borrowed(first));
         }
         let mut joined = first.to_vec();
-        for line in &self.more {
+        for line in more {
             joined.push(b'\n');
             joined.extend_from_slice(self.raw.get(line.clone()).unwrap_or_default());
         }
@@ -123,7 +137,7 @@ impl Frame {
     /// The position of the data in the raw bytes, if it is a single line.
     #[must_use]
     pub fn data_range(&self) -> Option<Range<usize>> {
-        if self.more.is_empty() {
+        if self.more().is_empty() {
             self.first.clone()
         } else {
             None
@@ -134,7 +148,7 @@ impl Frame {
     #[must_use]
     pub fn raw_position(&self, in_data: usize) -> usize {
         let mut left = in_data;
-        let mut lines = self.first.iter().chain(&self.more).peekable();
+        let mut lines = self.first.iter().chain(self.more()).peekable();
         while let Some(line) = lines.next() {
             if left <= line.len() || lines.peek().is_none() {
                 return line.start + left;
@@ -273,8 +287,7 @@ impl FrameReader {
             raw,
             event,
             first: Some(data),
-            more: Vec::new(),
-            others: Vec::new(),
+            rare: None,
         })
     }
 

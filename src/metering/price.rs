@@ -20,7 +20,8 @@ pub fn lines(
     further: &[Usage],
     class: Option<&'static str>,
 ) -> Vec<BillLine> {
-    let mut lines: Vec<BillLine> = Vec::new();
+    // Input and output: most have no more.
+    let mut lines: Vec<BillLine> = Vec::with_capacity(2);
     for (what, count, rate) in priced(price, first, further).filter(|(_, count, _)| *count > 0) {
         match lines
             .iter_mut()

@@ -101,10 +101,10 @@ pub(super) struct AnswerOutcome {
     /// The operator's cost for the answering target.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
-    /// Which of its provider's accounts answered, if it has several.
-    pub(super) account: String,
+    /// Which of its provider's accounts answered, if it has several; else 0.
+    pub(super) account: usize,
     /// A pinned field that a target refused.
-    pub(super) pin_refused: Option<(String, &'static str)>,
+    pub(super) pin_refused: Option<Box<(String, &'static str)>>,
     /// The provider's secrets, which are redacted from the answer's id.
     pub(super) secrets: SecretForms,
     /// Members that the provider may add to the answer's envelope.
@@ -116,7 +116,7 @@ pub(super) struct AnswerOutcome {
     pub(super) prepared: Duration,
     pub(super) attempts: Vec<Attempt>,
     /// What the customer was told instead of an answer.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<Box<Told>>,
     /// What was removed from the request for the answering target.
     pub(super) removed: String,
     /// What the translation for that target lost; once the answer has ended, also what was lost on the way back.
@@ -423,7 +423,7 @@ impl Admitted {
             status: end.status,
             end_reason: end.reason.to_string(),
             message: String::new(),
-            told: self.outcome.told.clone(),
+            told: self.outcome.told.as_deref().cloned(),
             answer_id: bill.answer_id.clone(),
             free: false,
             usage: bill.usage,

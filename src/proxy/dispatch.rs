@@ -120,7 +120,7 @@ fn begun(
     admitted.outcome.secrets = answer.secrets;
     admitted.tokens = answer.tokens;
     if answer.target.provider.keys.len() > 1 {
-        admitted.outcome.account = (answer.account + 1).to_string();
+        admitted.outcome.account = answer.account + 1;
     }
     (admitted.outcome.pass_answer).clone_from(&answer.target.provider.pass_answer);
     admitted.outcome.attempts.extend(answer.attempts);
@@ -154,6 +154,7 @@ fn begun(
         admitted.translation = Some(Box::new(translation));
     }
     admitted.count.read_prompt(answer.family, body);
+    admitted.count.seen.places.forget();
     admitted.count.meter.mark_cache(
         admitted.count.seen.cache_marked && !answer.family.protocol().counts_cache_first(),
     );
@@ -187,7 +188,7 @@ async fn given_up(
     admitted.answered_by(target);
     admitted.count.meter.hide(worked);
     let failure = Failure::GivenUp(why);
-    admitted.outcome.told = Some(Told::of(&failure));
+    admitted.outcome.told = Some(Box::new(Told::of(&failure)));
     let end = End {
         status: failure.status(admitted.request.family),
         ..End::cut(EndReason::MaxDuration)
@@ -237,7 +238,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
         }
     };
     let status = failure.status(admitted.request.family);
-    admitted.outcome.told = Some(Told::of(&failure));
+    admitted.outcome.told = Some(Box::new(Told::of(&failure)));
     // A refusal with a count is charged, as it is inside a stream.
     let end = match left {
         _ if admitted.count.meter.made_anything() => End {

@@ -141,20 +141,18 @@ impl StreamRelay {
 
     /// Reads and passes on frames until there is a reason to stop.
     pub(super) async fn pump(&mut self) -> End {
-        let mut next = match self.first.take() {
-            Some(first) => NextFrame::Frame(*first),
-            None => self.next().await,
-        };
         loop {
-            match next {
+            let next = match self.first.take() {
+                Some(first) => NextFrame::Frame(*first),
+                None => self.next().await,
+            };
+            let ended = match next {
                 NextFrame::End(end) => return end,
-                NextFrame::Frame(frame) => {
-                    if let Some(end) = self.pass(frame).await {
-                        return end;
-                    }
-                }
+                NextFrame::Frame(frame) => self.pass(frame).await,
+            };
+            if let Some(end) = ended {
+                return end;
             }
-            next = self.next().await;
         }
     }
 

@@ -285,7 +285,7 @@ impl Rows {
             && let Some(hold) = &mut row.now
         {
             (hold.open.amount, hold.open.used) = (amount, used);
-            hold.checkpoint = Some(checkpoint.clone());
+            hold.checkpoint = Some(Box::new(checkpoint.clone()));
             if !std::mem::replace(&mut row.changed, true) {
                 self.changes.holds.push(request);
             }

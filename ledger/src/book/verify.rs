@@ -433,7 +433,7 @@ impl LedgerCheck {
             ..
         } in holds
         {
-            let cost = checkpoint.as_ref().map_or(Ok(Amount::ZERO), Bill::total);
+            let cost = checkpoint.as_deref().map_or(Ok(Amount::ZERO), Bill::total);
             if cost != Ok(open.used)
                 || open.amount < *opened
                 || (checkpoint.is_none() && open.amount != *opened)

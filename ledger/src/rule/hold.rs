@@ -143,7 +143,8 @@ pub(crate) struct StoredHold {
     pub(crate) opened: Amount,
     /// The day by the ledger's clock on which it was opened: its caps count it there, and its charge.
     pub(crate) day: UtcDay,
-    pub(crate) checkpoint: Option<Bill>,
+    /// Boxed, because most holds end without one.
+    pub(crate) checkpoint: Option<Box<Bill>>,
 }
 
 impl StoredHold {

@@ -35,7 +35,10 @@ impl Admitted {
                 protocol::RequestRegion::Us => ServedRegion::Us,
             },
             context_band,
-            account: self.outcome.account.clone(),
+            account: match self.outcome.account {
+                0 => String::new(),
+                account => account.to_string(),
+            },
         }
     }
 
@@ -44,7 +47,7 @@ impl Admitted {
         if let Some((target, _)) = &refused {
             self.proxy.pins.refuse(target, self.generation);
         }
-        self.outcome.pin_refused = refused;
+        self.outcome.pin_refused = refused.map(Box::new);
     }
 
     /// What the operator should know about how the answer was served.
@@ -67,7 +70,7 @@ impl Admitted {
                     .then_some(Oddity::OtherModel),
             );
         }
-        let pin = self.outcome.pin_refused.as_ref();
+        let pin = self.outcome.pin_refused.as_deref();
         found.extend(pin.map(|(target, field)| Oddity::PinRefused(target.clone(), field)));
         found
     }

@@ -68,7 +68,7 @@ pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<EndedHold, Ref
             // A checkpoint passed the same limits when it was stored, so this second attempt cannot be refused for them.
             let checkpoint = rows
                 .hold(wanted.request)
-                .and_then(|hold| hold.checkpoint.clone());
+                .and_then(|hold| hold.checkpoint.as_deref().cloned());
             finish(rows, &wanted.clone().disputed(checkpoint))
         }
         outcome => outcome,
@@ -192,7 +192,10 @@ pub(super) fn recover(
         let Some(hold) = rows.hold(request) else {
             continue;
         };
-        let finished = end(rows, recovered(&hold.open, hold.checkpoint.clone(), now))?;
+        let finished = end(
+            rows,
+            recovered(&hold.open, hold.checkpoint.as_deref().cloned(), now),
+        )?;
         let done = done.get_or_insert(Recovered {
             epoch,
             ..Recovered::default()
