@@ -89,7 +89,7 @@ pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
         }),
         None => Box::new(SameFamilyOutlet {
             model: Arc::clone(&admitted.model),
-            name: json::quoted(&admitted.model.slug),
+            name: json::quoted(&admitted.model.slug).into_boxed_str(),
             writer: admitted.request.family.protocol().writer(),
             shows_usage: seen.asks_usage || seen.asks_cost,
         }),
@@ -99,8 +99,8 @@ pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
 /// Passes on bytes of the customer's own family, with the public slug in them.
 struct SameFamilyOutlet {
     model: Arc<Model>,
-    /// The public slug as JSON.
-    name: String,
+    /// The public slug as JSON; without the room that a `String` would keep for as long as the stream is open.
+    name: Box<str>,
     /// Knows what was sent, so that it can end it.
     writer: Box<dyn EndWriter>,
     /// Frames that hold nothing but usage are for customers who asked for it; the target is asked for them in any case.

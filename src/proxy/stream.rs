@@ -146,12 +146,13 @@ impl StreamRelay {
                 Some(first) => NextFrame::Frame(*first),
                 None => self.next().await,
             };
-            let ended = match next {
+            match next {
                 NextFrame::End(end) => return end,
-                NextFrame::Frame(frame) => self.pass(frame).await,
-            };
-            if let Some(end) = ended {
-                return end;
+                NextFrame::Frame(frame) => {
+                    if let Some(end) = self.pass(frame).await {
+                        return end;
+                    }
+                }
             }
         }
     }

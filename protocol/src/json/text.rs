@@ -61,11 +61,5 @@ fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
 /// A text as a JSON string, quotes included.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    // As large as most need: some live as long as a stream.
-    let mut quoted = Vec::with_capacity(text.len() + 2);
-    let written = serde_json::to_writer(&mut quoted, text);
-    written
-        .ok()
-        .and_then(|()| String::from_utf8(quoted).ok())
-        .unwrap_or_default()
+    serde_json::to_string(text).unwrap_or_default()
 }
