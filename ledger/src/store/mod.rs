@@ -13,6 +13,7 @@ pub(crate) mod opening;
 pub mod owner;
 pub(crate) mod payment_rows;
 pub mod postgres;
+mod replies;
 pub(crate) mod rows;
 pub mod sqlite;
 pub(crate) mod stats;

@@ -1,19 +1,20 @@
 //! A queue entry: an operation, and who waits for it.
 
-use tokio::sync::oneshot;
-
 use crate::batch::operation::{Operation, Outcome};
+use crate::store::replies::{Answer, Caller};
 use crate::{CustomerId, LedgerError, OperationId};
 
-/// Where an outcome goes.
-pub(super) type OutcomeSender = oneshot::Sender<Result<Outcome, LedgerError>>;
+/// Who waits for an outcome.
+pub(super) type OutcomeCaller = Caller<Result<Outcome, LedgerError>>;
+/// An outcome, and who waits for it.
+pub(super) type OutcomeAnswer = Answer<Result<Outcome, LedgerError>>;
 
 /// An operation in the queue, and who waits for it.
 pub(super) struct Job {
     pub(super) operation: Operation,
     /// The customer, if it is the hold of a request that runs here.
     pub(super) customer: Option<CustomerId>,
-    pub(super) reply: Option<OutcomeSender>,
+    pub(super) caller: Option<OutcomeCaller>,
 }
 
 impl Job {
@@ -26,9 +27,14 @@ impl Job {
     }
 
     pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
-        if let Some(reply) = self.reply {
-            // The caller may have gone; the operation has happened anyway.
-            let _ = reply.send(outcome);
+        if let Some(caller) = self.caller {
+            caller.reply(outcome);
         }
+    }
+
+    /// The reply, if somebody waits for it.
+    pub(super) fn answer(self, value: Result<Outcome, LedgerError>) -> Option<OutcomeAnswer> {
+        let caller = self.caller?;
+        Some(Answer { caller, value })
     }
 }

@@ -5,11 +5,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::oneshot;
-
 use super::lists;
 use super::lock::lock;
 use super::readers::Readers;
+use crate::store::replies::{Answer, Caller, Replies};
 use crate::{Key, KeyId, LedgerError};
 
 type KeyReadResult = Result<Option<Key>, LedgerError>;
@@ -20,7 +19,7 @@ pub(super) struct KeyReads(Mutex<WaitingReads>);
 
 #[derive(Debug, Default)]
 struct WaitingReads {
-    readers: Vec<(KeyId, oneshot::Sender<KeyReadResult>)>,
+    readers: Vec<(KeyId, Caller<KeyReadResult>)>,
     /// Whether statements are being sent, one after another.
     busy: bool,
 }
@@ -28,10 +27,10 @@ struct WaitingReads {
 impl KeyReads {
     /// One key, read by the next statement.
     pub(super) async fn find(self: &Arc<Self>, readers: &Arc<Readers>, id: KeyId) -> KeyReadResult {
-        let (reply, answer) = oneshot::channel();
+        let (caller, answer) = Caller::new();
         let begins = {
             let mut waiting = lock(&self.0);
-            waiting.readers.push((id, reply));
+            waiting.readers.push((id, caller));
             !std::mem::replace(&mut waiting.busy, true)
         };
         if begins {
@@ -53,18 +52,17 @@ impl KeyReads {
             let found = readers
                 .with(|link| async move { lists::find_keys(&link, asked).await })
                 .await;
-            for (id, reply) in waiting {
-                let answer = found
-                    .as_ref()
-                    .map(|keys| keys.iter().find(|key| key.id == id).cloned());
-                // The caller may have left.
-                let _ = reply.send(answer.map_err(Clone::clone));
-            }
+            let answer = |(id, caller)| {
+                let keys = found.as_ref().map_err(Clone::clone);
+                let value = keys.map(|keys| keys.iter().find(|key| key.id == id).cloned());
+                Answer { caller, value }
+            };
+            Replies(waiting.into_iter().map(answer).collect()).send();
         }
     }
 
     /// The waiting callers; `None` if there are none, and then the next caller starts again.
-    fn take(&self) -> Option<Vec<(KeyId, oneshot::Sender<KeyReadResult>)>> {
+    fn take(&self) -> Option<Vec<(KeyId, Caller<KeyReadResult>)>> {
         let mut waiting = lock(&self.0);
         waiting.busy = !waiting.readers.is_empty();
         waiting.busy.then(|| std::mem::take(&mut waiting.readers))

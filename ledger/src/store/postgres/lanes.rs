@@ -313,7 +313,7 @@ mod tests {
         Job {
             operation: Operation::Open(new),
             customer: Some(customer),
-            reply: None,
+            caller: None,
         }
     }
 
@@ -325,7 +325,7 @@ mod tests {
                 now,
             },
             customer: None,
-            reply: None,
+            caller: None,
         }
     }
 

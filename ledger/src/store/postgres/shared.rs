@@ -7,17 +7,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::confirmed::Confirmed;
 use super::facts::Backend;
-use super::job::{Job, OutcomeSender};
+use super::job::{Job, OutcomeAnswer, OutcomeCaller};
 use super::lanes::{Lane, LaneQueue};
 use super::link::Link;
 use super::lock::lock;
 use super::printable::printable;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::store::replies::Caller;
 use crate::{CustomerId, LedgerError, OperationId, Refusal, Timestamp};
 use crate::{Durability, Opening, WriterStats};
 
@@ -97,8 +98,8 @@ impl Shared {
 
     /// Runs an operation in one of the next batches and waits for its commit.
     pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
-        let (reply, answer) = oneshot::channel();
-        self.enqueue(printable(operation), Some(reply));
+        let (caller, answer) = Caller::new();
+        self.enqueue(printable(operation), Some(caller));
         answer.await.unwrap_or_else(|_| {
             Err(LedgerError::unknown(
                 "the ledger's writer stopped".to_owned(),
@@ -111,7 +112,7 @@ impl Shared {
         self.enqueue(printable(operation), None);
     }
 
-    fn enqueue(&self, operation: Operation, reply: Option<OutcomeSender>) {
+    fn enqueue(&self, operation: Operation, caller: Option<OutcomeCaller>) {
         let customer = match &operation {
             Operation::Open(new) => Some(new.customer),
             Operation::Extend(extension) => self.runs(extension.request),
@@ -121,7 +122,7 @@ impl Shared {
         let job = Job {
             operation,
             customer,
-            reply,
+            caller,
         };
         let class = job.operation.class();
         let begins = class == OperationClass::Hold || matches!(job.operation, Operation::Extend(_));
@@ -207,8 +208,12 @@ impl Shared {
         }
     }
 
-    /// Replies, and forgets the request if its hold has ended or was never opened.
-    pub(super) fn answer(&self, job: Job, outcome: Result<Outcome, LedgerError>) {
+    /// The reply, if somebody waits for it; forgets the request if its hold has ended or was never opened.
+    pub(super) fn answer(
+        &self,
+        job: Job,
+        outcome: Result<Outcome, LedgerError>,
+    ) -> Option<OutcomeAnswer> {
         if let Some(request) = job.ends() {
             lock(&self.unresolved).remove(&request);
         }
@@ -226,7 +231,7 @@ impl Shared {
         };
         // Nobody hears a refusal of the rules here: the hold is ended as one that no request knows.
         let refused = match &outcome {
-            Err(LedgerError::Refused(refusal)) if job.reply.is_none() => {
+            Err(LedgerError::Refused(refusal)) if job.caller.is_none() => {
                 tracing::error!(request = ?job.ends(), %refusal, "cannot end a hold as it was metered; it is ended at its checkpoint");
                 job.ends()
             }
@@ -235,7 +240,7 @@ impl Shared {
         if let Some(request) = over.or(refused) {
             lock(&self.running).remove(&request);
         }
-        job.reply(outcome);
+        job.answer(outcome)
     }
 
     /// Keeps the end of a hold that could not be written, to try it again for as long as this gateway runs.

@@ -23,6 +23,7 @@ use super::wanted::WantedRows;
 use super::{fetch, flush, node};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
+use crate::store::replies::Replies;
 use crate::{Cause, CustomerId, Durability, LedgerError, Refusal};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
@@ -247,15 +248,17 @@ impl LaneWriter {
 
     /// Replies to the decided ones, and moves the others to their customers' lanes.
     fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Result<Outcome, Refusal>>>) {
-        let mut skipped = Vec::new();
+        let (mut replies, mut skipped) = (Vec::with_capacity(jobs.len()), Vec::new());
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
-                Some(outcome) => self
-                    .shared
-                    .answer(job, outcome.map_err(LedgerError::Refused)),
+                Some(outcome) => {
+                    let outcome = outcome.map_err(LedgerError::Refused);
+                    replies.extend(self.shared.answer(job, outcome));
+                }
                 None => skipped.push(job),
             }
         }
+        Replies(replies).send();
         if !skipped.is_empty() {
             let customers: BTreeSet<_> = skipped.iter().map(|job| job.customer).collect();
             lock(&self.shared.queue).skip(skipped, Instant::now());
@@ -269,17 +272,19 @@ impl LaneWriter {
     /// with its bill.
     fn give_up(&self, given_up: GivenUpBatch) {
         let closing = lock(&self.shared.queue).gives_up(Instant::now());
+        let mut replies = Vec::with_capacity(given_up.jobs.len());
         for job in given_up.jobs {
-            if job.reply.is_none() && !closing {
+            if job.caller.is_none() && !closing {
                 self.shared
                     .put_back(job, given_up.sqlstate.as_deref(), &given_up.error);
                 continue;
             }
-            if job.reply.is_none() {
+            if job.caller.is_none() {
                 tracing::error!(error = %given_up.error, "cannot end a hold; recovery will end it at its checkpoint");
             }
-            self.shared.answer(job, Err(given_up.error.clone()));
+            replies.extend(self.shared.answer(job, Err(given_up.error.clone())));
         }
+        Replies(replies).send();
     }
 
     /// Stops all writing: every waiting operation is refused, and bills are kept as exposure.

@@ -1,12 +1,12 @@
-//! A queue entry of the writer: an operation, its outcome until the commit, and the channel to its caller.
+//! A queue entry of the writer: an operation, its outcome until the commit, and its caller.
 //!
 //! A job may run several times, once in each attempted transaction, and replies once.
 
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
 use super::batch::Batch;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::store::replies::{Caller, Reply};
 use crate::{LedgerError, Refusal};
 
 /// A step that only tests need.
@@ -38,13 +38,12 @@ impl BatchWork {
     }
 }
 
-/// Work in the queue, and the channel to its caller.
+/// Work in the queue, and its caller.
 pub(super) struct Job {
     pub(super) work: BatchWork,
     pub(super) outcome: Option<Result<Outcome, Refusal>>,
-    pub(super) reply: oneshot::Sender<Result<Outcome, LedgerError>>,
-    /// The caller's runtime, if it has threads of its own: replies are sent from there.
-    pub(super) runtime: Option<Handle>,
+    /// Nobody waits for the end of a hold that is only handed over.
+    pub(super) caller: Option<Caller<Result<Outcome, LedgerError>>>,
 }
 
 impl Job {
@@ -63,33 +62,18 @@ impl Job {
             )),
             (Err(error), _) => Err(error),
         };
-        // The caller may have stopped waiting. The operation has happened anyway, so there is nothing to undo.
-        let _ = self.reply.send(outcome);
-    }
-}
-
-/// A committed batch; dropping it replies to every caller.
-pub(super) struct Committed(pub(super) Vec<Job>);
-
-impl Committed {
-    /// Replies from inside the callers' runtime. Waking that runtime from this thread costs one system call per caller;
-    /// a single spawned task costs one for all of them.
-    pub(super) fn reply(self) {
-        let runtime = self
-            .0
-            .iter()
-            .find_map(|job| job.runtime.as_ref())
-            .filter(|_| self.0.len() > 1)
-            .cloned();
-        if let Some(runtime) = runtime {
-            // If the runtime shuts down and drops the task, `Drop` still replies.
-            drop(runtime.spawn(async move { drop(self) }));
+        if let Some(caller) = self.caller {
+            caller.reply(outcome);
         }
     }
 }
 
-impl Drop for Committed {
-    fn drop(&mut self) {
-        self.0.drain(..).for_each(|job| job.reply(Ok(())));
+impl Reply for Job {
+    fn runtime(&self) -> Option<&Handle> {
+        self.caller.as_ref().and_then(Caller::runtime)
+    }
+
+    fn send(self) {
+        self.reply(Ok(()));
     }
 }

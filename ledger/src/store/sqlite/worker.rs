@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::files;
-use super::job::{Committed, Job};
+use super::job::Job;
 use super::location::{Displaced, Location};
 use super::shared::{Shared, lock};
 use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::OperationClass;
+use crate::store::replies::Replies;
 use crate::{Cause, Durability, LedgerError};
 
 /// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
@@ -305,7 +306,7 @@ impl<'c> Worker<'c> {
         let error = match self.attempt(&mut jobs) {
             Ok(()) => {
                 self.note_commit(jobs.len(), begun);
-                Committed(jobs).reply();
+                Replies(jobs).send();
                 return Continue(());
             }
             Err(BatchFailure::Database(error)) => error,

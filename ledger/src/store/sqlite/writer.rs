@@ -7,8 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::batch::Batch;
 use super::job::{BatchWork, Job};
@@ -18,6 +17,7 @@ use super::shared::{JobQueue, Shared, lock};
 use super::upkeep;
 use super::worker::{Chores, Worker};
 use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::store::replies::Caller;
 use crate::{Cause, Durability, Finish, LedgerError, OpenMode, WriterStats};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
@@ -84,15 +84,11 @@ impl WriterHandle {
 
     /// Runs `work` in the next batch and waits for its commit.
     pub(super) async fn submit(&self, work: BatchWork) -> Result<Outcome, LedgerError> {
-        let (reply, answer) = oneshot::channel();
-        let runtime = Handle::try_current()
-            .ok()
-            .filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+        let (caller, answer) = Caller::new();
         self.enqueue(Job {
             work,
             outcome: None,
-            reply,
-            runtime,
+            caller: Some(caller),
         });
         answer.await.unwrap_or_else(|_| {
             Err(LedgerError::unknown(
@@ -103,12 +99,10 @@ impl WriterHandle {
 
     /// Ends a hold in the next batch, and retries until the outcome is known. Returns without waiting.
     pub(super) fn resolve(&self, finish: Arc<Finish>) {
-        let (reply, _) = oneshot::channel();
         self.enqueue(Job {
             work: BatchWork::Apply(Operation::Resolve(finish)),
             outcome: None,
-            reply,
-            runtime: None,
+            caller: None,
         });
     }
 
