@@ -27,7 +27,7 @@ use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
 use farebox_ledger::{LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 
 use crate::clock;
@@ -37,7 +37,7 @@ use crate::events;
 use crate::proxy::record::FanOut;
 use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Connections, Front, Listening, ServerStop, Tls, TlsError, TlsFiles};
+use crate::server::{self, Connections, Front, Listening, Tls, TlsError, TlsFiles, Workers};
 use crate::telemetry::Telemetry;
 use crate::turns::Turns;
 use crate::upstream::Upstreams;
@@ -176,31 +176,15 @@ impl App {
             mut anchoring,
             mut file,
         } = self;
-        let aside = Aside::start(&admin, admin_listening, tls.clone());
-        let [tls, _] = tls;
-        let (started, starting) = oneshot::channel::<ServerStop>();
-        let over = Notify::new();
+        let mut workers = Workers::start(&listening, tls[0].as_ref(), &front)
+            .await
+            .map_err(|error| format!("cannot start the threads that serve customers: {error}"))?;
+        let aside = Aside::start(&admin, admin_listening, tls);
         let serving = async {
-            let connections = Arc::clone(&front.connections);
-            let served = server::serve(
-                listening,
-                tls,
-                connections,
-                server::service(&front),
-                |server| {
-                    let _ = started.send(server);
-                },
-            );
-            let served = served.await;
-            over.notify_one();
-            served
-        };
-        let ending = async {
-            let server = starting.await.ok();
             notify::send(config::notify_socket(), notify::READY);
             let outcome = tokio::select! {
                 () = stop => Ok(()),
-                () = over.notified() => Ok(()),
+                failed = workers.serve(listening) => Err(failed.to_string()),
                 why = ledger.fatal() => {
                     // Its last words have the alert, however soon it ends.
                     admin.look();
@@ -210,13 +194,11 @@ impl App {
             notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();
             front.context.close();
-            if let Some(server) = server {
-                server.stop(patience(&outcome));
-            }
+            workers.stop(patience(&outcome)).await;
             outcome
         };
-        let (served, outcome) = tokio::select! {
-            done = async { tokio::join!(serving, ending) } => done,
+        let outcome = tokio::select! {
+            outcome = serving => outcome,
             never = anchored(&mut anchoring) => match never {},
             never = watched(&mut file, &front.proxy.config) => match never {},
         };
@@ -225,12 +207,13 @@ impl App {
             votes::last(&front.proxy).await;
         }
         ledger.close();
+        drop(workers);
         if let Some(anchoring) = anchoring {
             anchoring.finish().await;
         }
         aside.stop();
         drop(file);
-        outcome.and(served.map_err(|error| error.to_string()))
+        outcome
     }
 }
 
@@ -373,8 +356,7 @@ impl Aside {
         if let Some(listening) = listening {
             let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = server::serve(listening, own, connections, service, drop).await
-                {
+                if let Err(error) = server::serve(listening, own, connections, service).await {
                     tracing::error!(%error, "the admin listener stopped");
                 }
             }));

@@ -72,7 +72,8 @@ const LARGEST_ENV_FILE: u64 = 1 << 20;
 
 /// Starts the runtime and runs the command. The runtime starts here, because async code is compiled where it is first polled: in the
 /// program, all of it would be compiled behind the library instead of with it.
-#[tokio::main]
+// Customers are served on threads of their own (`server/workers.rs`).
+#[tokio::main(worker_threads = 2)]
 pub async fn run() -> ExitCode {
     let read = |file: &Path| {
         source::content(file, LARGEST_ENV_FILE).map_err(|error| source::plain(&error))

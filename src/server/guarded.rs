@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,16 +27,31 @@ const HEAD: Duration = Duration::from_secs(10);
 pub(super) struct Guarded<A> {
     inner: A,
     connections: Arc<Connections>,
-    /// Set when the listening socket was closed because the server is stopping.
-    closed: Arc<AtomicBool>,
+    /// The connections of this thread, if it was chosen by them: counted when they were given to it.
+    counted: Option<Arc<AtomicUsize>>,
 }
 
 impl<A> Guarded<A> {
-    pub(super) fn new(inner: A, connections: Arc<Connections>, closed: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        inner: A,
+        connections: Arc<Connections>,
+        counted: Option<Arc<AtomicUsize>>,
+    ) -> Self {
         Self {
             inner,
             connections,
-            closed,
+            counted,
+        }
+    }
+}
+
+/// A connection that was counted; it is one less when this is dropped.
+struct Counted(Option<Arc<AtomicUsize>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(all) = &self.0 {
+            all.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -58,11 +73,8 @@ where
         fuse: Option<ArcFusePolicy>,
     ) -> io::Result<Accepted<Self::Coupler, Self::Stream>> {
         loop {
-            let accepted = match self.inner.accept(fuse.clone()).await {
-                // Not worth an error line: the server is about to learn that it should stop.
-                Err(_) if self.closed.load(Ordering::Acquire) => std::future::pending().await,
-                accepted => accepted?,
-            };
+            let accepted = self.inner.accept(fuse.clone()).await?;
+            let counted = Counted(self.counted.clone());
             let Some(address) = accepted.remote_addr.clone().into_std() else {
                 continue;
             };
@@ -86,6 +98,7 @@ where
                 alarm: None,
                 head: None,
                 begun: 0,
+                _counted: counted,
             };
             let coupler = TcpCoupler::new();
             return Ok(Accepted {
@@ -112,6 +125,7 @@ pub(super) struct HeadTimer<S> {
     head: Option<UnfinishedHead>,
     /// Requests begun at the last read of the connection: their heads are complete.
     begun: u64,
+    _counted: Counted,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
@@ -203,6 +217,7 @@ mod tests {
             alarm: None,
             head: None,
             begun: 0,
+            _counted: Counted(None),
         };
         let minute = Duration::from_secs(60);
         assert!(
@@ -247,6 +262,7 @@ mod tests {
             alarm: None,
             head: None,
             begun: 0,
+            _counted: Counted(None),
         };
         let begun = Instant::now();
         let reading = async { while server.read_u8().await.is_ok() {} };

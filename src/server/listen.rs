@@ -1,11 +1,11 @@
 //! The sockets: bound by hand so that accepted connections get TCP_NODELAY, and served with every timeout set.
 
-use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use salvo::conn::rustls::RustlsListener;
 use salvo::conn::tcp::TcpAcceptor;
 use salvo::conn::{Acceptor, Listener};
@@ -13,6 +13,7 @@ use salvo::fuse::FuseConfig;
 use salvo::prelude::{Server, Service};
 use salvo::server::ServerHandle;
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connections::Connections;
 use super::guarded::Guarded;
@@ -30,7 +31,7 @@ const BODY_GAP: Duration = Duration::from_secs(30);
 /// A bound listener.
 #[derive(Debug)]
 pub struct Listening {
-    listener: tokio::net::TcpListener,
+    pub(super) listener: tokio::net::TcpListener,
     /// Where it listens, with the actual port if 0 was requested.
     pub address: SocketAddr,
 }
@@ -56,68 +57,45 @@ pub fn listen(address: SocketAddr) -> std::io::Result<Listening> {
     Ok(Listening { listener, address })
 }
 
-/// Stops a server.
-#[derive(Debug)]
-pub struct ServerStop {
-    handle: ServerHandle,
-    /// A second handle of the listening socket: the framework keeps its own open until the last connection has ended.
-    socket: Socket,
-    closed: Arc<AtomicBool>,
-}
-
-impl ServerStop {
-    /// Closes the listening socket, so that a new connection is refused at once and its client or proxy can go elsewhere; running
-    /// requests have this long to end.
-    pub fn stop(self, patience: Duration) {
-        self.closed.store(true, Ordering::Release);
-        self.handle.stop_graceful(Some(patience));
-        // On failure the socket is already closed.
-        let _ = self.socket.shutdown(Shutdown::Both);
-    }
-}
-
-/// Serves within the limits of `connections` until the [`ServerStop`] handed to `started` is used; HTTPS with a certificate.
+/// Serves on the caller's runtime, within the limits of `connections`; HTTPS with a certificate.
 ///
 /// # Errors
-/// When the listener fails.
+/// When the certificate cannot be used.
 pub async fn serve(
     listening: Listening,
     tls: Option<Arc<Tls>>,
     connections: Arc<Connections>,
     service: Service,
-    started: impl FnOnce(ServerStop),
 ) -> std::io::Result<()> {
-    let socket = Socket::from(listening.listener.as_fd().try_clone_to_owned()?);
-    let closed = Arc::new(AtomicBool::new(false));
-    let stop = Arc::clone(&closed);
-    let started = move |handle| {
-        started(ServerStop {
-            handle,
-            socket,
-            closed: stop,
-        })
-    };
     let acceptor = TcpAcceptor::try_from(listening.listener)?;
-    match tls {
-        None => {
-            run(
-                Guarded::new(acceptor, connections, closed),
-                service,
-                started,
-            )
-            .await
-        }
-        Some(tls) => {
-            let listener = RustlsListener::new(Constant(tls.server_config()?), Bound(acceptor));
-            let acceptor = listener.try_bind().await.map_err(std::io::Error::other)?;
-            run(
-                Guarded::new(acceptor, connections, closed),
-                service,
-                started,
-            )
-            .await
-        }
-    }
+    let tls = tls.map(|tls| tls.server_config()).transpose()?;
+    serve_accepted(acceptor, tls, (connections, None), service, drop).await
+}
+
+/// Serves what `acceptor` brings until the handle given to `started` stops it. Each connection is one less of `counted` when it ends.
+pub(super) async fn serve_accepted<A>(
+    acceptor: A,
+    tls: Option<ServerConfig>,
+    (connections, counted): (Arc<Connections>, Option<Arc<AtomicUsize>>),
+    service: Service,
+    started: impl FnOnce(ServerHandle),
+) -> std::io::Result<()>
+where
+    A: Acceptor + Send + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Some(tls) = tls else {
+        let guarded = Guarded::new(acceptor, connections, counted);
+        return run(guarded, service, started).await;
+    };
+    let listener = RustlsListener::new(Constant(tls), Bound(acceptor));
+    let acceptor = listener.try_bind().await.map_err(std::io::Error::other)?;
+    run(
+        Guarded::new(acceptor, connections, counted),
+        service,
+        started,
+    )
+    .await
 }
 
 async fn run(
@@ -140,12 +118,12 @@ async fn run(
 }
 
 /// A socket that is already bound, in place of one that the framework would bind.
-struct Bound(TcpAcceptor);
+struct Bound<A>(A);
 
-impl Listener for Bound {
-    type Acceptor = TcpAcceptor;
+impl<A: Acceptor + Send> Listener for Bound<A> {
+    type Acceptor = A;
 
-    async fn try_bind(self) -> salvo::Result<TcpAcceptor> {
+    async fn try_bind(self) -> salvo::Result<A> {
         Ok(self.0)
     }
 }

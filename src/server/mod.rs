@@ -25,6 +25,7 @@ pub mod routes;
 mod tls;
 mod transfer;
 mod vouchers;
+mod workers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,9 +42,10 @@ use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
 pub use connections::{ConnectionCounts, Connections};
-pub use listen::{Listening, ServerStop, listen, serve};
+pub use listen::{Listening, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
+pub use workers::Workers;
 
 /// Bytes of request bodies in flight over all requests.
 pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;

@@ -16,6 +16,7 @@ use reqwest::header::{
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use thread_local::ThreadLocal;
 use tokio::time::Instant;
 
 use super::pieces::Pieces;
@@ -85,9 +86,13 @@ pub(super) struct Pool {
     side_places: Arc<LimitedPlaces>,
 }
 
-/// A client, and what all its requests have in common.
+/// The clients, and what all their requests have in common.
 struct Http {
-    client: reqwest::Client,
+    /// Each serving thread has its own: a connection belongs to the runtime that opened it, and a request on another thread's would
+    /// wait for both. Made when first needed.
+    clients: ThreadLocal<reqwest::Client>,
+    provider: Arc<Provider>,
+    trust: Trust,
     /// The URL of each path of a family, built once: parsing a URL takes as long as reading a small answer.
     urls: Vec<(&'static str, Url)>,
     /// The operator's own headers.
@@ -197,7 +202,7 @@ impl Pool {
         self.identify(&mut headers, (call.family, account), accepts)?;
         let body = reqwest::Body::wrap(Pieces::of(&prepared.body));
         let url = http.url(path)?;
-        Ok(Some(http.client.post(url).headers(headers).body(body)))
+        Ok(Some(http.client()?.post(url).headers(headers).body(body)))
     }
 
     /// The request for the account's list of models, which every service answers for free.
@@ -212,7 +217,7 @@ impl Pool {
         let mut headers = HeaderMap::new();
         complete(&mut headers, family.protocol().required_headers());
         self.identify(&mut headers, (family, account), "application/json")?;
-        Ok(Some(http.client.get(http.url(MODELS)?).headers(headers)))
+        Ok(Some(http.client()?.get(http.url(MODELS)?).headers(headers)))
     }
 
     /// Adds what says who asks, and in which form.
@@ -267,7 +272,7 @@ impl Http {
             .ok_or_else(|| format!("{path} has no URL"))
     }
 
-    fn new(provider: &Provider, base: &str, trust: &Trust) -> Result<Self, String> {
+    fn new(provider: &Arc<Provider>, base: &str, trust: &Trust) -> Result<Self, String> {
         let mut headers = HeaderMap::with_capacity(provider.headers.len());
         for (name, value) in &provider.headers {
             let (name, mut value) = header(name, value.reveal().as_bytes())?;
@@ -276,11 +281,22 @@ impl Http {
         }
         let base = Url::parse(base)
             .map_err(|error| format!("the base URL of provider {}: {error}", provider.name))?;
-        Ok(Self {
-            client: client(provider, trust)?,
+        let http = Self {
+            clients: ThreadLocal::new(),
+            provider: Arc::clone(provider),
+            trust: trust.clone(),
             urls: urls(&base, &provider.query),
             headers,
-        })
+        };
+        // What keeps one from being made is found before anybody needs it.
+        http.client()?;
+        Ok(http)
+    }
+
+    /// This thread's client.
+    fn client(&self) -> Result<&reqwest::Client, String> {
+        self.clients
+            .get_or_try(|| client(&self.provider, &self.trust))
     }
 }
 

@@ -43,6 +43,16 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("src/server/admin/live.rs", "KEEP_ALIVE", "a sign of life"),
     ("src/server/body.rs", "TRUSTED", "how a body's room grows"),
     (
+        "src/server/workers.rs",
+        "UNTAKEN",
+        "further connections wait in the system's queue",
+    ),
+    (
+        "src/server/workers.rs",
+        "PAUSE",
+        "how soon accepting is tried again",
+    ),
+    (
         "src/server/request_id.rs",
         "LONGEST_OWN_ID",
         "a longer one is ignored",
