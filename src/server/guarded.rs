@@ -46,9 +46,9 @@ impl<A> Guarded<A> {
 }
 
 /// A connection that was counted; it is one less when this is dropped.
-struct Counted(Option<Arc<AtomicUsize>>);
+struct CountedConnection(Option<Arc<AtomicUsize>>);
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         if let Some(all) = &self.0 {
             all.fetch_sub(1, Ordering::Relaxed);
@@ -74,7 +74,7 @@ where
     ) -> io::Result<Accepted<Self::Coupler, Self::Stream>> {
         loop {
             let accepted = self.inner.accept(fuse.clone()).await?;
-            let counted = Counted(self.counted.clone());
+            let counted = CountedConnection(self.counted.clone());
             let Some(address) = accepted.remote_addr.clone().into_std() else {
                 continue;
             };
@@ -125,7 +125,7 @@ pub(super) struct HeadTimer<S> {
     head: Option<UnfinishedHead>,
     /// Requests begun at the last read of the connection: their heads are complete.
     begun: u64,
-    _counted: Counted,
+    _counted: CountedConnection,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
@@ -217,7 +217,7 @@ mod tests {
             alarm: None,
             head: None,
             begun: 0,
-            _counted: Counted(None),
+            _counted: CountedConnection(None),
         };
         let minute = Duration::from_secs(60);
         assert!(
@@ -262,7 +262,7 @@ mod tests {
             alarm: None,
             head: None,
             begun: 0,
-            _counted: Counted(None),
+            _counted: CountedConnection(None),
         };
         let begun = Instant::now();
         let reading = async { while server.read_u8().await.is_ok() {} };

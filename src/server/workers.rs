@@ -35,13 +35,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The threads that serve customers. They end when this is dropped.
 #[derive(Debug)]
 pub struct Workers {
-    workers: Vec<Worker>,
+    threads: Vec<ServingThread>,
     servers: JoinSet<io::Result<()>>,
 }
 
 /// One of the threads.
 #[derive(Debug)]
-struct Worker {
+struct ServingThread {
     inbox: Inbox,
     server: ServerHandle,
     /// The thread runs until this is dropped.
@@ -76,19 +76,20 @@ impl Workers {
     ) -> io::Result<Self> {
         // One configuration, so that a session that began on one thread can be resumed on another.
         let tls = tls.map(|tls| tls.server_config()).transpose()?;
-        let (mut workers, mut servers) = (Vec::new(), JoinSet::new());
+        let (mut threads, mut servers) = (Vec::new(), JoinSet::new());
         for runtime in runtimes()? {
-            let worker = Worker::start(runtime, &mut servers, (listening.address, &tls), front);
-            workers.push(worker.await?);
+            let thread =
+                ServingThread::start(runtime, &mut servers, (listening.address, &tls), front);
+            threads.push(thread.await?);
         }
-        Ok(Self { workers, servers })
+        Ok(Self { threads, servers })
     }
 
     /// Gives new connections to the threads until one of these fails. The listening socket is closed when this is dropped, so that
     /// a new connection is refused at once and its client or proxy can go elsewhere.
     pub async fn serve(&mut self, listening: Listening) -> io::Error {
         tokio::select! {
-            never = accept(&self.workers, listening.listener) => match never {},
+            never = accept(&self.threads, listening.listener) => match never {},
             ended = self.servers.join_next() => match ended {
                 Some(Ok(Err(failed))) => failed,
                 Some(Err(panicked)) => panicked.into(),
@@ -99,8 +100,8 @@ impl Workers {
 
     /// Lets running requests end; they have this long.
     pub async fn stop(&mut self, patience: Duration) {
-        for worker in &self.workers {
-            worker.server.stop_graceful(patience);
+        for thread in &self.threads {
+            thread.server.stop_graceful(patience);
         }
         while self.servers.join_next().await.is_some() {}
     }
@@ -117,7 +118,7 @@ fn runtimes() -> io::Result<Vec<Option<Runtime>>> {
 }
 
 /// Accepts connections and gives them to the threads.
-async fn accept(workers: &[Worker], listener: TcpListener) -> Infallible {
+async fn accept(threads: &[ServingThread], listener: TcpListener) -> Infallible {
     loop {
         let accepted = listener.accept().await;
         let new = accepted.and_then(|(stream, peer)| {
@@ -125,7 +126,7 @@ async fn accept(workers: &[Worker], listener: TcpListener) -> Infallible {
             Ok(NewConnection { stream, peer })
         });
         match new {
-            Ok(new) => give(workers.iter().map(|worker| &worker.inbox), new).await,
+            Ok(new) => give(threads.iter().map(|thread| &thread.inbox), new).await,
             Err(error) => {
                 tracing::error!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
@@ -149,7 +150,7 @@ async fn give(inboxes: impl Iterator<Item = &Inbox> + Clone, new: NewConnection)
     }
 }
 
-impl Worker {
+impl ServingThread {
     async fn start(
         runtime: Option<Runtime>,
         servers: &mut JoinSet<io::Result<()>>,

@@ -307,6 +307,12 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "EACH: Duration = Duration::from_secs(5);",
     ),
     (
+        "threads that serve customers",
+        "one for each CPU",
+        "src/server/workers.rs",
+        "let cpus = available_parallelism()",
+    ),
+    (
         "a body at `/api/v1`",
         "| 64 KiB",
         "src/server/admin/api/mod.rs",

@@ -218,6 +218,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "rustls",
             "serde_json",
             "thiserror",
+            "thread_local",
             "tokio",
             "tracing",
             "webpki_root_certs",

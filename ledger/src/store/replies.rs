@@ -34,7 +34,7 @@ impl<T> Caller<T> {
 }
 
 /// A reply that is ready.
-pub(super) trait Reply: Send + 'static {
+pub(super) trait CallerReply: Send + 'static {
     /// Where its caller waits, if somebody does.
     fn runtime(&self) -> Option<&Handle>;
 
@@ -43,12 +43,12 @@ pub(super) trait Reply: Send + 'static {
 }
 
 /// A value, and who waits for it.
-pub(super) struct Answer<T> {
+pub(super) struct CallerValue<T> {
     pub(super) caller: Caller<T>,
     pub(super) value: T,
 }
 
-impl<T: Send + 'static> Reply for Answer<T> {
+impl<T: Send + 'static> CallerReply for CallerValue<T> {
     fn runtime(&self) -> Option<&Handle> {
         self.caller.runtime()
     }
@@ -59,12 +59,12 @@ impl<T: Send + 'static> Reply for Answer<T> {
 }
 
 /// The replies of a batch. Those that are left when it is dropped are sent then.
-pub(super) struct Replies<R: Reply>(pub(super) Vec<R>);
+pub(super) struct Replies<R: CallerReply>(pub(super) Vec<R>);
 
-impl<R: Reply> Replies<R> {
+impl<R: CallerReply> Replies<R> {
     /// Sends them, each from inside its caller's runtime.
     pub(super) fn send(mut self) {
-        while let Some(runtime) = self.0.iter().find_map(Reply::runtime).cloned() {
+        while let Some(runtime) = self.0.iter().find_map(CallerReply::runtime).cloned() {
             // Those that nobody waits for are freed there too, instead of on this thread.
             let of_runtime =
                 |reply: &mut R| reply.runtime().is_none_or(|own| own.id() == runtime.id());
@@ -77,8 +77,8 @@ impl<R: Reply> Replies<R> {
     }
 }
 
-impl<R: Reply> Drop for Replies<R> {
+impl<R: CallerReply> Drop for Replies<R> {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(Reply::send);
+        self.0.drain(..).for_each(CallerReply::send);
     }
 }

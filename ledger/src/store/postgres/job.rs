@@ -1,13 +1,13 @@
 //! A queue entry: an operation, and who waits for it.
 
 use crate::batch::operation::{Operation, Outcome};
-use crate::store::replies::{Answer, Caller};
+use crate::store::replies::{Caller, CallerValue};
 use crate::{CustomerId, LedgerError, OperationId};
 
 /// Who waits for an outcome.
 pub(super) type OutcomeCaller = Caller<Result<Outcome, LedgerError>>;
 /// An outcome, and who waits for it.
-pub(super) type OutcomeAnswer = Answer<Result<Outcome, LedgerError>>;
+pub(super) type OutcomeAnswer = CallerValue<Result<Outcome, LedgerError>>;
 
 /// An operation in the queue, and who waits for it.
 pub(super) struct Job {
@@ -35,6 +35,6 @@ impl Job {
     /// The reply, if somebody waits for it.
     pub(super) fn answer(self, value: Result<Outcome, LedgerError>) -> Option<OutcomeAnswer> {
         let caller = self.caller?;
-        Some(Answer { caller, value })
+        Some(CallerValue { caller, value })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::lists;
 use super::lock::lock;
 use super::readers::Readers;
-use crate::store::replies::{Answer, Caller, Replies};
+use crate::store::replies::{Caller, CallerValue, Replies};
 use crate::{Key, KeyId, LedgerError};
 
 type KeyReadResult = Result<Option<Key>, LedgerError>;
@@ -55,7 +55,7 @@ impl KeyReads {
             let answer = |(id, caller)| {
                 let keys = found.as_ref().map_err(Clone::clone);
                 let value = keys.map(|keys| keys.iter().find(|key| key.id == id).cloned());
-                Answer { caller, value }
+                CallerValue { caller, value }
             };
             Replies(waiting.into_iter().map(answer).collect()).send();
         }

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::batch::Batch;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
-use crate::store::replies::{Caller, Reply};
+use crate::store::replies::{Caller, CallerReply};
 use crate::{LedgerError, Refusal};
 
 /// A step that only tests need.
@@ -68,7 +68,7 @@ impl Job {
     }
 }
 
-impl Reply for Job {
+impl CallerReply for Job {
     fn runtime(&self) -> Option<&Handle> {
         self.caller.as_ref().and_then(Caller::runtime)
     }
