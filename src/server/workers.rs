@@ -31,6 +31,10 @@ use super::{Front, Tls, service};
 const UNTAKEN: usize = 8;
 /// After the listening socket has failed, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often a thread wakes up for nothing.
+// A runtime wakes itself, with a system call, for each timer that is due before all that it knew when it last went to sleep. Most
+// timers of a request are due in many seconds and are removed long before, so without this one each of them would be the first.
+const TICK: Duration = Duration::from_secs(1);
 
 /// The threads that serve customers. They end when this is dropped.
 #[derive(Debug)]
@@ -192,9 +196,22 @@ impl ServingThread {
 
 /// One thread's life.
 fn run(runtime: Runtime, until_dropped: oneshot::Receiver<Infallible>) {
-    let _ = runtime.block_on(until_dropped);
+    runtime.block_on(async {
+        tokio::select! {
+            _ = until_dropped => (),
+            never = tick() => match never {},
+        }
+    });
     // What still runs has had its time.
     runtime.shutdown_background();
+}
+
+/// Keeps a timer that is due sooner than those of requests.
+async fn tick() -> Infallible {
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        ticks.tick().await;
+    }
 }
 
 /// What a thread is given, in place of a listening socket.
