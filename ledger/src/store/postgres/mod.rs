@@ -126,16 +126,14 @@ impl PostgresLedger {
         let starting_with = connector.clone();
         let (quit, quitting) = oneshot::channel();
         let (started, starting) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                LedgerError::unavailable(Cause::of("no runtime for the ledger", error))
-            })?;
+        let crowded = Arc::default();
+        let runtime = start::runtime(&crowded).map_err(|error| {
+            LedgerError::unavailable(Cause::of("no runtime for the ledger", error))
+        })?;
         let opening = opening.clone();
         let run = move || {
             runtime.block_on(async move {
-                let made = start::start(starting_with, opening).await;
+                let made = start::start(starting_with, opening, crowded).await;
                 let stop_now = made.is_err();
                 if started.send(made).is_ok() && !stop_now {
                     // Ends with the ledger, which closes its writer first.

@@ -3,8 +3,8 @@
 //! The only decision made here is whether an operation may wait at all.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -40,6 +40,8 @@ pub(super) struct Dropped {
 pub(super) struct Shared {
     pub(super) queue: Mutex<LaneQueue>,
     wake: [Notify; 3],
+    /// Whether several requests ran here when a batch was last taken.
+    crowded: Arc<AtomicBool>,
     pub(super) stats: Mutex<WriterStats>,
     pub(super) fatal: watch::Sender<Option<String>>,
     pub(super) drained: watch::Sender<bool>,
@@ -75,10 +77,11 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(opening: &Opening, confirmed: Confirmed) -> Self {
+    pub(super) fn new(opening: &Opening, confirmed: Confirmed, crowded: Arc<AtomicBool>) -> Self {
         Self {
             queue: Mutex::default(),
             wake: Default::default(),
+            crowded,
             stats: Mutex::default(),
             fatal: watch::Sender::new(None),
             drained: watch::Sender::new(false),
@@ -179,6 +182,13 @@ impl Shared {
     /// The customer of a request that runs here.
     fn runs(&self, request: OperationId) -> Option<CustomerId> {
         lock(&self.running).get(&request).copied()
+    }
+
+    /// Notes whether several requests run here.
+    // Not whether the last batch had several operations: while nobody waits for the callers, batches are small.
+    pub(super) fn note_crowd(&self) {
+        let crowded = lock(&self.running).len() > 1;
+        self.crowded.store(crowded, Ordering::Relaxed);
     }
 
     const fn alarm(&self, lane: Lane) -> &Notify {

@@ -1,6 +1,10 @@
 //! Opens the store on its thread: connects, prepares the schema, and starts the writer and the node.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::runtime::{Builder, Runtime};
 
 use super::confirmed::{Comparison, Confirmed};
 use super::connector::Connector;
@@ -18,8 +22,29 @@ pub(super) struct Started {
     pub(super) writer: Option<Arc<Shared>>,
 }
 
+/// The runtime of the thread. `crowded` says whether several requests run here.
+pub(super) fn runtime(crowded: &Arc<AtomicBool>) -> io::Result<Runtime> {
+    let crowded = Arc::clone(crowded);
+    let woken = move || {
+        // On a busy CPU, waking up interrupted a caller. Let it go on until it has nothing else to do: what it brings meanwhile
+        // shares the statements. Not where a request is alone: nobody would bring anything, and beside other programs a yield
+        // costs a turn of theirs.
+        if crowded.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+    };
+    Builder::new_current_thread()
+        .enable_all()
+        .on_thread_unpark(woken)
+        .build()
+}
+
 /// On the thread: connects, prepares the schema, and starts the writer and the node.
-pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Started, LedgerError> {
+pub(super) async fn start(
+    connector: Connector,
+    opening: Opening,
+    crowded: Arc<AtomicBool>,
+) -> Result<Started, LedgerError> {
     let mode = opening.mode;
     let mut link = connector
         .connect_for_batches()
@@ -33,7 +58,7 @@ pub(super) async fn start(connector: Connector, opening: Opening) -> Result<Star
         // Read after the database's, so a slow answer makes no difference.
         facts::refuse_clock(super::now().millis().saturating_sub(link.facts.clock))?;
     }
-    let shared = Arc::new(Shared::new(&opening, confirmed));
+    let shared = Arc::new(Shared::new(&opening, confirmed, crowded));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client).await?;
         // Checked before the first write: without a standby its commit would never return.

@@ -176,7 +176,10 @@ impl LaneWriter {
             let (gathering, retry_in) = {
                 let mut queue = lock(&self.shared.queue);
                 let gathering = match queue.next(self.lane, Instant::now()) {
-                    NextWork::Batch(taken) => return Some(taken),
+                    NextWork::Batch(taken) => {
+                        self.shared.note_crowd();
+                        return Some(taken);
+                    }
                     NextWork::Gathering(until) => Some(until),
                     NextWork::Nothing if queue.is_over(self.lane) => return None,
                     NextWork::Nothing => None,
