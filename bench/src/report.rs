@@ -28,11 +28,19 @@ struct Aim {
     /// The variant of Farebox that is measured, if only one is.
     own: Option<Subject>,
     against: ComparedWith,
-    aim: f64,
-    stretch: f64,
+    goal: Goal,
+    /// On Intel's machines, where it differs: their second level of cache decides what nginx takes for little.
+    on_intel: Option<Goal>,
     /// The figure itself must be below this, too.
     below: Option<f64>,
     unit: &'static str,
+}
+
+/// What a figure must not exceed.
+#[derive(Debug, Clone, Copy)]
+struct Goal {
+    aim: f64,
+    stretch: f64,
 }
 
 const fn ratio(
@@ -49,8 +57,8 @@ const fn ratio(
         figure,
         own: None,
         against: ComparedWith::Subject(against),
-        aim,
-        stretch,
+        goal: Goal { aim, stretch },
+        on_intel: None,
         below: None,
         unit: "",
     }
@@ -92,14 +100,20 @@ const AIMS: [Aim; 13] = [
             1.03,
         )
     },
-    ratio(
-        "CPU, small request / nginx",
-        LoadLane::Small,
-        Figure::CpuPerRequest,
-        Subject::Nginx,
-        4.2,
-        3.5,
-    ),
+    Aim {
+        on_intel: Some(Goal {
+            aim: 5.5,
+            stretch: 4.5,
+        }),
+        ..ratio(
+            "CPU, small request / nginx",
+            LoadLane::Small,
+            Figure::CpuPerRequest,
+            Subject::Nginx,
+            4.2,
+            3.5,
+        )
+    },
     ratio(
         "CPU, small request / onwards without accounting",
         LoadLane::Small,
@@ -119,22 +133,34 @@ const AIMS: [Aim; 13] = [
             1.01,
         )
     },
-    ratio(
-        "CPU, 100 KiB / nginx",
-        LoadLane::Large,
-        Figure::CpuPerRequest,
-        Subject::Nginx,
-        3.5,
-        2.5,
-    ),
-    ratio(
-        "CPU per SSE chunk / nginx",
-        LoadLane::Paced,
-        Figure::CpuPerChunk,
-        Subject::Nginx,
-        1.6,
-        1.3,
-    ),
+    Aim {
+        on_intel: Some(Goal {
+            aim: 4.2,
+            stretch: 3.5,
+        }),
+        ..ratio(
+            "CPU, 100 KiB / nginx",
+            LoadLane::Large,
+            Figure::CpuPerRequest,
+            Subject::Nginx,
+            3.5,
+            2.5,
+        )
+    },
+    Aim {
+        on_intel: Some(Goal {
+            aim: 2.1,
+            stretch: 1.6,
+        }),
+        ..ratio(
+            "CPU per SSE chunk / nginx",
+            LoadLane::Paced,
+            Figure::CpuPerChunk,
+            Subject::Nginx,
+            1.6,
+            1.3,
+        )
+    },
     Aim {
         below: Some(5_000.0),
         ..ratio(
@@ -205,6 +231,8 @@ impl Aim {
     }
 
     fn row(&self, bench: &Bench) -> String {
+        let other = self.on_intel.filter(|_| machine::is_intel());
+        let Goal { aim, stretch } = other.unwrap_or(self.goal);
         let cell = |family, variant| self.measured(bench, family, variant);
         let prompt = BenchFamily::ALL.map(|family| cell(family, Subject::Farebox));
         let strict = BenchFamily::ALL.map(|family| {
@@ -232,15 +260,13 @@ impl Aim {
                 });
         let verdict = match worst {
             None => "not measured",
-            Some((value, true)) if value <= self.stretch => "stretch",
-            Some((value, true)) if value <= self.aim => "aim",
+            Some((value, true)) if value <= stretch => "stretch",
+            Some((value, true)) if value <= aim => "aim",
             Some(_) => "**missed**",
         };
         format!(
-            "| {} | ≤ {}{u} | ≤ {}{u} | {} | {} | {} | {} | {verdict} |",
+            "| {} | ≤ {aim}{u} | ≤ {stretch}{u} | {} | {} | {} | {} | {verdict} |",
             self.what,
-            self.aim,
-            self.stretch,
             shown(prompt[0]),
             shown(prompt[1]),
             shown(strict[0]),

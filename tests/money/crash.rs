@@ -267,10 +267,11 @@ fn pictured() -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoint() {
     let answer = "words of an answer that goes on and on ".repeat(30_000);
+    // Slow enough for a busy machine to count the prompt, which is done aside, before the checkpoint at which the gateway is killed.
     let reply = Speech::new(Family::Chat, &answer)
         .in_pieces_of(300)
         .stream()
-        .paced(Duration::from_millis(20));
+        .paced(Duration::from_millis(100));
     let upstream = ScriptedUpstream::start(reply).await;
     let (folder, file) = place(&upstream);
     let ledger = open(&file);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::confirmed::{Comparison, Confirmed};
 use super::connector::Connector;
@@ -83,10 +83,7 @@ pub(super) async fn start(
             shared.uncertain().unwrap_or_default(),
         ));
     }
-    let readers = Arc::new(Readers::new(
-        connector.clone(),
-        tokio::runtime::Handle::current(),
-    ));
+    let readers = Arc::new(Readers::new(connector.clone(), Handle::current()));
     if mode == OpenMode::ReadOnly {
         return Ok(Started {
             readers,
