@@ -17,7 +17,7 @@ mod reload;
 pub mod routes;
 mod schema;
 mod shop;
-pub(crate) mod source;
+pub mod source;
 mod starter;
 mod summary;
 mod table;
@@ -35,6 +35,7 @@ pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
 pub use environment::{
     is_set, log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
+pub use findings::code::Code;
 pub use findings::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
@@ -62,7 +63,6 @@ pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 pub use webhooks::{EventFilter, Webhook, WebhookSecret};
 
-pub(crate) use findings::code::Code;
 use findings::report::{ConfigFile, Report, Span};
 use read::secrets::{SecretFile, SecretReader};
 

@@ -89,7 +89,10 @@ pub struct Unreadable {
 }
 
 /// The content of a regular file of at most `most` bytes.
-pub(crate) fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+///
+/// # Errors
+/// What the system says, or that it is no regular file, or larger; [`plain`] has the words.
+pub fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let length = open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64;
     if length > most {
@@ -113,7 +116,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 /// An I/O error without the operating system's number.
-pub(crate) fn plain(error: &std::io::Error) -> String {
+pub fn plain(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "the file does not exist".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

@@ -12,7 +12,7 @@ use super::{Deed, customers};
 ///
 /// # Errors
 /// What to say instead.
-pub(crate) fn rule(
+pub fn rule(
     threshold: Amount,
     amount: Option<Amount>,
     target: Option<Amount>,
@@ -31,24 +31,24 @@ pub(crate) fn rule(
 }
 
 /// Sets a rule, or another one.
-pub(crate) fn set(customer: CustomerId, rule: TopUpRule, act: Act) -> Deed {
+pub fn set(customer: CustomerId, rule: TopUpRule, act: Act) -> Deed {
     customers::change(customer, CustomerAct::SetAutoTopUp(rule), act)
 }
 
 /// Removes a customer's rule.
-pub(crate) fn clear(customer: CustomerId, act: Act) -> Deed {
+pub fn clear(customer: CustomerId, act: Act) -> Deed {
     customers::change(customer, CustomerAct::ClearAutoTopUp, act)
 }
 
 /// Notes that the payment failed that a rule asked for under this reference; `None` if it is no such reference.
-pub(crate) fn failed(reference: &str, reason: Option<String>, act: Act) -> Option<Deed> {
+pub fn failed(reference: &str, reason: Option<String>, act: Act) -> Option<Deed> {
     let (customer, number) = TopUpWish::named(reference)?;
     let failed = CustomerAct::FailTopUp { number, reason };
     Some(customers::change(customer, failed, act))
 }
 
 /// A customer's rule and what it is doing; null without one.
-pub(crate) fn document(customer: &Customer, now: Timestamp) -> Value {
+pub fn document(customer: &Customer, now: Timestamp) -> Value {
     let auto = customer.auto_top_up.as_ref();
     let Some((auto, rule)) = auto.and_then(|auto| Some((auto, auto.rule?))) else {
         return Value::Null;
@@ -86,7 +86,7 @@ pub(crate) fn document(customer: &Customer, now: Timestamp) -> Value {
 }
 
 /// The same for people, in one line.
-pub(crate) fn words(customer: &Customer, now: Timestamp) -> Option<String> {
+pub fn words(customer: &Customer, now: Timestamp) -> Option<String> {
     let auto = customer.auto_top_up.as_ref()?;
     let (rule, state) = (auto.rule?, auto.state(now)?);
     Some(format!("{rule}: {}", state.words(customer.id)))

@@ -10,7 +10,7 @@ use super::{Deed, customers, documents, keys, reads};
 use crate::clock;
 
 /// Sets a cap, or its limit.
-pub(crate) fn set(of: Scope, cap: Cap, act: Act) -> Deed {
+pub fn set(of: Scope, cap: Cap, act: Act) -> Deed {
     match of {
         Scope::Key(key) => keys::change(key, Change::SetCap(cap), act),
         Scope::Customer(customer) => customers::change(customer, CustomerAct::SetCap(cap), act),
@@ -18,7 +18,7 @@ pub(crate) fn set(of: Scope, cap: Cap, act: Act) -> Deed {
 }
 
 /// Removes a cap.
-pub(crate) fn clear(of: Scope, interval: CapInterval, model: Option<String>, act: Act) -> Deed {
+pub fn clear(of: Scope, interval: CapInterval, model: Option<String>, act: Act) -> Deed {
     match of {
         Scope::Key(key) => keys::change(key, Change::ClearCap { interval, model }, act),
         Scope::Customer(customer) => {
@@ -31,7 +31,7 @@ pub(crate) fn clear(of: Scope, interval: CapInterval, model: Option<String>, act
 ///
 /// # Errors
 /// When the ledger cannot be read, or has neither.
-pub(crate) async fn read(ledger: &dyn Ledger, of: Scope) -> Result<Caps, LedgerError> {
+pub async fn read(ledger: &dyn Ledger, of: Scope) -> Result<Caps, LedgerError> {
     Ok(match of {
         Scope::Key(key) => reads::key(ledger, key).await?.own.caps,
         Scope::Customer(customer) => reads::customer(ledger, customer).await?.caps,
@@ -39,7 +39,7 @@ pub(crate) async fn read(ledger: &dyn Ledger, of: Scope) -> Result<Caps, LedgerE
 }
 
 /// The caps that an operation left.
-pub(crate) fn left(outcome: Outcome) -> Caps {
+pub fn left(outcome: Outcome) -> Caps {
     match outcome {
         Outcome::Key(key) => key.own.caps,
         Outcome::Customer(customer) => customer.caps,
@@ -48,7 +48,7 @@ pub(crate) fn left(outcome: Outcome) -> Caps {
 }
 
 /// Whose they are, and what their windows have counted.
-pub(crate) fn document(of: Scope, caps: &Caps) -> Value {
+pub fn document(of: Scope, caps: &Caps) -> Value {
     let kind = match of {
         Scope::Key(_) => "key",
         Scope::Customer(_) => "customer",

@@ -13,13 +13,13 @@ use crate::clock;
 
 /// What is said of a person; what is not said stays.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PersonalEdit {
+pub struct PersonalEdit {
     /// Name on receipts.
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// Address on receipts.
-    pub(crate) address: Option<String>,
+    pub address: Option<String>,
     /// Pairs that are added, or get another value.
-    pub(crate) metadata: BTreeMap<String, String>,
+    pub metadata: BTreeMap<String, String>,
 }
 
 impl PersonalEdit {
@@ -39,19 +39,19 @@ impl PersonalEdit {
 
 /// What is to be set on a customer; what is not said stays, or is the default.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CustomerEdit {
+pub struct CustomerEdit {
     /// A name for people.
-    pub(crate) label: Option<String>,
+    pub label: Option<String>,
     /// Its name in the seller's own system.
-    pub(crate) external_id: Option<Setting<String>>,
+    pub external_id: Option<Setting<String>>,
     /// The balance below which it is low.
-    pub(crate) low_balance: Option<Setting<Amount>>,
+    pub low_balance: Option<Setting<Amount>>,
     /// Requests per second, of all its keys.
-    pub(crate) rate: Option<Setting<u32>>,
+    pub rate: Option<Setting<u32>>,
     /// Requests at once, of all its keys.
-    pub(crate) concurrency: Option<Setting<u32>>,
+    pub concurrency: Option<Setting<u32>>,
     /// Name, address and metadata.
-    pub(crate) personal: PersonalEdit,
+    pub personal: PersonalEdit,
 }
 
 impl CustomerEdit {
@@ -71,7 +71,7 @@ impl CustomerEdit {
 }
 
 /// A new customer, without keys or money.
-pub(crate) fn create(edit: CustomerEdit, act: Act) -> Deed {
+pub fn create(edit: CustomerEdit, act: Act) -> Deed {
     let settings = edit.over(&CustomerSettings::default());
     let new = NewCustomer {
         id: clock::customer_id(),
@@ -83,7 +83,7 @@ pub(crate) fn create(edit: CustomerEdit, act: Act) -> Deed {
 }
 
 /// The acts that make an edit true. Data of a person is an act of its own, and settings that would not change are none beside it.
-pub(crate) fn set(
+pub fn set(
     customer: &Customer,
     known: Option<PersonalData>,
     edit: CustomerEdit,
@@ -104,7 +104,7 @@ pub(crate) fn set(
 }
 
 /// One change.
-pub(crate) fn change(customer: CustomerId, change: CustomerAct, act: Act) -> Deed {
+pub fn change(customer: CustomerId, change: CustomerAct, act: Act) -> Deed {
     Operation::ChangeCustomer(Box::new(CustomerChange {
         customer,
         change,

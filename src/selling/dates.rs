@@ -7,7 +7,7 @@ use crate::clock;
 const FORMS: &str = "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
 
 /// A day's first instant, or an instant: the start or end of a range.
-pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
+pub fn instant(text: &str) -> Result<Timestamp, String> {
     match day(text) {
         Some(day) => midnight(day),
         None => exact(text),
@@ -15,7 +15,7 @@ pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
 }
 
 /// When something expires: at the end of that day, or at that instant.
-pub(crate) fn expiry(text: &str) -> Result<Timestamp, String> {
+pub fn expiry(text: &str) -> Result<Timestamp, String> {
     match day(text) {
         Some(day) => day
             .tomorrow()
@@ -26,7 +26,10 @@ pub(crate) fn expiry(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Refuses an expiry in the past.
-pub(crate) fn check_expiry(expires: Option<Timestamp>) -> Result<(), String> {
+///
+/// # Errors
+/// What to do instead.
+pub fn check_expiry(expires: Option<Timestamp>) -> Result<(), String> {
     match expires.filter(|instant| *instant <= clock::now()) {
         Some(past) => Err(format!(
             "the key would have expired at {past}, which is in the past; nothing was changed; to stop a key, block or revoke it"

@@ -11,7 +11,7 @@ use super::auto_top_up;
 use crate::clock;
 
 /// A key; its money first.
-pub(crate) fn key(key: &Key, now: Timestamp) -> Value {
+pub fn key(key: &Key, now: Timestamp) -> Value {
     json!({
         "id": key.id,
         "label": key.settings.label,
@@ -32,7 +32,7 @@ pub(crate) fn key(key: &Key, now: Timestamp) -> Value {
 }
 
 /// A customer; its money first.
-pub(crate) fn customer(customer: &Customer) -> Value {
+pub fn customer(customer: &Customer) -> Value {
     let (settings, account) = (&customer.settings, customer.account);
     json!({
         "id": customer.id,
@@ -55,7 +55,7 @@ pub(crate) fn customer(customer: &Customer) -> Value {
 }
 
 /// A key among others of its customer: what it spent and holds itself.
-pub(crate) fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Timestamp) -> Value {
+pub fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Timestamp) -> Value {
     let mut shown = self::key(key, now);
     if let Some(fields) = shown.as_object_mut() {
         fields.insert("key_spent".to_owned(), json!(spent));
@@ -65,7 +65,7 @@ pub(crate) fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Times
 }
 
 /// Caps and what their windows have counted.
-pub(crate) fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
+pub fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
     let today = UtcDay::of(now);
     let document = |counted: &CountedCap| {
         let CountedCap { cap, .. } = counted;
@@ -84,7 +84,7 @@ pub(crate) fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
 }
 
 /// A key with its secret, right after it was made: the only time it is shown.
-pub(crate) fn key_with_secret(made: &Key, secret: &str, now: Timestamp) -> Value {
+pub fn key_with_secret(made: &Key, secret: &str, now: Timestamp) -> Value {
     let mut with_secret = Map::new();
     if let Value::Object(fields) = key(made, now) {
         for (name, value) in fields {
@@ -99,12 +99,12 @@ pub(crate) fn key_with_secret(made: &Key, secret: &str, now: Timestamp) -> Value
 }
 
 /// What is known of a person.
-pub(crate) fn personal(data: &PersonalData) -> Value {
+pub fn personal(data: &PersonalData) -> Value {
     json!({ "name": data.name, "address": data.address, "metadata": data.metadata })
 }
 
 /// A payment, and what of it went back.
-pub(crate) fn payment(payment: &Payment) -> Value {
+pub fn payment(payment: &Payment) -> Value {
     let (status, why) = payment_status(payment);
     json!({
         "reference": payment.reference,
@@ -125,7 +125,7 @@ pub(crate) fn payment(payment: &Payment) -> Value {
 }
 
 /// The word for where a payment is, and why it is not booked.
-pub(crate) fn payment_status(payment: &Payment) -> (&'static str, Option<&str>) {
+pub fn payment_status(payment: &Payment) -> (&'static str, Option<&str>) {
     match &payment.status {
         PaymentStatus::Booked => ("booked", None),
         PaymentStatus::Unapplied { why } => ("unapplied", Some(why)),
@@ -134,7 +134,7 @@ pub(crate) fn payment_status(payment: &Payment) -> (&'static str, Option<&str>) 
 }
 
 /// What an operation came to. Without secrets: the ledger never has one.
-pub(crate) fn outcome(outcome: &Outcome) -> Value {
+pub fn outcome(outcome: &Outcome) -> Value {
     let now = clock::now();
     match outcome {
         Outcome::Key(changed) => key(changed, now),
@@ -161,12 +161,12 @@ pub(crate) fn outcome(outcome: &Outcome) -> Value {
 }
 
 /// The same with an HTTP status, as a function: an answer that is stored with its effect is made by the ledger's writer.
-pub(crate) fn outcome_of(status: u16) -> impl Fn(&Outcome) -> (u16, Value) + Send + Sync {
+pub fn outcome_of(status: u16) -> impl Fn(&Outcome) -> (u16, Value) + Send + Sync {
     move |done| (status, outcome(done))
 }
 
 /// A token of the admin API, without its secret.
-pub(crate) fn token(token: &Token, now: Timestamp) -> Value {
+pub fn token(token: &Token, now: Timestamp) -> Value {
     json!({
         "id": token.id,
         "label": token.label,
@@ -181,7 +181,7 @@ pub(crate) fn token(token: &Token, now: Timestamp) -> Value {
 }
 
 /// A lot of vouchers, without its codes.
-pub(crate) fn lot(lot: &Lot, now: Timestamp) -> Value {
+pub fn lot(lot: &Lot, now: Timestamp) -> Value {
     json!({
         "id": lot.id,
         "status": lot_status(lot, now),
@@ -196,12 +196,12 @@ pub(crate) fn lot(lot: &Lot, now: Timestamp) -> Value {
 }
 
 /// The codes of a lot, right after they were made: the only time they are shown.
-pub(crate) fn codes(codes: &[VoucherCode]) -> Value {
+pub fn codes(codes: &[VoucherCode]) -> Value {
     codes.iter().map(VoucherCode::reveal).collect()
 }
 
 /// The word for what a lot's vouchers are worth.
-pub(crate) fn lot_status(lot: &Lot, now: Timestamp) -> &'static str {
+pub fn lot_status(lot: &Lot, now: Timestamp) -> &'static str {
     match (lot.is_void, lot.is_good(now)) {
         (true, _) => "void",
         (false, true) => "good",
@@ -210,12 +210,12 @@ pub(crate) fn lot_status(lot: &Lot, now: Timestamp) -> &'static str {
 }
 
 /// Journal entries.
-pub(crate) fn entries(entries: &[JournalEntry]) -> Vec<Value> {
+pub fn entries(entries: &[JournalEntry]) -> Vec<Value> {
     entries.iter().map(document::json).collect()
 }
 
 /// Charges, cost and possible debts, and their sum.
-pub(crate) fn margins(margins: &Margins) -> Value {
+pub fn margins(margins: &Margins) -> Value {
     let row = |row: &MarginRow| {
         let mut shown = json!(row);
         if let Some(fields) = shown.as_object_mut() {

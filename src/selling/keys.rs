@@ -14,17 +14,17 @@ use crate::clock;
 
 /// What is to be set on a key; what is not said stays, or is the default.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KeyEdit {
+pub struct KeyEdit {
     /// A name for people.
-    pub(crate) label: Option<String>,
+    pub label: Option<String>,
     /// Slugs that it may use, or `all`.
-    pub(crate) models: Option<Vec<String>>,
+    pub models: Option<Vec<String>>,
     /// When it stops working.
-    pub(crate) expires: Option<Setting<Timestamp>>,
+    pub expires: Option<Setting<Timestamp>>,
     /// Requests per second.
-    pub(crate) rate: Option<Setting<u32>>,
+    pub rate: Option<Setting<u32>>,
     /// Requests at once.
-    pub(crate) concurrency: Option<Setting<u32>>,
+    pub concurrency: Option<Setting<u32>>,
 }
 
 impl KeyEdit {
@@ -32,7 +32,7 @@ impl KeyEdit {
     ///
     /// # Errors
     /// `all` beside slugs, or an expiry in the past, in words.
-    pub(crate) fn over(&self, settings: &KeySettings) -> Result<KeySettings, String> {
+    pub fn over(&self, settings: &KeySettings) -> Result<KeySettings, String> {
         dates::check_expiry(self.expires.and_then(|expires| expires.0))?;
         let mut settings = settings.clone();
         if let Some(label) = &self.label {
@@ -49,7 +49,10 @@ impl KeyEdit {
 }
 
 /// The slugs that a key may use, each once; `None` for `all`.
-pub(crate) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, String> {
+///
+/// # Errors
+/// What is wrong with one of them.
+pub fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, String> {
     if typed.iter().any(|slug| slug == "all") {
         return if typed.len() == 1 {
             Ok(None)
@@ -67,7 +70,7 @@ pub(crate) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, String> {
 }
 
 /// A new key of a customer, or of a new one, with its first money.
-pub(crate) fn create(
+pub fn create(
     settings: KeySettings,
     within: Membership,
     first_credit: Option<(Amount, String)>,
@@ -77,7 +80,7 @@ pub(crate) fn create(
 }
 
 /// The first key of a customer: of its ten characters, so that there is only one, however many ask for it at once.
-pub(crate) fn first(customer: CustomerId, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
+pub fn first(customer: CustomerId, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
     let within = Membership {
         customer: Some(customer),
         is_owner,
@@ -109,12 +112,12 @@ fn with_id(
 }
 
 /// One change.
-pub(crate) fn change(key: KeyId, change: Change, act: Act) -> Deed {
+pub fn change(key: KeyId, change: Change, act: Act) -> Deed {
     Operation::Change(Box::new(KeyChange { key, change, act })).into()
 }
 
 /// A new secret; the old one works as long as that, if at all.
-pub(crate) fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
+pub fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
     let secret = Secret::generate(key, clock::random());
     let rotated = Change::Rotate {
         secret: secret.hash(),
@@ -127,7 +130,7 @@ pub(crate) fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
 }
 
 /// A new secret for one whose answer was lost. The ledger refuses it once the key was used.
-pub(crate) fn reissue(key: KeyId, act: Act) -> Deed {
+pub fn reissue(key: KeyId, act: Act) -> Deed {
     let secret = Secret::generate(key, clock::random());
     let reissued = Change::Reissue {
         secret: secret.hash(),
@@ -144,7 +147,7 @@ fn after(now: Timestamp, time: Duration) -> Timestamp {
 }
 
 /// A sign-in link to the dashboard; it works once.
-pub(crate) fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
+pub fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
     let token = LinkToken::generate(clock::random());
     let expires = LinkToken::expires(act.at);
     let operation = Operation::CreateLink {
@@ -164,7 +167,7 @@ pub(crate) fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
 ///
 /// # Errors
 /// When the ledger cannot be read, or there is no such key.
-pub(crate) async fn made_by(ledger: &dyn Ledger, owner: KeyId) -> Result<Vec<KeyId>, LedgerError> {
+pub async fn made_by(ledger: &dyn Ledger, owner: KeyId) -> Result<Vec<KeyId>, LedgerError> {
     let key = reads::key(ledger, owner).await?;
     let mut made = reads::keys_of(ledger, key.belongs_to).await?;
     made.retain(|other| other.made_by == Some(owner) && other.stored_status != KeyStatus::Revoked);

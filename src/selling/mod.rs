@@ -3,16 +3,16 @@
 //!
 //! Nothing here decides about money: the ledger does, whoever asks.
 
-pub(crate) mod auto_top_up;
-pub(crate) mod caps;
-pub(crate) mod customers;
-pub(crate) mod dates;
-pub(crate) mod documents;
-pub(crate) mod keys;
-pub(crate) mod money;
-pub(crate) mod reads;
-pub(crate) mod values;
-pub(crate) mod vouchers;
+pub mod auto_top_up;
+pub mod caps;
+pub mod customers;
+pub mod dates;
+pub mod documents;
+pub mod keys;
+pub mod money;
+pub mod reads;
+pub mod values;
+pub mod vouchers;
 
 use farebox_ledger::{
     Act, Customer, Key, Ledger, LedgerError, LinkToken, Operation, Outcome, Secret, VoucherCode,
@@ -23,16 +23,16 @@ use crate::clock;
 
 /// An act that is about to be done.
 #[derive(Debug)]
-pub(crate) struct Deed {
+pub struct Deed {
     /// What the ledger is asked to do.
-    pub(crate) operation: Operation,
+    pub operation: Operation,
     /// What its answer shows once.
-    pub(crate) shown_once: Option<NewSecret>,
+    pub shown_once: Option<NewSecret>,
 }
 
 /// A secret that only the answer to its own request shows. `Debug` shows none.
 #[derive(Debug)]
-pub(crate) enum NewSecret {
+pub enum NewSecret {
     /// A key's new secret.
     Secret(Secret),
     /// A sign-in link.
@@ -43,11 +43,11 @@ pub(crate) enum NewSecret {
 
 /// An act that was done.
 #[derive(Debug)]
-pub(crate) struct Deeded {
+pub struct Deeded {
     /// What it came to.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
     /// What its answer shows once.
-    pub(crate) shown_once: Option<NewSecret>,
+    pub shown_once: Option<NewSecret>,
 }
 
 impl From<Operation> for Deed {
@@ -64,7 +64,7 @@ impl Deed {
     ///
     /// # Errors
     /// What the ledger says.
-    pub(crate) async fn perform(self, ledger: &dyn Ledger) -> Result<Deeded, LedgerError> {
+    pub async fn perform(self, ledger: &dyn Ledger) -> Result<Deeded, LedgerError> {
         Ok(Deeded {
             outcome: ledger.apply(self.operation).await?,
             shown_once: self.shown_once,
@@ -74,7 +74,7 @@ impl Deed {
 
 impl Deeded {
     /// Its document, with what is shown once.
-    pub(crate) fn document(&self) -> Value {
+    pub fn document(&self) -> Value {
         match self.sold() {
             Some((key, secret)) => documents::key_with_secret(key, secret.reveal(), clock::now()),
             None => {
@@ -88,7 +88,7 @@ impl Deeded {
     }
 
     /// A key with its new secret.
-    pub(crate) fn sold(&self) -> Option<(&Key, &Secret)> {
+    pub fn sold(&self) -> Option<(&Key, &Secret)> {
         match (&self.outcome, &self.shown_once) {
             (Outcome::Key(key), Some(NewSecret::Secret(secret))) => Some((key, secret)),
             _ => None,
@@ -99,7 +99,7 @@ impl Deeded {
     ///
     /// # Errors
     /// When no key was sold, which a caller that sold one never sees.
-    pub(crate) fn into_key(self) -> Result<(Key, Secret), LedgerError> {
+    pub fn into_key(self) -> Result<(Key, Secret), LedgerError> {
         match (self.outcome, self.shown_once) {
             (Outcome::Key(key), Some(NewSecret::Secret(secret))) => Ok((*key, secret)),
             _ => Err(LedgerError::unknown("no key was made")),
@@ -110,7 +110,7 @@ impl Deeded {
     ///
     /// # Errors
     /// When none was, which a caller that made one never sees.
-    pub(crate) fn into_customer(self) -> Result<Customer, LedgerError> {
+    pub fn into_customer(self) -> Result<Customer, LedgerError> {
         match self.outcome {
             Outcome::Customer(customer) => Ok(*customer),
             _ => Err(LedgerError::unknown("no customer was made")),
@@ -118,7 +118,7 @@ impl Deeded {
     }
 
     /// Whether the ledger knew it already, so that nothing changed.
-    pub(crate) fn repeated(&self) -> bool {
+    pub fn repeated(&self) -> bool {
         match &self.outcome {
             Outcome::Posted(posted) => posted.repeated,
             Outcome::Moved(moved) => moved.repeated,
@@ -129,7 +129,7 @@ impl Deeded {
 }
 
 /// An administrative act, now, in somebody's name.
-pub(crate) fn act(actor: String) -> Act {
+pub fn act(actor: String) -> Act {
     Act {
         operation: clock::operation_id(),
         actor,

@@ -8,7 +8,7 @@ use farebox_ledger::{
 use super::{Deed, reads};
 
 /// A credit of any kind.
-pub(crate) fn credit(
+pub fn credit(
     to: impl Into<Scope>,
     kind: CreditKind,
     amount: Amount,
@@ -36,7 +36,7 @@ pub(crate) fn credit(
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(crate) async fn refund(
+pub async fn refund(
     ledger: &dyn Ledger,
     request: OperationId,
     reason: String,
@@ -58,7 +58,7 @@ pub(crate) async fn refund(
 ///
 /// # Errors
 /// When the ledger cannot be read, or has no such customer.
-pub(crate) async fn write_off(
+pub async fn write_off(
     ledger: &dyn Ledger,
     customer: CustomerId,
     reason: String,
@@ -72,7 +72,7 @@ pub(crate) async fn write_off(
 }
 
 /// A payment with particulars: of its credit in US dollars without tax, if none are told.
-pub(crate) fn pay(
+pub fn pay(
     customer: CustomerId,
     credit: Amount,
     paid: Option<PaidSum>,
@@ -90,7 +90,7 @@ pub(crate) fn pay(
 }
 
 /// What went back of a payment so far.
-pub(crate) fn reverse(
+pub fn reverse(
     payment: String,
     kind: ReversalKind,
     cumulative: Gross,
@@ -108,12 +108,12 @@ pub(crate) fn reverse(
 }
 
 /// What happens to a payment that could not be booked.
-pub(crate) fn end_unapplied(payment: String, end: UnappliedEnd, act: Act) -> Deed {
+pub fn end_unapplied(payment: String, end: UnappliedEnd, act: Act) -> Deed {
     Operation::EndUnapplied(Box::new(UnappliedAct { payment, end, act })).into()
 }
 
 /// Paid money that goes to another customer.
-pub(crate) fn give(
+pub fn give(
     from: CustomerId,
     into: CustomerId,
     amount: Amount,

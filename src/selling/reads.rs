@@ -18,7 +18,7 @@ const PAGE: usize = 1_000;
 ///
 /// # Errors
 /// When the ledger cannot be read, or has no such key.
-pub(crate) async fn key(ledger: &dyn Ledger, id: KeyId) -> Result<Key, LedgerError> {
+pub async fn key(ledger: &dyn Ledger, id: KeyId) -> Result<Key, LedgerError> {
     let key = ledger.find_key(id).await?;
     key.ok_or_else(|| Refusal::NoSuchKey(id).into())
 }
@@ -27,7 +27,7 @@ pub(crate) async fn key(ledger: &dyn Ledger, id: KeyId) -> Result<Key, LedgerErr
 ///
 /// # Errors
 /// When the ledger cannot be read, or has no such customer.
-pub(crate) async fn customer(ledger: &dyn Ledger, id: CustomerId) -> Result<Customer, LedgerError> {
+pub async fn customer(ledger: &dyn Ledger, id: CustomerId) -> Result<Customer, LedgerError> {
     let customer = ledger.find_customer(id).await?;
     customer.ok_or_else(|| Refusal::NoSuchCustomer(id).into())
 }
@@ -36,10 +36,7 @@ pub(crate) async fn customer(ledger: &dyn Ledger, id: CustomerId) -> Result<Cust
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(crate) async fn keys_of(
-    ledger: &dyn Ledger,
-    customer: CustomerId,
-) -> Result<Vec<Key>, LedgerError> {
+pub async fn keys_of(ledger: &dyn Ledger, customer: CustomerId) -> Result<Vec<Key>, LedgerError> {
     let query = KeyQuery {
         customer: Some(customer),
         now: clock::now(),
@@ -52,10 +49,7 @@ pub(crate) async fn keys_of(
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(crate) async fn all_keys(
-    ledger: &dyn Ledger,
-    mut query: KeyQuery,
-) -> Result<Vec<Key>, LedgerError> {
+pub async fn all_keys(ledger: &dyn Ledger, mut query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
     query.limit = PAGE;
     let mut found = Vec::new();
     loop {
@@ -70,13 +64,13 @@ pub(crate) async fn all_keys(
 }
 
 /// A customer with everything that belongs to it.
-pub(crate) struct CustomerPage {
+pub struct CustomerPage {
     /// Settings, state and money.
-    pub(crate) customer: Customer,
+    pub customer: Customer,
     /// What is known of the person.
-    pub(crate) personal: Option<PersonalData>,
+    pub personal: Option<PersonalData>,
     /// Its keys, with what each spent and holds.
-    pub(crate) keys: Vec<(Key, Amount, Amount)>,
+    pub keys: Vec<(Key, Amount, Amount)>,
 }
 
 impl CustomerPage {
@@ -84,7 +78,7 @@ impl CustomerPage {
     ///
     /// # Errors
     /// When the ledger cannot be read, or has no such customer.
-    pub(crate) async fn read(ledger: &dyn Ledger, id: CustomerId) -> Result<Self, LedgerError> {
+    pub async fn read(ledger: &dyn Ledger, id: CustomerId) -> Result<Self, LedgerError> {
         let customer = self::customer(ledger, id).await?;
         let keys = keys_of(ledger, id).await?;
         let personal = ledger.personal_data(id).await?;
@@ -111,7 +105,7 @@ impl CustomerPage {
     }
 
     /// The whole page as a document.
-    pub(crate) fn document(&self) -> Value {
+    pub fn document(&self) -> Value {
         let mut shown = documents::customer(&self.customer);
         let now = clock::now();
         let key = |(key, spent, held): &(Key, Amount, Amount)| {
@@ -131,7 +125,7 @@ impl CustomerPage {
 ///
 /// # Errors
 /// When the ledger cannot be read; no such customer; the inner one is why there is none, in words.
-pub(crate) async fn key_that_signs_in(
+pub async fn key_that_signs_in(
     ledger: &dyn Ledger,
     id: CustomerId,
 ) -> Result<Result<KeyId, String>, LedgerError> {

@@ -7,7 +7,7 @@ use farebox_ledger::{Amount, CapInterval, CustomerId, Gross, KeyId, Scope, searc
 pub struct Setting<T>(pub Option<T>);
 
 /// A whole number above 0, or `none`.
-pub(crate) fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
+pub fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
     if text == "none" {
         return Ok(Setting(None));
     }
@@ -18,18 +18,18 @@ pub(crate) fn number_or_none(text: &str) -> Result<Setting<u32>, String> {
 }
 
 /// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
-pub(crate) fn key_id(text: &str) -> Result<KeyId, String> {
+pub fn key_id(text: &str) -> Result<KeyId, String> {
     search::key_id(text).map_err(|error| error.to_string())
 }
 
 /// A customer's id.
-pub(crate) fn customer_id(text: &str) -> Result<CustomerId, String> {
+pub fn customer_id(text: &str) -> Result<CustomerId, String> {
     text.parse::<CustomerId>()
         .map_err(|error| error.to_string())
 }
 
 /// A key's id, or a customer's.
-pub(crate) fn scope(text: &str) -> Result<Scope, String> {
+pub fn scope(text: &str) -> Result<Scope, String> {
     if text.starts_with("c_") {
         customer_id(text).map(Scope::Customer)
     } else {
@@ -38,12 +38,12 @@ pub(crate) fn scope(text: &str) -> Result<Scope, String> {
 }
 
 /// A text, or `none`.
-pub(crate) fn setting_text(text: &str) -> Result<Setting<String>, String> {
+pub fn setting_text(text: &str) -> Result<Setting<String>, String> {
     Ok(Setting((text != "none").then(|| text.to_owned())))
 }
 
 /// A slug that is not empty.
-pub(crate) fn slug(text: &str) -> Result<String, String> {
+pub fn slug(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         Err("write slugs with commas between them".to_owned())
     } else {
@@ -52,7 +52,7 @@ pub(crate) fn slug(text: &str) -> Result<String, String> {
 }
 
 /// A label that is not empty.
-pub(crate) fn label(text: &str) -> Result<String, String> {
+pub fn label(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         Err("the label is empty; write who has this key".to_owned())
     } else {
@@ -61,7 +61,7 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
 }
 
 /// A text without line ends and other control characters, which no table shows.
-pub(crate) fn one_line(text: &str) -> Result<String, String> {
+pub fn one_line(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) {
         return Err("write one line, without control characters".to_owned());
     }
@@ -69,7 +69,7 @@ pub(crate) fn one_line(text: &str) -> Result<String, String> {
 }
 
 /// An amount that is paid; nothing is no payment.
-pub(crate) fn payment(text: &str) -> Result<Amount, String> {
+pub fn payment(text: &str) -> Result<Amount, String> {
     match Amount::parse_payment(text) {
         Ok(Amount::ZERO) => Err("type more than zero, like 12.50".to_owned()),
         read => read.map_err(|error| error.to_string()),
@@ -77,7 +77,7 @@ pub(crate) fn payment(text: &str) -> Result<Amount, String> {
 }
 
 /// A correction: an amount with a sign; without a sign it is a credit.
-pub(crate) fn correction(text: &str) -> Result<Amount, String> {
+pub fn correction(text: &str) -> Result<Amount, String> {
     let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
     if amount == Amount::ZERO {
         Err("a correction of zero changes nothing".to_owned())
@@ -87,7 +87,7 @@ pub(crate) fn correction(text: &str) -> Result<Amount, String> {
 }
 
 /// An amount in a payment's currency; nothing is no news.
-pub(crate) fn gross(text: &str) -> Result<Gross, String> {
+pub fn gross(text: &str) -> Result<Gross, String> {
     match Gross::parse(text) {
         Ok(Gross::ZERO) => Err("type more than zero, like 11.90".to_owned()),
         read => read.map_err(|error| error.to_string()),
@@ -95,12 +95,12 @@ pub(crate) fn gross(text: &str) -> Result<Gross, String> {
 }
 
 /// The tax in a payment, which may be nothing.
-pub(crate) fn tax(text: &str) -> Result<Gross, String> {
+pub fn tax(text: &str) -> Result<Gross, String> {
     Gross::parse(text).map_err(|error| error.to_string())
 }
 
 /// What was paid in.
-pub(crate) fn currency(text: &str) -> Result<String, String> {
+pub fn currency(text: &str) -> Result<String, String> {
     if text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
         Ok(text.to_owned())
     } else {
@@ -109,7 +109,7 @@ pub(crate) fn currency(text: &str) -> Result<String, String> {
 }
 
 /// How long a cap counts.
-pub(crate) fn interval(text: &str) -> Result<CapInterval, String> {
+pub fn interval(text: &str) -> Result<CapInterval, String> {
     let named = |interval: &&CapInterval| interval.as_str() == text;
     CapInterval::ALL
         .iter()

@@ -7,22 +7,22 @@ use crate::clock;
 
 /// What the vouchers of a new lot are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LotTerms {
+pub struct LotTerms {
     /// How many.
-    pub(crate) count: usize,
+    pub count: usize,
     /// What each is worth.
-    pub(crate) amount: Amount,
+    pub amount: Amount,
     /// First instant at which they are worth nothing.
-    pub(crate) expires: Option<Timestamp>,
+    pub expires: Option<Timestamp>,
     /// Whether a customer can redeem only one of them.
-    pub(crate) once_per_customer: bool,
+    pub once_per_customer: bool,
 }
 
 /// A new lot; its codes are shown once.
 ///
 /// # Errors
 /// Too many or none, or an expiry in the past, in words.
-pub(crate) fn create(terms: LotTerms, act: Act) -> Result<Deed, String> {
+pub fn create(terms: LotTerms, act: Act) -> Result<Deed, String> {
     check_count(terms.count)?;
     if let Some(past) = terms.expires.filter(|end| *end <= clock::now()) {
         return Err(format!(
@@ -47,7 +47,10 @@ pub(crate) fn create(terms: LotTerms, act: Act) -> Result<Deed, String> {
 }
 
 /// Refuses a number of vouchers that no lot has.
-pub(crate) fn check_count(count: usize) -> Result<usize, String> {
+///
+/// # Errors
+/// What a lot may have.
+pub fn check_count(count: usize) -> Result<usize, String> {
     let most = NewLot::MOST;
     if (1..=most).contains(&count) {
         return Ok(count);
@@ -56,6 +59,6 @@ pub(crate) fn check_count(count: usize) -> Result<usize, String> {
 }
 
 /// What is left of a lot is worth nothing from now on.
-pub(crate) fn void(lot: LotId, act: Act) -> Deed {
+pub fn void(lot: LotId, act: Act) -> Deed {
     Operation::VoidLot { lot, act }.into()
 }

@@ -14,7 +14,7 @@ use super::seller::SHOP;
 use super::sessions::Visitor;
 
 fn farebox(arguments: &[&str]) -> Output {
-    let root = env!("CARGO_MANIFEST_DIR");
+    let root = crate::support::HOME;
     let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
     command
         .env_clear()
@@ -36,7 +36,8 @@ fn printed(arguments: &[&str]) -> String {
 #[test]
 fn the_documentation_has_exactly_what_the_table_gives() {
     let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/customers.md")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/customers.md"))
+            .unwrap();
     let blocks = |client: &ClientProgram| {
         let block = |block: &setup::SetupBlock| {
             format!(
@@ -284,7 +285,7 @@ fn the_key_comes_from_a_prompt_or_a_file_too() {
     );
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
-    let root = env!("CARGO_MANIFEST_DIR");
+    let root = crate::support::HOME;
     command
         .env_clear()
         .current_dir(root)

@@ -16,7 +16,7 @@ use crate::support::process::client;
 use crate::support::skip;
 use crate::support::{Gateway, ask, path};
 
-const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tiny.gguf");
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/tiny.gguf");
 
 /// The server's process, ended with the test.
 struct Server {

@@ -33,7 +33,7 @@ pub(crate) struct Recording {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/clients")
+    Path::new(crate::support::HOME).join("tests/fixtures/clients")
 }
 
 /// The recording with this name.

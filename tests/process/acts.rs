@@ -169,8 +169,7 @@ async fn the_restore_drill_works_as_it_is_written() {
     )
     .unwrap();
     let manual =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md"))
-            .unwrap();
+        fs::read_to_string(Path::new(crate::support::HOME).join("docs/operations.md")).unwrap();
     let section = manual.split("## Back up and restore").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let blocks: Vec<&str> = section

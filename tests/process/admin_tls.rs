@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::process::{Served, farebox, funded_key};
 
-const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls");
+const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/tls");
 
 /// Certificate and key of this name, as this listener's.
 fn install(folder: &Path, name: &str, listener: &str) {
@@ -38,7 +38,7 @@ async fn shows(name: &str, url: &str) -> bool {
 async fn the_admin_listeners_certificate_is_read_again_and_waits_for_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["catalog.toml", "routes.toml"] {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let from = Path::new(crate::support::HOME).join(name);
         fs::copy(from, folder.path().join(name)).unwrap();
     }
     funded_key(folder.path(), "1");

@@ -23,7 +23,7 @@ pub(crate) const OF_DATABASES: [&str; 5] = [
 
 /// The file with what stands between two marks replaced by `text`; with `FAREBOX_BLESS=1` it is written, too.
 fn filled(path: &str, (begin, end): (&str, &str), text: &str) -> (String, String) {
-    let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/{path}", crate::support::HOME);
     let is = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = is.split_once(begin).expect("the first mark");
     let (_, after) = rest.split_once(end).expect("the second mark");
@@ -56,7 +56,7 @@ fn the_shipped_alerts_pass_their_own_tests() {
     if !installed("promtool", "the alerts for Prometheus") {
         return;
     }
-    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
     let run = Command::new("promtool")
         .args(["test", "rules", "alerts_test.yml"])
         .current_dir(deploy)

@@ -31,7 +31,10 @@ impl Machine {
         }
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("broken_machine.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/assets/broken_machine.c");
+        let source = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tests/assets/broken_machine.c"
+        );
         let made = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
             .arg(&library)

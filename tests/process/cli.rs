@@ -36,7 +36,7 @@ impl Cli {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        let root = env!("CARGO_MANIFEST_DIR");
+        let root = crate::support::HOME;
         let mut command = Command::new(env!("CARGO_BIN_EXE_farebox"));
         command
             .env_clear()

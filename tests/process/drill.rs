@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::process::{Served, farebox, json};
 
-const HOME: &str = env!("CARGO_MANIFEST_DIR");
+use crate::support::HOME;
 /// The last version, as its users have it.
 const LAST: &str = "98153fe";
 

@@ -26,7 +26,7 @@ pub(super) fn place() -> (tempfile::TempDir, String, String) {
 pub(super) fn furnish(folder: &Path, reference: &str) -> (String, String) {
     for name in ["catalog.toml", "routes.toml"] {
         fs::copy(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(name),
+            Path::new(crate::support::HOME).join(name),
             folder.join(name),
         )
         .unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
-use farebox::cli::Args;
+use farebox_cli::Args;
 
 use super::no_limits::NO_LIMITS;
 use crate::support::upstream::ScriptedUpstream;
@@ -410,7 +410,7 @@ fn sources(path: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_limit_in_the_code_has_a_row() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(crate::support::HOME);
     let mut files = Vec::new();
     for room in ROOMS {
         sources(&root.join(room), &mut files);
@@ -442,7 +442,7 @@ fn every_limit_in_the_code_has_a_row() {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+    fs::read_to_string(Path::new(crate::support::HOME).join(path)).unwrap()
 }
 
 /// The rows of the table: what, default, set with, metric, what a customer sees.

@@ -31,7 +31,7 @@ impl Unread {
         let folder = tempfile::tempdir().unwrap();
         for name in ["catalog.toml", "routes.toml"] {
             std::fs::copy(
-                Path::new(env!("CARGO_MANIFEST_DIR")).join(name),
+                Path::new(crate::support::HOME).join(name),
                 folder.path().join(name),
             )
             .unwrap();

@@ -14,7 +14,7 @@ use crate::support::process::Served;
 use crate::support::skip::{installed, list};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-const HOME: &str = env!("CARGO_MANIFEST_DIR");
+use crate::support::HOME;
 
 /// What a command printed; it must succeed.
 fn said(command: &mut Command) -> String {

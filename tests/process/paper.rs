@@ -236,7 +236,7 @@ proptest! {
 /// The page on selling shows the commands as they are.
 #[test]
 fn the_page_on_selling_names_the_commands() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/selling.md");
+    let page = Path::new(crate::support::HOME).join("docs/selling.md");
     let page = std::fs::read_to_string(page).unwrap();
     for command in ["farebox customers receipts", "farebox customers statement"] {
         assert!(page.contains(command), "{command}");

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A gateway with a slow `sim-chat`, and a funded key.
 fn gateway(folder: &Path) -> (Served, String) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(crate::support::HOME);
     fs::copy(root.join("catalog.toml"), folder.join("catalog.toml")).unwrap();
     let routes = fs::read_to_string(root.join("routes.toml")).unwrap();
     fs::write(

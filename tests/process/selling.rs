@@ -12,7 +12,7 @@ enum Line {
 }
 
 fn walk() -> Vec<Line> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/selling.md");
+    let page = Path::new(crate::support::HOME).join("docs/selling.md");
     let page = fs::read_to_string(page).unwrap();
     let (_, walk) = page.split_once("## A walk").unwrap();
     let (walk, _) = walk.split_once("\n## ").unwrap();

@@ -18,7 +18,7 @@ fn place() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     for name in ["catalog.toml", "routes.toml"] {
         fs::copy(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(name),
+            Path::new(crate::support::HOME).join(name),
             folder.path().join(name),
         )
         .unwrap();
@@ -125,7 +125,7 @@ async fn a_bad_edit_is_in_the_log_with_its_caret() {
 #[tokio::test]
 async fn https_with_a_certificate_that_is_read_again() {
     let (folder, secret) = place();
-    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
+    let certificates = Path::new(crate::support::HOME).join("tests/tls");
     let install = |name: &str| {
         for ending in ["crt", "key"] {
             fs::copy(

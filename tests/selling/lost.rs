@@ -149,7 +149,7 @@ async fn killed_at_any_instant_a_fleet_books_each_payment_once() {
 async fn killed_at_any_instant_each_payment_is_booked_once() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["catalog.toml", "routes.toml"] {
-        let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let from = std::path::Path::new(crate::support::HOME).join(name);
         std::fs::copy(from, folder.path().join(name)).unwrap();
     }
     let key = process::funded_key(folder.path(), "1");

@@ -13,7 +13,7 @@ enum Step {
 }
 
 fn steps() -> Vec<Step> {
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/selling.md");
+    let page = std::path::Path::new(crate::support::HOME).join("docs/selling.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, walk) = page.split_once("### A walk with curl").unwrap();
     let walk = walk.split("\n## ").next().unwrap();

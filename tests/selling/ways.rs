@@ -18,7 +18,7 @@ fn outside() -> Option<std::net::IpAddr> {
 
 fn files() -> TlsFiles {
     let place = |name: &str| {
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        std::path::Path::new(crate::support::HOME)
             .join("tests/tls")
             .join(name)
     };

@@ -13,7 +13,7 @@ use super::skip;
 const ASKED: &str = "Say PONG";
 
 fn program() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/codex/node_modules/.bin/codex")
+    Path::new(crate::support::HOME).join("target/tools/codex/node_modules/.bin/codex")
 }
 
 /// What it says when it is asked to say PONG with these settings, which stand in the document of `farebox setup codex --json`. `None`,

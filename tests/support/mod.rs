@@ -46,6 +46,9 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+/// The project's folder. These tests belong to the package of the program they start, which is one below.
+pub(crate) const HOME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
 /// Makes a key in a ledger, with money on it unless the amount is zero.
 pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str, settings: KeySettings) -> TestKey {
     new_key_within(ledger, usd, settings, Membership::default()).await

@@ -16,12 +16,7 @@ const AWAY: [(&str, &str); 2] = [(FLEET[1], "127.0.8.4:9"), (FLEET[2], "127.0.8.
 
 /// A file of `deploy/`.
 pub(crate) fn shipped(name: &str) -> String {
-    fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("deploy")
-            .join(name),
-    )
-    .unwrap()
+    fs::read_to_string(Path::new(crate::support::HOME).join("deploy").join(name)).unwrap()
 }
 
 fn free_port(at: [u8; 4]) -> SocketAddr {
@@ -69,7 +64,7 @@ impl Proxy {
 
     fn nginx_with(folder: &Path, site: String, scheme: Scheme, connections: u32) -> Self {
         let (address, here) = (free_port(NGINX), folder.display().to_string());
-        let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
+        let tls = Path::new(crate::support::HOME).join("tests/tls");
         let mut site = site
             .replace("[::]:443", &format!("[::1]:{}", address.port()))
             .replace("listen 443", &format!("listen {address}"))

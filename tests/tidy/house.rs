@@ -11,11 +11,12 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("src/", "farebox"),
     ("protocol/src/", "farebox_protocol"),
     ("doubles/src/", "farebox_doubles"),
     ("ledger/src/", "farebox_ledger"),
+    ("cli/src/", "farebox_cli"),
     ("tui/src/", "farebox_console"),
     ("shop/src/", "farebox_shop"),
     ("bench/src/", "farebox_bench"),
@@ -262,10 +263,6 @@ pub(crate) fn is_ours(krate: &str) -> bool {
 
 /// The module a file is, the crate's name first.
 fn module_of(path: &str) -> Option<Vec<String>> {
-    // The gateway's program stands beside its library, which is the crate's root.
-    if path == "src/main.rs" {
-        return Some(vec!["farebox".to_owned(), "main".to_owned()]);
-    }
     let (folder, krate) = PACKAGES
         .iter()
         .filter(|(folder, _)| path.starts_with(folder))

@@ -47,7 +47,7 @@ const BANS: &[Ban] = &[
         allowed: &[
             "src/app/",
             "src/events/direct.rs",
-            "src/cli/demo.rs",
+            "cli/src/demo.rs",
             "shop/src/simulated.rs",
             "tui/src/admin/",
             "tui/src/store/",
@@ -129,7 +129,7 @@ const NAME_VENDORS: [&str; 9] = [
     "protocol/",
     "doubles/",
     "bench/",
-    "src/cli/demo.rs",
+    "cli/src/demo.rs",
     "shop/src/pages.rs",
     "src/server/models.rs",
     "src/server/mod.rs",
@@ -142,7 +142,7 @@ const TAKE_SNAPSHOTS: [&str; 7] = [
     "src/app/",
     // A key's last hour is read long after its requests, at the prices of then.
     "src/billing/exposure.rs",
-    "src/cli/",
+    "cli/src/",
     "src/customer/",
     "src/events/",
     "src/proxy/",

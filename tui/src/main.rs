@@ -9,13 +9,13 @@ mod app;
 mod background;
 mod bulk_plan;
 mod clock;
-#[path = "../../src/cli/env_file.rs"]
+#[path = "../../cli/src/env_file.rs"]
 mod env_file;
 mod field;
 mod format;
 mod input;
 mod manual;
-#[path = "../../src/cli/pinned.rs"]
+#[path = "../../cli/src/pinned.rs"]
 mod pinned;
 mod plan;
 mod sanitize;

@@ -20,7 +20,7 @@ macro_rules! codes {
     ($($name:ident $id:literal $severity:ident $scope:ident $title:literal;)*) => {
         /// A kind of mistake.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub(crate) enum Code { $($name),* }
+        pub enum Code { $(#[doc = concat!("`", $id, "`: ", $title, ".")] $name),* }
 
         impl Code {
             /// Every code, in order.
@@ -136,7 +136,8 @@ impl Diagnostic {
     }
 
     /// A finding about a target that was seen at work; no line shows it.
-    pub(crate) fn of_target(code: Code, what: String, remedy: String) -> Self {
+    #[must_use]
+    pub fn of_target(code: Code, what: String, remedy: String) -> Self {
         Self {
             severity: code.severity(),
             code: code.id(),

@@ -1,0 +1,578 @@
+//! The command line. Every process setting also has an environment variable, and may stand before or after any command.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use farebox_ledger::{Amount, CustomerId, KeyId, LedgerAddress, OperationId, parse_public_url};
+
+use super::caps_args::CapsCommand;
+use super::customers_args::CustomersCommand;
+use super::dates::{expiry, instant};
+use super::events_args::EventsCommand;
+use super::library_args::{AddOptions, LibraryOptions};
+use super::payments_args::PaidOptions;
+use super::tokens_args::TokensCommand;
+use super::values::{
+    Setting, address, correction, customer_id, key_id, label, network, number_or_none, one_line,
+    origin, payment, slug, target, whole_number,
+};
+use super::vouchers_args::VouchersCommand;
+
+/// The help heading of the settings that may stand before or after any command.
+pub(super) const GLOBAL: &str = "Process settings (for every command)";
+
+/// A prepaid gateway to language models.
+#[derive(Debug, Parser)]
+#[command(
+    name = "farebox",
+    version = env!("FAREBOX_VERSION"),
+    about,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+pub struct Args {
+    /// The command to run.
+    #[command(subcommand)]
+    pub command: Command,
+    /// A file of NAME=value lines, as a unit's EnvironmentFile; what the environment already has stays
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
+    pub env_file: Option<PathBuf>,
+    /// What is sold: models and prices
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CATALOG", default_value = "catalog.toml", value_name = "FILE")]
+    pub catalog: PathBuf,
+    /// Where requests go
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ROUTES", default_value = "routes.toml", value_name = "FILE")]
+    pub routes: PathBuf,
+    /// Keys, balances and charges: an SQLite file, or postgres://… for several gateways
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LEDGER", hide_env_values = true, default_value = "farebox.db", value_name = "LEDGER")]
+    pub ledger: LedgerAddress,
+    /// A library of models and list prices that is newer than this version's
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LIBRARY", value_name = "FILE")]
+    pub library: Option<PathBuf>,
+    /// The address that customers use
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
+    pub listen: SocketAddr,
+    /// The operator's own address: health, metrics, status, live requests
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS", value_parser = address)]
+    pub admin_listen: SocketAddr,
+    /// The token that opens /status and /live there; needed off loopback
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
+    /// Another host name that the admin listener answers to, besides addresses and localhost; may be repeated
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub admin_host: Vec<String>,
+    /// The operator's own certificate, PEM: the admin listener is then HTTPS; read again on SIGHUP
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TLS_CERT", value_name = "FILE", requires = "admin_tls_key")]
+    pub admin_tls_cert: Option<PathBuf>,
+    /// That certificate's private key, PEM
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TLS_KEY", value_name = "FILE", requires = "admin_tls_cert")]
+    pub admin_tls_key: Option<PathBuf>,
+    /// The base of printed URLs [default: http:// and the listen address]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
+    pub public_url: Option<String>,
+    /// The customers' certificate, PEM, for HTTPS without a proxy; read again on SIGHUP
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto count; may be repeated
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    pub trusted_proxy: Vec<ipnet::IpNet>,
+    /// Let web pages of this origin use the customers' paths, or * for any origin; may be repeated [default: none]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
+    pub cors_origin: Vec<String>,
+    /// How safe holds and charges are when they count. On SQLite: on disk at most 50 ms later, or at once. On PostgreSQL: in the
+    /// standby's memory, or on its disk
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_DURABILITY", default_value = "prompt")]
+    pub durability: DurabilityArg,
+    /// Use a database that confirms what no standby has: to try things out
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ALLOW_SINGLE")]
+    pub allow_single: bool,
+    /// Read a standby of the database, as it is; results then say how far it is behind
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub standby: bool,
+    /// A file in which a gateway remembers what PostgreSQL has confirmed to it; `ledger accept` reads it
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_STATE", value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
+    pub anchors: Option<PathBuf>,
+    /// Your name for the audit, which adds the system user [default: the user who called sudo]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME", value_parser = one_line)]
+    pub operator: Option<String>,
+    /// The format of results
+    #[arg(long, global = true, help_heading = GLOBAL, default_value = "table")]
+    pub format: OutputFormat,
+    /// The same as --format json
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub json: bool,
+}
+
+impl Args {
+    /// The format asked for.
+    #[must_use]
+    pub fn format(&self) -> OutputFormat {
+        if self.json {
+            OutputFormat::Json
+        } else {
+            self.format
+        }
+    }
+
+    /// The name for the audit.
+    #[must_use]
+    pub fn actor(&self) -> String {
+        let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
+        farebox_ledger::owner::actor(typed.or_else(farebox::config::sudo_user))
+    }
+}
+
+/// The format of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    Table,
+    /// One document
+    Json,
+    /// For spreadsheets
+    Csv,
+    /// For documents (the model table only)
+    Markdown,
+    /// For print (receipts and statements only)
+    Html,
+}
+
+/// How safe holds and charges are when they count. Payments are on disk with either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DurabilityArg {
+    /// On disk at most 50 ms later; on PostgreSQL in the standby's memory.
+    Prompt,
+    /// On disk; on PostgreSQL on the standby's.
+    Strict,
+}
+
+impl From<DurabilityArg> for farebox_ledger::Durability {
+    fn from(durability: DurabilityArg) -> Self {
+        match durability {
+            DurabilityArg::Prompt => Self::Prompt,
+            DurabilityArg::Strict => Self::Strict,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the gateway
+    Serve(ServeOptions),
+    /// Try everything on this machine: simulated models, a temporary ledger, a funded key
+    Demo(DemoOptions),
+    /// Check both TOML files and report every mistake at once
+    Check(CheckOptions),
+    /// Compare the files with the running configuration: + new, − removed, ~ changed, and how many keys used it this week
+    Diff,
+    /// Write commented starter files; nothing is overwritten
+    Init(InitOptions),
+    /// Add a model that the library knows to both files, with its provider and route, after showing what is written
+    Add(AddOptions),
+    /// Known models with list prices, dates and sources
+    Library(LibraryOptions),
+    /// Print the canonical model table
+    Models,
+    /// Show one request, payment, key or customer, by any id that somebody names
+    Show(ShowOptions),
+    /// Print settings for a client program, ready to paste
+    Setup(SetupOptions),
+    /// Sell, fund and manage keys
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Manage who owns the money that keys spend
+    #[command(subcommand)]
+    Customers(CustomersCommand),
+    /// What is told to your own programs: events, and webhooks that hear of them
+    #[command(subcommand)]
+    Events(EventsCommand),
+    /// Who may use the admin API
+    #[command(subcommand)]
+    Tokens(TokensCommand),
+    /// Bound what a key or customer may spend by day, week, month or in all
+    #[command(subcommand)]
+    Caps(CapsCommand),
+    /// Make codes that are worth credit once
+    #[command(subcommand)]
+    Vouchers(VouchersCommand),
+    /// Read and check the books
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// Manage what targets have taught
+    #[command(subcommand)]
+    Targets(TargetsCommand),
+    /// What the running gateway does now: alerts, money, targets; `watch farebox status` repeats it
+    Status,
+    /// Ask the running gateway whether it serves, for containers and scripts: exit code 0 or 1, and why not
+    Health,
+    /// Print a shell's completions, as in: farebox completions bash > /etc/bash_completion.d/farebox
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages and the completions of bash, zsh and fish, for packages
+    #[command(hide = true)]
+    Manual {
+        /// A new or empty folder
+        folder: PathBuf,
+    },
+}
+
+/// Commands on targets.
+#[derive(Debug, Subcommand)]
+pub enum TargetsCommand {
+    /// Forget how fast a target reasons and how it counts; running gateways follow within 30 seconds
+    Reset(ResetOptions),
+}
+
+/// Options of `targets reset`.
+#[derive(Debug, ClapArgs)]
+pub struct ResetOptions {
+    /// The target, as routes.toml names provider and model
+    #[arg(value_name = "PROVIDER/MODEL", value_parser = target)]
+    pub target: String,
+}
+
+/// Options of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct ServeOptions {
+    /// Seconds to wait for another gateway to release the ledger
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub wait_lock: u64,
+}
+
+/// Options of `demo`.
+#[derive(Debug, ClapArgs)]
+pub struct DemoOptions {
+    /// The demo key's starting balance
+    #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
+    pub balance: Amount,
+    /// Also open a shop with test cards, and print the way from its price page to a working key
+    #[arg(long)]
+    pub shop: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, ClapArgs)]
+pub struct CheckOptions {
+    /// Do not require secrets to be set
+    #[arg(long)]
+    pub no_secrets: bool,
+    /// Also say which callers are served by translation, and what that leaves out and refuses
+    #[arg(long)]
+    pub verbose: bool,
+    /// Then send every target one smallest request; says first what that may cost at most
+    #[arg(long, conflicts_with = "no_secrets")]
+    pub online: bool,
+}
+
+/// Options of `show`.
+#[derive(Debug, ClapArgs)]
+pub struct ShowOptions {
+    /// A request's id, the id in its answer, a payment's reference, a key's or customer's id or label, an external id; - or nothing prompts for it, as for a secret
+    #[arg(default_value = "-")]
+    pub id: String,
+}
+
+/// Options of `init`.
+#[derive(Debug, ClapArgs)]
+pub struct InitOptions {
+    /// Start with this service instead of simulated models
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(farebox::config::presets().iter().map(|preset| preset.name.as_str())))]
+    pub provider: Option<String>,
+}
+
+/// Options of `setup`.
+#[derive(Debug, ClapArgs)]
+pub struct SetupOptions {
+    /// The client program [default: lists them]
+    #[arg(value_parser = PossibleValuesParser::new(farebox::setup::clients().iter().map(|client| client.id.as_str())))]
+    pub client: Option<String>,
+    /// The gateway's address [default: the running gateway's, else the public URL]
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    pub base_url: Option<String>,
+    /// The key to fill in: - prompts for it, @FILE reads it from a file [default: a placeholder]
+    #[arg(long)]
+    pub key: Option<String>,
+    /// The slug to fill in [default: the catalog's first for this program]
+    #[arg(long, value_name = "SLUG")]
+    pub model: Option<String>,
+}
+
+/// Commands on keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Create a key; its secret is printed once
+    Create(CreateOptions),
+    /// List keys, oldest first
+    List(ListOptions),
+    /// Show one key: money, models, limits, last use, newest entries
+    Show(OneKey),
+    /// Pay money onto a key
+    TopUp(TopUpOptions),
+    /// Correct a key's credit in either direction
+    Adjust(AdjustOptions),
+    /// Give money back for one charged request
+    Refund(RefundOptions),
+    /// Change a key's label, models, expiry or limits
+    Set(SetOptions),
+    /// Give a key a new secret; balance and history stay
+    Rotate(RotateOptions),
+    /// Refuse requests until unblocked
+    Block(OneKey),
+    /// Serve a blocked key again
+    Unblock(OneKey),
+    /// Refuse requests permanently; balance and history stay
+    Revoke(RevokeOptions),
+    /// Make a sign-in link to the dashboard; it works once, for 24 hours
+    Link(OneKey),
+}
+
+/// One key.
+#[derive(Debug, ClapArgs)]
+pub struct OneKey {
+    /// The key's id, as in k_7f3q9d2xw1
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+}
+
+/// Options of `keys create`.
+#[derive(Debug, ClapArgs)]
+pub struct CreateOptions {
+    /// A name that tells you who has this key
+    #[arg(long, value_parser = label, required_unless_present = "from")]
+    pub label: Option<String>,
+    /// The customer that it belongs to, as in c_7f3q9d2xw1 [default: a new one with the same label]
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
+    /// It manages the customer's other keys on the dashboard
+    #[arg(long)]
+    pub owner: bool,
+    /// The customer's first money, or more of it
+    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, requires = "reference")]
+    pub balance: Option<Amount>,
+    /// The invoice or payment id of the starting balance; unique
+    #[arg(long, requires = "balance")]
+    pub reference: Option<String>,
+    /// Slugs the key may use, or `all` [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
+    pub models: Option<Vec<String>>,
+    /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
+    #[arg(long, value_name = "DATE", value_parser = expiry)]
+    pub expires: Option<farebox_ledger::Timestamp>,
+    /// Paid requests per second, or `none` for the usual 200 [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub rate: Option<Setting<u32>>,
+    /// Concurrent requests, or `none` for the gateway's default [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub concurrency: Option<Setting<u32>>,
+    /// Create a key for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "customer", "owner", "balance", "models", "expires", "rate", "concurrency"])]
+    pub from: Option<PathBuf>,
+    /// Create the ledger if it does not exist; without this flag a wrong path is an error
+    #[arg(long)]
+    pub new_ledger: bool,
+}
+
+/// Options of `keys list`.
+#[derive(Debug, ClapArgs)]
+pub struct ListOptions {
+    /// Only labels that contain this text
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Only keys of this customer
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
+}
+
+/// Options of `keys top-up`.
+#[derive(Debug, ClapArgs)]
+pub struct TopUpOptions {
+    /// The key's id
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+    /// The credit that it buys, in USD with a decimal point, as in 25 or 25.50
+    #[arg(value_parser = payment, allow_negative_numbers = true)]
+    pub amount: Amount,
+    /// Invoice or payment id; a repeated one is applied only once
+    #[arg(long)]
+    pub reference: String,
+    /// What was paid for it
+    #[command(flatten)]
+    pub paid: PaidOptions,
+}
+
+/// Options of `keys adjust`.
+#[derive(Debug, ClapArgs)]
+pub struct AdjustOptions {
+    /// The key's id
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+    /// USD with a sign, as in +2.50 or -10; at most the available balance can be taken
+    #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
+    pub amount: Amount,
+    /// The reason, for the journal
+    #[arg(long, value_parser = one_line)]
+    pub reason: String,
+    /// An id for this correction; a repeated one is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Options of `keys refund`.
+#[derive(Debug, ClapArgs)]
+pub struct RefundOptions {
+    /// The charged request, as in req_…
+    #[arg(value_name = "REQUEST_ID")]
+    pub request: OperationId,
+    /// USD; all refunds of a request together cannot exceed its charge
+    #[arg(value_parser = payment, allow_negative_numbers = true)]
+    pub amount: Amount,
+    /// The reason, for the journal
+    #[arg(long, value_parser = one_line)]
+    pub reason: String,
+    /// An id for this refund; a repeated one is applied only once
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Options of `keys set`.
+#[derive(Debug, ClapArgs)]
+#[group(skip)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true).args(["label", "models", "expires", "rate", "concurrency"]))]
+pub struct SetOptions {
+    /// The key's id
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+    /// A name that tells you who has this key
+    #[arg(long, value_parser = label)]
+    pub label: Option<String>,
+    /// Slugs the key may use, or `all`
+    #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
+    pub models: Option<Vec<String>>,
+    /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00, or `never`
+    #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
+    pub expires: Option<Setting<farebox_ledger::Timestamp>>,
+    /// Paid requests per second, or `none` for the usual 200
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub rate: Option<Setting<u32>>,
+    /// Concurrent requests, or `none` for the gateway's default
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
+    pub concurrency: Option<Setting<u32>>,
+}
+
+/// Options of `keys revoke`.
+#[derive(Debug, ClapArgs)]
+pub struct RevokeOptions {
+    /// The key's id, as in k_7f3q9d2xw1
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+    /// Revoke the keys that this owner made, too
+    #[arg(long)]
+    pub with_made: bool,
+}
+
+/// Options of `keys rotate`.
+#[derive(Debug, ClapArgs)]
+pub struct RotateOptions {
+    /// The key's id
+    #[arg(value_parser = key_id)]
+    pub id: KeyId,
+    /// How long the old secret still works
+    #[arg(long, default_value = "0", value_name = "TIME")]
+    pub overlap: Overlap,
+}
+
+/// How long an old secret still works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Overlap {
+    /// It stops working at once.
+    #[value(name = "0")]
+    None,
+    /// An hour.
+    #[value(name = "1h")]
+    Hour,
+    /// A day.
+    #[value(name = "24h")]
+    Day,
+}
+
+/// Commands on the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Print journal entries, oldest first
+    Entries(EntriesOptions),
+    /// Recompute balances, charges and chains, and compare with --anchors
+    Verify,
+    /// Make a verified copy; the gateway may be running
+    Backup(BackupOptions),
+    /// Copy the ledger, which must not be served, to the other kind of store, SQLite or PostgreSQL
+    Copy(CopyOptions),
+    /// Sell again after the database has gone back in time: list what the files of --state and --anchors know and the database does not have, and begin a new generation. Without --lost: list what was accepted before
+    Accept(AcceptOptions),
+}
+
+/// Options of `ledger accept`.
+#[derive(Debug, ClapArgs)]
+pub struct AcceptOptions {
+    /// You have found out what was lost
+    #[arg(long)]
+    pub lost: bool,
+}
+
+/// Options of `ledger copy`.
+#[derive(Debug, ClapArgs)]
+pub struct CopyOptions {
+    /// The new ledger: an empty database as postgres://…, or the name of a new file
+    #[arg(
+        long,
+        env = "FAREBOX_COPY_TO",
+        hide_env_values = true,
+        value_name = "LEDGER"
+    )]
+    pub to: LedgerAddress,
+}
+
+/// Options of `ledger backup`.
+#[derive(Debug, ClapArgs)]
+pub struct BackupOptions {
+    /// The new file; an existing file is never overwritten
+    pub file: PathBuf,
+}
+
+/// Options of `ledger entries`.
+#[derive(Debug, ClapArgs)]
+pub struct EntriesOptions {
+    /// Only entries of this key
+    #[arg(long, value_parser = key_id)]
+    pub key: Option<KeyId>,
+    /// Only entries of this customer
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
+    /// From this instant on
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    pub since: Option<farebox_ledger::Timestamp>,
+    /// Before this instant
+    #[arg(long, value_name = "DATE", value_parser = instant)]
+    pub until: Option<farebox_ledger::Timestamp>,
+    /// Only the newest N entries [default: all]
+    #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
+    pub limit: Option<usize>,
+}
+
+fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
+    if text == "never" {
+        Ok(Setting(None))
+    } else {
+        expiry(text).map(|instant| Setting(Some(instant)))
+    }
+}

@@ -1,0 +1,85 @@
+//! `farebox keys create --from FILE`: a key for each row of a CSV document.
+//!
+//! A reference pays only once: who sends the same file again creates only what is missing, if each row has a balance.
+
+use std::path::Path;
+
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{Key, KeySettings, Secret};
+use serde_json::Value;
+
+use super::args::{Args, CreateOptions};
+use super::bulk::{self, BulkKind};
+use super::keys::{new_key, open_for, settings, warn_of_unknown};
+use super::output::CommandFailed;
+use super::view;
+use farebox::clock;
+
+/// A key for each row.
+struct BulkKeys<'a>(&'a Args);
+
+pub(super) async fn create(
+    args: &Args,
+    options: &CreateOptions,
+    from: &Path,
+) -> Result<(), CommandFailed> {
+    let rows = bulk::read::<BulkKeys<'_>>(from)?;
+    let ledger = open_for(args, options).await?;
+    let mut slugs: Vec<String> = rows
+        .iter()
+        .flat_map(|row| row.content.1.models.clone().unwrap_or_default())
+        .collect();
+    slugs.sort_unstable();
+    slugs.dedup();
+    warn_of_unknown(args, &slugs);
+    bulk::run(args, BulkKeys(args), &ledger, rows).await
+}
+
+impl BulkKind for BulkKeys<'_> {
+    type Options = CreateOptions;
+    type Row = (CreateOptions, KeySettings);
+    type Made = (Key, Secret);
+    const COLUMNS: &'static [&'static str] = &[
+        "label",
+        "customer",
+        "balance",
+        "reference",
+        "models",
+        "expires",
+        "rate",
+        "concurrency",
+    ];
+    const NOUN: &'static str = "key";
+    const MORE: &'static [&'static str] = &["balance", "secret"];
+    const NOTE: Option<&'static str> = Some("The secrets are shown only now and are not stored.");
+
+    fn row(options: CreateOptions) -> Result<Self::Row, CommandFailed> {
+        let settings = settings(&options)?;
+        Ok((options, settings))
+    }
+
+    fn label((_, settings): &Self::Row) -> &str {
+        &settings.label
+    }
+
+    async fn create(
+        &self,
+        ledger: &SharedStore,
+        (options, settings): Self::Row,
+    ) -> Result<Self::Made, CommandFailed> {
+        let deed = new_key(self.0, &options, settings);
+        Ok(deed.perform(&**ledger).await?.into_key()?)
+    }
+
+    fn cells((key, secret): &Self::Made) -> (String, Vec<String>) {
+        let balance = key.customer.account.balance().to_string();
+        (
+            key.id.to_string(),
+            vec![balance, secret.reveal().to_owned()],
+        )
+    }
+
+    fn document((key, secret): &Self::Made) -> Value {
+        view::key_with_secret(key, secret.reveal(), clock::now())
+    }
+}

@@ -1,0 +1,96 @@
+//! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
+//! gateway runs.
+
+use farebox_ledger::{Amount, Cap, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
+
+use super::args::{Args, OutputFormat};
+use super::books::{act, open};
+use super::caps_args::{CapOptions, CapScope, SetCapOptions};
+use super::keys::warn_of_unknown;
+use super::output::{self, CommandFailed};
+use farebox::clock;
+use farebox::selling::{self, caps};
+
+/// The columns of a cap.
+const HEADER: [&str; 7] = [
+    "interval", "model", "limit", "spent", "held", "room", "resets",
+];
+
+pub(super) async fn set(args: &Args, options: &SetCapOptions) -> Result<(), CommandFailed> {
+    let CapOptions {
+        scope,
+        interval,
+        model,
+    } = &options.cap;
+    warn_of_unknown(args, model.as_slice());
+    let cap = Cap {
+        interval: *interval,
+        model: model.clone(),
+        limit: options.limit,
+    };
+    let ledger = open(args, OpenMode::Write).await?;
+    let deed = caps::set(*scope, cap, act(args));
+    let left = caps::left(deed.perform(&*ledger).await?.outcome);
+    print(args, *scope, &left);
+    Ok(())
+}
+
+pub(super) async fn clear(args: &Args, options: &CapOptions) -> Result<(), CommandFailed> {
+    let CapOptions {
+        scope,
+        interval,
+        model,
+    } = options.clone();
+    let ledger = open(args, OpenMode::Write).await?;
+    let deed = caps::clear(scope, interval, model, act(args));
+    let left = caps::left(deed.perform(&*ledger).await?.outcome);
+    print(args, scope, &left);
+    Ok(())
+}
+
+pub(super) async fn list(args: &Args, of: &CapScope) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::ReadOnly).await?;
+    let caps = caps::read(&*ledger, of.scope).await?;
+    print(args, of.scope, &caps);
+    Ok(())
+}
+
+fn print(args: &Args, of: Scope, caps: &Caps) {
+    let now = clock::now();
+    match args.format() {
+        OutputFormat::Json => {
+            output::print_json(&selling::caps::document(of, caps));
+        }
+        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(of, caps, now))),
+        _ if caps.is_empty() => {
+            let kind = match of {
+                Scope::Key(_) => "Key",
+                Scope::Customer(_) => "Customer",
+            };
+            output::note(&format!(
+                "{kind} {of} has no caps. Set one: farebox caps set {of} day 5"
+            ));
+        }
+        _ => output::print(&output::table(&HEADER, &rows(of, caps, now))),
+    }
+}
+
+fn rows(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Vec<String>> {
+    let today = UtcDay::of(now);
+    let row = |counted: &CountedCap| {
+        let state = counted.reached(of, today, Amount::ZERO);
+        let model = counted.cap.model.as_deref().unwrap_or("all");
+        vec![
+            counted.cap.interval.to_string(),
+            output::plain(model),
+            counted.cap.limit.to_string(),
+            state.spent.to_string(),
+            state.held.to_string(),
+            state.room.to_string(),
+            state
+                .resets_at
+                .map_or_else(|| "never".to_owned(), |at| at.to_string()),
+        ]
+    };
+    caps.iter().map(row).collect()
+}

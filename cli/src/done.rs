@@ -1,0 +1,104 @@
+//! Does acts, and prints what they came to.
+
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{Customer, Key, Outcome, PaymentMoved, PaymentStatus, Secret};
+
+use super::args::{Args, OutputFormat};
+use super::output::{self, CommandFailed};
+use super::{tables, view};
+use farebox::clock;
+use farebox::selling::{Deed, Deeded};
+
+/// Does it, and prints what it came to.
+pub(super) async fn perform(
+    args: &Args,
+    ledger: &SharedStore,
+    deed: Deed,
+) -> Result<Deeded, CommandFailed> {
+    let done = deed.perform(&**ledger).await?;
+    print_done(args, &done);
+    Ok(done)
+}
+
+/// Prints what an act came to.
+pub(super) fn print_done(args: &Args, done: &Deeded) {
+    if done.repeated() {
+        output::note(match done.outcome {
+            Outcome::Payment(_) => "The ledger knew this, or more: nothing changed.",
+            _ => "This reference was applied before: nothing changed.",
+        });
+    }
+    if args.format() == OutputFormat::Json {
+        return output::print_json(&done.document());
+    }
+    if let Some((key, secret)) = done.sold() {
+        return print_secret(args, key, secret);
+    }
+    match &done.outcome {
+        Outcome::Key(key) => print_key(args, key),
+        Outcome::Customer(customer) => {
+            print_customers(args, std::slice::from_ref(&**customer));
+        }
+        Outcome::Posted(posted) => match &posted.key {
+            Some(key) => print_key(args, key),
+            None => print_customers(args, std::slice::from_ref(&posted.customer)),
+        },
+        Outcome::Moved(moved) => {
+            print_customers(args, &[moved.from.clone(), moved.into.clone()]);
+        }
+        Outcome::Payment(moved) => print_moved(args, moved),
+        _ => {}
+    }
+}
+
+/// Prints one key.
+pub(super) fn print_key(args: &Args, key: &Key) {
+    if args.format() == OutputFormat::Json {
+        return output::print_json(&view::key(key, clock::now()));
+    }
+    tables::print(
+        args.format(),
+        &tables::KEY,
+        &tables::keys(std::slice::from_ref(key)),
+    );
+}
+
+/// Prints a key with its new secret; not as JSON.
+fn print_secret(args: &Args, key: &Key, secret: &Secret) {
+    let mut rows = tables::keys(std::slice::from_ref(key));
+    if args.format() == OutputFormat::Csv {
+        let mut header = tables::KEY.to_vec();
+        header.push("secret");
+        rows.iter_mut()
+            .for_each(|cells| cells.push(secret.reveal().to_owned()));
+        return tables::print(OutputFormat::Csv, &header, &rows);
+    }
+    print_key(args, key);
+    output::print(&format!("\nsecret  {}", secret.reveal()));
+    output::note("The secret is shown only now and is not stored; give it to the customer.");
+}
+
+/// Prints customers; not as JSON.
+fn print_customers(args: &Args, shown: &[Customer]) {
+    tables::print(args.format(), &tables::CUSTOMER, &tables::customers(shown));
+}
+
+/// Prints where a payment is now; not as JSON.
+fn print_moved(args: &Args, moved: &PaymentMoved) {
+    let rows = tables::payments(std::slice::from_ref(&moved.payment));
+    tables::print(args.format(), &tables::PAYMENT, &rows);
+    let customer = &moved.customer;
+    if let (PaymentStatus::Unapplied { why }, false) =
+        (&moved.payment.status, args.format() == OutputFormat::Csv)
+    {
+        output::note(&format!(
+            "It could not be booked ({why}) and is kept as unapplied: farebox customers unapplied"
+        ));
+    }
+    if customer.claim.is_positive() && args.format() != OutputFormat::Csv {
+        output::note(&format!(
+            "{} owes {} USD, which what it pays next goes to first; until then its requests are refused.",
+            customer.id, customer.claim
+        ));
+    }
+}

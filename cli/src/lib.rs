@@ -1,0 +1,173 @@
+//! The command line, one file per command. Commands only wire things together; the rooms do the work.
+
+mod add;
+mod args;
+mod books;
+mod bulk;
+mod bulk_customers;
+mod bulk_keys;
+mod caps;
+mod caps_args;
+mod check;
+mod completions;
+mod customers;
+mod customers_args;
+mod dates;
+mod demo;
+mod demo_shop;
+mod diff;
+mod done;
+mod env_file;
+mod events;
+mod events_args;
+mod find;
+mod format;
+mod gateway;
+mod health;
+mod http;
+mod init;
+mod keys;
+mod ledger;
+mod library;
+mod library_args;
+mod manage;
+mod manual;
+mod models;
+mod online;
+mod output;
+mod paper;
+mod parse;
+mod payments;
+mod payments_args;
+mod pinned;
+mod serve;
+mod setup;
+mod show;
+mod status;
+mod tables;
+mod targets;
+mod tokens;
+mod tokens_args;
+mod values;
+mod vouchers;
+mod vouchers_args;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+
+pub use args::Args;
+use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
+use caps_args::CapsCommand;
+use customers_args::{CreateCustomerOptions, CustomersCommand};
+use farebox::selling::documents as view;
+use output::{CommandFailed, Exit};
+use vouchers_args::VouchersCommand;
+
+use farebox::config::{is_set, source};
+
+/// A larger file is none of settings.
+const LARGEST_ENV_FILE: u64 = 1 << 20;
+
+/// Starts the runtime and runs the command. The runtime starts here, because async code is compiled where it is first polled: in the
+/// program, all of it would be compiled behind the library instead of with it.
+// Customers are served on threads of their own (`server/workers.rs`).
+#[tokio::main(worker_threads = 2)]
+pub async fn run() -> ExitCode {
+    let read = |file: &Path| {
+        source::content(file, LARGEST_ENV_FILE).map_err(|error| source::plain(&error))
+    };
+    if let Err(why) = env_file::load(read, is_set) {
+        output::complain(&why);
+        return ExitCode::from(Exit::Usage as u8);
+    }
+    let args = match parse::command_line() {
+        Ok(args) => args,
+        Err(error) => {
+            let asked = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
+            // If stdout is closed, the help has no reader: ignore it.
+            let _ = error.print();
+            return if asked {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(Exit::Usage as u8)
+            };
+        }
+    };
+    match dispatch(&args).await.and_then(|()| output::printed()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            output::complain(&failed.message);
+            ExitCode::from(failed.exit as u8)
+        }
+    }
+}
+
+async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
+    if let Some(file) = &args.library {
+        farebox::config::Library::choose(file).map_err(CommandFailed::usage)?;
+    }
+    match &args.command {
+        Command::Serve(options) => serve::run(args, options).await,
+        Command::Demo(options) => demo::run(args, options).await,
+        Command::Check(options) => check::run(args, options).await,
+        Command::Diff => diff::run(args).await,
+        Command::Init(options) => init::run(args, options),
+        Command::Add(options) => add::run(args, options),
+        Command::Library(options) => library::run(args, options),
+        Command::Models => models::run(args),
+        Command::Show(options) => find::run(args, options).await,
+        Command::Setup(options) => setup::run(args, options).await,
+        Command::Keys(KeysCommand::Create(options)) => match &options.from {
+            Some(from) => bulk_keys::create(args, options, from).await,
+            None => keys::create(args, options).await,
+        },
+        Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
+        Command::Keys(KeysCommand::Show(one)) => show::run(args, one).await,
+        Command::Keys(KeysCommand::TopUp(options)) => manage::top_up(args, options).await,
+        Command::Keys(KeysCommand::Adjust(options)) => manage::adjust(args, options).await,
+        Command::Keys(KeysCommand::Refund(options)) => manage::refund(args, options).await,
+        Command::Keys(KeysCommand::Set(options)) => manage::set(args, options).await,
+        Command::Keys(KeysCommand::Rotate(options)) => manage::rotate(args, options).await,
+        Command::Keys(KeysCommand::Block(one)) => {
+            keys::change(args, one, farebox_ledger::key::Change::Block).await
+        }
+        Command::Keys(KeysCommand::Unblock(one)) => {
+            keys::change(args, one, farebox_ledger::key::Change::Unblock).await
+        }
+        Command::Keys(KeysCommand::Revoke(options)) => keys::revoke(args, options).await,
+        Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
+        Command::Customers(CustomersCommand::Create(CreateCustomerOptions {
+            from: Some(from),
+            ..
+        })) => bulk_customers::create(args, from).await,
+        Command::Customers(command) => customers::run(args, command).await,
+        Command::Events(command) => events::run(args, command).await,
+        Command::Tokens(command) => tokens::run(args, command).await,
+        Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
+        Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
+        Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,
+        Command::Vouchers(VouchersCommand::Create(options)) => {
+            vouchers::create(args, options).await
+        }
+        Command::Vouchers(VouchersCommand::List) => vouchers::list(args).await,
+        Command::Vouchers(VouchersCommand::Void(options)) => vouchers::void(args, options).await,
+        Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
+        Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
+        Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,
+        Command::Ledger(LedgerCommand::Accept(options)) => ledger::accept(args, options).await,
+        Command::Ledger(LedgerCommand::Copy(options)) => ledger::copy(args, options).await,
+        Command::Targets(TargetsCommand::Reset(options)) => targets::reset(args, options).await,
+        Command::Status => status::run(args).await,
+        Command::Health => health::run(args).await,
+        Command::Completions { shell } => {
+            completions::run(*shell);
+            Ok(())
+        }
+        Command::Manual { folder } => manual::run(folder),
+    }
+}

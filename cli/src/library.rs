@@ -1,0 +1,112 @@
+//! `farebox library`: the known models with list prices, dates and sources; `--diff`: what they say against the catalog's costs.
+
+use serde_json::json;
+
+use super::args::{Args, OutputFormat};
+use super::check;
+use super::library_args::LibraryOptions;
+use super::output::{self, CommandFailed};
+use farebox::config::{Library, Offer, list_price, preset};
+
+pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), CommandFailed> {
+    if options.diff {
+        return diff(args);
+    }
+    let offers = Library::current().offers();
+    if args.format() == OutputFormat::Json {
+        let offers: Vec<_> = offers.iter().map(document).collect();
+        output::print_json(&json!({ "offers": offers }));
+        return Ok(());
+    }
+    let header = [
+        "model",
+        "upstream",
+        "list price",
+        "per call",
+        "context",
+        "date",
+        "unverified",
+        "source",
+    ];
+    let rows = offers.iter().map(|offer| {
+        let price =
+            list_price(offer).map_or_else(|| "unverified".to_owned(), |price| price.shown());
+        vec![
+            offer.name(),
+            offer.model.upstream.clone(),
+            price,
+            per_call(offer),
+            farebox_ledger::grouped(offer.model.context),
+            offer.date.clone(),
+            offer.unverified.join(", "),
+            offer.source.clone(),
+        ]
+    });
+    output::print(&output::table(&header, &rows.collect::<Vec<_>>()));
+    Ok(())
+}
+
+fn document(offer: &Offer) -> serde_json::Value {
+    json!({
+        "name": offer.name(),
+        "service": offer.service,
+        "slug": offer.model.slug,
+        "upstream": offer.model.upstream,
+        "list_price": list_price(offer).map(|price| price.shown()),
+        "context": offer.model.context,
+        "max_output": offer.model.output,
+        "picture_tokens": offer.model.pictures,
+        "abilities": offer.model.abilities,
+        "date": offer.date,
+        "source": offer.source,
+        "reference": preset(&offer.service).map(|preset| preset.reference.as_str()),
+        "unverified": offer.unverified,
+        "classes": offer.model.classes_source().map(looked_up),
+        "calls": offer.calls.as_ref().map(|calls| {
+            let (date, source) = (&calls.date, &calls.source);
+            json!({ "price": calls.price, "date": date, "source": source })
+        }),
+    })
+}
+
+/// `web_search $0.01`
+fn per_call(offer: &Offer) -> String {
+    let calls = offer.calls.iter().flat_map(|calls| &calls.price);
+    let calls = calls.map(|(tool, price)| format!("{tool} ${price}"));
+    calls.collect::<Vec<_>>().join(", ")
+}
+
+fn looked_up((date, source): (&str, &str)) -> serde_json::Value {
+    json!({ "date": date, "source": source })
+}
+
+/// Targets whose cost is not what the library says now.
+fn diff(args: &Args) -> Result<(), CommandFailed> {
+    let config = check::load(args)?;
+    let mut rows = Vec::new();
+    for model in &config.catalog.models {
+        for target in &model.route.targets {
+            let Some(list) = target.list.as_deref() else {
+                continue;
+            };
+            let cost = target.cost.as_deref();
+            if cost != Some(list) {
+                let cost = cost.map_or_else(|| "none".to_owned(), |cost| cost.shown());
+                rows.push(vec![model.slug.clone(), target.name(), cost, list.shown()]);
+            }
+        }
+    }
+    let header = ["slug", "target", "cost", "the library"];
+    if args.format() == OutputFormat::Json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| json!({ "slug": row[0], "target": row[1], "cost": row[2], "library": row[3] }))
+            .collect();
+        output::print_json(&json!({ "differences": rows }));
+    } else if rows.is_empty() {
+        output::print("no differences");
+    } else {
+        output::print(&output::table(&header, &rows));
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! `farebox check --online`: asks every target once, and says what customers would have met.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::Arc;
+
+use farebox_ledger::Amount;
+
+use super::output::{self, CommandFailed};
+use farebox::config::{Code, Config, Diagnostic};
+use farebox::upstream::Upstreams;
+use farebox::upstream::online::{self, OnlineFault, OnlineFinding};
+
+/// What was found, after the price was said and, on a terminal, agreed to.
+pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, CommandFailed> {
+    let asked = online::questions(config);
+    if asked.is_empty() {
+        output::note("online: no target to ask, all are simulated");
+        return Ok(Vec::new());
+    }
+    let most = Amount::checked_sum(asked.iter().map(|one| one.most)).unwrap_or_default();
+    let requests = output::count(asked.len(), "smallest request");
+    output::note(&format!(
+        "online: {requests} to your providers, for at most {most} USD of your own money there"
+    ));
+    if !agreed()? {
+        return Err(CommandFailed::refused("nothing was asked"));
+    }
+    let upstreams = Upstreams::new(config).map_err(CommandFailed::refused)?;
+    let found = Arc::new(upstreams).examine(asked).await;
+    Ok(found.iter().map(finding).collect())
+}
+
+/// A script has agreed by asking for `--online`; a person is asked.
+fn agreed() -> Result<bool, CommandFailed> {
+    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Ok(true);
+    }
+    let mut line = String::new();
+    let answer = (stderr.write_all(b"Go on? [y/N] "))
+        .and_then(|()| stderr.flush())
+        .and_then(|()| stdin.lock().read_line(&mut line));
+    answer.map_err(|error| CommandFailed::refused(format!("the terminal: {error}")))?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn finding(found: &OnlineFinding) -> Diagnostic {
+    let OnlineFinding {
+        fault,
+        slug,
+        target,
+        reason,
+        nearest,
+    } = found;
+    let provider = target.split('/').next().unwrap_or_default();
+    let (code, what, remedy) = match fault {
+        OnlineFault::Unreachable => (
+            Code::Unreachable,
+            format!("provider `{provider}` cannot be reached"),
+            "compare the host and port of its `base_url`; then DNS, a proxy or a firewall between".to_owned(),
+        ),
+        OnlineFault::Path => (
+            Code::WrongPath,
+            format!("provider `{provider}` knows no such path"),
+            "compare its `base_url` with the base of the provider's API, most end in `/v1`; and `speaks` with what it offers".to_owned(),
+        ),
+        OnlineFault::Model => (
+            Code::WrongModel,
+            format!("`{target}` is no model that this account may use"),
+            match nearest.as_slice() {
+                [] => format!("write the provider's own name as `model` in the route of `{slug}`"),
+                names => format!("its list of models has {}", names.join(", ")),
+            },
+        ),
+        OnlineFault::Key => (
+            Code::KeyRefused,
+            format!("provider `{provider}` refuses the key"),
+            format!("replace the secret that `[provider.{provider}]` names with a valid one, without quotes around it"),
+        ),
+        OnlineFault::Drained => (
+            Code::AccountDrained,
+            format!("the account at provider `{provider}` has no money or quota left"),
+            "pay the provider, or raise the limit of this key there".to_owned(),
+        ),
+        OnlineFault::Ability(capability) => (
+            Code::AbilityMissing,
+            format!("`{target}` refuses {}, which `{slug}` is sold with", capability.name()),
+            format!(
+                "take \"{}\" out of its `capabilities`, or this target out of its route",
+                capability.name()
+            ),
+        ),
+        OnlineFault::Busy => (
+            Code::NoCapacity,
+            format!("`{target}` has no capacity now"),
+            "try again later".to_owned(),
+        ),
+        OnlineFault::Other => (
+            Code::TargetFails,
+            format!("`{target}` does not answer properly"),
+            "read the provider's words; its status page; a proxy in front of it".to_owned(),
+        ),
+    };
+    Diagnostic::of_target(code, format!("{what}: {reason}"), remedy)
+}

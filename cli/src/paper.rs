@@ -1,0 +1,66 @@
+//! `farebox customers receipts|statement`: paper for bookkeepers. Works while a gateway runs.
+
+use farebox_ledger::{OpenMode, StatementMonth, csv};
+use serde_json::json;
+
+use super::args::{Args, OutputFormat};
+use super::books::open;
+use super::check::seller;
+use super::customers_args::{ReceiptsOptions, StatementOptions};
+use super::output::{self, CommandFailed};
+use farebox::clock;
+use farebox::paper::{self, DOCUMENT_COLUMNS, STATEMENT_COLUMNS, document_json, document_row};
+use farebox::selling::reads;
+
+pub(super) async fn receipts(args: &Args, options: &ReceiptsOptions) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::ReadOnly).await?;
+    let customer = reads::customer(&*ledger, options.id).await?;
+    let mut found = paper::documents(&*ledger, customer.id).await?;
+    if let Some(number) = &options.number {
+        found.retain(|document| document.number == *number);
+        if found.is_empty() {
+            return Err(CommandFailed::refused(format!(
+                "customer {} has no document {number}; without --number all are listed",
+                options.id
+            )));
+        }
+    }
+    let (to, shop) = (paper::addressee(&*ledger, customer).await?, seller(args));
+    let rows = || -> Vec<Vec<String>> {
+        let row = |document| document_row(document, &to);
+        found.iter().map(row).collect()
+    };
+    match args.format() {
+        OutputFormat::Json => {
+            let document = |document| document_json(document, &to, &shop);
+            let documents: Vec<_> = found.iter().map(document).collect();
+            output::print_json(&json!({ "receipts": documents }));
+        }
+        OutputFormat::Csv => output::print(&csv::document(&DOCUMENT_COLUMNS, &rows())),
+        OutputFormat::Html => {
+            output::print(&paper::documents_page(&found, &to, &shop));
+        }
+        _ if found.is_empty() => output::note("Nothing was paid yet."),
+        _ => output::print(&output::table(&DOCUMENT_COLUMNS, &rows())),
+    }
+    Ok(())
+}
+
+pub(super) async fn statement(
+    args: &Args,
+    options: &StatementOptions,
+) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::ReadOnly).await?;
+    let customer = reads::customer(&*ledger, options.id).await?;
+    let now = clock::now();
+    let month = options.month.unwrap_or(StatementMonth::of(now));
+    let found = paper::statement(&*ledger, customer, month, now).await?;
+    let rows = || paper::statement_rows(&found);
+    match args.format() {
+        OutputFormat::Json => output::print_json(&paper::statement_json(&found, &seller(args))),
+        OutputFormat::Csv => output::print(&csv::document(&STATEMENT_COLUMNS, &rows())),
+        OutputFormat::Html => output::print(&paper::statement_page(&found, &seller(args))),
+        _ => output::print(&output::table(&STATEMENT_COLUMNS, &rows())),
+    }
+    Ok(())
+}

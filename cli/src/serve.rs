@@ -1,0 +1,147 @@
+//! `farebox serve`: the gateway, until a signal or a failing ledger stops it.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::{Args, ServeOptions};
+use super::check;
+use super::output::{self, CommandFailed};
+use farebox::app::{App, Files, Settings, StartError, process};
+use farebox::config::{self, ProcessSecrets};
+use farebox::server::TlsFiles;
+use farebox::telemetry::{self, LogFormat, LogGuard};
+
+pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), CommandFailed> {
+    let log = start_logging("info,salvo_core=warn");
+    process::no_core_dumps();
+    let files = Files::Watched {
+        catalog: args.catalog.clone(),
+        routes: args.routes.clone(),
+        secrets: Box::new(ProcessSecrets { lenient: false }),
+    };
+    let settings = Settings {
+        wait_lock: Duration::from_secs(options.wait_lock),
+        ..settings(args)
+    };
+    let app = App::start(&settings, files, Arc::new(log.requests())).await?;
+    announce(args, &app);
+    app.serve(stop_signal())
+        .await
+        .map_err(CommandFailed::refused)?;
+    tracing::info!("stopped; every request is settled");
+    Ok(())
+}
+
+/// The process settings from the command line.
+fn settings(args: &Args) -> Settings {
+    let files = |certificate: &Option<PathBuf>, key: &Option<PathBuf>| {
+        let both = certificate.clone().zip(key.clone());
+        both.map(|(certificate, key)| TlsFiles { certificate, key })
+    };
+    Settings {
+        durability: args.durability.into(),
+        allow_single: args.allow_single,
+        state: args.state.clone(),
+        admin_listen: Some(args.admin_listen),
+        admin_token_file: args.admin_token_file.clone(),
+        admin_hosts: args.admin_host.clone(),
+        public_url: args.public_url.clone(),
+        tls: files(&args.tls_cert, &args.tls_key),
+        admin_tls: files(&args.admin_tls_cert, &args.admin_tls_key),
+        anchors: args.anchors.clone(),
+        operator: args.actor(),
+        trusted_proxies: args.trusted_proxy.clone(),
+        cors_origins: args.cors_origin.clone(),
+        ..Settings::new(args.ledger.clone(), args.listen)
+    }
+}
+
+/// Logs what is served and where, and warns about settings that are probably mistakes.
+fn announce(args: &Args, app: &App) {
+    let models = output::count(
+        app.front.proxy.config.current().catalog.models.len(),
+        "model",
+    );
+    let base = &app.front.public_url;
+    tracing::info!(
+        "serving {models} at {base}/v1 and {base}/native, ledger {}",
+        args.ledger
+    );
+    let address = app.address();
+    if !address.ip().is_loopback() && args.tls_cert.is_none() {
+        tracing::warn!(
+            "{address} is not a loopback address and is served without TLS, so keys travel unencrypted: \
+             set --tls-cert and --tls-key, or listen on loopback behind a TLS proxy"
+        );
+    }
+    if address.ip().is_unspecified() && args.public_url.is_none() {
+        tracing::warn!(
+            "printed settings and links begin with {base}, which customers cannot reach: set --public-url"
+        );
+    }
+    if !args.trusted_proxy.is_empty() && args.public_url.is_none() {
+        tracing::warn!(
+            "--trusted-proxy says that customers come through a proxy, but printed settings and links begin with {base}: \
+             set --public-url to the address they use"
+        );
+    }
+    let Some(address) = app.admin_address() else {
+        return;
+    };
+    let scheme = args.admin_tls_cert.as_ref().map_or("http", |_| "https");
+    tracing::info!(
+        "admin listener at {scheme}://{address}: /healthz /readyz /metrics /status /live /api/v1"
+    );
+    if !address.ip().is_loopback() && args.admin_tls_cert.is_none() {
+        tracing::warn!(
+            "the admin listener {address} is not on a loopback address: {}",
+            if args.admin_token_file.is_some() {
+                "the token for /metrics, /status and /live travels unencrypted"
+            } else {
+                "/metrics, /status and /live are closed until --admin-token-file is set"
+            }
+        );
+    }
+}
+
+/// Starts the log in the format that the environment asks for.
+pub(super) fn start_logging(default: &str) -> LogGuard {
+    let format = match (
+        config::log_as_json(),
+        std::io::stderr().is_terminal() && !config::no_color(),
+    ) {
+        (true, _) => LogFormat::Json,
+        (false, true) => LogFormat::Coloured,
+        (false, false) => LogFormat::Text,
+    };
+    telemetry::start_logging(config::log_filter().as_deref(), default, format)
+}
+
+/// Ends at the first SIGTERM or ctrl-c from now on, even if it arrives before this future is polled.
+pub(super) fn stop_signal() -> impl Future<Output = ()> {
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    async move {
+        let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: waiting for running requests to end");
+    }
+}
+
+impl From<StartError> for CommandFailed {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Ledger(error) => error.into(),
+            StartError::Configuration(findings) => check::failed(&findings),
+            other => Self::refused(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Keys, customers and payments as tables for people, and as rows for spreadsheets.
+
+use farebox_ledger::{Customer, Key, Payment, csv};
+
+use super::args::OutputFormat;
+use super::output;
+use super::view::payment_status;
+use farebox::clock;
+
+/// The columns of a key.
+pub(super) const KEY: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
+/// The columns of a customer.
+pub(super) const CUSTOMER: [&str; 7] = [
+    "customer",
+    "label",
+    "external id",
+    "balance",
+    "held",
+    "available",
+    "status",
+];
+/// The columns of a payment.
+pub(super) const PAYMENT: [&str; 8] = [
+    "payment", "customer", "status", "currency", "gross", "amount", "reversed", "why",
+];
+
+/// Prints rows under their columns.
+pub(super) fn print(format: OutputFormat, header: &[&str], rows: &[Vec<String>]) {
+    match format {
+        OutputFormat::Csv => output::print(&csv::document(header, rows)),
+        _ => output::print(&output::table(header, rows)),
+    }
+}
+
+/// Keys as a table for people.
+pub(super) fn keys_table(shown: &[Key]) -> String {
+    output::table(&KEY, &keys(shown))
+}
+
+/// Customers as a table for people.
+pub(super) fn customers_table(shown: &[Customer]) -> String {
+    output::table(&CUSTOMER, &customers(shown))
+}
+
+/// Keys as rows of [`KEY`].
+pub(super) fn keys(keys: &[Key]) -> Vec<Vec<String>> {
+    let now = clock::now();
+    let row = |key: &Key| {
+        let account = key.customer.account;
+        vec![
+            key.id.to_string(),
+            output::plain(&key.settings.label),
+            account.balance().to_string(),
+            account.held.to_string(),
+            key.spendable(now).to_string(),
+            key.status(now).to_string(),
+        ]
+    };
+    keys.iter().map(row).collect()
+}
+
+/// Customers as rows of [`CUSTOMER`].
+pub(super) fn customers(customers: &[Customer]) -> Vec<Vec<String>> {
+    let row = |customer: &Customer| {
+        let Customer {
+            settings, account, ..
+        } = customer;
+        vec![
+            customer.id.to_string(),
+            output::plain(&settings.label),
+            output::plain(settings.external_id.as_deref().unwrap_or_default()),
+            account.balance().to_string(),
+            account.held.to_string(),
+            account.available().to_string(),
+            customer.status.to_string(),
+        ]
+    };
+    customers.iter().map(row).collect()
+}
+
+/// Payments as rows of [`PAYMENT`].
+pub(super) fn payments(payments: &[Payment]) -> Vec<Vec<String>> {
+    let row = |payment: &Payment| {
+        let (status, why) = payment_status(payment);
+        vec![
+            output::plain(&payment.reference),
+            payment.customer.to_string(),
+            status.to_owned(),
+            payment.paid.currency.clone(),
+            payment.paid.gross.to_string(),
+            payment.credit.to_string(),
+            payment.due().to_string(),
+            output::plain(why.unwrap_or_default()),
+        ]
+    };
+    payments.iter().map(row).collect()
+}

@@ -1,0 +1,112 @@
+//! `farebox tokens …`: who may use the admin API. Works while a gateway runs; only commands make and revoke tokens.
+
+use farebox_ledger::{NewToken, OpenMode, Token, TokenSecret, UtcDay};
+use serde_json::{Value, json};
+
+use super::args::{Args, OutputFormat};
+use super::books::{act, open};
+use super::output::{self, CommandFailed};
+use super::tokens_args::{CreateTokenOptions, OneToken, TokensCommand};
+use super::{tables, view};
+use farebox::clock;
+
+/// The columns of a token.
+const HEADER: [&str; 7] = [
+    "token", "label", "role", "daily", "today", "expires", "status",
+];
+
+pub(super) async fn run(args: &Args, command: &TokensCommand) -> Result<(), CommandFailed> {
+    match command {
+        TokensCommand::Create(options) => create(args, options).await,
+        TokensCommand::List => list(args).await,
+        TokensCommand::Revoke(one) => revoke(args, one).await,
+    }
+}
+
+async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), CommandFailed> {
+    if let Some(past) = options.expires.filter(|end| *end <= clock::now()) {
+        let message = format!("the token would have expired at {past}, which is in the past");
+        return Err(CommandFailed::refused(message));
+    }
+    let ledger = open(args, OpenMode::Write).await?;
+    let secret = TokenSecret::generate(clock::random());
+    let token = ledger
+        .create_token(NewToken {
+            id: clock::token_id(),
+            secret: secret.hash(),
+            label: options.label.clone(),
+            role: options.role.into(),
+            daily: options.daily,
+            expires_at: options.expires,
+            act: act(args),
+        })
+        .await?;
+    if args.format() == OutputFormat::Json {
+        let mut shown = document(&token);
+        shown["secret"] = json!(secret.reveal());
+        output::print_json(&shown);
+        return Ok(());
+    }
+    print(args, &[token]);
+    output::print(&format!("\nsecret  {}", secret.reveal()));
+    output::note(
+        "The secret is shown only now and is not stored; give it to the program that uses it.",
+    );
+    if let Some(end) = options.expires {
+        output::note(&format!("The token expires at {end}."));
+    }
+    Ok(())
+}
+
+async fn list(args: &Args) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::ReadOnly).await?;
+    let tokens = ledger.tokens().await?;
+    match args.format() {
+        OutputFormat::Json => {
+            let tokens: Vec<Value> = tokens.iter().map(document).collect();
+            output::print_json(&json!({ "tokens": tokens }));
+        }
+        format if tokens.is_empty() && format != OutputFormat::Csv => output::note(
+            "There are no tokens yet. Create one: farebox tokens create LABEL --role sell --daily 200",
+        ),
+        _ => print(args, &tokens),
+    }
+    Ok(())
+}
+
+async fn revoke(args: &Args, one: &OneToken) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let token = ledger.revoke_token(one.id, act(args)).await?;
+    if args.format() == OutputFormat::Json {
+        output::print_json(&document(&token));
+    } else {
+        print(args, &[token]);
+    }
+    Ok(())
+}
+
+fn document(token: &Token) -> Value {
+    view::token(token, clock::now())
+}
+
+/// Prints tokens; not as JSON.
+fn print(args: &Args, tokens: &[Token]) {
+    let now = clock::now();
+    let row = |token: &Token| {
+        vec![
+            token.id.to_string(),
+            output::plain(&token.label),
+            token.role.to_string(),
+            token
+                .daily
+                .map_or_else(|| "none".to_owned(), |daily| daily.to_string()),
+            token.sold_on(UtcDay::of(now)).to_string(),
+            token
+                .expires_at
+                .map_or_else(|| "never".to_owned(), |at| at.to_string()),
+            token.status(now).to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = tokens.iter().map(row).collect();
+    tables::print(args.format(), &HEADER, &rows);
+}

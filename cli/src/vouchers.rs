@@ -1,0 +1,111 @@
+//! `farebox vouchers create|list|void`: codes that are worth credit once. Works while a gateway runs.
+
+use farebox_ledger::{Lot, OpenMode, Outcome, VoucherCode, csv};
+use serde_json::{Value, json};
+
+use super::args::{Args, OutputFormat};
+use super::books::{act, open};
+use super::output::{self, CommandFailed};
+use super::vouchers_args::{CreateVouchersOptions, VoidOptions};
+use super::{tables, view};
+use farebox::clock;
+use farebox::selling::vouchers::{self, LotTerms};
+use farebox::selling::{Deed, Deeded, NewSecret};
+
+/// The columns of a lot.
+const HEADER: [&str; 7] = [
+    "lot", "vouchers", "redeemed", "each", "expires", "made", "status",
+];
+
+pub(super) async fn create(
+    args: &Args,
+    options: &CreateVouchersOptions,
+) -> Result<(), CommandFailed> {
+    let terms = LotTerms {
+        count: options.count,
+        amount: options.amount,
+        expires: options.expires,
+        once_per_customer: options.once_per_customer,
+    };
+    let deed = vouchers::create(terms, act(args)).map_err(CommandFailed::refused)?;
+    perform(args, deed).await
+}
+
+pub(super) async fn list(args: &Args) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::ReadOnly).await?;
+    print(args, &ledger.lots().await?);
+    Ok(())
+}
+
+pub(super) async fn void(args: &Args, options: &VoidOptions) -> Result<(), CommandFailed> {
+    perform(args, vouchers::void(options.lot, act(args))).await
+}
+
+async fn perform(args: &Args, deed: Deed) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let done = deed.perform(&*ledger).await?;
+    if args.format() == OutputFormat::Json {
+        output::print_json(&done.document());
+        return Ok(());
+    }
+    let Deeded {
+        outcome: Outcome::Lot(lot),
+        shown_once,
+    } = done
+    else {
+        return Ok(());
+    };
+    match shown_once {
+        Some(NewSecret::Codes(codes)) => print_codes(args, *lot, &codes),
+        _ => print(args, &[*lot]),
+    }
+    Ok(())
+}
+
+/// Prints a new lot with its codes; not as JSON.
+fn print_codes(args: &Args, lot: Lot, codes: &[VoucherCode]) {
+    let shown: Vec<&str> = codes.iter().map(VoucherCode::reveal).collect();
+    if args.format() == OutputFormat::Csv {
+        let row = |(number, code): (usize, &&str)| {
+            vec![lot.id.to_string(), number.to_string(), (*code).to_owned()]
+        };
+        let rows: Vec<_> = (1..).zip(&shown).map(row).collect();
+        return output::print(&csv::document(&["lot", "number", "code"], &rows));
+    }
+    print(args, &[lot]);
+    output::print(&format!("\n{}", shown.join("\n")));
+    output::note("The codes are shown only now and are not stored.");
+}
+
+fn print(args: &Args, lots: &[Lot]) {
+    match args.format() {
+        OutputFormat::Json => {
+            let lots: Vec<Value> = lots
+                .iter()
+                .map(|lot| view::lot(lot, clock::now()))
+                .collect();
+            output::print_json(&json!({ "lots": lots }));
+        }
+        format if lots.is_empty() && format != OutputFormat::Csv => output::note(
+            "There are no vouchers. Make some: farebox vouchers create --count 10 --amount 5",
+        ),
+        format => tables::print(format, &HEADER, &rows(lots)),
+    }
+}
+
+fn rows(lots: &[Lot]) -> Vec<Vec<String>> {
+    let now = clock::now();
+    let row = |lot: &Lot| {
+        let expires = lot.expires_at.map(|end| end.to_string());
+        vec![
+            lot.id.to_string(),
+            lot.count.to_string(),
+            lot.redeemed.to_string(),
+            lot.amount.to_string(),
+            expires.unwrap_or_else(|| "never".to_owned()),
+            lot.created_at.to_string(),
+            view::lot_status(lot, now).to_owned(),
+        ]
+    };
+    lots.iter().map(row).collect()
+}
