@@ -27,11 +27,11 @@
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `ledger`, `paper`, `protocol::BadRequest`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `hex`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `selling` | a seller's acts and documents, for the commands and the API: a typed request becomes an operation of the ledger | `ledger` | `jiff`, `serde_json` |  |
 //! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `billing::holder`, `byte_room`, `config`, `customer`, `ledger`, `paper`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `selling`, `setup`, `telemetry`, `turns`, `upstream::Trouble`, `upstream::ProgressStage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `hex`, `http_body_util`, `ipnet`, `percent_encoding`, `rustls`, `ruzstd`, `salvo`, `serde`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `billing::Calibrations`, `config`, `customer`, `events`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `lib` | names the rooms of the gateway | `ledger::clock` | – |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `byte_room` | a memory budget shared between customers; no customer can take all of it | – | `bytes`, `tokio` |  |
 //! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `byte_room::Holder` | `nix`, `rustix`, `tokio` |  |
+//! | `app` | builds the rooms, starts them, reacts to reloads, drains them on shutdown | `billing::Calibrations`, `config`, `customer`, `events`, `ledger`, `proxy`, `server`, `telemetry`, `turns`, `upstream` | `arc_swap`, `ipnet`, `notify`, `rustix`, `serde_json`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `cli` | the program `farebox`: the commands and their arguments | `app`, `config`, `events`, `ledger`, `paper`, `protocol::Family`, `protocol::class`, `proxy::record`, `selling`, `server::TlsFiles`, `setup`, `shop`, `telemetry`, `upstream::Upstreams`, `upstream::online` | `clap`, `clap_complete`, `clap_mangen`, `csv`, `http_body_util`, `hyper`, `hyper_util`, `ipnet`, `mimalloc`, `rustls`, `serde`, `serde_json`, `tempfile`, `tokio`, `tokio_rustls`, `tracing`, `unicode_width` |  |
 //! | `tui` | the admin's console; opens the ledger itself | `ledger` | `clap`, `clap_complete`, `clap_mangen`, `crossterm`, `futures_util`, `getrandom`, `http_body_util`, `hyper`, `hyper_util`, `jiff`, `ratatui`, `rustls`, `serde`, `serde_json`, `tokio`, `tokio_rustls` |  |
 //! | `shop` | sells credit by card through the admin API; a program of its own, without a database | `ledger::Amount`, `ledger::CustomerId`, `ledger::Gross`, `ledger::clock`, `ledger::parse_public_url`, `ledger::text` | `async_trait`, `base64`, `clap`, `clap_complete`, `clap_mangen`, `hex`, `hmac`, `maud`, `reqwest`, `rustls`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `toml`, `tracing`, `tracing_subscriber`, `webpki_root_certs` |  |
@@ -40,7 +40,6 @@
 //!
 //! <!-- end of rooms -->
 
-pub mod app;
 pub mod billing;
 pub mod byte_room;
 pub mod config;

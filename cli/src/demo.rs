@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::args::{Args, DemoOptions};
 use super::output::{self, CommandFailed};
 use super::{books, demo_shop, http, init, serve};
-use farebox::app::{App, Settings};
+use crate::app::{App, Settings};
 use farebox::clock;
 use farebox::config::{self, Config, Model, ProcessSecrets, Source};
 

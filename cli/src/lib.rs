@@ -1,6 +1,7 @@
-//! The command line, one file per command. Commands only wire things together; the rooms do the work.
+//! The command line, one file per command, and [`app`], which puts the gateway together. Both only wire things; the rooms do the work.
 
 mod add;
+pub mod app;
 mod args;
 mod books;
 mod bulk;
@@ -70,8 +71,8 @@ use farebox::config::{is_set, source};
 /// A larger file is none of settings.
 const LARGEST_ENV_FILE: u64 = 1 << 20;
 
-/// Starts the runtime and runs the command. The runtime starts here, because async code is compiled where it is first polled: in the
-/// program, all of it would be compiled behind the library instead of with it.
+/// Starts the runtime and runs the command. The runtime starts here, because async code is compiled where it is first polled: in
+/// `main.rs`, it would be compiled after this library instead of with it.
 // Customers are served on threads of their own (`server/workers.rs`).
 #[tokio::main(worker_threads = 2)]
 pub async fn run() -> ExitCode {

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{Args, ServeOptions};
 use super::check;
 use super::output::{self, CommandFailed};
-use farebox::app::{App, Files, Settings, StartError, process};
+use crate::app::{App, Files, Settings, StartError, process};
 use farebox::config::{self, ProcessSecrets};
 use farebox::server::TlsFiles;
 use farebox::telemetry::{self, LogFormat, LogGuard};

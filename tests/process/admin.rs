@@ -424,7 +424,7 @@ async fn metrics_status_and_live_want_the_token_that_is_set() {
     let token = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(token.path(), "the-operators-own-token\n").unwrap();
     let with_token = |path: std::path::PathBuf| {
-        move |settings: &mut farebox::app::Settings| settings.admin_token_file = Some(path)
+        move |settings: &mut farebox_cli::app::Settings| settings.admin_token_file = Some(path)
     };
     let gateway = Gateway::start_with(
         CATALOG,
@@ -460,7 +460,7 @@ async fn metrics_status_and_live_want_the_token_that_is_set() {
 #[tokio::test]
 async fn off_loopback_metrics_status_and_live_are_closed_without_a_token() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
-    let everywhere = |settings: &mut farebox::app::Settings| {
+    let everywhere = |settings: &mut farebox_cli::app::Settings| {
         settings.admin_listen = Some("0.0.0.0:0".parse().unwrap())
     };
     let gateway = Gateway::start_with(CATALOG, &routes(&upstream.base_url()), everywhere).await;
@@ -486,7 +486,7 @@ async fn off_loopback_metrics_status_and_live_are_closed_without_a_token() {
 #[tokio::test]
 async fn only_a_trusted_proxy_says_where_a_request_came_from() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
-    let trusting = |settings: &mut farebox::app::Settings| {
+    let trusting = |settings: &mut farebox_cli::app::Settings| {
         settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]
     };
     for (gateway, expected) in [

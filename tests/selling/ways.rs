@@ -1,7 +1,7 @@
 //! Off loopback only over TLS, or behind a proxy that the operator named.
 
-use farebox::app::Settings;
 use farebox::server::TlsFiles;
+use farebox_cli::app::Settings;
 use farebox_ledger::TokenRole;
 
 use super::{Program, code};

@@ -30,11 +30,11 @@ use std::time::Duration;
 
 pub(crate) use load::sized;
 
-use farebox::app::{App, Files, Settings};
 use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
 use farebox::server::Front;
+use farebox_cli::app::{App, Files, Settings};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Act, Amount, Change, Credit, CreditKind, EntryKind, EntryQuery, JournalEntry, Key, KeyChange,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use farebox_ledger::{LedgerError, Operation, SharedLedger};
 
-use crate::clock;
+use farebox::clock;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(60);

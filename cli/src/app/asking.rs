@@ -6,8 +6,8 @@ use std::time::Duration;
 use farebox_ledger::{Amount, OwnCost, SharedLedger, Timestamp};
 use tokio::sync::Mutex;
 
-use crate::clock;
-use crate::upstream::{Heard, Lease, Referee};
+use farebox::clock;
+use farebox::upstream::{Heard, Lease, Referee};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::server::admin::Admin;
+use farebox::server::admin::Admin;
 
 const EVERY: Duration = Duration::from_millis(500);
 /// The gateways of a fleet are asked for in one look out of this many: that is a query.

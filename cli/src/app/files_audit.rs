@@ -3,9 +3,9 @@
 use farebox_ledger::{EventKind, FilesAct, Ledger, LedgerError, News, owner};
 use serde_json::{Value, json};
 
-use crate::clock;
-use crate::config::{DiffRow, DiffSubject, DifferenceKind, Reloader};
-use crate::server::admin::Admin;
+use farebox::clock;
+use farebox::config::{DiffRow, DiffSubject, DifferenceKind, Reloader};
+use farebox::server::admin::Admin;
 
 /// Changes that one record has room for; the rest is counted.
 const MOST_CHANGES: usize = 500;

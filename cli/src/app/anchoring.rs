@@ -11,7 +11,7 @@ use farebox_ledger::anchor::AnchorFile;
 use farebox_ledger::sqlite::belongs_to_ledger;
 use farebox_ledger::store::SharedStore;
 
-use crate::clock;
+use farebox::clock;
 
 /// Between two anchors.
 const EVERY: Duration = Duration::from_secs(60);

@@ -11,8 +11,8 @@ use farebox_ledger::sqlite::{FilesCheck, ServeLock, SqliteLedger};
 use farebox_ledger::{Ledger, LedgerError};
 
 use super::reload;
-use crate::clock;
-use crate::config::ConfigHandle;
+use farebox::clock;
+use farebox::config::ConfigHandle;
 
 const EVERY: Duration = Duration::from_millis(500);
 

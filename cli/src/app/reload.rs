@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::files_audit;
-use crate::clock;
-use crate::config::{
+use farebox::clock;
+use farebox::config::{
     self, Config, Diagnostic, Diagnostics, DiffRow, DiffSubject, DifferenceKind, Paint, Reload,
     ReloadObserver, Severity, Summary, Trigger, diff,
 };
-use crate::server::admin::Admin;
+use farebox::server::admin::Admin;
 
 /// Changed prices that one log line names.
 const MOST_PRICES: usize = 20;

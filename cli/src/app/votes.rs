@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::proxy::Proxy;
+use farebox::proxy::Proxy;
 
 /// Between two exchanges: a reset is noticed within this time, and a crash loses votes no older than this.
 const EVERY: Duration = Duration::from_secs(30);

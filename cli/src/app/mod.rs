@@ -30,18 +30,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 
-use crate::clock;
-use crate::config::{self, ConfigHandle, Reloader};
-use crate::customer::Activity;
-use crate::events;
-use crate::proxy::record::FanOut;
-use crate::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
-use crate::server::admin::{self, Admin, Guard};
-use crate::server::{self, Connections, Front, Listening, Tls, TlsError, TlsFiles, Workers};
-use crate::telemetry::Telemetry;
-use crate::turns::Turns;
-use crate::upstream::Upstreams;
 use anchoring::Anchoring;
+use farebox::clock;
+use farebox::config::{self, ConfigHandle, Reloader};
+use farebox::customer::Activity;
+use farebox::events;
+use farebox::proxy::record::FanOut;
+use farebox::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
+use farebox::server::admin::{self, Admin, Guard};
+use farebox::server::{self, Connections, Front, Listening, Tls, TlsError, TlsFiles, Workers};
+use farebox::telemetry::Telemetry;
+use farebox::turns::Turns;
+use farebox::upstream::Upstreams;
 pub use settings::{Files, Settings, StartError};
 
 /// How long a stopping gateway waits for running requests.

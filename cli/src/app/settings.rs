@@ -8,9 +8,9 @@ use std::time::Duration;
 use farebox_ledger::{Durability, LedgerAddress, LedgerError};
 use ipnet::IpNet;
 
-use crate::config::{Config, Diagnostics, Secrets};
-use crate::server::TlsFiles;
-use crate::server::admin::TokenError;
+use farebox::config::{Config, Diagnostics, Secrets};
+use farebox::server::TlsFiles;
+use farebox::server::admin::TokenError;
 
 /// The settings of a gateway.
 #[derive(Debug, Clone)]
@@ -109,7 +109,7 @@ pub enum StartError {
     Listen(SocketAddr, std::io::Error),
     /// The certificate cannot be used.
     #[error(transparent)]
-    Tls(#[from] crate::server::TlsError),
+    Tls(#[from] farebox::server::TlsError),
     /// The admin token is not usable.
     #[error(transparent)]
     Token(#[from] TokenError),
