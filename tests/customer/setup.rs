@@ -35,9 +35,10 @@ fn printed(arguments: &[&str]) -> String {
 
 #[test]
 fn the_documentation_has_exactly_what_the_table_gives() {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/customers.md"))
-            .unwrap();
+    let page = std::fs::read_to_string(
+        std::path::Path::new(crate::support::HOME).join("docs/customers.md"),
+    )
+    .unwrap();
     let blocks = |client: &ClientProgram| {
         let block = |block: &setup::SetupBlock| {
             format!(

@@ -252,7 +252,7 @@ async fn every_answer_that_is_promised_is_an_error_without_a_token() {
 
 #[tokio::test]
 async fn two_independent_validators_accept_it() {
-    let tools = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/openapi");
+    let tools = format!("{}/target/tools/openapi", crate::support::HOME);
     let (python, node) = (
         format!("{tools}/python/bin/python"),
         format!("{tools}/node_modules/.bin/redocly"),
