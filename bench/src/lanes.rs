@@ -19,7 +19,7 @@ const RATE: u32 = 500;
 pub(crate) enum LoadLane {
     /// 1 KiB, as fast as it goes.
     Small,
-    /// The same for half a minute, to see what grows within a run.
+    /// The same for eight seconds and for half a minute, to see what grows within a run.
     Long,
     /// The same, with the subject's system calls counted instead of its time.
     Calls,
@@ -68,15 +68,6 @@ impl Figure {
             Self::KibPerStream => "KiB / open stream",
             Self::ReadyMs => "/readyz, ms",
             Self::PaidMs => "first paid answer, ms",
-        }
-    }
-
-    /// The better one of two rounds.
-    pub(crate) fn better(self, one: f64, other: f64) -> f64 {
-        if self == Self::RequestsPerSecond {
-            one.max(other)
-        } else {
-            one.min(other)
         }
     }
 
@@ -151,7 +142,9 @@ impl LoadLane {
     }
 
     pub(crate) const fn subjects(self) -> &'static [Subject] {
-        use Subject::{Bare, Direct, Farebox, Logging, Nginx, Onwards, Strict, TwoWorkers};
+        use Subject::{
+            Bare, Direct, Farebox, Lasting, Logging, Nginx, Onwards, Strict, TwoWorkers,
+        };
         match self {
             Self::Small => &[
                 Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging, TwoWorkers,
@@ -160,7 +153,8 @@ impl LoadLane {
                 &[Nginx, Bare, Onwards, Farebox, Strict]
             }
             Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
-            Self::Long | Self::Cold => &[Farebox],
+            Self::Long => &[Farebox, Lasting],
+            Self::Cold => &[Farebox],
         }
     }
 
@@ -188,7 +182,7 @@ impl LoadLane {
     }
 
     /// What is sent, and for how long; short for development.
-    pub(crate) fn shape(self, family: BenchFamily, quick: bool) -> LaneShape {
+    pub(crate) fn shape(self, subject: Subject, family: BenchFamily, quick: bool) -> LaneShape {
         let seconds =
             |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
         let small = LaneShape {
@@ -202,13 +196,13 @@ impl LoadLane {
         };
         match self {
             Self::Calls | Self::Cold => small,
-            // Eight seconds in all, which the long lane's thirty are compared with.
-            Self::Small => LaneShape {
-                window: seconds(7_000, 1_000),
+            Self::Long if subject == Subject::Lasting => LaneShape {
+                window: seconds(29_000, 8_000),
                 ..small
             },
-            Self::Long => LaneShape {
-                window: seconds(29_000, 8_000),
+            // Eight seconds in all.
+            Self::Small | Self::Long => LaneShape {
+                window: seconds(7_000, 1_000),
                 ..small
             },
             // Many, because one that waits must not hold up the clock.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::answers::{BenchFamily, COST};
 use crate::lanes::{Figure, LoadLane};
 use crate::machine;
-use crate::rounds::Bench;
+use crate::rounds::{Bench, middle};
 use crate::subjects::Subject;
 
 /// What a figure of Farebox is compared with.
@@ -14,8 +14,6 @@ enum ComparedWith {
     Subject(Subject),
     /// How much more it is than another subject's.
     Above(Subject),
-    /// The same subject in another lane.
-    Lane(LoadLane),
     /// Nothing: the figure itself.
     Itself,
 }
@@ -123,7 +121,7 @@ const AIMS: [Aim; 13] = [
         0.9,
     ),
     Aim {
-        against: ComparedWith::Lane(LoadLane::Small),
+        own: Some(Subject::Lasting),
         ..ratio(
             "CPU, small request in 30 s / in 8 s",
             LoadLane::Long,
@@ -210,24 +208,35 @@ const AIMS: [Aim; 13] = [
 ];
 
 impl Aim {
-    /// What a variant of Farebox came to, and whether it also stayed below the fixed bound.
+    /// What a variant of Farebox came to in the middle round, and whether it also stayed below the fixed bound.
     fn measured(
         &self,
         bench: &Bench,
         family: BenchFamily,
         variant: Subject,
     ) -> Option<(f64, bool)> {
-        let own = bench.best(self.lane, family, self.own.unwrap_or(variant), self.figure)?;
-        let best = |lane, subject| bench.best(lane, family, subject, self.figure);
-        // On a noisy machine, nothing or less may seem to be added.
-        let ratio = |base: Option<f64>| Some(own / base.filter(|base| *base > 0.0)?);
-        let value = match self.against {
-            ComparedWith::Subject(other) => ratio(best(self.lane, other))?,
-            ComparedWith::Lane(lane) => ratio(best(lane, variant))?,
-            ComparedWith::Above(other) => own - best(self.lane, other)?,
-            ComparedWith::Itself => own,
+        let rounds = |subject| bench.values(self.lane, family, subject, self.figure);
+        let own = rounds(self.own.unwrap_or(variant));
+        // Both of one round: what disturbed one disturbed the other. On a noisy machine, nothing or less may seem to be added.
+        let compared = |other, compare: fn(f64, f64) -> Option<f64>| {
+            let pairs = own.iter().zip(rounds(other));
+            middle(
+                pairs
+                    .filter_map(|(own, base)| compare(*own, base))
+                    .collect(),
+            )
         };
-        Some((value, self.below.is_none_or(|bound| own < bound)))
+        let value = match self.against {
+            ComparedWith::Subject(other) => {
+                compared(other, |own, base| (base > 0.0).then(|| own / base))
+            }
+            ComparedWith::Above(other) => compared(other, |own, base| Some(own - base)),
+            ComparedWith::Itself => middle(own.clone()),
+        };
+        let below = self
+            .below
+            .is_none_or(|bound| middle(own).is_some_and(|own| own < bound));
+        Some((value?, below))
     }
 
     fn row(&self, bench: &Bench) -> String {
@@ -360,7 +369,7 @@ fn calls(text: &mut String, bench: &Bench) {
     }
 }
 
-/// Every figure of one lane: the best round, and all of them.
+/// Every figure of one lane: the middle round, and all of them.
 fn table(text: &mut String, bench: &Bench, lane: LoadLane, family: BenchFamily) {
     let rounds: Vec<_> = bench
         .rounds
@@ -398,15 +407,11 @@ fn table(text: &mut String, bench: &Bench, lane: LoadLane, family: BenchFamily) 
             continue;
         }
         let cells = lane.figures().iter().map(|figure| {
-            let all: Vec<String> = of_subject
-                .iter()
-                .filter_map(|round| crate::rounds::of_figures(&round.figures, *figure))
-                .map(|value| format!("{value:.1}"))
-                .collect();
-            let best = bench.best(lane, family, *subject, *figure);
-            best.map_or_else(
+            let values = bench.values(lane, family, *subject, *figure);
+            let all: Vec<String> = values.iter().map(|value| format!("{value:.1}")).collect();
+            middle(values).map_or_else(
                 || "–".to_owned(),
-                |best| format!("**{best:.1}** ({})", all.join(", ")),
+                |middle| format!("**{middle:.1}** ({})", all.join(", ")),
             )
         });
         let cells: Vec<String> = cells.collect();

@@ -138,7 +138,6 @@ impl Bench {
         family: BenchFamily,
         number: usize,
     ) -> Result<Option<String>, String> {
-        let shape = lane.shape(family, self.quick);
         let first = self.rounds.len();
         for subject in lane.subjects() {
             if subject.path(family).is_none()
@@ -147,7 +146,7 @@ impl Bench {
                 continue;
             }
             let (lane_name, family_name) = (lane.name(), family.name());
-            let Some((figures, shares)) = self.subject(lane, family, *subject, &shape)? else {
+            let Some((figures, shares)) = self.subject(lane, family, *subject)? else {
                 self.rounds.truncate(first);
                 let subject = subject.name();
                 return Ok(Some(format!(
@@ -178,13 +177,13 @@ impl Bench {
         lane: LoadLane,
         family: BenchFamily,
         subject: Subject,
-        shape: &LaneShape,
     ) -> Result<Option<(Figures, Shares)>, String> {
         let served_before: u64 = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
             .iter()
             .sum();
         let mut running = self.programs.start(subject, self.secrets.len())?;
-        let measured = self.measure(lane, family, subject, shape, &mut running);
+        let shape = lane.shape(subject, family, self.quick);
+        let measured = self.measure(lane, family, subject, &shape, &mut running);
         let measured = measured.map_err(|fault| running.explain(&fault))?;
         let served = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
             .iter()
@@ -205,7 +204,6 @@ impl Bench {
 
     /// One round of every subject under strace. Counts need neither repeats nor quiet.
     fn count_calls(&mut self, family: BenchFamily) -> Result<(), String> {
-        let shape = LoadLane::Calls.shape(family, self.quick);
         for subject in LoadLane::Calls.subjects() {
             if subject.path(family).is_none()
                 || *subject == Subject::Onwards && self.programs.onwards.is_none()
@@ -213,7 +211,7 @@ impl Bench {
                 continue;
             }
             let mut running = self.programs.start(*subject, self.secrets.len())?;
-            let counted = self.trace(family, *subject, &shape, &mut running);
+            let counted = self.trace(family, *subject, &mut running);
             let (calls, answers) = counted.map_err(|fault| running.explain(&fault))?;
             running.stop()?;
             let per_request = calls
@@ -253,24 +251,20 @@ impl Bench {
         &self,
         family: BenchFamily,
         subject: Subject,
-        shape: &LaneShape,
         running: &mut RunningSubject,
     ) -> Result<(CallCounts, u64), String> {
+        let shape = LoadLane::Calls.shape(subject, family, self.quick);
         let heads = self.heads(subject, family, running, shape.body.len());
         let expected = expected(family, shape.mode, subject.answers_as());
         ask(self.upstream.address, &shape.mode.path())?;
+        let short = LoadLane::Calls.shape(subject, family, true);
         run(
-            &plan(
-                running,
-                &heads,
-                &LoadLane::Calls.shape(family, true),
-                &expected,
-            ),
+            &plan(running, &heads, &short, &expected),
             MachineSample::default,
         )?;
         let tracer = Tracer::attach(&running.processes, &self.programs.folder)?;
         let outcome = run(
-            &plan(running, &heads, shape, &expected),
+            &plan(running, &heads, &shape, &expected),
             MachineSample::default,
         );
         let calls = tracer.stop()?;
@@ -289,7 +283,7 @@ impl Bench {
         let sample = |running: &RunningSubject| MachineSample::take(&running.processes, upstream);
         let (heads, small) = (
             self.heads(subject, family, running, shape.body.len()),
-            LoadLane::Small.shape(family, true),
+            LoadLane::Small.shape(subject, family, true),
         );
         if lane == LoadLane::Open {
             // Everything that is made once, or once for each key, is there before memory is looked at: by requests of every key, and by
@@ -427,7 +421,8 @@ impl Bench {
         noise
     }
 
-    fn values(
+    /// The figures of a subject, round by round.
+    pub(crate) fn values(
         &self,
         lane: LoadLane,
         family: BenchFamily,
@@ -441,19 +436,6 @@ impl Bench {
         rounds
             .filter_map(|round| of_figures(&round.figures, figure))
             .collect()
-    }
-
-    /// The best of the rounds.
-    pub(crate) fn best(
-        &self,
-        lane: LoadLane,
-        family: BenchFamily,
-        subject: Subject,
-        figure: Figure,
-    ) -> Option<f64> {
-        self.values(lane, family, subject, figure)
-            .into_iter()
-            .reduce(|one, other| figure.better(one, other))
     }
 
     /// Starts with many keys, each time until the first paid answer.
@@ -528,7 +510,7 @@ impl Bench {
             }
             Err(format!("{address} does not answer"))
         };
-        let shape = LoadLane::Cold.shape(BenchFamily::Chat, true);
+        let shape = LoadLane::Cold.shape(Subject::Farebox, BenchFamily::Chat, true);
         let head = self
             .heads(
                 Subject::Farebox,
@@ -578,8 +560,14 @@ fn answers(address: std::net::SocketAddr, request: &[u8]) -> bool {
         && begin == *b"HTTP/1.1 200"
 }
 
+/// The middle one of some values.
+pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 /// One figure of a round.
-pub(crate) fn of_figures(figures: &Figures, wanted: Figure) -> Option<f64> {
+fn of_figures(figures: &Figures, wanted: Figure) -> Option<f64> {
     figures
         .iter()
         .find(|(figure, _)| *figure == wanted)

@@ -31,6 +31,8 @@ pub(crate) enum Subject {
     Strict,
     /// The same as [`Subject::Farebox`] with its log.
     Logging,
+    /// The same as [`Subject::Farebox`] for half a minute.
+    Lasting,
     /// The same with two workers on both CPUs, one of them the generator's.
     TwoWorkers,
 }
@@ -45,6 +47,7 @@ impl Subject {
             Self::Farebox => "farebox",
             Self::Strict => "farebox strict",
             Self::Logging => "farebox with log",
+            Self::Lasting => "farebox for 30 s",
             Self::TwoWorkers => "farebox on two CPUs",
         }
     }
@@ -52,7 +55,7 @@ impl Subject {
     pub(crate) const fn is_farebox(self) -> bool {
         matches!(
             self,
-            Self::Farebox | Self::Strict | Self::Logging | Self::TwoWorkers
+            Self::Farebox | Self::Strict | Self::Logging | Self::Lasting | Self::TwoWorkers
         )
     }
 
@@ -184,18 +187,16 @@ impl Programs {
                 command.args(["--shutdown-timeout-secs", "1"]);
                 Ok(command)
             }
-            Subject::Farebox | Subject::Strict | Subject::Logging | Subject::TwoWorkers => {
+            Subject::Farebox
+            | Subject::Strict
+            | Subject::Logging
+            | Subject::Lasting
+            | Subject::TwoWorkers => {
                 let ledger = folder.join("farebox.db");
                 books::copy(&self.ledger, &ledger).map_err(io::Error::other)?;
                 let mut command = self.farebox(folder, &ledger, address, free_address()?)?;
-                command.args([
-                    "--durability",
-                    if subject == Subject::Strict {
-                        "strict"
-                    } else {
-                        "prompt"
-                    },
-                ]);
+                let strict = subject == Subject::Strict;
+                command.args(["--durability", if strict { "strict" } else { "prompt" }]);
                 if subject != Subject::Logging {
                     command.env("FAREBOX_LOG", "warn");
                 }
