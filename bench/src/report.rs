@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::answers::{BenchFamily, COST};
 use crate::lanes::{Figure, LoadLane};
 use crate::machine;
-use crate::rounds::{Bench, middle};
+use crate::rounds::{Bench, median};
 use crate::subjects::Subject;
 
 /// What a figure of Farebox is compared with.
@@ -208,7 +208,7 @@ const AIMS: [Aim; 13] = [
 ];
 
 impl Aim {
-    /// What a variant of Farebox came to in the middle round, and whether it also stayed below the fixed bound.
+    /// What a variant of Farebox came to in the median round, and whether it also stayed below the fixed bound.
     fn measured(
         &self,
         bench: &Bench,
@@ -217,25 +217,19 @@ impl Aim {
     ) -> Option<(f64, bool)> {
         let rounds = |subject| bench.values(self.lane, family, subject, self.figure);
         let own = rounds(self.own.unwrap_or(variant));
-        // Both of one round: what disturbed one disturbed the other. On a noisy machine, nothing or less may seem to be added.
-        let compared = |other, compare: fn(f64, f64) -> Option<f64>| {
-            let pairs = own.iter().zip(rounds(other));
-            middle(
-                pairs
-                    .filter_map(|(own, base)| compare(*own, base))
-                    .collect(),
-            )
-        };
         let value = match self.against {
-            ComparedWith::Subject(other) => {
-                compared(other, |own, base| (base > 0.0).then(|| own / base))
+            // On a noisy machine, nothing or less may seem to be added.
+            ComparedWith::Subject(other) => paired(&own, &rounds(other), |own, base| {
+                (base > 0.0).then(|| own / base)
+            }),
+            ComparedWith::Above(other) => {
+                paired(&own, &rounds(other), |own, base| Some(own - base))
             }
-            ComparedWith::Above(other) => compared(other, |own, base| Some(own - base)),
-            ComparedWith::Itself => middle(own.clone()),
+            ComparedWith::Itself => median(own.clone()),
         };
         let below = self
             .below
-            .is_none_or(|bound| middle(own).is_some_and(|own| own < bound));
+            .is_none_or(|bound| median(own).is_some_and(|own| own < bound));
         Some((value?, below))
     }
 
@@ -283,6 +277,16 @@ impl Aim {
             u = self.unit
         )
     }
+}
+
+/// The median of what each round makes of its two figures: what disturbed one of them disturbed the other.
+fn paired(own: &[f64], base: &[f64], compare: impl Fn(f64, f64) -> Option<f64>) -> Option<f64> {
+    let pairs = own.iter().zip(base);
+    median(
+        pairs
+            .filter_map(|(own, base)| compare(*own, *base))
+            .collect(),
+    )
 }
 
 /// The whole report.
@@ -369,7 +373,7 @@ fn calls(text: &mut String, bench: &Bench) {
     }
 }
 
-/// Every figure of one lane: the middle round, and all of them.
+/// Every figure of one lane: the median round, and all of them.
 fn table(text: &mut String, bench: &Bench, lane: LoadLane, family: BenchFamily) {
     let rounds: Vec<_> = bench
         .rounds
@@ -409,9 +413,9 @@ fn table(text: &mut String, bench: &Bench, lane: LoadLane, family: BenchFamily) 
         let cells = lane.figures().iter().map(|figure| {
             let values = bench.values(lane, family, *subject, *figure);
             let all: Vec<String> = values.iter().map(|value| format!("{value:.1}")).collect();
-            middle(values).map_or_else(
+            median(values).map_or_else(
                 || "–".to_owned(),
-                |middle| format!("**{middle:.1}** ({})", all.join(", ")),
+                |median| format!("**{median:.1}** ({})", all.join(", ")),
             )
         });
         let cells: Vec<String> = cells.collect();
@@ -433,5 +437,22 @@ fn table(text: &mut String, bench: &Bench, lane: LoadLane, family: BenchFamily) 
             subject.name(),
             cells.join(" | ")
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_of_one_round_and_the_middle_one_counts() {
+        let (own, base) = ([60.0, 90.0, 70.0], [12.0, 30.0, 10.0]);
+        let ratio = paired(&own, &base, |own, base| Some(own / base));
+        assert_eq!(
+            ratio,
+            Some(5.0),
+            "of 5, 3 and 7; the best rounds would make 6"
+        );
+        assert_eq!(paired(&own, &[], |own, _| Some(own)), None);
     }
 }

@@ -182,8 +182,7 @@ impl Bench {
             .iter()
             .sum();
         let mut running = self.programs.start(subject, self.secrets.len())?;
-        let shape = lane.shape(subject, family, self.quick);
-        let measured = self.measure(lane, family, subject, &shape, &mut running);
+        let measured = self.measure(lane, family, subject, &mut running);
         let measured = measured.map_err(|fault| running.explain(&fault))?;
         let served = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
             .iter()
@@ -276,9 +275,9 @@ impl Bench {
         lane: LoadLane,
         family: BenchFamily,
         subject: Subject,
-        shape: &LaneShape,
         running: &mut RunningSubject,
     ) -> Result<Option<(Figures, Shares)>, String> {
+        let shape = &lane.shape(subject, family, self.quick);
         let upstream = self.upstream.processes.first().copied().unwrap_or(0);
         let sample = |running: &RunningSubject| MachineSample::take(&running.processes, upstream);
         let (heads, small) = (
@@ -560,8 +559,8 @@ fn answers(address: std::net::SocketAddr, request: &[u8]) -> bool {
         && begin == *b"HTTP/1.1 200"
 }
 
-/// The middle one of some values.
-pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one of some values; of an even number, the upper one.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
