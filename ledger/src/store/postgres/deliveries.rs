@@ -23,7 +23,7 @@ use crate::{
 const LEASE_MS: i64 = 60_000;
 
 /// The steps of delivering, in their order.
-pub(super) fn deliveries(changes: &Changes, writes: &mut Vec<Write>) {
+pub(super) fn deliveries(changes: &Changes, writes: &mut Vec<Write<'_>>) {
     for step in &changes.deliveries {
         match step {
             DeliveryStep::Tried {
@@ -37,8 +37,8 @@ pub(super) fn deliveries(changes: &Changes, writes: &mut Vec<Write>) {
     }
 }
 
-fn delivery(step: &DeliveryStep, writes: &mut Vec<Write>) {
-    let mut write = |sql: &str, columns: Vec<SqlValue>| {
+fn delivery(step: &DeliveryStep, writes: &mut Vec<Write<'_>>) {
+    let mut write = |sql: &str, columns: Vec<SqlValue<'static>>| {
         writes.push(Write {
             sql: sql.to_owned(),
             columns,
@@ -104,7 +104,12 @@ fn delivery(step: &DeliveryStep, writes: &mut Vec<Write>) {
 }
 
 /// What became of a try. It ends the lease.
-fn tried(webhook: WebhookId, event: &OperationId, tries: u32, outcome: &DeliveryOutcome) -> Write {
+fn tried(
+    webhook: WebhookId,
+    event: &OperationId,
+    tries: u32,
+    outcome: &DeliveryOutcome,
+) -> Write<'static> {
     let (status, due, why) = outcome_parts(outcome);
     let sql = "UPDATE deliveries SET status = $3, tries = $4, due = coalesce($5, due), why = $6, leased = 0 \
          WHERE event = $1 AND webhook = $2";
@@ -125,7 +130,7 @@ fn bytes(id: &OperationId) -> Vec<u8> {
     id.to_bytes().to_vec()
 }
 
-fn to_each(webhook: WebhookId, events: &[OperationId], due: Timestamp) -> Vec<SqlValue> {
+fn to_each(webhook: WebhookId, events: &[OperationId], due: Timestamp) -> Vec<SqlValue<'static>> {
     let events: Vec<Vec<u8>> = events.iter().map(bytes).collect();
     vec![
         Box::new(events),

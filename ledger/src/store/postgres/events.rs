@@ -38,7 +38,7 @@ fn event(row: &Row) -> Decoded<Event> {
 }
 
 /// What is told, and the removal of some of what is older than is kept: more than comes in, so that it never piles up.
-pub(super) fn events(rows: &Rows, writes: &mut Vec<Write>) {
+pub(super) fn events(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     let events = &rows.changes.events;
     if events.is_empty() {
         return;

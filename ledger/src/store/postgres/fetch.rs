@@ -268,7 +268,7 @@ impl What {
         }
     }
 
-    fn value(self, asked: &FetchParameters) -> &(dyn ToSql + Sync) {
+    fn value<'a>(self, asked: &'a FetchParameters<'_>) -> &'a (dyn ToSql + Sync) {
         match self {
             Self::ApiTokens => &asked.api_tokens,
             Self::ApiLabels => &asked.api_labels,
@@ -295,7 +295,7 @@ impl What {
 type FetchedRows = Vec<(What, Vec<Row>)>;
 
 impl Reads {
-    async fn prepare(link: &Link, asked: &FetchParameters) -> Result<Self, Error> {
+    async fn prepare(link: &Link, asked: &FetchParameters<'_>) -> Result<Self, Error> {
         let wanted = [
             (What::ApiTokens, asked.api_tokens.is_empty()),
             (What::Lots, asked.lots.is_empty()),
@@ -333,7 +333,7 @@ impl Reads {
         Ok(Self(statements))
     }
 
-    async fn run(&self, link: &Link, asked: &FetchParameters) -> Result<FetchedRows, Error> {
+    async fn run(&self, link: &Link, asked: &FetchParameters<'_>) -> Result<FetchedRows, Error> {
         let queries = self.0.iter().map(|(what, statement)| async move {
             let value: [&(dyn ToSql + Sync); 1] = [what.value(asked)];
             Ok((*what, link.client.query(statement, &value).await?))

@@ -1,17 +1,19 @@
 //! Shared reads of single keys: those that arrive while a statement is under way wait for the next one, which answers all of them.
 //!
 //! Every request reads its key during authentication. A read never joins a statement that has already been sent, so its result is
-//! never older than the request for it.
+//! never older than the request for it. Callers of the same key share what was read and copy it where they wait: memory that another
+//! thread frees is cold when this one gets it back.
 
 use std::sync::{Arc, Mutex};
 
 use super::lists;
 use super::lock::lock;
 use super::readers::Readers;
+use crate::batch::rows::ById;
 use crate::store::replies::{Caller, CallerValue, Replies};
 use crate::{Key, KeyId, LedgerError};
 
-type KeyReadResult = Result<Option<Key>, LedgerError>;
+type KeyReadResult = Result<Option<Arc<Key>>, LedgerError>;
 
 /// The callers that wait for each key.
 #[derive(Debug, Default)]
@@ -26,7 +28,11 @@ struct WaitingReads {
 
 impl KeyReads {
     /// One key, read by the next statement.
-    pub(super) async fn find(self: &Arc<Self>, readers: &Arc<Readers>, id: KeyId) -> KeyReadResult {
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        readers: &Arc<Readers>,
+        id: KeyId,
+    ) -> Result<Option<Key>, LedgerError> {
         let (caller, answer) = Caller::new();
         let begins = {
             let mut waiting = lock(&self.0);
@@ -38,9 +44,9 @@ impl KeyReads {
             let (shared, with) = (Arc::clone(self), Arc::clone(readers));
             readers.spawn(async move { shared.run(&with).await });
         }
-        answer
-            .await
-            .unwrap_or_else(|_| Err(LedgerError::unavailable("the ledger is closed".to_owned())))
+        let closed = |_| LedgerError::unavailable("the ledger is closed".to_owned());
+        let found = answer.await.map_err(closed)??;
+        Ok(found.map(Arc::unwrap_or_clone))
     }
 
     async fn run(&self, readers: &Readers) {
@@ -50,11 +56,14 @@ impl KeyReads {
             ids.dedup();
             let asked = &ids;
             let found = readers
-                .with(|link| async move { lists::find_keys(&link, asked).await })
+                .with(|link| async move { lists::read_keys(&link, asked).await })
                 .await;
+            let shared = |key: Key| (key.id, Arc::new(key));
+            let found: Result<ById<_, _>, _> =
+                found.map(|keys| keys.into_iter().map(shared).collect());
             let answer = |(id, caller)| {
                 let keys = found.as_ref().map_err(Clone::clone);
-                let value = keys.map(|keys| keys.iter().find(|key| key.id == id).cloned());
+                let value = keys.map(|keys| keys.get(&id).cloned());
                 CallerValue { caller, value }
             };
             Replies(waiting.into_iter().map(answer).collect()).send();

@@ -3,7 +3,6 @@
 //! No cancel request is ever sent: PostgreSQL answers a cancelled wait for a standby as if the commit had gone through, with only a
 //! warning. A connection that takes too long is dropped, and the outcome of what it did is unknown.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,6 +19,7 @@ use super::facts::{INTRODUCE, LOOK, ServerFacts};
 use super::lock::lock;
 use super::trouble::cause;
 use crate::Cause;
+use crate::batch::rows::ById;
 
 /// How long a session's settings may take.
 const SETTINGS: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(super) struct Link {
     pub(super) config: Config,
     warned: Arc<AtomicBool>,
     driver: tokio::task::JoinHandle<()>,
-    statements: Mutex<HashMap<String, Statement>>,
+    statements: Mutex<ById<String, Statement>>,
 }
 
 impl Link {

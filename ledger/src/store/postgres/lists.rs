@@ -110,20 +110,19 @@ pub(super) async fn list_customers(
         .collect()
 }
 
+/// The keys in this order.
 pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, TransactionTrouble> {
-    let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
-    let mut found: HashMap<KeyId, Key> = HashMap::new();
-    for row in link
-        .query(
-            &format!("{SELECT_KEY} WHERE k.id = ANY ($1::bigint[])"),
-            &[&numbers],
-        )
-        .await?
-    {
-        let key = rows::whole_key(&row)?;
-        found.insert(key.id, key);
-    }
+    let keys = read_keys(link, ids).await?;
+    let found: HashMap<KeyId, Key> = keys.into_iter().map(|key| (key.id, key)).collect();
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+}
+
+/// The keys in any order.
+pub(super) async fn read_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, TransactionTrouble> {
+    let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
+    let sql = format!("{SELECT_KEY} WHERE k.id = ANY ($1::bigint[])");
+    let rows = link.query(&sql, &[&numbers]).await?;
+    Ok(rows.iter().map(rows::whole_key).collect::<Result<_, _>>()?)
 }
 
 pub(super) async fn spent_since(

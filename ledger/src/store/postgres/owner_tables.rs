@@ -12,8 +12,8 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<String, TransactionT
     Ok(serde_json::to_string(value)?)
 }
 
-fn secret(hash: &SecretHash) -> Vec<u8> {
-    hash.0.to_vec()
+const fn secret(hash: &SecretHash) -> &[u8] {
+    hash.0.as_slice()
 }
 
 /// The customer rows to insert, or those to update.
@@ -26,7 +26,10 @@ fn changed(rows: &Rows, is_new: bool, of: fn(&CustomerRow) -> bool) -> Vec<&Cust
     found
 }
 
-pub(super) fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+pub(super) fn keys<'b>(
+    rows: &'b Rows,
+    writes: &mut Vec<Write<'b>>,
+) -> Result<(), TransactionTrouble> {
     for is_new in [true, false] {
         let mut found = Vec::new();
         for row in rows.changed_keys().filter(|row| row.is_stored != is_new) {
@@ -55,7 +58,7 @@ pub(super) fn keys(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Transacti
             })
             .bytes("secret", |(row, ..)| secret(&row.key.secret))
             .bytes("old_secret", |(row, ..)| {
-                row.key.old_secret.map(|(hash, _)| secret(&hash))
+                row.key.old_secret.as_ref().map(|(hash, _)| secret(hash))
             })
             .number("old_until", |(row, ..)| {
                 row.key.old_secret.map(|(_, until)| until.millis())
@@ -103,7 +106,10 @@ impl CustomerTexts {
 }
 
 /// What only administrators change of customers, their caps and what they ask for. New ones are inserted whole.
-pub(super) fn customers(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+pub(super) fn customers<'b>(
+    rows: &'b Rows,
+    writes: &mut Vec<Write<'b>>,
+) -> Result<(), TransactionTrouble> {
     let mut found = Vec::new();
     for row in changed(rows, false, |row| {
         row.settings_changed || row.audit_changed || row.caps_changed || row.auto_top_up_changed
@@ -119,8 +125,8 @@ pub(super) fn customers(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Tran
 }
 
 fn with_settings<'a, 'b>(
-    table: TableWrite<'a, (&'b CustomerRow, CustomerTexts)>,
-) -> TableWrite<'a, (&'b CustomerRow, CustomerTexts)> {
+    table: TableWrite<'a, 'b, (&'b CustomerRow, CustomerTexts)>,
+) -> TableWrite<'a, 'b, (&'b CustomerRow, CustomerTexts)> {
     table
         .text("label", |(row, _)| {
             row.stored.customer.settings.label.clone()
@@ -146,15 +152,19 @@ fn with_settings<'a, 'b>(
         .text("caps", |(_, texts)| texts.caps.clone())
         .text("auto_top_up", |(_, texts)| texts.auto_top_up.clone())
         .bytes("personal", |(row, _)| {
-            row.stored.customer.personal.map(|hash| hash.0.to_vec())
+            row.stored
+                .customer
+                .personal
+                .as_ref()
+                .map(|hash| hash.0.as_slice())
         })
         .number("audit_seq", |(row, _)| row.stored.audit.seq)
         .number("audit_last", |(row, _)| row.stored.audit.last)
-        .bytes("audit_hash", |(row, _)| row.stored.audit.hash.to_vec())
+        .bytes("audit_hash", |(row, _)| row.stored.audit.hash.as_slice())
 }
 
 /// What is watched of customers that have heard of something. New ones are inserted whole.
-pub(super) fn watched(rows: &Rows, writes: &mut Vec<Write>) {
+pub(super) fn watched<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
     let found = changed(rows, false, |row| row.watch_changed);
     if !found.is_empty() {
         let table = TableWrite::of("accounts", &found);
@@ -163,10 +173,10 @@ pub(super) fn watched(rows: &Rows, writes: &mut Vec<Write>) {
     }
 }
 
-fn with_watch<'a, R>(
-    table: TableWrite<'a, R>,
+fn with_watch<'a, 'b, R>(
+    table: TableWrite<'a, 'b, R>,
     of: impl Fn(&R) -> &CustomerRow + Copy,
-) -> TableWrite<'a, R> {
+) -> TableWrite<'a, 'b, R> {
     table
         .number("event_seq", move |row| of(row).stored.watch.seq)
         .number("last_top_up", move |row| {
@@ -175,7 +185,10 @@ fn with_watch<'a, R>(
         .number("told", move |row| of(row).stored.watch.told.code())
 }
 
-pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+pub(super) fn accounts<'b>(
+    rows: &'b Rows,
+    writes: &mut Vec<Write<'b>>,
+) -> Result<(), TransactionTrouble> {
     for is_new in [true, false] {
         let mut found = Vec::new();
         for row in changed(rows, is_new, |row| row.account_changed) {
@@ -205,7 +218,7 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
             .number("last_at", |(row, _)| {
                 row.stored.head.last_at.map(Timestamp::millis)
             })
-            .bytes("hash", |(row, _)| row.stored.head.hash.to_vec())
+            .bytes("hash", |(row, _)| row.stored.head.hash.as_slice())
             .number("opened", |(row, _)| row.stored.opened)
             .number("running", |(row, _)| traffic(row).running)
             .number("paced_to", |(row, _)| traffic(row).paced_to);
@@ -231,7 +244,7 @@ pub(super) fn accounts(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), Trans
 /// Personal data to store, after that which goes.
 pub(super) fn personal(
     changes: &Changes,
-    writes: &mut Vec<Write>,
+    writes: &mut Vec<Write<'_>>,
 ) -> Result<(), TransactionTrouble> {
     let gone: Vec<CustomerId> = changes.personal.keys().copied().collect();
     if gone.is_empty() {

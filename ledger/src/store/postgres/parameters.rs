@@ -9,24 +9,24 @@ use super::wanted::WantedRows;
 use crate::{OperationId, Scope};
 
 /// The parameters of the statements.
-pub(super) struct FetchParameters {
+pub(super) struct FetchParameters<'wanted> {
     pub(super) customers: Vec<i64>,
     pub(super) keys: Vec<i64>,
     pub(super) external_ids: Vec<String>,
-    pub(super) holds: Vec<Vec<u8>>,
-    pub(super) entries: Vec<Vec<u8>>,
-    pub(super) acts: Vec<Vec<u8>>,
+    pub(super) holds: Vec<&'wanted [u8]>,
+    pub(super) entries: Vec<&'wanted [u8]>,
+    pub(super) acts: Vec<&'wanted [u8]>,
     pub(super) references: Vec<String>,
-    pub(super) tokens: Vec<Vec<u8>>,
+    pub(super) tokens: Vec<&'wanted [u8]>,
     pub(super) api_tokens: Vec<i64>,
     pub(super) api_labels: Vec<String>,
-    pub(super) house_acts: Vec<Vec<u8>>,
-    pub(super) answers: Vec<Vec<u8>>,
+    pub(super) house_acts: Vec<&'wanted [u8]>,
+    pub(super) answers: Vec<&'wanted [u8]>,
     /// Keys, and customers, whose last change is looked for.
     pub(super) changed: Vec<i64>,
     pub(super) changed_of: Vec<i64>,
     pub(super) lots: Vec<i64>,
-    pub(super) vouchers: Vec<Vec<u8>>,
+    pub(super) vouchers: Vec<&'wanted [u8]>,
     /// Keys whose spending is read, and customers.
     pub(super) spending: Vec<i64>,
     pub(super) spending_of: Vec<i64>,
@@ -44,10 +44,10 @@ fn parted(scopes: &BTreeSet<Scope>) -> (Vec<i64>, Vec<i64>) {
     (keys, customers)
 }
 
-impl FetchParameters {
-    pub(super) fn of(wanted: &WantedRows) -> Self {
+impl<'wanted> FetchParameters<'wanted> {
+    pub(super) fn of(wanted: &'wanted WantedRows) -> Self {
         let ids =
-            |ids: &BTreeSet<OperationId>| ids.iter().map(|id| id.to_bytes().to_vec()).collect();
+            |ids: &'wanted BTreeSet<OperationId>| ids.iter().map(OperationId::as_bytes).collect();
         let customers = wanted.customers.iter();
         let (spending, spending_of) = parted(&wanted.spending);
         let (changed, changed_of) = parted(&wanted.last_acts);
@@ -59,15 +59,15 @@ impl FetchParameters {
             entries: ids(&wanted.entries),
             acts: ids(&wanted.acts),
             references: wanted.references.iter().cloned().collect(),
-            tokens: wanted.tokens.iter().map(|token| token.to_vec()).collect(),
+            tokens: wanted.tokens.iter().map(<[u8; 32]>::as_slice).collect(),
             api_tokens: wanted.api_tokens.iter().map(|id| id.to_i64()).collect(),
             api_labels: wanted.api_labels.iter().cloned().collect(),
             house_acts: ids(&wanted.house_acts),
-            answers: wanted.answers.iter().map(|id| id.0.to_vec()).collect(),
+            answers: wanted.answers.iter().map(|id| id.0.as_slice()).collect(),
             changed,
             changed_of,
             lots: wanted.lots.iter().map(|id| id.to_i64()).collect(),
-            vouchers: wanted.vouchers.iter().map(|code| code.to_vec()).collect(),
+            vouchers: wanted.vouchers.iter().map(<[u8; 32]>::as_slice).collect(),
             spending,
             spending_of,
         }

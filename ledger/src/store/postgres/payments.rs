@@ -21,7 +21,7 @@ pub(super) fn payment(row: &Row) -> Decoded<Payment> {
 }
 
 /// The payments that have changed. A new one is never written over another.
-pub(super) fn payments(rows: &Rows, writes: &mut Vec<Write>) {
+pub(super) fn payments<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
     for is_new in [true, false] {
         let found: Vec<(&String, &Payment)> = rows
             .changed_payments()
@@ -43,7 +43,7 @@ pub(super) fn payments(rows: &Rows, writes: &mut Vec<Write>) {
 type PaymentRow<'batch> = (&'batch String, &'batch Payment);
 
 /// What may change of a payment.
-fn moving<'a, 'b>(table: TableWrite<'a, PaymentRow<'b>>) -> TableWrite<'a, PaymentRow<'b>> {
+fn moving<'a, 'b>(table: TableWrite<'a, 'b, PaymentRow<'b>>) -> TableWrite<'a, 'b, PaymentRow<'b>> {
     table
         .text("folded", |(folded, _)| (*folded).clone())
         .number("customer", |(_, payment)| payment.customer.to_i64())
@@ -63,7 +63,9 @@ fn moving<'a, 'b>(table: TableWrite<'a, PaymentRow<'b>>) -> TableWrite<'a, Payme
 }
 
 /// What stays as it was told first.
-fn particulars<'a, 'b>(table: TableWrite<'a, PaymentRow<'b>>) -> TableWrite<'a, PaymentRow<'b>> {
+fn particulars<'a, 'b>(
+    table: TableWrite<'a, 'b, PaymentRow<'b>>,
+) -> TableWrite<'a, 'b, PaymentRow<'b>> {
     table
         .text("reference", |(_, payment)| payment.reference.clone())
         .text("currency", |(_, payment)| payment.paid.currency.clone())

@@ -135,13 +135,7 @@ impl Shared {
             None if class == OperationClass::Hold && queue.waiting() >= MAX_QUEUE => {
                 Some("too many operations are waiting".to_owned())
             }
-            None if begins && lock(&self.stats).is_clock_wrong() => {
-                Some("this machine's clock is wrong".to_owned())
-            }
-            None if begins && let Some(why) = self.uncertain() => Some(why),
-            None if begins && self.lapsed() => {
-                Some("this gateway has not reached the database for too long".to_owned())
-            }
+            None if begins => self.refuses_to_begin(),
             None => None,
         };
         if let Some(reason) = refused {
@@ -164,6 +158,20 @@ impl Shared {
         if let Some(lane) = lane {
             self.wake(lane);
         }
+    }
+
+    /// Why no hold may begin or grow now, if that is so.
+    fn refuses_to_begin(&self) -> Option<String> {
+        let stats = lock(&self.stats);
+        if stats.is_clock_wrong() {
+            return Some("this machine's clock is wrong".to_owned());
+        }
+        let uncertain = stats.uncertain().map(str::to_owned);
+        drop(stats);
+        uncertain.or_else(|| {
+            self.lapsed()
+                .then(|| "this gateway has not reached the database for too long".to_owned())
+        })
     }
 
     /// What this gateway reports about itself: its files, holds ever requested, and open holds.

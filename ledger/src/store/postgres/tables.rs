@@ -1,4 +1,7 @@
-//! What a batch has changed, as statements: at most three for each table, each for all of its rows.
+//! What a batch has changed, as statements: one for everything that requests change, and at most three for each of the other
+//! tables, each for all of its rows.
+
+use std::fmt;
 
 use super::deliveries::deliveries;
 use super::events::events;
@@ -7,7 +10,7 @@ use super::payments::payments;
 use super::tokens::{of_house, of_tokens};
 use super::trouble::TransactionTrouble;
 use super::vouchers::of_vouchers;
-use super::writes::{TableWrite, Write};
+use super::writes::{TableWrite, Write, joined, listed};
 use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
 use crate::batch::rows::{CachedRow, Rows, Tokens};
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
@@ -17,16 +20,19 @@ use crate::store::stored;
 use crate::{Bill, KeyId, OperationId, Session, UsageRow, VOTE_DAYS};
 
 /// The statements that write a batch, in their order.
-pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
-    let mut writes = Vec::new();
-    accounts(rows, &mut writes)?;
+pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> {
+    // Every row of these is written once, and by whoever has locked its customer.
+    let mut of_requests = Vec::new();
+    accounts(rows, &mut of_requests)?;
+    keys(rows, &mut of_requests)?;
+    holds(rows, &mut of_requests)?;
+    entries(rows, &mut of_requests)?;
+    usage(&rows.changes, &mut of_requests);
+    let mut writes = Vec::from_iter(joined(of_requests));
     customers(rows, &mut writes)?;
     watched(rows, &mut writes);
-    keys(rows, &mut writes)?;
     personal(&rows.changes, &mut writes)?;
-    holds(rows, &mut writes)?;
-    entries(rows, &mut writes)?;
-    usage(&rows.changes, &mut writes);
+    references(&rows.changes, &mut writes);
     acts(rows, &mut writes);
     access(rows, &mut writes);
     slugs(&rows.changes, &mut writes);
@@ -42,11 +48,11 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write>, TransactionTrouble> {
     Ok(writes)
 }
 
-fn bytes(id: &OperationId) -> Vec<u8> {
-    id.to_bytes().to_vec()
+const fn bytes(id: &OperationId) -> &[u8] {
+    id.as_bytes()
 }
 
-fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+fn holds<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), TransactionTrouble> {
     let mut changed: Vec<_> = rows.changed_holds().collect();
     changed.sort_by_key(|(request, _)| *request);
     let gone: Vec<&OperationId> = changed
@@ -82,8 +88,8 @@ fn holds(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble>
         let table = table
             .number("key", |(hold, _)| hold.open.key.to_i64())
             .number("opened", |(hold, _)| hold.opened.picos())
-            .text("slug", |(hold, _)| hold.open.slug.clone())
-            .text("family", |(hold, _)| hold.open.family.clone())
+            .text("slug", |(hold, _)| hold.open.slug.as_str())
+            .text("family", |(hold, _)| hold.open.family.as_str())
             .number("at", |(hold, _)| hold.open.at.millis())
             .number("epoch", |(hold, _)| hold.open.epoch)
             .number("day", |(hold, _)| hold.day.number());
@@ -99,8 +105,8 @@ struct EntryRow<'batch> {
     facts: Option<String>,
 }
 
-impl EntryRow<'_> {
-    fn bill<T>(&self, pick: impl Fn(&Bill) -> T) -> Option<T> {
+impl<'batch> EntryRow<'batch> {
+    fn bill<T>(&self, pick: impl Fn(&'batch Bill) -> T) -> Option<T> {
         self.chained.entry.bill.as_ref().map(pick)
     }
 
@@ -109,7 +115,7 @@ impl EntryRow<'_> {
     }
 }
 
-fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTrouble> {
+fn entries<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), TransactionTrouble> {
     let mut found = Vec::new();
     for chained in rows.new_entries() {
         let bill = chained.entry.bill.as_ref();
@@ -125,7 +131,11 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTroubl
         let table = TableWrite::of("entries", &found);
         writes.push(with_bill(with_entry(table)).insert(""));
     }
-    let mut names: Vec<&(String, OperationId)> = rows.changes.names.iter().collect();
+    Ok(())
+}
+
+fn references<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
+    let mut names: Vec<&(String, OperationId)> = changes.names.iter().collect();
     names.sort();
     if !names.is_empty() {
         let table = TableWrite::of("refs", &names)
@@ -133,10 +143,9 @@ fn entries(rows: &Rows, writes: &mut Vec<Write>) -> Result<(), TransactionTroubl
             .bytes("operation", |(_, operation)| bytes(operation));
         writes.push(table.insert(""));
     }
-    Ok(())
 }
 
-fn with_entry<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, EntryRow<'b>> {
+fn with_entry<'a, 'b>(table: TableWrite<'a, 'b, EntryRow<'b>>) -> TableWrite<'a, 'b, EntryRow<'b>> {
     table
         .number("customer", |row| row.chained.entry.customer.to_i64())
         .number("key", |row| {
@@ -151,33 +160,33 @@ fn with_entry<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, Ent
             row.chained.entry.balance_after.picos()
         })
         .number("at", |row| row.chained.entry.at.millis())
-        .text("actor", |row| row.chained.entry.actor.clone())
-        .text("reference", |row| row.chained.entry.reference.clone())
-        .text("reason", |row| row.chained.entry.reason.clone())
+        .text("actor", |row| row.chained.entry.actor.as_str())
+        .text("reference", |row| row.chained.entry.reference.as_deref())
+        .text("reason", |row| row.chained.entry.reason.as_deref())
         .bytes("refunds", |row| {
             row.chained.entry.refunds.as_ref().map(bytes)
         })
         .text("lines", |row| row.lines.clone())
         .text("facts", |row| row.facts.clone())
         .number("format", |row| row.chained.format)
-        .bytes("hash", |row| row.chained.hash.to_vec())
+        .bytes("hash", |row| row.chained.hash.as_slice())
 }
 
-fn with_bill<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, EntryRow<'b>> {
+fn with_bill<'a, 'b>(table: TableWrite<'a, 'b, EntryRow<'b>>) -> TableWrite<'a, 'b, EntryRow<'b>> {
     table
-        .text("slug", |row| row.bill(|bill| bill.slug.clone()))
-        .text("family", |row| row.bill(|bill| bill.family.clone()))
-        .text("target", |row| row.bill(|bill| bill.target.clone()))
+        .text("slug", |row| row.bill(|bill| bill.slug.as_str()))
+        .text("family", |row| row.bill(|bill| bill.family.as_str()))
+        .text("target", |row| row.bill(|bill| bill.target.as_str()))
         .number("status", |row| row.bill(|bill| i64::from(bill.status)))
         .text("end_reason", |row| {
-            row.bill(|bill| bill.end_reason.as_str().to_owned())
+            row.bill(|bill| bill.end_reason.as_str())
         })
         .number("first_byte_ms", |row| {
             row.bill(|bill| bill.first_byte_ms.map(i64::from)).flatten()
         })
         .number("total_ms", |row| row.bill(|bill| i64::from(bill.total_ms)))
         .text("answer_id", |row| {
-            row.bill(|bill| bill.answer_id.clone()).flatten()
+            row.bill(|bill| bill.answer_id.as_deref()).flatten()
         })
         .number("hold", |row| row.bill(|bill| bill.hold.picos()))
         .number("loss", |row| row.bill(|bill| bill.loss.picos()))
@@ -197,7 +206,7 @@ fn with_bill<'a, 'b>(table: TableWrite<'a, EntryRow<'b>>) -> TableWrite<'a, Entr
         .number("images", |row| row.count(|bill| bill.usage.images))
 }
 
-fn usage(changes: &Changes, writes: &mut Vec<Write>) {
+fn usage<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     let rows: Vec<_> = changes.usage.iter().collect();
     if rows.is_empty() {
         return;
@@ -232,16 +241,19 @@ fn usage(changes: &Changes, writes: &mut Vec<Write>) {
     };
     // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let most = i64::MAX;
-    let added: Vec<String> = sums
-        .names()
-        .iter()
-        .map(|name| format!("{name} = least(t.{name}::numeric + excluded.{name}, {most})::bigint"))
-        .collect();
+    let added = listed(sums.names().map(|name| {
+        fmt::from_fn(move |out| {
+            write!(
+                out,
+                "{name} = least(t.{name}::numeric + excluded.{name}, {most})::bigint"
+            )
+        })
+    }));
     let placed = sums
         .number("key", |(place, _)| place.key.to_i64())
         .number("hour", |(place, _)| place.hour)
-        .text("slug", |(place, _)| place.slug.clone())
-        .text("target", |(place, _)| place.target.clone());
+        .text("slug", |(place, _)| place.slug.as_str())
+        .text("target", |(place, _)| place.target.as_str());
     let placed = if ordinary {
         placed
     } else {
@@ -251,17 +263,17 @@ fn usage(changes: &Changes, writes: &mut Vec<Write>) {
             .number("context_band", |(place, _)| {
                 i64::from(place.served.context_band)
             })
-            .text("account", |(place, _)| place.served.account.clone())
+            .text("account", |(place, _)| place.served.account.as_str())
     };
     let conflict = concat!(
         " ON CONFLICT (key, hour, slug, target, ",
         served_columns!(),
         ") DO UPDATE SET "
     );
-    writes.push(placed.insert(&format!("{conflict}{}", added.join(", "))));
+    writes.push(placed.insert(&format!("{conflict}{added}")));
 }
 
-fn acts(rows: &Rows, writes: &mut Vec<Write>) {
+fn acts<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
     let found: Vec<_> = rows.new_acts().collect();
     if found.is_empty() {
         return;
@@ -281,7 +293,7 @@ fn acts(rows: &Rows, writes: &mut Vec<Write>) {
         .text("details", |act| act.record.record.details.clone())
         .text("state", |act| act.record.state.clone())
         .number("format", |act| act.format)
-        .bytes("hash", |act| act.hash.to_vec());
+        .bytes("hash", |act| act.hash.as_slice());
     writes.push(table.insert(""));
 }
 
@@ -295,7 +307,7 @@ const TRIM_SESSIONS: &str = "DELETE FROM sessions WHERE token IN (SELECT token F
 
 /// Sessions and links: first those that end with their key or have expired. Expired rows that another transaction has locked are
 /// left for a later batch.
-fn access(rows: &Rows, writes: &mut Vec<Write>) {
+fn access<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
     let changes = &rows.changes;
     for (table, ended, forget) in [
         ("sessions", &changes.ended_sessions, changes.forget_sessions),
@@ -331,7 +343,7 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
     let sessions = present(&rows.sessions);
     if !sessions.is_empty() {
         let table = TableWrite::of("sessions", &sessions)
-            .bytes("token", |(token, _)| token.to_vec())
+            .bytes("token", |(token, _)| token.as_slice())
             .number("key", |(_, session)| session.key.to_i64())
             .number("at", |(_, session)| session.at.millis())
             .number("expires", |(_, session)| session.expires.millis());
@@ -352,7 +364,7 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
     let links = present(&rows.links);
     if !links.is_empty() {
         let table = TableWrite::of("links", &links)
-            .bytes("token", |(token, _)| token.to_vec())
+            .bytes("token", |(token, _)| token.as_slice())
             .number("key", |(_, (key, _))| key.to_i64())
             .number("expires", |(_, (_, expires))| expires.millis());
         writes.push(table.insert(""));
@@ -360,11 +372,11 @@ fn access(rows: &Rows, writes: &mut Vec<Write>) {
 }
 
 /// Deletes the stored rows that changed, before their current state is inserted.
-fn removed<T>(table: &'static str, rows: &Tokens<T>, writes: &mut Vec<Write>) {
+fn removed<'b, T>(table: &'static str, rows: &'b Tokens<T>, writes: &mut Vec<Write<'b>>) {
     let stored = |(_, row): &(&[u8; 32], &CachedRow<T>)| row.changed && row.was_stored;
     let gone: Vec<&[u8; 32]> = rows.iter().filter(stored).map(|(token, _)| token).collect();
     if !gone.is_empty() {
-        let table = TableWrite::of(table, &gone).bytes("token", |token| token.to_vec());
+        let table = TableWrite::of(table, &gone).bytes("token", |token| token.as_slice());
         writes.push(table.delete());
     }
 }
@@ -377,7 +389,7 @@ fn present<T>(rows: &Tokens<T>) -> Vec<(&[u8; 32], &T)> {
         .collect()
 }
 
-fn slugs(changes: &Changes, writes: &mut Vec<Write>) {
+fn slugs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     let rows: Vec<_> = changes.published.iter().collect();
     if !rows.is_empty() {
         let table = TableWrite::of("slugs", &rows)
@@ -388,7 +400,7 @@ fn slugs(changes: &Changes, writes: &mut Vec<Write>) {
 }
 
 /// Removes what is forgotten, writes what was cast, and removes what has become too old.
-fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write>) {
+fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write<'_>>) {
     let forgotten: Vec<&String> = forgotten.iter().collect();
     if !forgotten.is_empty() {
         let table = TableWrite::of("votes", &forgotten).text("target", |target| (*target).clone());
@@ -418,7 +430,7 @@ fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write>)
     );
 }
 
-fn files_acts(changes: &Changes, writes: &mut Vec<Write>) {
+fn files_acts<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     let rows: Vec<_> = changes.files.values().collect();
     if !rows.is_empty() {
         let table = TableWrite::of("files_acts", &rows)
@@ -430,7 +442,7 @@ fn files_acts(changes: &Changes, writes: &mut Vec<Write>) {
     }
 }
 
-fn own_costs(changes: &Changes, writes: &mut Vec<Write>) {
+fn own_costs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     let rows: Vec<_> = changes.own_costs.iter().collect();
     if !rows.is_empty() {
         let table = TableWrite::of("own_costs", &rows)

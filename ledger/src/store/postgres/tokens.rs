@@ -39,7 +39,7 @@ pub(super) fn answer(row: &Row) -> Decoded<(AnswerId, KeptAnswer)> {
 }
 
 /// What has changed of tokens and answers.
-pub(super) fn of_tokens(rows: &Rows, writes: &mut Vec<Write>) {
+pub(super) fn of_tokens(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     for is_new in [true, false] {
         let of = rows.changed_tokens();
         let found: Vec<&Token> = of
@@ -72,7 +72,7 @@ pub(super) fn of_tokens(rows: &Rows, writes: &mut Vec<Write>) {
 }
 
 /// Acts that belong to no customer, to append.
-pub(super) fn of_house(rows: &Rows, writes: &mut Vec<Write>) {
+pub(super) fn of_house(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     let found: Vec<&ChainedHouseAct> = rows.new_house_acts().collect();
     if found.is_empty() {
         return;
@@ -93,7 +93,7 @@ pub(super) fn of_house(rows: &Rows, writes: &mut Vec<Write>) {
     writes.push(table.insert(""));
 }
 
-fn answers(rows: &Rows, writes: &mut Vec<Write>) {
+fn answers(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     if let Some(forgotten) = rows.changes.forget_answers {
         writes.push(Write {
             sql: "DELETE FROM answers WHERE at <= $1".to_owned(),

@@ -31,7 +31,7 @@ pub(super) fn redeemer(row: &Row) -> Decoded<(LotId, CustomerId)> {
 }
 
 /// What has changed of vouchers.
-pub(super) fn of_vouchers(rows: &Rows, writes: &mut Vec<Write>) {
+pub(super) fn of_vouchers(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     for is_new in [true, false] {
         let of = rows.changed_lots();
         let lots: Vec<(&Lot, OperationId)> = of
