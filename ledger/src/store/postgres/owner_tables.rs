@@ -43,7 +43,7 @@ pub(super) fn keys<'b>(
         }
         let table = TableWrite::of("keys", &found)
             .number("id", |(row, ..)| row.key.id.to_i64())
-            .text("label", |(row, ..)| row.key.settings.label.clone())
+            .text("label", |(row, ..)| row.key.settings.label.as_str())
             .text("models", |(_, models, _)| models.clone())
             .text("caps", |(.., caps)| caps.clone())
             .number("expires_at", |(row, ..)| {
@@ -79,7 +79,7 @@ pub(super) fn keys<'b>(
             .number("made_by", |(row, ..)| row.key.made_by.map(KeyId::to_i64))
             .number("token", |(row, ..)| row.key.token.map(TokenId::to_i64))
             .number("created_at", |(row, ..)| row.key.created_at.millis())
-            .text("created_by", |(row, ..)| row.key.created_by.clone());
+            .text("created_by", |(row, ..)| row.key.created_by.as_str());
         writes.push(table.insert(""));
     }
     Ok(())
@@ -129,13 +129,13 @@ fn with_settings<'a, 'b>(
 ) -> TableWrite<'a, 'b, (&'b CustomerRow, CustomerTexts)> {
     table
         .text("label", |(row, _)| {
-            row.stored.customer.settings.label.clone()
+            row.stored.customer.settings.label.as_str()
         })
         .text("external_id", |(row, _)| {
-            row.stored.customer.settings.external_id.clone()
+            row.stored.customer.settings.external_id.as_deref()
         })
         .text("price_list", |(row, _)| {
-            row.stored.customer.settings.price_list.clone()
+            row.stored.customer.settings.price_list.as_deref()
         })
         .number("low_balance", |(row, _)| {
             row.stored.customer.settings.low_balance.map(Amount::picos)
@@ -164,7 +164,7 @@ fn with_settings<'a, 'b>(
 }
 
 /// What is watched of customers that have heard of something. New ones are inserted whole.
-pub(super) fn watched<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
+pub(super) fn watched(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     let found = changed(rows, false, |row| row.watch_changed);
     if !found.is_empty() {
         let table = TableWrite::of("accounts", &found);
@@ -231,7 +231,7 @@ pub(super) fn accounts<'b>(
                 row.stored.customer.created_at.millis()
             })
             .text("created_by", |(row, _)| {
-                row.stored.customer.created_by.clone()
+                row.stored.customer.created_by.as_str()
             })
             .number("token", |(row, _)| {
                 row.stored.customer.token.map(TokenId::to_i64)

@@ -162,13 +162,10 @@ impl Shared {
 
     /// Why no hold may begin or grow now, if that is so.
     fn refuses_to_begin(&self) -> Option<String> {
-        let stats = lock(&self.stats);
-        if stats.is_clock_wrong() {
+        if lock(&self.stats).is_clock_wrong() {
             return Some("this machine's clock is wrong".to_owned());
         }
-        let uncertain = stats.uncertain().map(str::to_owned);
-        drop(stats);
-        uncertain.or_else(|| {
+        self.uncertain().or_else(|| {
             self.lapsed()
                 .then(|| "this gateway has not reached the database for too long".to_owned())
         })

@@ -1,8 +1,6 @@
 //! What a batch has changed, as statements: one for everything that requests change, and at most three for each of the other
 //! tables, each for all of its rows.
 
-use std::fmt;
-
 use super::deliveries::deliveries;
 use super::events::events;
 use super::owner_tables::{accounts, customers, json, keys, personal, watched};
@@ -139,7 +137,7 @@ fn references<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     names.sort();
     if !names.is_empty() {
         let table = TableWrite::of("refs", &names)
-            .text("folded", |(folded, _)| folded.clone())
+            .text("folded", |(folded, _)| folded.as_str())
             .bytes("operation", |(_, operation)| bytes(operation));
         writes.push(table.insert(""));
     }
@@ -242,12 +240,7 @@ fn usage<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let most = i64::MAX;
     let added = listed(sums.names().map(|name| {
-        fmt::from_fn(move |out| {
-            write!(
-                out,
-                "{name} = least(t.{name}::numeric + excluded.{name}, {most})::bigint"
-            )
-        })
+        format!("{name} = least(t.{name}::numeric + excluded.{name}, {most})::bigint")
     }));
     let placed = sums
         .number("key", |(place, _)| place.key.to_i64())
@@ -287,11 +280,11 @@ fn acts<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
         .number("seq", |act| act.record.seq)
         .number("position", |act| act.record.record.position)
         .bytes("operation", |act| bytes(&act.record.record.operation))
-        .text("act", |act| act.record.record.act.clone())
-        .text("actor", |act| act.record.record.actor.clone())
+        .text("act", |act| act.record.record.act.as_str())
+        .text("actor", |act| act.record.record.actor.as_str())
         .number("at", |act| act.record.record.at.millis())
-        .text("details", |act| act.record.record.details.clone())
-        .text("state", |act| act.record.state.clone())
+        .text("details", |act| act.record.record.details.as_str())
+        .text("state", |act| act.record.state.as_str())
         .number("format", |act| act.format)
         .bytes("hash", |act| act.hash.as_slice());
     writes.push(table.insert(""));
@@ -393,17 +386,17 @@ fn slugs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     let rows: Vec<_> = changes.published.iter().collect();
     if !rows.is_empty() {
         let table = TableWrite::of("slugs", &rows)
-            .text("slug", |(slug, _)| (*slug).clone())
+            .text("slug", |(slug, _)| slug.as_str())
             .number("published_at", |(_, at)| at.millis());
         writes.push(table.insert(" ON CONFLICT DO NOTHING"));
     }
 }
 
 /// Removes what is forgotten, writes what was cast, and removes what has become too old.
-fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write<'_>>) {
+fn votes<'b>(VoteChanges { cast, forgotten }: &'b VoteChanges, writes: &mut Vec<Write<'b>>) {
     let forgotten: Vec<&String> = forgotten.iter().collect();
     if !forgotten.is_empty() {
-        let table = TableWrite::of("votes", &forgotten).text("target", |target| (*target).clone());
+        let table = TableWrite::of("votes", &forgotten).text("target", |target| target.as_str());
         writes.push(table.delete());
     }
     let rows: Vec<_> = cast.iter().collect();
@@ -411,7 +404,7 @@ fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write<'
         return;
     }
     let votes = TableWrite::of("votes", &rows)
-        .text("target", |((target, ..), _)| target.clone())
+        .text("target", |((target, ..), _)| target.as_str())
         .number("question", |((_, question, ..), _)| *question)
         .number("day", |((_, _, day, _), _)| *day)
         .number("key", |((.., key), _)| key.to_i64())
@@ -422,7 +415,7 @@ fn votes(VoteChanges { cast, forgotten }: &VoteChanges, writes: &mut Vec<Write<'
         ),
     );
     let old = TableWrite::of("votes", &rows)
-        .text("target", |((target, ..), _)| target.clone())
+        .text("target", |((target, ..), _)| target.as_str())
         .number("question", |((_, question, ..), _)| *question)
         .number("day", |((_, _, day, _), _)| day.saturating_sub(VOTE_DAYS));
     writes.push(
@@ -436,8 +429,8 @@ fn files_acts<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
         let table = TableWrite::of("files_acts", &rows)
             .bytes("operation", |act| bytes(&act.operation))
             .number("at", |act| act.at.millis())
-            .text("actor", |act| act.actor.clone())
-            .text("details", |act| act.details.clone());
+            .text("actor", |act| act.actor.as_str())
+            .text("details", |act| act.details.as_str());
         writes.push(table.insert(" ON CONFLICT (operation) DO NOTHING"));
     }
 }
@@ -447,7 +440,7 @@ fn own_costs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     if !rows.is_empty() {
         let table = TableWrite::of("own_costs", &rows)
             .number("hour", |((hour, ..), _)| *hour)
-            .text("target", |((_, target, _), _)| target.clone())
+            .text("target", |((_, target, _), _)| target.as_str())
             .number("epoch", |((.., epoch), _)| *epoch)
             .number("cost", |(_, cost)| cost.picos());
         let total = " ON CONFLICT (hour, target, epoch) DO UPDATE SET cost = excluded.cost";
