@@ -10,7 +10,7 @@ use crate::support::process::{Served, farebox, json};
 
 use crate::support::HOME;
 /// The last version, as its users have it.
-const LAST: &str = "98153fe";
+const LAST: &str = "8e66c1e9";
 
 fn drill() -> &'static str {
     let page = include_str!("../../docs/operations.md");
@@ -55,12 +55,18 @@ fn follow(folder: &Path, commands: &str, [old, live]: [&Path; 2]) -> String {
     said
 }
 
+/// The version of a ledger's schema, which SQLite keeps in the header of its file.
+fn schema(ledger: &Path) -> [u8; 4] {
+    let file = fs::read(ledger).unwrap();
+    file[60..64].try_into().unwrap()
+}
+
 /// What can be run without the last version's program: all that the new one does, and that the restored backup can be upgraded again.
 #[test]
 fn the_last_versions_ledger_is_taken_over_and_goes_back() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let live = Path::new(HOME).join("ledger/tests/fixtures/schema-4.sqlite");
+    let live = Path::new(HOME).join("ledger/tests/fixtures/schema-17-served.sqlite");
     for name in ["catalog.toml", "routes.toml"] {
         fs::copy(Path::new(HOME).join(name), folder.join(name)).unwrap();
     }
@@ -69,7 +75,7 @@ fn the_last_versions_ledger_is_taken_over_and_goes_back() {
     fs::set_permissions(folder.join("before.db"), own).unwrap();
     fs::write(
         folder.join("before.csv"),
-        "key,label,balance\nk_gxwxz31bd6,acme,14.9999275\n",
+        "key,label,balance\nk_0000000001,Key 1,5.7467425\nk_0000000002,Key 2,6.993\n",
     )
     .unwrap();
     let of_old = |line: &&str| {
@@ -132,8 +138,21 @@ async fn the_drill_of_an_upgrade_and_back() {
     let served = Served::start_or_end(&mut of_old(&["serve"])).unwrap();
     let secret = made["secret"].as_str().unwrap();
     served.ask("sim-chat", secret).await.unwrap();
-    let said = follow(folder, drill(), [&old, &folder.join("farebox.db")]);
-    assert!(said.contains("written by a newer version"), "{said}");
+    let live = folder.join("farebox.db");
+    // Only a ledger of another schema is refused.
+    let ours = folder.join("ours.db");
+    let create = ["--ledger", "ours.db", "keys", "create", "--new-ledger"];
+    let made = farebox(folder, &create).args(["--label", "t"]).status();
+    assert!(made.unwrap().success());
+    let changed = schema(&live) != schema(&ours);
+    let commands = drill().split_inclusive('\n');
+    let commands: String = (commands.filter(|line| changed || !line.starts_with('!'))).collect();
+    let said = follow(folder, &commands, [&old, &live]);
+    assert_eq!(
+        said.contains("written by a newer version"),
+        changed,
+        "{said}"
+    );
     served.ask("sim-chat", secret).await.unwrap();
     drop(served);
     // The real upgrade then.

@@ -154,6 +154,24 @@ impl Cluster {
         name
     }
 
+    /// A fresh database with what `pg_dump` wrote into this file.
+    pub(crate) fn restored(&self, dump: &Path) -> String {
+        let name = self.database();
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "farebox"])
+            .args(["-d", &name, "-h"])
+            .arg(&self.folder)
+            .arg("-f")
+            .arg(dump);
+        let done = psql.output().expect("psql runs");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        name
+    }
+
     /// Where a database is, as `--ledger` takes it.
     pub(crate) fn url(&self, database: &str) -> String {
         format!(
