@@ -33,4 +33,5 @@ mod serving;
 mod shop_demo;
 mod shop_window;
 mod show;
+mod three_files;
 mod webhooks;

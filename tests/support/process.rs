@@ -239,6 +239,11 @@ impl Served {
         self.child.wait().unwrap();
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end, and for the end of its log.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let begun = Instant::now();

@@ -75,11 +75,20 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
     Room {
+        name: "ledger/bus-error",
+        folder: "ledger/bus-error/src/",
+        module: "farebox_bus_error",
+        job: "last words for a process that SIGBUS ends; the one package with unsafe code",
+        ours: &[],
+        crates: &["libc", "signal_hook_registry"],
+        pure: false,
+    },
+    Room {
         name: "ledger/store/sqlite",
         folder: "ledger/src/store/sqlite/",
         module: "farebox_ledger::store::sqlite",
         job: "the ledger in one SQLite file",
-        ours: &["ledger"],
+        ours: &["ledger", "ledger/bus-error"],
         crates: &[
             "async_trait",
             "nix",

@@ -237,8 +237,9 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), 
         };
         return Ok((settings.ledger.open(&opening).await?, None));
     };
-    let lock = ServeLock::acquire(path, settings.wait_lock)?;
+    let mut lock = ServeLock::acquire(path, settings.wait_lock)?;
     let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);
+    lock.record(&ledger)?;
     Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }
 

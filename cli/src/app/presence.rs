@@ -38,7 +38,12 @@ pub(super) async fn watch(
             .unwrap_or(FilesCheck::Away);
         returned |= look == FilesCheck::Returned;
         if returned && look != FilesCheck::Away {
-            match recover(ledger, config).await {
+            let recorded = lock.record(ledger);
+            let recovered = match recorded {
+                Ok(()) => recover(ledger, config).await,
+                Err(error) => Err(error),
+            };
+            match recovered {
                 Ok(()) => {
                     returned = false;
                     ledger.resume();

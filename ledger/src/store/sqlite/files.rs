@@ -11,12 +11,18 @@ use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, DEFAULT_NAME, ErrorCode, FileControl, OpenFlags, OptionalExtension};
 
 use super::header::Header;
-use super::location::{FileId, Location, beside, cannot_open, resolve, wal_path};
+use super::index::LogIndex;
+use super::location::{
+    Displaced, FileId, Location, WrittenFiles, cannot_open, index_path, move_away, resolve,
+    wal_path,
+};
+use super::lock;
 use super::migrations::{Birth, FileContent, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
+use super::verify::verify;
 use crate::store::copy::{MOVED, MOVED_AWAY};
 use crate::{Cause, LedgerError, OpenMode};
 
@@ -38,12 +44,18 @@ pub(super) fn open_ledger(
         check_log_is_there(&real)?;
     }
     check_file(&real, mode)?;
+    if mode != OpenMode::Serve
+        && let Some(served) = lock::served(&lock::path_of(&real))
+    {
+        (served.is_at(&real)).map_err(LedgerError::unusable)?;
+    }
+    let cut = check_log_is_whole(&real, mode)?;
     let file = FileId::of(&given).map_err(|error| cannot_open(&given, error))?;
     let header = Header::of(&real).map_err(|error| cannot_open(&real, error))?;
     let foreign = header.has_foreign_log(&wal_path(&real));
     if foreign.map_err(|error| cannot_open(&real, error))? {
         return Err(LedgerError::unusable(format!(
-            "the log {0}-wal belongs to another file than {0}, and would be written over it; if {0} is a restored backup, move \
+            "the log {0}-wal belongs to another file than {0}, or to an earlier state of it, and would be written over it; move \
              {0}-wal and {0}-shm away",
             real.display()
         )));
@@ -52,23 +64,43 @@ pub(super) fn open_ledger(
     let ledger = conn
         .query_row("SELECT ledger FROM identity", [], |row| row.get(0))
         .map_err(|error| refuse(&real, error))?;
-    let log = match mode {
+    let written = match mode {
         OpenMode::ReadOnly => None,
-        _ => Some(FileId::of(&wal_path(&real)).map_err(|error| cannot_open(&real, error))?),
+        OpenMode::Serve | OpenMode::Create | OpenMode::Write => {
+            Some(WrittenFiles::of(&real, header, mode == OpenMode::Serve)?)
+        }
     };
     let location = Location {
         given,
-        header: log.is_some().then_some(header),
-        log_path: wal_path(&real),
+        written,
         real,
         file,
-        log,
         ledger,
     };
     location
         .check()
         .map_err(|displaced| LedgerError::unusable(format!("{displaced}; try again")))?;
+    // What SQLite has open is what the path led to all the time.
+    let mut has_moved = 0;
+    conn.file_control(DEFAULT_NAME, FileControl::HasMoved(&mut has_moved))
+        .map_err(|error| refuse(&location.real, error))?;
+    if has_moved != 0 {
+        let displaced = Displaced::Replaced(location.given);
+        return Err(LedgerError::unusable(format!("{displaced}; try again")));
+    }
+    if let Some(cut) = cut {
+        refuse_mixed(&location.real, &conn, &cut)?;
+    }
     Ok((conn, location))
+}
+
+/// Refuses a ledger of which a checkpoint copied a part from the end of a log that is gone.
+fn refuse_mixed(real: &Path, conn: &Connection, cut: &Displaced) -> Result<(), LedgerError> {
+    let report = verify(conn, &[], &|| true).map_err(|error| refuse(real, error))?;
+    match report.faults.first() {
+        None => Ok(()),
+        Some(fault) => Err(LedgerError::unusable(format!("{cut}: {fault}; {RESTORE}"))),
+    }
 }
 
 /// Refuses to write with a clock that is behind what the ledger has seen: a file has no clock of its own. An entry that lies ahead
@@ -111,7 +143,7 @@ pub(super) fn refuse_clock(
 /// reads.
 fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     for _ in 0..20 {
-        let in_use = beside(real, "-shm").exists();
+        let in_use = index_path(real).exists();
         if !in_use || wal_path(real).exists() {
             return Ok(());
         }
@@ -122,6 +154,32 @@ fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
         "{0}-wal was moved or deleted while {0} was in use; stop the gateway and the consoles, then start the gateway",
         real.display()
     )))
+}
+
+/// Looks for the end of a log that a crash or a person has cut off, while the index of the process that wrote it is still there. SQLite
+/// would begin that index anew and take what is left for all there was. The gateway says what is gone and goes on with what is left.
+fn check_log_is_whole(real: &Path, mode: OpenMode) -> Result<Option<Displaced>, LedgerError> {
+    let log = wal_path(real);
+    let Ok(index) = LogIndex::open(&index_path(real)) else {
+        return Ok(None);
+    };
+    let length = || log.metadata().ok().map(|found| found.len());
+    let Some(cut) = index.missing(length) else {
+        return Ok(None);
+    };
+    let displaced = Displaced::LogCut(log.clone(), cut);
+    if mode != OpenMode::Serve {
+        return Err(LedgerError::unusable(displaced));
+    }
+    // The database has more than what is left of the log, and would be taken back to it.
+    if cut.is_stale {
+        move_away(&log).map_err(|error| cannot_open(&log, error))?;
+    }
+    if cut.lost == 0 {
+        return Ok(None);
+    }
+    tracing::error!("{displaced}");
+    Ok(Some(displaced))
 }
 
 /// Another connection to a ledger that is already open, and to no other file.
@@ -185,10 +243,12 @@ pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError
     Ok(conn)
 }
 
-/// Opens an existing ledger for reading what every schema version has.
+/// Opens an existing ledger for reading what every schema version has: the gateway's first look.
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
-    match open_and_identify(&resolve(&given)?, OpenMode::ReadOnly)? {
+    let real = resolve(&given)?;
+    check_log_is_whole(&real, OpenMode::Serve)?;
+    match open_and_identify(&real, OpenMode::ReadOnly)? {
         (conn, FileContent::Ledger(_)) => Ok(conn),
         _ => Err(LedgerError::unusable(format!(
             "{} is not a ledger",
@@ -221,9 +281,10 @@ fn open_and_identify(
     }
 }
 
-/// Copies the log into the ledger's file and empties it, unless another program is using them: that one will do it.
+/// Copies the log into the ledger's file and empties it, unless another program is using them: that one will do it. A command leaves it
+/// to the gateway.
 pub(super) fn fold_log(location: &Location) {
-    if location.check().is_err() {
+    if location.check().is_err() || location.is_served_by_another() {
         return;
     }
     let fold = || {
@@ -275,7 +336,7 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
         }
         Err(error) => return Err(cannot_open(path, error)),
     }
-    for file in [path.to_owned(), wal_path(path), beside(path, "-shm")] {
+    for file in [path.to_owned(), wal_path(path), index_path(path)] {
         let Ok(found) = file.symlink_metadata() else {
             continue;
         };
@@ -342,6 +403,9 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
         tries < BUSY_TRIES
     }))?;
     conn.set_prepared_statement_cache_capacity(96);
+    // SQLite would copy the log into the file that it has open, and then delete the log *by its name*, also when another file is
+    // at the path meanwhile. `fold_log` does the first where it is right, and nobody does the second.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Plans do not depend on bound values. Otherwise SQLite would prepare every join anew at each use, in search of a better plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
@@ -406,11 +470,11 @@ pub(super) struct WalSync {
 impl WalSync {
     /// Opens the log that `location` names, and no other one.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
-        let path = &location.log_path;
+        let path = &wal_path(&location.real);
         let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, error));
         let log = open(path)?;
         let found = log.metadata().map_err(|error| cannot_open(path, error))?;
-        if location.log != Some(FileId::from(&found)) {
+        if location.files().map(|[_, log, _]| log) != Some(FileId::from(&found)) {
             return Err(LedgerError::unusable(format!(
                 "{} was replaced while the ledger was opened; try again",
                 path.display()

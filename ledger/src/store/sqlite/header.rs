@@ -1,16 +1,15 @@
 //! The first bytes of a ledger's file: whether another program has written over it in place, and whether a log beside it is its own.
 //!
 //! The file has the same inode after `cp backup farebox.db`, so only its content tells. SQLite's own descriptor would read it, but it
-//! is reached only through unsafe code, which this crate forbids. A second descriptor is safe as long as it is never closed: POSIX
-//! gives locks to the process, not to the descriptor, and drops all that a process has on a file when it closes *any* descriptor of
-//! it; opening and reading drop none. So each file is opened once and stays open until the process ends, which costs one
-//! descriptor for every ledger file that the process has met. Its inode is not used anew meanwhile, so device and inode name it.
+//! is reached only through unsafe code, which this crate forbids; so this reads through one that is `kept`.
 
-use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::kept::kept;
 
 /// The length of SQLite's header.
 const LENGTH: usize = 100;
@@ -23,18 +22,14 @@ const FRAME_HEADER: usize = 24;
 /// How many pages of a log are searched for the first page of the file.
 const FRAMES: u64 = 100_000;
 
-/// Device and inode of a file.
-type DeviceInode = (u64, u64);
-
-/// Descriptors of every ledger that this process has opened. Never closed.
-static KEPT: Mutex<Vec<(DeviceInode, Arc<File>)>> = Mutex::new(Vec::new());
-
 /// The header of an open ledger.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     file: Arc<File>,
     /// The newest change counter seen. It only grows.
     counter: Arc<AtomicU32>,
+    /// The greatest length seen.
+    length: Arc<AtomicU64>,
 }
 
 impl Header {
@@ -45,20 +40,32 @@ impl Header {
         Ok(Self {
             file,
             counter: Arc::new(AtomicU32::new(counter)),
+            length: Arc::default(),
         })
     }
 
-    /// Whether the file is still the one that SQLite writes: a backup has no log, and an older file has a lower change counter.
-    pub(super) fn is_intact(&self) -> std::io::Result<bool> {
+    /// Whether the file, which is this long, is still the one that SQLite writes: a backup has no log, an older file has a lower
+    /// change counter, and one that was cut off is shorter than it was and than its header says.
+    pub(super) fn is_intact(&self, length: u64) -> std::io::Result<bool> {
         let Some(header) = read(&self.file)? else {
             return Ok(false);
         };
         let now = counter(&header);
         let before = self.counter.fetch_max(now, Ordering::Relaxed);
-        Ok(header.starts_with(MAGIC) && header.get(18) == Some(&WITH_LOG) && now >= before)
+        let seen = self.length.fetch_max(length, Ordering::Relaxed);
+        // While a checkpoint makes the file longer, its header is ahead of it; after a VACUUM the file is shorter.
+        let said = u64::from(number(&header, 28)).saturating_mul(page_size(&header));
+        let whole = length >= seen || length >= said;
+        Ok(
+            whole
+                && header.starts_with(MAGIC)
+                && header.get(18) == Some(&WITH_LOG)
+                && now >= before,
+        )
     }
 
-    /// Whether the log beside the file belongs to another one, so that SQLite would write another file's pages over this one's.
+    /// Whether the log beside the file belongs to another one, or to an earlier state of it, so that SQLite would write other pages
+    /// over this one's.
     pub(super) fn has_foreign_log(&self, log: &Path) -> std::io::Result<bool> {
         let Ok(log) = File::open(log) else {
             return Ok(false);
@@ -74,37 +81,29 @@ impl Header {
             return Ok(true);
         }
         let size = u64::from(number(&first, 8));
-        // The counter of the file's first page in the log is one more than that of the file when the log began.
-        let begun = (0..FRAMES).find_map(|frame| {
-            let length = size.saturating_add(FRAME_HEADER as u64);
+        let length = size.saturating_add(FRAME_HEADER as u64);
+        let pages = (0..FRAMES).map_while(|frame| {
             let at = frame
                 .saturating_mul(length)
                 .saturating_add(LOG_HEADER as u64);
             let mut page = [0; FRAME_HEADER + LENGTH];
             log.read_exact_at(&mut page, at).ok()?;
             let same_log = page.get(8..16) == first.get(16..24);
-            if !same_log {
-                return Some(None);
-            }
-            let (frame_header, content) = page.split_at(FRAME_HEADER);
-            (number(frame_header, 0) == 1).then(|| Some(counter(content)))
+            same_log.then_some(page)
         });
-        Ok(begun
-            .flatten()
-            .is_some_and(|begun| counter(&header).saturating_add(1) < begun))
+        let mut counters = pages.filter_map(|page| {
+            let (frame_header, content) = page.split_at(FRAME_HEADER);
+            (number(frame_header, 0) == 1).then(|| counter(content))
+        });
+        let Some(begun) = counters.next() else {
+            return Ok(false);
+        };
+        // The counter of the file's first page in the log is one more than that of the file when the log began, and the file gets its
+        // counter from the log.
+        let newest = counters.last().unwrap_or(begun);
+        let now = counter(&header);
+        Ok(now.saturating_add(1) < begun || now > newest)
     }
-}
-
-fn kept(path: &Path) -> std::io::Result<Arc<File>> {
-    let id = |found: Metadata| (found.dev(), found.ino());
-    let wanted = id(path.metadata()?);
-    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, file)) = all.iter().find(|(known, _)| *known == wanted) {
-        return Ok(Arc::clone(file));
-    }
-    let file = Arc::new(File::open(path)?);
-    all.push((id(file.metadata()?), Arc::clone(&file)));
-    Ok(file)
 }
 
 /// The header; `None` if the file is shorter.
@@ -119,6 +118,14 @@ fn read(file: &File) -> std::io::Result<Option<[u8; LENGTH]>> {
 
 fn counter(header: &[u8]) -> u32 {
     number(header, 24)
+}
+
+/// The size of a page; 65,536 is written as 1.
+fn page_size(header: &[u8]) -> u64 {
+    match number(header, 14) & 0xffff {
+        1 => 65_536,
+        size => u64::from(size),
+    }
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {

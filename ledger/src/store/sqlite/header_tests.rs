@@ -102,6 +102,100 @@ fn a_log_that_is_ones_own_is_taken() {
     });
 }
 
+#[test]
+fn an_older_log_is_not_taken_for_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let (log, old) = (location::wal_path(&path), dir.path().join("old"));
+    run(async {
+        let ledger = open(&path);
+        for number in 1..=40 {
+            create(&ledger, number).await;
+        }
+        std::fs::copy(&log, &old).unwrap();
+        ledger.close();
+        let ledger = open(&path);
+        for number in 41..=80 {
+            create(&ledger, number).await;
+        }
+        ledger.close();
+        drop(ledger);
+        std::fs::copy(&old, &log).unwrap();
+        let taken = SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).map(drop);
+        assert!(
+            matches!(&taken, Err(LedgerError::Unusable(why)) if why.words().contains("an earlier state of it")),
+            "{taken:?}"
+        );
+    });
+}
+
+#[test]
+fn a_log_that_is_cut_off_is_named_and_what_is_left_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    run(async {
+        let ledger = open(&path);
+        for number in 1..=20 {
+            create(&ledger, number).await;
+        }
+        let log = std::fs::OpenOptions::new()
+            .write(true)
+            .open(location::wal_path(&path))
+            .unwrap();
+        log.set_len(log.metadata().unwrap().len() / 2).unwrap();
+        assert_eq!(ledger.look(true), FilesCheck::Away);
+        let why = ledger.stats().displaced.unwrap_or_default();
+        assert!(why.contains("a.db-wal was cut off"), "{why}");
+        assert!(ledger.fatal().await.contains("cut off"));
+        drop(ledger);
+        let second = SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).map(drop);
+        assert!(
+            matches!(&second, Err(LedgerError::Unusable(why)) if why.words().contains("are gone")),
+            "only the gateway goes on: {second:?}"
+        );
+        let ledger = open(&path);
+        assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
+        let keys = ledger.totals().await.unwrap().keys;
+        assert!(keys < 20, "{keys}");
+        create(&ledger, 30).await;
+    });
+}
+
+#[test]
+fn who_finds_other_files_than_the_gateway_has_open_opens_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let (index, away) = (location::index_path(&path), dir.path().join("away"));
+    let command = |mode| SqliteLedger::open(&path, mode, Durability::Prompt).map(drop);
+    run(async {
+        let mut lock = ServeLock::acquire(&path, Duration::ZERO).unwrap();
+        let ledger = open(&path);
+        create(&ledger, 1).await;
+        command(OpenMode::Write).unwrap();
+        lock.record(&ledger).unwrap();
+        let console = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).unwrap();
+        std::fs::rename(&index, &away).unwrap();
+        for mode in [OpenMode::Write, OpenMode::ReadOnly] {
+            let refused = command(mode);
+            assert!(
+                matches!(&refused, Err(LedgerError::Unusable(why)) if why.words().contains("has another")),
+                "{refused:?}"
+            );
+        }
+        assert!(!index.exists(), "nobody has begun another index");
+        let refused = console.find_key(KeyId::from_random(1)).await.map(drop);
+        assert!(
+            matches!(refused, Err(LedgerError::Unavailable(_))),
+            "{refused:?}"
+        );
+        std::fs::rename(&away, &index).unwrap();
+        console.find_key(KeyId::from_random(1)).await.unwrap();
+        create(&console, 2).await;
+        assert_eq!(ledger.look(true), FilesCheck::Here);
+        assert_eq!(ledger.totals().await.unwrap().keys, 2);
+    });
+}
+
 /// As a program with a clock 30 days ahead booked it before the ledger's clock was asked.
 #[test]
 fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {

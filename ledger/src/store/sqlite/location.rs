@@ -1,16 +1,22 @@
 //! Which file a ledger is, and whether its path still leads there.
 //!
-//! A file that is moved or deleted stays open: SQLite would keep committing to it, and confirmed money would be in no ledger. So
-//! each writer compares device and inode of the path and of the log with those it opened. Only `stat` is used here: opening the
-//! database file outside SQLite and closing it again would drop SQLite's locks.
+//! A ledger is three files: the database, its log (`-wal`) and the log's index (`-shm`). One that is moved or deleted stays open:
+//! SQLite would keep committing to it, and confirmed money would be in no ledger, or be written over by a process with another log or
+//! index. So each writer compares device and inode of all three with those it opened, and with those that the gateway has open, before
+//! it commits and again before it confirms. SQLite itself can be asked about the database alone (`FileControl::HasMoved`).
 
 use std::fmt;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::header::Header;
+use super::index::{CutLog, LogIndex};
+use super::lock::{self, Served};
 use crate::store::copy::{MOVED, MOVED_AWAY};
 use crate::{Cause, LedgerError, owner};
 
@@ -28,6 +34,28 @@ impl FileId {
     }
 }
 
+/// As in the lock's file.
+impl fmt::Display for FileId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.device, self.inode)
+    }
+}
+
+impl FromStr for FileId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (device, inode) = text.split_once(':').ok_or(())?;
+        Ok(Self {
+            device: device.parse().map_err(drop)?,
+            inode: inode.parse().map_err(drop)?,
+        })
+    }
+}
+
+/// Which three files a ledger is: database, log and index.
+pub(super) type LedgerFiles = [FileId; 3];
+
 impl From<&Metadata> for FileId {
     fn from(found: &Metadata) -> Self {
         Self {
@@ -42,17 +70,86 @@ impl From<&Metadata> for FileId {
 pub(super) struct Location {
     /// As the operator wrote it, made absolute: a renamed folder must be noticed.
     pub(super) given: PathBuf,
-    /// With links resolved, as SQLite has it. Log and lock are beside this one.
+    /// With links resolved, as SQLite has it. Log, index and lock are beside this one.
     pub(super) real: PathBuf,
     pub(super) file: FileId,
-    /// The file's first bytes; only for writers.
-    pub(super) header: Option<Header>,
-    /// Where its log is.
-    pub(super) log_path: PathBuf,
-    /// Only for writers: a copy that is only read may have none.
-    pub(super) log: Option<FileId>,
+    /// What a writer has open besides. A copy that is only read may have neither log nor index.
+    pub(super) written: Option<WrittenFiles>,
     /// The file's identity.
     pub(super) ledger: [u8; 16],
+}
+
+/// What a writer compares.
+#[derive(Debug, Clone)]
+pub(super) struct WrittenFiles {
+    /// The database's first bytes.
+    header: Header,
+    log_path: PathBuf,
+    pub(super) log: FileId,
+    index_path: PathBuf,
+    index_file: FileId,
+    pub(super) index: LogIndex,
+    /// The index's greatest length seen.
+    index_length: Arc<AtomicU64>,
+    /// Where the gateway says which files it has open; none in the gateway itself.
+    lock_path: Option<PathBuf>,
+}
+
+impl WrittenFiles {
+    /// The files of a ledger that has just been opened; `serves`: by the gateway.
+    pub(super) fn of(real: &Path, header: Header, serves: bool) -> Result<Self, LedgerError> {
+        let [log_path, index_path] = [wal_path(real), index_path(real)];
+        let id = |path: &Path| FileId::of(path).map_err(|error| cannot_open(path, error));
+        let index = LogIndex::open(&index_path).map_err(|error| cannot_open(&index_path, error))?;
+        Ok(Self {
+            header,
+            log: id(&log_path)?,
+            log_path,
+            index_file: id(&index_path)?,
+            index_path,
+            index,
+            index_length: Arc::default(),
+            lock_path: (!serves).then(|| lock::path_of(real)),
+        })
+    }
+
+    /// Log and index, and where they belong.
+    fn beside(&self) -> [(&Path, FileId); 2] {
+        [
+            (&self.log_path, self.log),
+            (&self.index_path, self.index_file),
+        ]
+    }
+
+    /// The gateway that serves the ledger, unless this process is it.
+    fn gateway(&self) -> Option<Served> {
+        self.lock_path.as_deref().and_then(lock::served)
+    }
+
+    /// Log and index are what was opened, and whole.
+    fn check(&self) -> Result<(), Displaced> {
+        same(&self.log_path, self.log)?;
+        let index = same(&self.index_path, self.index_file)?.len();
+        if index < self.index_length.fetch_max(index, Ordering::Relaxed) {
+            return Err(Displaced::IndexCut(self.index_path.clone()));
+        }
+        let length = || self.log_path.metadata().ok().map(|found| found.len());
+        self.index.missing(length).map_or(Ok(()), |cut| {
+            Err(Displaced::LogCut(self.log_path.clone(), cut))
+        })
+    }
+}
+
+/// The file at the path, if it is this one.
+fn same(path: &Path, id: FileId) -> Result<Metadata, Displaced> {
+    match path.metadata() {
+        Ok(found) if FileId::from(&found) == id => Ok(found),
+        Ok(_) => Err(Displaced::BesideReplaced(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Displaced::BesideGone(path.to_owned()))
+        }
+        Err(error) => Err(Displaced::Unreadable(path.to_owned(), error.kind())),
+    }
 }
 
 /// How a path no longer leads to its file.
@@ -60,9 +157,15 @@ pub(super) struct Location {
 pub(super) enum Displaced {
     Gone(PathBuf),
     Replaced(PathBuf),
-    LogGone(PathBuf),
-    LogReplaced(PathBuf),
+    /// The log or its index.
+    BesideGone(PathBuf),
+    BesideReplaced(PathBuf),
+    /// The gateway has other files open.
+    NotServed(PathBuf, String),
+    /// The database.
     Overwritten(PathBuf),
+    LogCut(PathBuf, CutLog),
+    IndexCut(PathBuf),
     /// Its schema has another version now.
     Changed(PathBuf, i64),
     Unreadable(PathBuf, ErrorKind),
@@ -74,7 +177,7 @@ impl fmt::Display for Displaced {
             Self::Gone(path) => {
                 write!(
                     out,
-                    "{} was moved or deleted while it was open; put that file back, with its -wal",
+                    "{} was moved or deleted while it was open; put that file back, with its -wal and -shm",
                     path.display()
                 )
             }
@@ -85,17 +188,34 @@ impl fmt::Display for Displaced {
                     path.display()
                 )
             }
-            Self::LogGone(path) | Self::LogReplaced(path) => {
+            Self::BesideGone(path) => {
                 write!(
                     out,
-                    "the log {} was moved or deleted while the ledger was open",
+                    "{} was moved or deleted while the ledger was open",
                     path.display()
                 )
             }
+            Self::BesideReplaced(path) => {
+                write!(
+                    out,
+                    "{} is not the file that was opened with the ledger, which was moved away or deleted",
+                    path.display()
+                )
+            }
+            Self::NotServed(path, holder) => write!(
+                out,
+                "the gateway ({holder}) has another {} open than the one that is there now: put that file back, or start the                  gateway again; nothing was written",
+                path.display()
+            ),
             Self::Overwritten(path) => write!(
                 out,
-                "another program has written over {0} while it was open: stop the gateway and the consoles, remove {0}-wal and {0}-shm, \
-                 put the backup in its place again, and start the gateway",
+                "another program has written over {0} or cut it off while it was open: stop the gateway and the consoles, move {0},                  {0}-wal and {0}-shm away, put a backup in their place, and start the gateway",
+                path.display()
+            ),
+            Self::LogCut(path, cut) => write!(out, "{} was cut off: {cut}", path.display()),
+            Self::IndexCut(path) => write!(
+                out,
+                "{} was cut off while the ledger was open; start the gateway again, which makes it anew: the log has every commit",
                 path.display()
             ),
             Self::Changed(path, version) if *version > i64::from(MOVED) => {
@@ -126,38 +246,46 @@ impl From<Displaced> for LedgerError {
 }
 
 impl Location {
-    /// Whether the path still leads to the file that was opened, and its log is still that log. Two calls of `stat`.
+    /// The three files, of a writer.
+    pub(super) fn files(&self) -> Option<LedgerFiles> {
+        let written = self.written.as_ref()?;
+        Some([self.file, written.log, written.index_file])
+    }
+
+    /// Whether the path still leads to the file that was opened, log and index are those that were opened with it, and a gateway that
+    /// serves the ledger has the same ones. A few calls of `stat` and two short reads.
     pub(super) fn check(&self) -> Result<(), Displaced> {
-        match FileId::of(&self.given) {
-            Ok(found) if found == self.file => {}
+        let length = match self.given.metadata() {
+            Ok(found) if FileId::from(&found) == self.file => found.len(),
             Ok(_) => return Err(Displaced::Replaced(self.given.clone())),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Displaced::Gone(self.given.clone()));
             }
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
+        };
+        let Some(written) = &self.written else {
+            return Ok(());
+        };
+        match written.header.is_intact(length) {
+            Ok(true) => written.check()?,
+            Ok(false) => return Err(Displaced::Overwritten(self.given.clone())),
+            Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
         }
-        if let Some(header) = &self.header {
-            match header.is_intact() {
-                Ok(true) => {}
-                Ok(false) => return Err(Displaced::Overwritten(self.given.clone())),
-                Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
-            }
+        match (written.gateway(), self.files()) {
+            (Some(served), Some(files)) => served.has_open(&self.real, files),
+            (Some(_), None) | (None, _) => Ok(()),
         }
-        let Some(log) = self.log else { return Ok(()) };
-        let path = &self.log_path;
-        match FileId::of(path) {
-            Ok(found) if found == log => Ok(()),
-            Ok(_) => Err(Displaced::LogReplaced(path.clone())),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(Displaced::LogGone(path.clone()))
-            }
-            Err(error) => Err(Displaced::Unreadable(path.clone(), error.kind())),
-        }
+    }
+
+    /// Whether this process is not the gateway, and there is one.
+    pub(super) fn is_served_by_another(&self) -> bool {
+        let written = self.written.as_ref();
+        written.and_then(WrittenFiles::gateway).is_some()
     }
 
     /// When the ledger was last written, in milliseconds since 1970, and the file that shows it: the log if there is anything in it.
     pub(super) fn last_write(&self) -> std::io::Result<(PathBuf, i64)> {
-        let log = &self.log_path;
+        let log = wal_path(&self.real);
         let written = |found: &Metadata| {
             let (seconds, nanos) = (found.mtime(), found.mtime_nsec());
             seconds
@@ -165,20 +293,23 @@ impl Location {
                 .saturating_add(nanos / 1_000_000)
         };
         match log.metadata() {
-            Ok(found) if found.len() > 0 => Ok((log.clone(), written(&found))),
+            Ok(found) if found.len() > 0 => Ok((log, written(&found))),
             _ => Ok((self.real.clone(), written(&self.real.metadata()?))),
         }
     }
 
-    /// The path to reopen, after [`Location::check`] reported another file: `Ok` if that may be this ledger again.
-    pub(super) fn may_be_back(&self, displaced: &Displaced) -> Result<(), String> {
+    /// The path to reopen, after [`Location::check`] reported another file: `Ok` if that may be this ledger again. A command or a
+    /// console also follows the gateway to another log and index; the gateway has the only copy of what is in its own.
+    pub(super) fn may_be_back(&self, displaced: &Displaced, serves: bool) -> Result<(), String> {
         match displaced {
             Displaced::Replaced(path) => {
-                let log = &self.log_path;
-                if self.log.is_some() && FileId::of(log).ok() == self.log {
+                let own = (self.written.iter())
+                    .flat_map(WrittenFiles::beside)
+                    .find(|(path, id)| FileId::of(path).is_ok_and(|found| found == *id));
+                if let Some((own, _)) = own {
                     return Err(format!(
-                        "{displaced}, and {} still belongs to the old file: move it and the -shm file away too",
-                        log.display()
+                        "{displaced}, and {} still belongs to the old file: move its -wal and -shm away, too",
+                        own.display()
                     ));
                 }
                 if path.metadata().is_ok_and(|found| found.is_file()) {
@@ -187,14 +318,53 @@ impl Location {
                     Err(displaced.to_string())
                 }
             }
+            Displaced::BesideReplaced(_) | Displaced::BesideGone(_) | Displaced::NotServed(..)
+                if !serves =>
+            {
+                Ok(())
+            }
             Displaced::Gone(_)
-            | Displaced::LogGone(_)
-            | Displaced::LogReplaced(_)
+            | Displaced::BesideGone(_)
+            | Displaced::BesideReplaced(_)
+            | Displaced::NotServed(..)
             | Displaced::Overwritten(_)
+            | Displaced::LogCut(..)
+            | Displaced::IndexCut(_)
             | Displaced::Changed(..)
             | Displaced::Unreadable(..) => Err(displaced.to_string()),
         }
     }
+
+    /// Moves a log and an index away that were put in the place of this ledger's own, whose content is in the database now: SQLite
+    /// would take the database for older than that log. Nothing is deleted.
+    pub(super) fn move_strangers_away(&self) -> std::io::Result<()> {
+        let Some(written) = &self.written else {
+            return Ok(());
+        };
+        if FileId::of(&self.given)? != self.file {
+            return Ok(());
+        }
+        for (path, id) in written.beside() {
+            if FileId::of(path).is_ok_and(|found| found != id) {
+                move_away(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives a file that must not be read as a log or index another name, and says so.
+pub(super) fn move_away(path: &Path) -> std::io::Result<()> {
+    let names = (1..1_000_u32).map(|number| beside(path, &format!(".stray-{number}")));
+    let free = |name: &PathBuf| name.symlink_metadata().is_err();
+    let name = { names }.find(free).ok_or(ErrorKind::AlreadyExists)?;
+    std::fs::rename(path, &name)?;
+    tracing::warn!(
+        "{} did not belong to the ledger; it is {} now",
+        path.display(),
+        name.display()
+    );
+    Ok(())
 }
 
 /// The path with links resolved. The file itself need not exist yet, but its folder must.
@@ -232,6 +402,11 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
 /// The path of a ledger's write-ahead log.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")
+}
+
+/// The path of that log's index.
+pub(super) fn index_path(path: &Path) -> PathBuf {
+    beside(path, "-shm")
 }
 
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {

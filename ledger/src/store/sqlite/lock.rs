@@ -1,29 +1,35 @@
 //! The serve lock: at most one gateway per ledger.
 //!
 //! The operating system keeps `<real path>.lock` locked for as long as the holder lives, so a killed process never leaves it
-//! locked. The file's content only names the holder. It is never removed or truncated, and anything else with its name (a link,
-//! another file, a socket) is neither followed nor written to.
+//! locked. The file names the holder and, by device and inode, the three files that it has open: every other writer compares them with
+//! its own, as long as the lock is held. The file is never removed or truncated, and anything else with its name (a link, another file,
+//! a socket) is neither followed nor written to.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
 
-use super::location::{FileId, beside, cannot_open, resolve};
+use super::SqliteLedger;
+use super::location::{Displaced, FileId, LedgerFiles, beside, cannot_open, resolve};
 use crate::LedgerError;
 
 const STEP: Duration = Duration::from_millis(50);
-/// The holder's text is padded to this length, so that it covers the text of an earlier holder.
+/// Both lines are padded to these lengths, so that they cover those of an earlier holder.
 const LINE: usize = 80;
+const FILES_LINE: usize = 160;
+/// How often a lock that is held is tried again, a millisecond apart: who asks for the holder has it for a moment.
+const TRIES: usize = 10;
 
 /// The exclusive right to serve one ledger, held for as long as this value lives.
 #[derive(Debug)]
 pub struct ServeLock {
     path: PathBuf,
     locked: File,
+    files: Option<LedgerFiles>,
 }
 
 impl ServeLock {
@@ -34,11 +40,18 @@ impl ServeLock {
     pub fn acquire(ledger: impl AsRef<Path>, wait: Duration) -> Result<Self, LedgerError> {
         let ledger = std::path::absolute(ledger.as_ref())
             .map_err(|error| cannot_open(ledger.as_ref(), error))?;
-        let path = beside(&resolve(&ledger)?, ".lock");
+        let path = path_of(&resolve(&ledger)?);
         let mut left = wait;
         loop {
             match take(&path)? {
-                Ok(locked) => return Ok(Self { path, locked }),
+                Ok(locked) => {
+                    let files = None;
+                    return Ok(Self {
+                        path,
+                        locked,
+                        files,
+                    });
+                }
                 Err(holder) if left.is_zero() => {
                     return Err(LedgerError::unusable(format!(
                         "{} is in use by {holder}",
@@ -70,6 +83,7 @@ impl ServeLock {
         match take(&self.path) {
             Ok(Ok(locked)) => {
                 self.locked = locked;
+                self.tell()?;
                 Ok(true)
             }
             Ok(Err(holder)) => Err(LedgerError::unusable(format!(
@@ -80,6 +94,26 @@ impl ServeLock {
         }
     }
 
+    /// Says in the lock's file which files this gateway has open now.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when it cannot be written.
+    pub fn record(&mut self, ledger: &SqliteLedger) -> Result<(), LedgerError> {
+        self.files = ledger.opened().location.files();
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Result<(), LedgerError> {
+        let Some(files) = self.files else {
+            return Ok(());
+        };
+        let line = files.map(|file| file.to_string()).join(" ");
+        let written = format!("{line:<FILES_LINE$}\n");
+        (self.locked)
+            .write_all_at(written.as_bytes(), LINE as u64 + 1)
+            .map_err(|error| cannot_open(&self.path, error))
+    }
+
     /// The lock's file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -87,11 +121,87 @@ impl ServeLock {
     }
 }
 
+/// The gateway that serves a ledger, as another process sees it.
+#[derive(Debug)]
+pub(super) struct Served {
+    holder: String,
+    /// None before it has opened the ledger.
+    files: Option<LedgerFiles>,
+}
+
+impl Served {
+    /// Whether these three files of the ledger at this path are those that the gateway has open.
+    pub(super) fn has_open(&self, real: &Path, found: LedgerFiles) -> Result<(), Displaced> {
+        let Some(open) = self.files else {
+            return Ok(());
+        };
+        let names = ["", "-wal", "-shm"]
+            .into_iter()
+            .zip(open.into_iter().zip(found));
+        let mut other = names.filter(|(_, (open, found))| open != found);
+        other.next().map_or(Ok(()), |(name, _)| {
+            Err(Displaced::NotServed(
+                beside(real, name),
+                self.holder.clone(),
+            ))
+        })
+    }
+
+    /// The same before anything is opened: SQLite would make what is missing.
+    pub(super) fn is_at(&self, real: &Path) -> Result<(), Displaced> {
+        let Some(open) = self.files else {
+            return Ok(());
+        };
+        for (name, open) in ["", "-wal", "-shm"].into_iter().zip(open) {
+            let path = beside(real, name);
+            if FileId::of(&path).ok() != Some(open) {
+                return Err(Displaced::NotServed(path, self.holder.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a ledger's lock is.
+pub(super) fn path_of(real: &Path) -> PathBuf {
+    beside(real, ".lock")
+}
+
+/// The gateway that has this lock, if one does.
+pub(super) fn served(path: &Path) -> Option<Served> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    let mut file = (options.read(true).custom_flags(flags.bits()).open(path)).ok()?;
+    // Another process that asks shares the lock; only the gateway has it alone.
+    match file.try_lock_shared() {
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+        Err(TryLockError::WouldBlock) => {
+            let text = content(&mut file);
+            let mut lines = text.lines();
+            let holder = lines.next().unwrap_or_default().trim().to_owned();
+            let files = lines.next().unwrap_or_default().split_whitespace();
+            let files: Vec<FileId> = files.map_while(|file| file.parse().ok()).collect();
+            let files = files.try_into().ok();
+            Some(Served { holder, files })
+        }
+    }
+}
+
 /// Locks the file and writes this process into it; the inner error is the holder.
 fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
     let mut file = open(path)?;
-    let holder = content(&mut file);
-    match file.try_lock() {
+    let holder = (content(&mut file).lines().next().unwrap_or_default())
+        .trim()
+        .to_owned();
+    let mut locked = file.try_lock();
+    for _ in 1..TRIES {
+        if !matches!(locked, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        locked = file.try_lock();
+    }
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             return Ok(Err(if holder.is_empty() {
@@ -115,7 +225,7 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
     );
     let written = file
         .rewind()
-        .and_then(|()| writeln!(file, "{holder:<LINE$}"));
+        .and_then(|()| write!(file, "{holder:<LINE$}\n{:<FILES_LINE$}\n", ""));
     written.map_err(|error| cannot_open(path, error))?;
     Ok(Ok(file))
 }
@@ -151,14 +261,12 @@ fn open(path: &Path) -> Result<File, LedgerError> {
     }
 }
 
-/// The holder of the lock, as far as it can be read.
+/// Both lines, as far as they can be read.
 fn content(file: &mut File) -> String {
-    let mut bytes = [0; LINE];
+    let mut bytes = [0; LINE + FILES_LINE + 2];
     let read = file
         .rewind()
         .and_then(|()| file.read(&mut bytes))
         .unwrap_or_default();
-    String::from_utf8_lossy(bytes.get(..read).unwrap_or_default())
-        .trim()
-        .to_owned()
+    String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).into_owned()
 }

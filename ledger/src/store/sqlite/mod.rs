@@ -22,7 +22,9 @@ mod flush;
 mod header;
 #[cfg(test)]
 mod header_tests;
+mod index;
 mod job;
+mod kept;
 mod lists;
 mod location;
 mod lock;
@@ -66,11 +68,11 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::{
-    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
-    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
-    Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
+    FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot,
+    MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData,
+    PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 use job::BatchWork;
 use location::{FileId, Location};
@@ -116,6 +118,8 @@ impl SqliteLedger {
         durability: Durability,
     ) -> Result<Self, LedgerError> {
         let path = path.as_ref().to_owned();
+        farebox_bus_error::say()
+            .map_err(|error| LedgerError::unusable(Cause::of("no handler for SIGBUS", error)))?;
         let fatal = watch::Sender::new(None);
         let whole = files::open_ledger(&path, mode)?;
         if matches!(mode, OpenMode::Write | OpenMode::Create) {
@@ -193,15 +197,15 @@ impl SqliteLedger {
         stats
     }
 
-    /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. The
-    /// gateway leaves everything in the one file, so that a copy of a stopped ledger is complete.
+    /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. Who is the
+    /// last to write leaves everything in the one file, so that a copy of a stopped ledger is complete.
     pub fn close(&self) {
         let opened = self.opened();
-        if let Some(writer) = &opened.writer {
-            writer.close();
-            if self.mode == OpenMode::Serve && !writer.stats().stopped {
-                files::fold_log(&opened.location);
-            }
+        if let Some(writer) = &opened.writer
+            && writer.close()
+            && !writer.stats().stopped
+        {
+            files::fold_log(&opened.location);
         }
     }
 
@@ -250,6 +254,12 @@ impl SqliteLedger {
                 "it was opened read-only".to_owned(),
             )),
         }
+    }
+}
+
+impl Drop for SqliteLedger {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -5,11 +5,9 @@
 //! compares the counter under its write lock: if another process has committed, it forgets everything. After its own commit it
 //! publishes the batch's changes together with the next count. A reader that finds another count reads the file.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::location::{Location, beside, cannot_open};
+use super::index::LogIndex;
 use crate::batch::rows::ById;
 use crate::{Account, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp};
 
@@ -19,7 +17,7 @@ const MOST: usize = 10_000;
 /// Cached keys, valid as of one commit.
 #[derive(Debug)]
 pub(super) struct KeyCache {
-    commits: Commits,
+    index: LogIndex,
     known: Mutex<CachedKeys>,
 }
 
@@ -46,11 +44,11 @@ pub(super) enum CacheChange {
 
 impl KeyCache {
     /// For an open ledger. Starts empty.
-    pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
-        Ok(Self {
-            commits: Commits::open(location)?,
+    pub(super) fn new(index: LogIndex) -> Self {
+        Self {
+            index,
             known: Mutex::default(),
-        })
+        }
     }
 
     /// The key as it is now: from memory, or by `read`.
@@ -59,14 +57,14 @@ impl KeyCache {
         id: KeyId,
         read: impl FnOnce() -> Result<Option<Key>, LedgerError>,
     ) -> Result<Option<Key>, LedgerError> {
-        let now = self.commits.count();
+        let now = self.index.commits();
         if let Some(key) = self.known().at(now).and_then(|known| known.key(id)) {
             return Ok(Some(key));
         }
         let found = read()?;
         // The count is the same before and after, so what was read belongs to it.
         if let Some(key) = &found
-            && self.commits.count() == now
+            && self.index.commits() == now
             && let Some(known) = self.known().at(now)
         {
             if known.keys.len() >= MOST {
@@ -81,7 +79,7 @@ impl KeyCache {
 
     /// The writer has taken the write lock, so nobody else can commit until it releases it.
     pub(super) fn begin(&self) {
-        let (now, mut known) = (self.commits.count(), self.known());
+        let (now, mut known) = (self.index.commits(), self.known());
         if known.at != now {
             known.forget();
             known.at = now;
@@ -131,31 +129,5 @@ impl CachedKeys {
     /// Returns itself if its keys are valid for this count.
     fn at(&mut self, count: Option<u32>) -> Option<&mut Self> {
         (count.is_some() && self.at == count).then_some(self)
-    }
-}
-
-/// The number of commits, as counted by every process that uses the ledger.
-///
-/// After a crash while the index's header was being written, SQLite starts to count at 0 again.
-#[derive(Debug)]
-struct Commits(&'static File);
-
-impl Commits {
-    /// The offset of `iChange` in the index's header, in the machine's byte order (sqlite.org/walformat.html).
-    const PLACE: u64 = 8;
-
-    fn open(location: &Location) -> Result<Self, LedgerError> {
-        let path = beside(&location.real, "-shm");
-        let index = File::open(&path).map_err(|error| cannot_open(&path, error))?;
-        // Never closed: closing any descriptor of this file would drop SQLite's locks on it in this process.
-        Ok(Self(Box::leak(Box::new(index))))
-    }
-
-    fn count(&self) -> Option<u32> {
-        let mut count = [0; 4];
-        self.0
-            .read_exact_at(&mut count, Self::PLACE)
-            .ok()
-            .map(|()| u32::from_ne_bytes(count))
     }
 }

@@ -18,8 +18,8 @@ use super::writer::WriterHandle;
 use super::{Opened, SqliteLedger, files};
 use crate::{Durability, LedgerError, OpenMode};
 
-/// The gateway stops after the log has been missing in this many checks in a row (2 s). Fewer can mean that an operator is moving
-/// ledger and log one after the other.
+/// The gateway stops after the log or its index has been missing in this many checks in a row (2 s). Fewer can mean that an operator is
+/// moving the files one after the other.
 const LOOKS_FOR_LOG: u32 = 4;
 
 /// Result of the gateway's check of the ledger's files.
@@ -47,19 +47,27 @@ impl SqliteLedger {
             writer.note_displaced(None);
             return FilesCheck::Here;
         };
-        // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So
-        // the writer ends, which copies the log into the ledger's file first, instead of reopening, which would lose it.
-        if matches!(displaced, Displaced::LogGone(_)) {
-            if self.log_missing.fetch_add(1, Ordering::Relaxed) == LOOKS_FOR_LOG {
-                writer.fail(format!("{displaced}; all commits are copied into the ledger's file: start the gateway again"));
+        let ends = match displaced {
+            // A deleted log still exists through our open descriptor, and every commit since the last checkpoint is only in it. So
+            // the writer ends, which copies the log into the ledger's file first, instead of reopening, which would lose it.
+            Displaced::BesideGone(_) | Displaced::BesideReplaced(_) => {
+                Some(self.log_missing.fetch_add(1, Ordering::Relaxed) == LOOKS_FOR_LOG)
             }
+            // What SQLite has cached and what is in the log belong to another content. Nothing written now would be right.
+            Displaced::Overwritten(_) | Displaced::LogCut(..) | Displaced::IndexCut(_) => {
+                Some(true)
+            }
+            Displaced::Gone(_)
+            | Displaced::Replaced(_)
+            | Displaced::NotServed(..)
+            | Displaced::Changed(..)
+            | Displaced::Unreadable(..) => None,
+        };
+        if let Some(now) = ends {
             writer.note_displaced(Some(displaced.to_string()));
-            return FilesCheck::Away;
-        }
-        // What SQLite has cached and what is in the log belong to another content. Nothing written now would be right.
-        if matches!(displaced, Displaced::Overwritten(_)) {
-            writer.fail(displaced.to_string());
-            writer.note_displaced(Some(displaced.to_string()));
+            if now {
+                writer.fail(displaced.to_string());
+            }
             return FilesCheck::Away;
         }
         // Without the lock another gateway may be serving that file.
@@ -117,33 +125,27 @@ impl SqliteLedger {
         if !Arc::ptr_eq(&opened, stale) {
             return Ok(opened);
         }
-        stale.location.may_be_back(displaced)?;
+        let serves = self.mode == OpenMode::Serve;
+        stale.location.may_be_back(displaced, serves)?;
         // A file that turned out to be another ledger is remembered by device and inode, and not opened again on every check.
         let found = FileId::of(&stale.location.given).ok();
         if other.is_some() && *other == found {
             return Err(format!("{displaced}; another ledger is in its place"));
         }
-        // Never `Serve`: that mode creates a missing ledger, and here a missing file must stay missing.
-        let mode = if self.mode == OpenMode::ReadOnly {
-            OpenMode::ReadOnly
-        } else {
-            OpenMode::Write
-        };
-        let whole = files::open_ledger(&stale.location.given, mode)
+        let whole = files::open_ledger(&stale.location.given, self.mode)
             .map_err(|error| format!("{displaced}; {error}"))?;
         if whole.1.ledger != stale.location.ledger {
             *other = found;
             return Err(format!("{displaced}; another ledger is in its place"));
         }
-        if self.mode == OpenMode::Serve && whole.1.real != stale.location.real {
+        if serves && whole.1.real != stale.location.real {
             return Err(format!(
                 "{displaced}; the path now leads to another folder: start the gateway again"
             ));
         }
         // Set before the new file becomes visible: it may contain open holds of an earlier run, and new holds must not mix with
         // them before recovery has ended them.
-        self.recovering
-            .store(self.mode == OpenMode::Serve, Ordering::Release);
+        self.recovering.store(serves, Ordering::Release);
         let fresh = Opened::start(whole, self.mode, self.durability, &self.fatal);
         let fresh = Arc::new(fresh.map_err(|error| format!("{displaced}; {error}"))?);
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
@@ -166,11 +168,9 @@ impl Opened {
         let location = Arc::new(location);
         let readers = Readers::open(&location, mode)?;
         // Only the gateway reads a key so often that it pays.
-        let remembered = if mode == OpenMode::Serve {
-            Some(Arc::new(KeyCache::open(&location)?))
-        } else {
-            None
-        };
+        let remembered = (location.written.as_ref())
+            .filter(|_| mode == OpenMode::Serve)
+            .map(|written| Arc::new(KeyCache::new(written.index.clone())));
         let writer = match mode {
             OpenMode::ReadOnly => None,
             _ => Some(WriterHandle::start(

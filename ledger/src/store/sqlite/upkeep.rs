@@ -132,16 +132,24 @@ pub(super) fn sync(
         .map_err(|error| LedgerError::unavailable(Cause::of("no thread for syncs", error)))
 }
 
-/// Copies the log into the ledger's file. Pages that cannot be copied now stay in the log, where reads find them too.
+/// Copies the log into the ledger's file. Pages that cannot be copied now stay in the log, where reads find them too. Nothing is copied
+/// into a file that is not the ledger any more, as one that a backup was copied over.
 ///
 /// # Errors
 /// There is no connection or no thread for it.
 pub(super) fn checkpoint(
-    location: &Location,
+    location: &Arc<Location>,
     broken: impl Fn(String) + Send + 'static,
 ) -> Result<Chore, LedgerError> {
     let conn = files::connect_again(location, OpenMode::Write)?;
-    let work = move || match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+    let location = Arc::clone(location);
+    let fold = move || {
+        if location.check().is_err() {
+            return Ok(());
+        }
+        conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    };
+    let work = move || match fold() {
         Ok(()) => {}
         Err(error)
             if matches!(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::batch::Batch;
 use super::files;
 use super::job::Job;
-use super::location::{Displaced, Location};
+use super::location::{Displaced, Location, wal_path};
 use super::shared::{Shared, lock};
 use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
@@ -162,9 +162,7 @@ impl<'c> Worker<'c> {
         while let Some(jobs) = self.next_batch() {
             let broken = lock(&self.shared.queue).broken.take();
             if let Some(reason) = broken {
-                if matches!(self.location.check(), Err(Displaced::LogGone(_))) {
-                    self.save_log();
-                }
+                let reason = self.save_log(reason);
                 self.stop(reason.clone().into(), Vec::new());
                 return jobs
                     .into_iter()
@@ -390,14 +388,8 @@ impl<'c> Worker<'c> {
         if let Some(checkpoint) = &self.chores.checkpoint {
             checkpoint.ask(CHECKPOINT_AFTER);
         }
-        // A file that was moved between the check in `commit` and the commit itself took the commit with it. Then a payment is
-        // not confirmed, because it may be in a file that is not used any more. For holds and charges this second check is left
-        // out: it costs system calls per batch, and losing a charge costs the operator, not a customer.
-        if money(jobs) {
-            self.location.check().map_err(BatchFailure::Misplaced)
-        } else {
-            Ok(())
-        }
+        // A file that was moved between the check in `commit` and the commit itself took the commit with it.
+        self.location.check().map_err(BatchFailure::Misplaced)
     }
 
     fn commit(&mut self, jobs: &mut Vec<Job>, full: bool) -> Result<(), BatchFailure> {
@@ -454,20 +446,42 @@ impl<'c> Worker<'c> {
         lock(&self.shared.stats).unresolved = self.unresolved.len();
     }
 
-    /// Copies a deleted log into the ledger's file, as long as this connection can read it. SQLite does that when the last
-    /// connection closes, but the threads that read are not waited for, so the process may end first.
-    fn save_log(&self) {
-        let busy = self
+    /// Copies a log that was deleted or replaced into the ledger's file, as long as this connection can read it, and says so. SQLite
+    /// would do that when the last connection closes, but the threads that read are not waited for, so the process may end first.
+    fn save_log(&self, reason: String) -> String {
+        let lost = match self.location.check() {
+            Err(Displaced::BesideGone(lost) | Displaced::BesideReplaced(lost)) => lost,
+            Ok(()) | Err(_) => return reason,
+        };
+        // An index can be made anew. The log is where it was, or cannot be read without the index.
+        if lost != wal_path(&self.location.real) {
+            return format!("{reason}; the log has every commit: start the gateway again");
+        }
+        let copied = self
             .batch
             .conn
             .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
                 row.get::<_, bool>(0)
+            })
+            .map_err(|error| error.to_string())
+            .and_then(|busy| {
+                if busy {
+                    Err("a reader is in it".to_owned())
+                } else {
+                    Ok(())
+                }
             });
-        if !matches!(busy, Ok(false)) {
-            tracing::error!(
-                ?busy,
-                "the deleted log was not copied into the ledger's file: the last commits are lost with it"
-            );
+        let moved = copied.and_then(|()| {
+            let moved = self.location.move_strangers_away();
+            moved.map_err(|error| error.to_string())
+        });
+        match moved {
+            Ok(()) => format!(
+                "{reason}; every commit is copied into the ledger's file: start the gateway again"
+            ),
+            Err(error) => {
+                format!("{reason}; it could not be copied into the ledger's file: {error}")
+            }
         }
     }
 

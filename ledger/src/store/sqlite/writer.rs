@@ -160,16 +160,19 @@ impl WriterHandle {
         self.shared.broken(reason);
     }
 
-    /// Writes what waits, then stops.
-    pub(super) fn close(&self) {
+    /// Writes what waits, then stops. False if it had stopped before.
+    pub(super) fn close(&self) -> bool {
         lock(&self.shared.queue)
             .closed
             .get_or_insert_with(|| "the ledger is closed".to_owned());
         self.shared.wake.notify_one();
-        let thread = lock(&self.thread).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
+        let Some(thread) = lock(&self.thread).take() else {
+            return false;
+        };
+        if thread.join().is_err() {
             tracing::error!("the ledger's writer panicked");
         }
+        true
     }
 }
 
