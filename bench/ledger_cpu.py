@@ -107,7 +107,7 @@ def serve(folder, name, ledger, provider):
     common = {"cwd": place, "env": {"PATH": os.environ["PATH"], "FAREBOX_LEDGER": ledger, "FAREBOX_ALLOW_SINGLE": "true", "FAREBOX_LOG": "warn"}}
     keys = []
     for number in range(KEYS):
-        create = [FAREBOX, "keys", "create", "--new-ledger", "--label", "bench", "--balance", "100000", "--rate", "100000", "--reference", f"{number}", "--json"]
+        create = [FAREBOX, "keys", "create", *([] if number else ["--new-ledger"]), "--label", "bench", "--balance", "100000", "--rate", "100000", "--reference", f"{number}", "--json"]
         keys.append(json.loads(subprocess.run(create, check=True, capture_output=True, **common).stdout)["secret"])
     port = free_port()
     listen = ["--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{free_port()}"]

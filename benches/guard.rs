@@ -368,7 +368,7 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             .unwrap();
         let path = folder.path().join("farebox.db");
         let ledger: SharedLedger =
-            Arc::new(SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap());
+            Arc::new(SqliteLedger::create(path, OpenMode::Serve, Durability::Prompt).unwrap());
         let act = Act {
             operation: clock::operation_id(),
             actor: "guard".into(),

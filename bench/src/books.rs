@@ -62,9 +62,9 @@ async fn fill(
     count: u64,
     funds: fn(u64) -> i64,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let ledger = Arc::new(SqliteLedger::open(
+    let ledger = Arc::new(SqliteLedger::create(
         path,
-        OpenMode::Create,
+        OpenMode::Write,
         Durability::Prompt,
     )?);
     let millis = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();

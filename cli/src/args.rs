@@ -248,6 +248,9 @@ pub struct ServeOptions {
     /// Seconds to wait for another gateway to release the ledger
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub wait_lock: u64,
+    /// Make the ledger, which must not exist yet: for the first start alone
+    #[arg(long)]
+    pub new_ledger: bool,
 }
 
 /// Options of `demo`.
@@ -378,8 +381,8 @@ pub struct CreateOptions {
     /// Create a key for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
     #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "customer", "owner", "balance", "models", "expires", "rate", "concurrency"])]
     pub from: Option<PathBuf>,
-    /// Create the ledger if it does not exist; without this flag a wrong path is an error
-    #[arg(long)]
+    /// Make the ledger, which must not exist yet: for the first key alone
+    #[arg(long, conflicts_with = "customer")]
     pub new_ledger: bool,
 }
 

@@ -7,13 +7,16 @@ use super::args::{Args, OutputFormat};
 use super::output::{self, CommandFailed};
 use farebox::selling;
 
+/// Makes the ledger, for a command that writes the first thing in it.
+pub(super) async fn create(args: &Args) -> Result<SharedStore, CommandFailed> {
+    check_standby(args, OpenMode::Write)?;
+    let created = args.ledger.create(&opening(args, OpenMode::Write)).await;
+    created.map_err(CommandFailed::without_ledger)
+}
+
 /// Opens the ledger for a command.
 pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, CommandFailed> {
-    if args.standby && mode != OpenMode::ReadOnly {
-        return Err(CommandFailed::usage(
-            "--standby only reads; leave it out to change something",
-        ));
-    }
+    check_standby(args, mode)?;
     let ledger = args.ledger.open(&opening(args, mode)).await?;
     if let Some(behind) = ledger.servers().iter().find_map(|server| server.behind) {
         let source = format!("standby, {behind} s behind");
@@ -26,6 +29,15 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Com
         }
     }
     Ok(ledger)
+}
+
+fn check_standby(args: &Args, mode: OpenMode) -> Result<(), CommandFailed> {
+    if args.standby && mode != OpenMode::ReadOnly {
+        return Err(CommandFailed::usage(
+            "--standby only reads; leave it out to change something",
+        ));
+    }
+    Ok(())
 }
 
 /// How the settings say to open the ledger.

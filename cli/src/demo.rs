@@ -27,6 +27,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
         CommandFailed::refused(format!("cannot make a temporary folder: {error}"))
     })?;
     let settings = Settings {
+        new_ledger: true,
         durability: args.durability.into(),
         admin_listen: place.as_ref().map(|(_, at)| SocketAddr::new(at.ip(), 0)),
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))

@@ -6,7 +6,7 @@ use farebox_ledger::{KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode}
 use serde_json::json;
 
 use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat, RevokeOptions};
-use super::books::{act, open};
+use super::books::{self, act, open};
 use super::done::perform;
 use super::output::{self, CommandFailed};
 use super::values::Setting;
@@ -30,12 +30,11 @@ pub(super) async fn open_for(
     args: &Args,
     options: &CreateOptions,
 ) -> Result<SharedStore, CommandFailed> {
-    let mode = if options.new_ledger {
-        OpenMode::Create
+    if options.new_ledger {
+        books::create(args).await
     } else {
-        OpenMode::Write
-    };
-    open(args, mode).await
+        open(args, OpenMode::Write).await
+    }
 }
 
 /// What the options say of a new key, checked.

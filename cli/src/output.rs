@@ -19,7 +19,7 @@ pub(super) enum Exit {
     Usage = 2,
     /// The change may or may not have been made: repeat the command with the same reference.
     Unknown = 75,
-    /// The two files have mistakes.
+    /// The two files have mistakes, or the ledger is not where it should be.
     Configuration = 78,
 }
 
@@ -49,6 +49,16 @@ impl CommandFailed {
         Self {
             exit: Exit::Usage,
             message: message.into(),
+        }
+    }
+}
+
+impl CommandFailed {
+    /// Why a program that needs its ledger, or a new one, cannot go on: what is wrong with the address does not heal by itself.
+    pub(super) fn without_ledger(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Misplaced(why) => Self::configuration(why.to_string()),
+            other => other.into(),
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Comma
     };
     let settings = Settings {
         wait_lock: Duration::from_secs(options.wait_lock),
+        new_ledger: options.new_ledger,
         ..settings(args)
     };
     let app = App::start(&settings, files, Arc::new(log.requests())).await?;
@@ -139,7 +140,7 @@ pub(super) fn stop_signal() -> impl Future<Output = ()> {
 impl From<StartError> for CommandFailed {
     fn from(error: StartError) -> Self {
         match error {
-            StartError::Ledger(error) => error.into(),
+            StartError::Ledger(error) => Self::without_ledger(error),
             StartError::Configuration(findings) => check::failed(&findings),
             other => Self::refused(other.to_string()),
         }

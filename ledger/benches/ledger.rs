@@ -58,7 +58,8 @@ fn prepare(runtime: &Runtime, path: &Path, keys: u64, entries: u64, variable: &s
         return std::fs::File::open(path).unwrap().sync_all().unwrap();
     }
     eprintln!("making {keys} keys and {entries} entries");
-    let ledger = open(path);
+    let ledger = SqliteLedger::create(path, OpenMode::Serve, Durability::Prompt);
+    let ledger = Arc::new(ledger.unwrap());
     runtime.block_on(big_ledger::generate(
         &(Arc::clone(&ledger) as SharedLedger),
         keys,

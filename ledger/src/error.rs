@@ -93,6 +93,9 @@ pub enum LedgerError {
     Unknown(Cause),
     /// The file is not a ledger we can use; nothing was created or changed.
     Unusable(Cause),
+    /// There is no ledger at the address, or, where a new one was to be made, something is there already. Trying again does not
+    /// help; nothing was created or changed.
+    Misplaced(Cause),
 }
 
 impl LedgerError {
@@ -110,6 +113,24 @@ impl LedgerError {
     pub fn unusable(cause: impl Into<Cause>) -> Self {
         Self::Unusable(cause.into())
     }
+
+    /// The address is not the one that was meant.
+    pub(crate) fn misplaced(cause: impl Into<Cause>) -> Self {
+        Self::Misplaced(cause.into())
+    }
+
+    /// The same fault, of the ledger at `place`.
+    pub(crate) fn at(self, place: &str) -> Self {
+        let named = |why: Cause| {
+            let words = format!("{place}: {why}");
+            why.reworded(words)
+        };
+        match self {
+            Self::Unusable(why) => Self::Unusable(named(why)),
+            Self::Misplaced(why) => Self::Misplaced(named(why)),
+            Self::Refused(_) | Self::Unavailable(_) | Self::Unknown(_) => self,
+        }
+    }
 }
 
 impl From<Refusal> for LedgerError {
@@ -124,7 +145,7 @@ impl fmt::Display for LedgerError {
             Self::Refused(refusal) => refusal.fmt(out),
             Self::Unavailable(cause) => write!(out, "the ledger cannot be written: {cause}"),
             Self::Unknown(why) => write!(out, "the outcome is unknown: {why}"),
-            Self::Unusable(why) => why.fmt(out),
+            Self::Unusable(why) | Self::Misplaced(why) => why.fmt(out),
         }
     }
 }
@@ -132,9 +153,10 @@ impl fmt::Display for LedgerError {
 impl Error for LedgerError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unavailable(cause) | Self::Unknown(cause) | Self::Unusable(cause) => {
-                cause.source()
-            }
+            Self::Unavailable(cause)
+            | Self::Unknown(cause)
+            | Self::Unusable(cause)
+            | Self::Misplaced(cause) => cause.source(),
             Self::Refused(_) => None,
         }
     }

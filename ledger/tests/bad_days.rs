@@ -416,13 +416,13 @@ fn wrong_roles_and_servers_are_refused_in_words() {
             wrong.contains("password authentication failed") && !wrong.contains("wr0ng"),
             "{wrong}"
         );
-        let poor = refused(&by("poor"), OpenMode::Create).await;
+        let poor = refused(&by("poor"), OpenMode::Serve).await;
         assert!(
             poor.contains("permission denied") && poor.contains("owns"),
             "{poor}"
         );
         drop(
-            postgres(&cluster.url(&database), OpenMode::Create)
+            new_postgres(&cluster.url(&database), OpenMode::Write)
                 .await
                 .unwrap(),
         );

@@ -10,14 +10,9 @@ use std::path::Path;
 use common::cluster::Cluster;
 use common::proxy::Proxy;
 use common::*;
-use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
 
 const DAY: i64 = 86_400_000;
-
-fn file(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
-    SqliteLedger::open(path, mode, Durability::Prompt)
-}
 
 fn why<T>(opened: Result<T, LedgerError>) -> String {
     match opened.map(drop) {
@@ -54,13 +49,11 @@ fn a_command_whose_clock_is_ahead_of_the_databases_is_refused() {
         gateway.recover(now()).await.unwrap();
         drop(gateway);
         set_clock(cluster, &database, -20);
-        for mode in [OpenMode::Write, OpenMode::Create] {
-            let why = why(postgres(&url, mode).await);
-            assert!(
-                why.contains("s ahead of the database's") && why.contains("nothing was changed"),
-                "{why}"
-            );
-        }
+        let why = why(postgres(&url, OpenMode::Write).await);
+        assert!(
+            why.contains("s ahead of the database's") && why.contains("nothing was changed"),
+            "{why}"
+        );
         postgres(&url, OpenMode::ReadOnly).await.unwrap();
         // Behind, or a little ahead: the ledger's clock dates what it books.
         for seconds in [-5, 3_600] {
@@ -77,7 +70,7 @@ fn a_step_back_in_time_is_accepted_and_named() {
         let url = cluster.url(&database);
         // The database's own clock ran ahead for a while.
         set_clock(cluster, &database, 30 * 24 * 3_600);
-        let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+        let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
         ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         let ahead = Credit {
             at: later(30 * DAY),
@@ -142,14 +135,12 @@ fn a_command_whose_clock_is_behind_the_newest_entry_of_a_file_is_refused() {
             file.set_modified(when).unwrap();
         };
         written(an_hour);
-        for mode in [OpenMode::Write, OpenMode::Create] {
-            let why = why(file(&path, mode));
-            assert!(
-                why.contains("after this machine's clock")
-                    && why.contains(&format!("touch {}", path.display())),
-                "{why}"
-            );
-        }
+        let why = why(file(&path, OpenMode::Write));
+        assert!(
+            why.contains("after this machine's clock")
+                && why.contains(&format!("touch {}", path.display())),
+            "{why}"
+        );
         file(&path, OpenMode::ReadOnly).unwrap();
         file(&path, OpenMode::Serve).unwrap();
         // The way out: the clock ran ahead then, and is right now, so what it dated counts no more.
@@ -230,7 +221,7 @@ fn a_schema_named_like_the_role_is_no_false_alarm() {
             if first {
                 make();
             }
-            let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+            let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
             ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
             drop(ledger);
             if !first {

@@ -284,7 +284,7 @@ fn a_copy_is_refused_in_words_and_leaves_nothing() {
             .copy_to(to, |_, _| ())
             .await
         {
-            Err(LedgerError::Unusable(why)) => why.to_string(),
+            Err(LedgerError::Unusable(why) | LedgerError::Misplaced(why)) => why.to_string(),
             other => unreachable!("{other:?}"),
         };
         let other = LedgerAddress::from(folder.path().join("other.db"));

@@ -42,7 +42,7 @@ fn in_a_file_that_refuses_to_forget_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     run(async {
-        let ledger = SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap();
+        let ledger = SqliteLedger::create(&path, OpenMode::Write, Durability::Prompt).unwrap();
         ledger.recover(at(1)).await.unwrap();
         each_once_and_newest_first(&ledger).await;
         ledger.close();

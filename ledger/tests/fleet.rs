@@ -134,7 +134,7 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         // Before its first sign of life, so that a slow machine makes the time longer, never shorter.
         let begun = Instant::now();
         // Opened for other purposes it has an epoch, and never renews it.
-        let silent = postgres(&cluster.url(&database), OpenMode::Create)
+        let silent = new_postgres(&cluster.url(&database), OpenMode::Write)
             .await
             .unwrap();
         assert_eq!(silent.recover(at(1)).await.unwrap().epoch, 3);
@@ -286,7 +286,7 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
 fn wrong_databases_are_refused_in_words() {
     with_cluster("wrong databases", async |cluster| {
         let refused = async |url: &str, mode| match postgres(url, mode).await {
-            Err(LedgerError::Unusable(why)) => why.to_string(),
+            Err(LedgerError::Unusable(why) | LedgerError::Misplaced(why)) => why.to_string(),
             other => unreachable!("{other:?}"),
         };
         let missing = refused(&cluster.url("no_such_database"), OpenMode::Serve).await;
@@ -320,7 +320,7 @@ fn wrong_databases_are_refused_in_words() {
                 .unwrap(),
             "0"
         );
-        drop(postgres(&url, OpenMode::Create).await.unwrap());
+        drop(new_postgres(&url, OpenMode::Write).await.unwrap());
         let reader = postgres(&url, OpenMode::ReadOnly).await.unwrap();
         assert!(matches!(
             reader.open_hold(new_hold(1, 20, "1")).await,

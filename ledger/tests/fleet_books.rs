@@ -118,7 +118,7 @@ fn an_edited_column_is_found() {
     with_cluster("tampering", async |cluster| {
         let database = cluster.database();
         {
-            let ledger = postgres(&cluster.url(&database), OpenMode::Create)
+            let ledger = new_postgres(&cluster.url(&database), OpenMode::Write)
                 .await
                 .unwrap();
             ledger.recover(at(1)).await.unwrap();

@@ -32,7 +32,7 @@ async fn fill(ledger: &dyn Ledger) {
 }
 
 fn open(path: &Path) -> SqliteLedger {
-    SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap()
+    file(path, OpenMode::Serve).unwrap()
 }
 
 fn filled(path: &Path) {

@@ -475,15 +475,10 @@ fn both_stores_do_the_same() {
                 runtime.block_on(async {
                     let reference = MemoryLedger::new();
                     let dir = memory_dir();
-                    let open = || {
-                        SqliteLedger::open(
-                            dir.path().join("farebox.db"),
-                            OpenMode::Create,
-                            Durability::Prompt,
-                        )
-                        .unwrap()
-                    };
-                    let (gateway, console) = (open(), open());
+                    let path = dir.path().join("farebox.db");
+                    let (mode, durability) = (OpenMode::Write, Durability::Prompt);
+                    let gateway = SqliteLedger::create(&path, mode, durability).unwrap();
+                    let console = SqliteLedger::open(&path, mode, durability).unwrap();
                     for (step, by_console) in steps {
                         let sqlite = if by_console { &console } else { &gateway };
                         let expected = apply(&reference, step.clone()).await;
@@ -532,7 +527,7 @@ fn postgresql_does_the_same() {
             let url = cluster.url(&cluster.database());
             run(async {
                 let reference = MemoryLedger::new();
-                let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+                let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
                 for step in steps {
                     let expected = without_positions(&apply(&reference, step.clone()).await);
                     prop_assert_eq!(

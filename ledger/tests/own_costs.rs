@@ -84,7 +84,7 @@ fn own_requests_lower_the_margin_in_a_file_and_each_start_adds_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     run(async {
-        let ledger = SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap();
+        let ledger = SqliteLedger::create(&path, OpenMode::Write, Durability::Prompt).unwrap();
         ledger.recover(at(1)).await.unwrap();
         totals_that_lower_the_margin(&ledger).await;
         assert_eq!(

@@ -36,16 +36,11 @@ async fn open(
     mode: OpenMode,
     state: Option<&Path>,
 ) -> Result<Arc<PostgresLedger>, LedgerError> {
-    let LedgerAddress::Postgres(database) = url.parse().unwrap() else {
-        unreachable!()
-    };
     let opening = Opening {
         state: state.map(Path::to_owned),
         ..Opening::new(mode)
     };
-    PostgresLedger::open(&database, &opening)
-        .await
-        .map(Arc::new)
+    postgres_as(url, &opening).await.map(Arc::new)
 }
 
 async fn refused(url: &str, mode: OpenMode, state: Option<&Path>) -> String {
@@ -220,7 +215,7 @@ fn a_name_that_leads_nowhere_and_a_refusing_port_hold_nobody_up() {
             server.replace('/', "%2F")
         );
         let begun = Instant::now();
-        let ledger = open(&url, OpenMode::Create, None).await.unwrap();
+        let ledger = open(&url, OpenMode::Serve, None).await.unwrap();
         in_time("silent, refused and unknown addresses", begun.elapsed());
         let states: Vec<String> = (ledger.servers().iter())
             .map(|server| server.state.clone())
@@ -250,7 +245,7 @@ fn a_name_that_leads_nowhere_and_a_refusing_port_hold_nobody_up() {
 fn a_standby_is_read_only_when_asked_for() {
     with_three("a standby that is read", async |pair| {
         let url = pair.url("postgres");
-        let ledger = open(&url, OpenMode::Create, None).await.unwrap();
+        let ledger = open(&url, OpenMode::Serve, None).await.unwrap();
         ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
         let standby = Pair::url_at([pair.folder(pair.standby())], "postgres");
         let why = refused(&standby, OpenMode::ReadOnly, None).await;

@@ -42,10 +42,8 @@ async fn open(
 }
 
 async fn open_as(pair: &Pair, opening: &Opening) -> Result<Arc<PostgresLedger>, LedgerError> {
-    let LedgerAddress::Postgres(config) = pair.url("postgres").parse().unwrap() else {
-        unreachable!()
-    };
-    PostgresLedger::open(&config, opening).await.map(Arc::new)
+    let opened = postgres_as(&pair.url("postgres"), opening).await;
+    opened.map(Arc::new)
 }
 
 /// A payment that is confirmed although the standby has not heard of it, as an operator should never permit; then the primary is

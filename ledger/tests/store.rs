@@ -18,6 +18,10 @@ fn open(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
     SqliteLedger::open(path, mode, Durability::Prompt)
 }
 
+fn create(path: &Path) -> Result<SqliteLedger, LedgerError> {
+    SqliteLedger::create(path, OpenMode::Write, Durability::Prompt)
+}
+
 fn unusable(result: Result<SqliteLedger, LedgerError>) -> String {
     match result {
         Err(LedgerError::Unusable(text)) => text.to_string(),
@@ -25,28 +29,122 @@ fn unusable(result: Result<SqliteLedger, LedgerError>) -> String {
     }
 }
 
+fn misplaced(result: Result<SqliteLedger, LedgerError>) -> String {
+    match result {
+        Err(LedgerError::Misplaced(text)) => text.to_string(),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+const MODES: [OpenMode; 3] = [OpenMode::Serve, OpenMode::Write, OpenMode::ReadOnly];
+
 #[test]
-fn a_missing_ledger_is_created_only_when_asked() {
+fn a_ledger_is_made_only_when_asked_and_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
-    for mode in [OpenMode::Write, OpenMode::ReadOnly] {
-        assert!(unusable(open(&path, mode)).contains("there is no ledger at"));
+    for mode in MODES {
+        assert!(misplaced(open(&path, mode)).contains("there is no ledger at"));
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
-    for mode in [
-        OpenMode::Create,
-        OpenMode::Serve,
-        OpenMode::Write,
-        OpenMode::ReadOnly,
-    ] {
+    // What a process that ended too early leaves.
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    drop(create(&path).unwrap());
+    for mode in MODES {
         drop(open(&path, mode).unwrap());
     }
+    let before = std::fs::read(&path).unwrap();
+    assert!(misplaced(create(&path)).contains("leave it out"));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(unusable(open(dir.path(), OpenMode::Serve)).contains("is not a file"));
-    assert!(
-        unusable(open(&dir.path().join("no/such/dir.db"), OpenMode::Serve))
-            .contains("does not exist; choose the ledger")
+    let nowhere = dir.path().join("no/such/dir.db");
+    assert!(misplaced(open(&nowhere, OpenMode::Serve)).contains("its folder does not exist"));
+    assert!(unusable(create(&nowhere)).contains("does not exist; choose the ledger"));
+}
+
+/// Many processes may be told at once to make it: one does, and the others say that it is there.
+#[test]
+fn one_of_many_makes_a_ledger() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("farebox.db");
+        let makers: Vec<_> = (0..4)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || create(&path).map(drop))
+            })
+            .collect();
+        let made = makers.into_iter().map(|maker| maker.join().unwrap());
+        let (made, refused): (Vec<_>, Vec<_>) = made.partition(Result::is_ok);
+        assert_eq!((made.len(), refused.len()), (1, 3), "{refused:?}");
+        assert!(
+            refused
+                .iter()
+                .all(|refused| matches!(refused, Err(LedgerError::Misplaced(_)))),
+            "{refused:?}"
+        );
+    }
+}
+
+/// Its commits are all that is left of a ledger, and SQLite removes a log beside a file that is missing or empty.
+#[test]
+fn a_log_without_its_ledger_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, log) = (
+        dir.path().join("farebox.db"),
+        dir.path().join("farebox.db-wal"),
     );
+    std::fs::write(&log, "commits").unwrap();
+    for empty in [false, true] {
+        if empty {
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        for mode in MODES {
+            assert!(misplaced(open(&path, mode)).contains("is there without its ledger"));
+        }
+        assert!(misplaced(create(&path)).contains("is there without its ledger"));
+        assert_eq!(std::fs::read(&log).unwrap(), b"commits");
+    }
+}
+
+/// The ledgers that somebody may have meant, and only those. Nothing appears beside them.
+#[test]
+fn ledgers_nearby_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let near = dir.path().join("100% of it?.db");
+    create(&near).unwrap().close();
+    let moved = dir.path().join("moved.db");
+    create(&moved).unwrap().close();
+    let foreign = dir.path().join("foreign.db");
+    for (path, sql) in [
+        (&moved, "PRAGMA user_version = 1000017"),
+        (&foreign, "CREATE TABLE mine (x)"),
+    ] {
+        let conn = rusqlite::Connection::open(path).unwrap();
+        conn.execute_batch(sql).unwrap();
+    }
+    std::fs::write(dir.path().join("notes.txt"), "text ".repeat(100)).unwrap();
+    let files = || {
+        let mut names: Vec<_> = (dir.path().read_dir().unwrap())
+            .map(|file| file.unwrap().file_name())
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    let before = files();
+    let said = misplaced(open(&dir.path().join("farebox.db"), OpenMode::Serve));
+    assert!(
+        said.contains(&format!("ledgers nearby: {}. Name yours", near.display())),
+        "{said}"
+    );
+    let working = std::env::current_dir().unwrap();
+    assert!(
+        said.contains(&format!("working folder: {}", working.display()))
+            && said.contains("serve --new-ledger")
+    );
+    assert_eq!(files(), before);
 }
 
 #[test]
@@ -66,7 +164,7 @@ fn files_that_are_not_ours_are_left_alone() {
     );
     assert!(unusable(open(&text, OpenMode::Serve)).contains("is not a ledger"));
     let empty = write("empty.db", b"");
-    assert!(unusable(open(&empty, OpenMode::Write)).contains("is empty"));
+    assert!(misplaced(open(&empty, OpenMode::Write)).contains("is empty"));
     assert_eq!(empty.metadata().unwrap().len(), 0);
     let foreign = write("foreign.db", b"");
     rusqlite::Connection::open(&foreign)
@@ -77,14 +175,14 @@ fn files_that_are_not_ours_are_left_alone() {
     assert!(unusable(open(&foreign, OpenMode::Serve)).contains("another program"));
     assert_eq!(std::fs::read(&foreign).unwrap(), before);
     let newer = dir.path().join("newer.db");
-    drop(open(&newer, OpenMode::Create).unwrap());
+    drop(create(&newer).unwrap());
     rusqlite::Connection::open(&newer)
         .unwrap()
         .execute_batch("PRAGMA user_version = 99")
         .unwrap();
     assert!(unusable(open(&newer, OpenMode::Serve)).contains("newer version"));
     let shared = dir.path().join("shared.db");
-    drop(open(&shared, OpenMode::Create).unwrap());
+    drop(create(&shared).unwrap());
     std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o664)).unwrap();
     assert!(unusable(open(&shared, OpenMode::Write)).contains("chmod o-rwx"));
     std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o660)).unwrap();
@@ -235,7 +333,11 @@ fn everything_is_there_after_a_reopening() {
         } else {
             Durability::Prompt
         };
-        let ledger = SqliteLedger::open(&path, OpenMode::Serve, durability).unwrap();
+        let ledger = if round == 0 {
+            SqliteLedger::create(&path, OpenMode::Serve, durability).unwrap()
+        } else {
+            SqliteLedger::open(&path, OpenMode::Serve, durability).unwrap()
+        };
         run(async {
             ledger
                 .create_key(new_key(round, 10 + round, Some("1")))
@@ -267,7 +369,7 @@ fn ten_thousand_holds_are_recovered_in_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     run(async {
-        let ledger = Arc::new(open(&path, OpenMode::Serve).unwrap());
+        let ledger = Arc::new(file(&path, OpenMode::Serve).unwrap());
         ledger.recover(at(1)).await.unwrap();
         for number in 0..10 {
             ledger

@@ -20,7 +20,7 @@ use rusqlite::{Connection, params};
 
 /// A ledger with every kind of row: two keys, all kinds of entries, a rotation, an open hold with a checkpoint, a session, a link.
 async fn fill(path: &Path) {
-    let ledger = SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap();
+    let ledger = SqliteLedger::create(path, OpenMode::Write, Durability::Prompt).unwrap();
     ledger.recover(at(1)).await.unwrap();
     ledger.publish(vec!["small".into()], at(2)).await.unwrap();
     ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
@@ -197,7 +197,7 @@ async fn faults(file: &[u8], edit: impl FnOnce(&Path)) -> Vec<String> {
 fn columns(table: &str) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
-    drop(SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap());
+    drop(SqliteLedger::create(&path, OpenMode::Write, Durability::Prompt).unwrap());
     let conn = rusqlite::Connection::open(&path).unwrap();
     let mut statement = conn
         .prepare("SELECT name FROM pragma_table_info(?1)")
@@ -527,7 +527,7 @@ fn an_anchor_finds_what_was_made_to_fit() {
                 .contains("more holds were opened")
         );
         let other = dir.path().join("other.db");
-        let ledger = SqliteLedger::open(&other, OpenMode::Create, Durability::Prompt).unwrap();
+        let ledger = SqliteLedger::create(&other, OpenMode::Write, Durability::Prompt).unwrap();
         ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         let faults = ledger.verify_with(vec![anchor]).await.unwrap().faults;
         assert!(

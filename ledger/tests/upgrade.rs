@@ -42,7 +42,7 @@ fn serve(path: &std::path::Path) -> SqliteLedger {
 fn only_the_gateway_brings_a_ledger_up_to_date() {
     let (_dir, path) = copy("schema-1.sqlite");
     let before = std::fs::read(&path).unwrap();
-    for mode in [OpenMode::ReadOnly, OpenMode::Write, OpenMode::Create] {
+    for mode in [OpenMode::ReadOnly, OpenMode::Write] {
         let Err(LedgerError::Unusable(text)) = SqliteLedger::open(&path, mode, Durability::Prompt)
         else {
             unreachable!()

@@ -78,7 +78,7 @@ fn a_customer_has_one_vote_a_day_in_a_file_and_it_stays() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
     run(async {
-        let ledger = SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt).unwrap();
+        let ledger = SqliteLedger::create(&path, OpenMode::Write, Durability::Prompt).unwrap();
         one_vote_a_day(&ledger).await;
         ledger.close();
         let again = SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap();

@@ -364,9 +364,10 @@ fn refused(error: LedgerError) -> ExtensionRefused {
             ExtensionRefused::Now(EndReason::KeyState)
         }
         LedgerError::Refused(_) => ExtensionRefused::Now(EndReason::Internal),
-        LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
-            ExtensionRefused::Later(EndReason::LedgerUnavailable)
-        }
+        LedgerError::Unavailable(_)
+        | LedgerError::Unknown(_)
+        | LedgerError::Unusable(_)
+        | LedgerError::Misplaced(_) => ExtensionRefused::Later(EndReason::LedgerUnavailable),
     }
 }
 

@@ -535,7 +535,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("farebox.db");
         let ledger =
-            Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
+            Arc::new(SqliteLedger::create(path, OpenMode::Write, Durability::Prompt).unwrap());
         let (id, at) = (new_key(&*ledger, "1").await.id, clock::now());
         let (slug, family) = ("slug".to_owned(), "chat".to_owned());
         let new = NewHold {

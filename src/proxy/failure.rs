@@ -475,9 +475,10 @@ impl From<LedgerError> for Failure {
                 Self::RateLimited(refusal.to_string(), wait)
             }
             LedgerError::Refused(_) => Self::Internal,
-            LedgerError::Unavailable(_) | LedgerError::Unknown(_) | LedgerError::Unusable(_) => {
-                Self::Ledger(error)
-            }
+            LedgerError::Unavailable(_)
+            | LedgerError::Unknown(_)
+            | LedgerError::Unusable(_)
+            | LedgerError::Misplaced(_) => Self::Ledger(error),
         }
     }
 }

@@ -103,7 +103,7 @@ start_gateway() {
   publish claude-cut messages sim sim-cut 32000; publish gpt-cut chat sim sim-cut 32000
   publish claude-busy messages sim sim-529 32000; publish gpt-busy chat sim sim-529 32000
   for family in ${UPSTREAM_FAMILIES-chat messages responses}; do only "$family"; done
-  SIMULATED_KEY=$upstream_key UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
+  SIMULATED_KEY=$upstream_key UPSTREAM_KEY=${UPSTREAM_KEY-unused-key} "$farebox" serve --new-ledger --listen "127.0.0.1:$port" --admin-listen 127.0.0.1:0 2> "$work/gateway.log" &
   gateway_pid=$!
   wait_for "the gateway" curl -sfI "$base/v1" -o /dev/null
 }
@@ -128,8 +128,8 @@ TOML
 # new_key NAME USD: sets key_id and secret.
 new_key() {
   local made
-  if [ "$2" = 0 ]; then made=$("$farebox" keys create --new-ledger --label "$1" --json)
-  else made=$("$farebox" keys create --new-ledger --label "$1" --balance "$2" --reference "first-$1" --json); fi
+  if [ "$2" = 0 ]; then made=$("$farebox" keys create --label "$1" --json)
+  else made=$("$farebox" keys create --label "$1" --balance "$2" --reference "first-$1" --json); fi
   key_id=$(field id <<< "$made"); secret=$(field secret <<< "$made"); label=$1
 }
 

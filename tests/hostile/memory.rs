@@ -133,20 +133,12 @@ async fn twenty_answers_of_66_mb_at_once_fit_into_the_bound() {
     .unwrap();
     let key = |number: u32| {
         let label = format!("k{number}");
-        let made = json(
-            folder.path(),
-            &[
-                "keys",
-                "create",
-                "--new-ledger",
-                "--label",
-                &label,
-                "--balance",
-                "50",
-                "--reference",
-                &label,
-            ],
-        );
+        let create = ["keys", "create", "--label", &label, "--balance", "50"];
+        let mut create = [&create[..], &["--reference", &label]].concat();
+        if number == 0 {
+            create.push("--new-ledger");
+        }
+        let made = json(folder.path(), &create);
         made["secret"].as_str().unwrap().to_owned()
     };
     let keys: Vec<String> = (0..5).map(key).collect();

@@ -35,7 +35,10 @@ fn run(folder: &Path, ledger: &str, arguments: &[&str]) -> (bool, String) {
 async fn made(folder: &Path) {
     let path = folder.join("a.db").display().to_string();
     let address: LedgerAddress = path.parse().unwrap();
-    let ledger = address.open(&Opening::new(OpenMode::Serve)).await.unwrap();
+    let ledger = address
+        .create(&Opening::new(OpenMode::Serve))
+        .await
+        .unwrap();
     big_ledger::generate(&(ledger.clone() as _), KEYS, ENTRIES, clock::now()).await;
     ledger.close();
 }

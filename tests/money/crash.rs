@@ -20,7 +20,7 @@ use super::bodies::{picture, png};
 use crate::support::billing::prompt;
 use crate::support::checker::{Judged, Outside, Payment, judge, reading};
 use crate::support::load::{
-    self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd,
+    self, Dice, Load, Mark, UPSTREAM_KEY, create, ends_properly, honest, marked, open, place, usd,
 };
 use crate::support::process::{Served, client, farebox};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
@@ -64,7 +64,7 @@ impl Era {
     async fn new(seed: u64) -> Self {
         let upstream = ScriptedUpstream::start(honest()).await;
         let (folder, ledger) = place(&upstream);
-        let first = open(&ledger);
+        let first = create(&ledger);
         // The third key is nearly always out of money; payments come while it spends.
         let keys = vec![
             load::key(&first, "900").await,
@@ -216,7 +216,7 @@ async fn killed_at_any_moment_nothing_is_lost_and_every_picodollar_is_explained(
 async fn ten_thousand_open_holds_are_ended_before_it_is_ready() {
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, path) = place(&upstream);
-    let ledger = open(&path);
+    let ledger = create(&path);
     let mut keys = Vec::new();
     for _ in 0..100 {
         keys.push(load::key(&ledger, "100").await.id);
@@ -274,7 +274,7 @@ async fn a_killed_stream_with_pictures_is_charged_with_them_at_its_last_checkpoi
         .paced(Duration::from_millis(100));
     let upstream = ScriptedUpstream::start(reply).await;
     let (folder, file) = place(&upstream);
-    let ledger = open(&file);
+    let ledger = create(&file);
     let key = load::key(&ledger, "20").await;
     ledger.close();
     let (mut served, _) = start(folder.path(), "prompt").await;
@@ -391,7 +391,7 @@ async fn stopping() -> Stopping {
     let script = Script::by(move |seen, _| load::speech(seen).1.stream().gate_after(6, &held_back));
     let upstream = ScriptedUpstream::start(script).await;
     let (folder, ledger) = place(&upstream);
-    let first = open(&ledger);
+    let first = create(&ledger);
     let key = load::key(&first, "100").await;
     first.close();
     let (mut served, _) = start(folder.path(), "prompt").await;

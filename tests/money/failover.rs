@@ -116,7 +116,10 @@ impl Fleet {
         let upstream = ScriptedUpstream::start(honest()).await;
         let (folder, _) = place(&upstream);
         let address: LedgerAddress = pair.url("postgres").parse().unwrap();
-        let ledger = address.open(&Opening::new(OpenMode::Create)).await.unwrap();
+        let ledger = address
+            .create(&Opening::new(OpenMode::Write))
+            .await
+            .unwrap();
         let mut keys = Vec::new();
         // The third key is soon out of money, which must not be spent twice at two gateways.
         for amount in ["9000", "9000", "0.40"] {

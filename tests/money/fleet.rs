@@ -305,7 +305,7 @@ async fn the_program_takes_a_ledger_there_and_back() {
             .to_string()
             .parse()
             .unwrap();
-        let ledger = opened.open(&Opening::new(OpenMode::Serve)).await.unwrap();
+        let ledger = opened.create(&Opening::new(OpenMode::Serve)).await.unwrap();
         big_ledger::generate(&(ledger.clone() as _), 50, entries, clock::now()).await;
         ledger.close();
     }

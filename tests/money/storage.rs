@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 use crate::process::bad_days::{over, told};
 use crate::support::checker::{Outside, Payment, judge, reading};
 use crate::support::load::{
-    self, Dice, Load, Mark, UPSTREAM_KEY, ends_properly, honest, marked, open, place, usd,
+    self, Dice, Load, Mark, UPSTREAM_KEY, create, ends_properly, honest, marked, place, usd,
 };
 use crate::support::process::{Served, client, farebox};
 use crate::support::skip::skip;
@@ -124,7 +124,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         return skip("a full disk: mounting a tmpfs is not permitted here");
     };
     let ledger = disk.0.join("farebox.db");
-    let first = open(&ledger);
+    let first = create(&ledger);
     let key = load::key(&first, "100").await;
     first.close();
     drop(first);
@@ -261,7 +261,7 @@ async fn an_io_error_ends_the_gateway_a_full_disk_does_not_and_nothing_acknowled
     }
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, ledger) = place(&upstream);
-    let first = open(&ledger);
+    let first = create(&ledger);
     let keys = [
         load::key(&first, "900").await,
         load::key(&first, "900").await,
@@ -338,7 +338,7 @@ async fn a_payment_that_meets_an_io_error_is_never_confirmed_falsely() {
     }
     let folder = tempfile::tempdir().unwrap();
     let ledger = folder.path().join("farebox.db");
-    let first = open(&ledger);
+    let first = create(&ledger);
     let key = load::key(&first, "1").await.id;
     let (mut outside, mut dice) = (Outside::default(), Dice::new(11));
     let (mut confirmed, mut unknown) = (0, 0);
@@ -381,7 +381,7 @@ async fn a_backup_copied_over_the_live_file_stops_selling_within_a_second() {
     let upstream = ScriptedUpstream::start(honest()).await;
     let (folder, _) = place(&upstream);
     let path = folder.path().join("farebox.db");
-    let first = open(&path);
+    let first = create(&path);
     let key = load::key(&first, "100").await;
     first.close();
     drop(first);

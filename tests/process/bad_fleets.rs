@@ -26,6 +26,7 @@ async fn gateways_with_different_files_and_no_standby_say_so() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (one, other) = (load::place(&upstream).0, load::place(&upstream).0);
     let address = cluster.url(&cluster.database());
+    load::new_ledger(&address).await.close();
     let start = |folder: &tempfile::TempDir| {
         let environment = [UPSTREAM_KEY, ("FAREBOX_LEDGER", address.as_str())];
         block_in_place(|| {
@@ -62,7 +63,10 @@ impl Fleet {
         let upstream = ScriptedUpstream::start(talking("PONG")).await;
         let (folder, _) = load::place(&upstream);
         let address: LedgerAddress = pair.url("postgres").parse().unwrap();
-        let ledger = address.open(&Opening::new(OpenMode::Create)).await.unwrap();
+        let ledger = address
+            .create(&Opening::new(OpenMode::Write))
+            .await
+            .unwrap();
         let key = load::key(&*ledger, "100").await;
         ledger.close();
         let url = pair.url("postgres");

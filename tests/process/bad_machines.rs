@@ -73,6 +73,7 @@ async fn a_clock_that_is_off_stops_selling_until_it_is_set() {
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (folder, _) = load::place(&upstream);
     let address = cluster.url(&cluster.database());
+    load::new_ledger(&address).await.close();
     let more = [
         ("FAREBOX_LEDGER", address.as_str()),
         ("FAREBOX_ALLOW_SINGLE", "true"),
@@ -104,7 +105,7 @@ async fn a_disk_that_fails_stops_the_gateway_and_its_last_words_say_why() {
     };
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (folder, ledger) = load::place(&upstream);
-    let book = load::open(&ledger);
+    let book = load::create(&ledger);
     let key = load::key(&book, "10").await;
     book.close();
     drop(book);

@@ -409,6 +409,7 @@ fn the_model_table_has_the_canonical_columns() {
 #[test]
 fn a_second_gateway_on_one_ledger_names_the_first() {
     let cli = Cli::new();
+    cli.json(&["keys", "create", "--new-ledger", "--label", "t", "--json"]);
     let lock = farebox_ledger::sqlite::ServeLock::acquire(
         cli.folder.path().join("farebox.db"),
         std::time::Duration::ZERO,

@@ -42,7 +42,7 @@ async fn tried(store: &str, folder: &Path, address: &str) -> String {
         allow_single: true,
         ..Opening::new(OpenMode::Serve)
     };
-    let ledger = opened.open(&opening).await.unwrap();
+    let ledger = opened.create(&opening).await.unwrap();
     let until = clock::now();
     big_ledger::generate(&(ledger.clone() as _), KEYS, entries, until).await;
     let customer = key(&*ledger, "900").await;

@@ -22,7 +22,7 @@ const MADE: i64 = 400 * 3_000_000 + 1_500 * 15_000_000;
 async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Seen) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("farebox.db");
-    let ledger = open(&path);
+    let ledger = load::create(&path);
     let key = load::key(&ledger, "1").await;
     let request = clock::operation_id();
     hold(&ledger, &key, request).await;

@@ -88,9 +88,14 @@ pub(crate) fn place(upstream: &ScriptedUpstream) -> (tempfile::TempDir, PathBuf)
     (folder, ledger)
 }
 
-/// A ledger for writing, made when it is missing.
+/// A new ledger for writing.
+pub(crate) fn create(ledger: &Path) -> SqliteLedger {
+    SqliteLedger::create(ledger, OpenMode::Write, Durability::Prompt).unwrap()
+}
+
+/// The same ledger again.
 pub(crate) fn open(ledger: &Path) -> SqliteLedger {
-    SqliteLedger::open(ledger, OpenMode::Create, Durability::Prompt).unwrap()
+    SqliteLedger::open(ledger, OpenMode::Write, Durability::Prompt).unwrap()
 }
 
 /// An exact amount.
@@ -217,9 +222,9 @@ pub(crate) async fn new_ledger(address: &str) -> SharedStore {
     let address: LedgerAddress = address.parse().unwrap();
     let opening = Opening {
         allow_single: true,
-        ..Opening::new(OpenMode::Create)
+        ..Opening::new(OpenMode::Write)
     };
-    address.open(&opening).await.unwrap()
+    address.create(&opening).await.unwrap()
 }
 
 /// A new key in a ledger.

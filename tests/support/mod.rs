@@ -192,6 +192,7 @@ impl Gateway {
         let mut settings = Settings::new(folder.path().join("farebox.db"), any);
         settings.admin_listen = Some(any);
         change(&mut settings);
+        settings.new_ledger = !settings.ledger.path().is_some_and(std::path::Path::exists);
         let records = Arc::new(Records::default());
         let observer: Arc<dyn Observer> = Arc::<Records>::clone(&records);
         let app = App::start(&settings, files, observer).await.unwrap();

@@ -50,11 +50,20 @@ pub(crate) fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A new ledger in this folder with one key, which has this many dollars: the document with its `id` and `secret`.
+/// A key in this folder's ledger, which is made if there is none. It has this many dollars: the document with its `id` and `secret`.
 pub(crate) fn funded_key(folder: &Path, usd: &str) -> Value {
-    let create = ["keys", "create", "--new-ledger", "--label", "t"];
+    let create = ["keys", "create", "--label", "t"];
     let paid = ["--balance", usd, "--reference", "r"];
-    json(folder, &[&create[..], &paid].concat())
+    json(folder, &[&create[..], &paid, first(folder)].concat())
+}
+
+/// What makes the ledger that a command in this folder uses by itself, if there is none.
+fn first(folder: &Path) -> &'static [&'static str] {
+    if folder.join("farebox.db").exists() {
+        &[]
+    } else {
+        &["--new-ledger"]
+    }
 }
 
 /// A client that trusts nobody's certificate: plain HTTP only.
@@ -106,7 +115,7 @@ fn on_free_ports(command: &mut Command) -> &mut Command {
 }
 
 impl Served {
-    /// Starts it on free ports and waits until it serves.
+    /// Starts it on free ports and waits until it serves. Without a ledger in this folder it makes one, unless another one is named.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_with(folder, arguments, &[])
     }
@@ -117,8 +126,14 @@ impl Served {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Self {
+        let elsewhere = arguments.contains(&"--ledger")
+            || environment
+                .iter()
+                .any(|(name, _)| *name == "FAREBOX_LEDGER");
+        let first = if elsewhere { &[] } else { first(folder) };
         let mut served = Self::spawn(
             on_free_ports(&mut farebox(folder, &["serve"]))
+                .args(first)
                 .args(arguments)
                 .envs(environment.iter().copied()),
         );

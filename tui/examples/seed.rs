@@ -26,7 +26,7 @@ async fn main() {
         return eprintln!("{usage}");
     };
     let began = Instant::now();
-    let ledger = Arc::new(SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap());
+    let ledger = Arc::new(SqliteLedger::create(path, OpenMode::Write, Durability::Prompt).unwrap());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let until = Timestamp::from_millis(now.as_millis().try_into().unwrap());
     big_ledger::generate(&(Arc::clone(&ledger) as SharedLedger), keys, entries, until).await;

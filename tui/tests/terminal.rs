@@ -26,7 +26,7 @@ const BLUE: &str = "38;5;25";
 
 fn ledger(home: &Path) -> std::path::PathBuf {
     let path = home.join("farebox.db");
-    SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt)
+    SqliteLedger::create(&path, OpenMode::Write, Durability::Prompt)
         .unwrap()
         .close();
     path

@@ -75,7 +75,7 @@ impl App {
     /// Reads the files, takes the ledger, recovers it, records the published slugs and binds the addresses.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running, and a ledger is created only if the files have no errors.
+    /// [`StartError`]; nothing is left running, and a new ledger is made only if the files have no errors.
     pub async fn start(
         settings: &Settings,
         files: impl Into<Files>,
@@ -235,10 +235,21 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), 
             anchors,
             ..Opening::new(mode)
         };
-        return Ok((settings.ledger.open(&opening).await?, None));
+        let ledger = if settings.new_ledger {
+            settings.ledger.create(&opening).await?
+        } else {
+            settings.ledger.open(&opening).await?
+        };
+        return Ok((ledger, None));
     };
+    // Before the lock's file is made beside it.
+    SqliteLedger::check_place(path, settings.new_ledger)?;
     let mut lock = ServeLock::acquire(path, settings.wait_lock)?;
-    let ledger = Arc::new(SqliteLedger::open(path, mode, durability)?);
+    let ledger = Arc::new(if settings.new_ledger {
+        SqliteLedger::create(path, mode, durability)?
+    } else {
+        SqliteLedger::open(path, mode, durability)?
+    });
     lock.record(&ledger)?;
     Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }

@@ -17,6 +17,8 @@ use farebox::server::admin::TokenError;
 pub struct Settings {
     /// The file or database that holds keys and journal.
     pub ledger: LedgerAddress,
+    /// Whether to make the ledger, which must not exist yet.
+    pub new_ledger: bool,
     /// When changes are on disk.
     pub durability: Durability,
     /// Whether a database without a standby is accepted, for trials.
@@ -55,6 +57,7 @@ impl Settings {
     pub fn new(ledger: impl Into<LedgerAddress>, listen: SocketAddr) -> Self {
         Self {
             ledger: ledger.into(),
+            new_ledger: false,
             durability: Durability::Prompt,
             allow_single: false,
             state: None,

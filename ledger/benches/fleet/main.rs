@@ -175,6 +175,13 @@ impl Bench {
     /// A database with a ledger of so many keys.
     fn database(&self) -> String {
         let database = self.cluster.database();
+        let address = self.cluster.url(&database).parse::<LedgerAddress>();
+        let opening = Opening {
+            allow_single: true,
+            ..Opening::new(OpenMode::Write)
+        };
+        let made = self.runtime.block_on(address.unwrap().create(&opening));
+        made.unwrap().close();
         let ledger = self.gateways(&database, 1).remove(0);
         self.runtime.block_on(big_ledger::generate(
             &(ledger.clone() as _),
@@ -410,7 +417,7 @@ impl Bench {
             "\n| requests at once | CPU of a pair, PostgreSQL | SQLite | ratio |\n|---:|---:|---:|---:|"
         );
         let folder = tempfile::tempdir().unwrap();
-        let sqlite = SqliteLedger::open(
+        let sqlite = SqliteLedger::create(
             folder.path().join("farebox.db"),
             OpenMode::Serve,
             Durability::Prompt,

@@ -9,10 +9,26 @@ use crate::store::sqlite::SqliteLedger;
 use crate::{LedgerAddress, LedgerError, Opening, Timestamp, VerifyReport};
 
 impl LedgerAddress {
+    /// Makes a ledger where there is nothing, and opens it.
+    ///
+    /// # Errors
+    /// [`LedgerError::Misplaced`] when there is something already, [`LedgerError::Unusable`] when none can be made.
+    pub async fn create(&self, opening: &Opening) -> Result<SharedStore, LedgerError> {
+        Ok(match self {
+            Self::File(path) => Arc::new(SqliteLedger::create(
+                path,
+                opening.mode,
+                opening.durability,
+            )?),
+            Self::Postgres(config) => Arc::new(PostgresLedger::create(config, opening).await?),
+        })
+    }
+
     /// Opens the ledger.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when it is missing, not a ledger, or newer than this program; nothing was created or changed then.
+    /// [`LedgerError::Misplaced`] when there is none, [`LedgerError::Unusable`] when it is not a ledger, or newer than this program;
+    /// nothing was created or changed then.
     pub async fn open(&self, opening: &Opening) -> Result<SharedStore, LedgerError> {
         Ok(match self {
             Self::File(path) => {

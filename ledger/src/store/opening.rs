@@ -3,23 +3,15 @@
 
 use std::path::PathBuf;
 
-/// What a program opens a ledger for, and whether it may create one.
+/// What a program opens a ledger for. None of them makes one: [`crate::LedgerAddress::create`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// The gateway: reads and writes, creates a missing file. Take the [`crate::store::sqlite::ServeLock`] first.
+    /// The gateway: reads and writes, and brings an older schema up to date. Take the [`crate::store::sqlite::ServeLock`] first.
     Serve,
-    /// A command that may create a ledger: reads and writes, creates a missing file.
-    Create,
-    /// Reads and writes an existing ledger; a missing file is an error and stays missing.
+    /// A command: reads and writes.
     Write,
-    /// Only reads an existing ledger.
+    /// Only reads.
     ReadOnly,
-}
-
-impl OpenMode {
-    pub(crate) const fn creates(self) -> bool {
-        matches!(self, Self::Serve | Self::Create)
-    }
 }
 
 /// How durable a change must be before it is confirmed.

@@ -15,6 +15,7 @@ pub(crate) mod proxy;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use farebox_ledger::postgres::PostgresLedger;
@@ -376,7 +377,7 @@ pub(crate) fn new_payment(
 /// A fresh SQLite ledger in a directory that goes away with it.
 pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteLedger>) {
     let dir = tempfile::tempdir().unwrap();
-    let ledger = SqliteLedger::open(
+    let ledger = SqliteLedger::create(
         dir.path().join("farebox.db"),
         OpenMode::Serve,
         Durability::Prompt,
@@ -392,24 +393,56 @@ pub(crate) fn on_postgres(test: impl AsyncFnOnce(Arc<PostgresLedger>)) {
     };
     let url = cluster.url(&cluster.database());
     run(async {
-        let ledger = postgres(&url, OpenMode::Create).await.unwrap();
+        let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
         test(Arc::new(ledger)).await;
     });
 }
 
-/// Opens the ledger at an address.
+/// Opens the ledger in a file; a gateway's is made where there is none.
+pub(crate) fn file(path: &Path, mode: OpenMode) -> Result<SqliteLedger, LedgerError> {
+    match SqliteLedger::open(path, mode, Durability::Prompt) {
+        Err(LedgerError::Misplaced(_)) if mode == OpenMode::Serve => {
+            SqliteLedger::create(path, mode, Durability::Prompt)
+        }
+        opened => opened,
+    }
+}
+
+/// Opens the ledger at an address; a gateway's is made where there is none.
 pub(crate) async fn postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger, LedgerError> {
+    let opening = Opening {
+        allow_single: true,
+        ..Opening::new(mode)
+    };
+    postgres_as(url, &opening).await
+}
+
+/// The same, with other settings.
+pub(crate) async fn postgres_as(
+    url: &str,
+    opening: &Opening,
+) -> Result<PostgresLedger, LedgerError> {
     let LedgerAddress::Postgres(config) = url.parse().unwrap() else {
         unreachable!()
     };
-    PostgresLedger::open(
-        &config,
-        &Opening {
-            allow_single: true,
-            ..Opening::new(mode)
-        },
-    )
-    .await
+    match PostgresLedger::open(&config, opening).await {
+        Err(LedgerError::Misplaced(_)) if opening.mode == OpenMode::Serve => {
+            PostgresLedger::create(&config, opening).await
+        }
+        opened => opened,
+    }
+}
+
+/// Makes the ledger at an address.
+pub(crate) async fn new_postgres(url: &str, mode: OpenMode) -> Result<PostgresLedger, LedgerError> {
+    let LedgerAddress::Postgres(config) = url.parse().unwrap() else {
+        unreachable!()
+    };
+    let opening = Opening {
+        allow_single: true,
+        ..Opening::new(mode)
+    };
+    PostgresLedger::create(&config, &opening).await
 }
 
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
@@ -520,7 +553,7 @@ pub(crate) async fn gateway(url: &str) -> Arc<PostgresLedger> {
 /// Why a ledger on PostgreSQL cannot be used.
 pub(crate) async fn refused(url: &str, mode: OpenMode) -> String {
     match postgres(url, mode).await {
-        Err(LedgerError::Unusable(why)) => why.to_string(),
+        Err(LedgerError::Unusable(why) | LedgerError::Misplaced(why)) => why.to_string(),
         other => unreachable!("{other:?}"),
     }
 }

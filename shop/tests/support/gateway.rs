@@ -66,10 +66,11 @@ impl RealGateway {
     }
 
     pub(crate) async fn resume(&mut self) {
-        let serving = self
-            .command(&["serve", "--wait-lock", "30"])
-            .stderr(Stdio::null())
-            .spawn();
+        let mut serving = self.command(&["serve", "--wait-lock", "30"]);
+        if !self.folder.path().join("farebox.db").exists() {
+            serving.arg("--new-ledger");
+        }
+        let serving = serving.stderr(Stdio::null()).spawn();
         self.child = Some(serving.unwrap());
         let begun = Instant::now();
         while std::net::TcpStream::connect(self.admin).is_err() {

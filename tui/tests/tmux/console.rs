@@ -56,7 +56,7 @@ pub(crate) fn new_key(number: u64) -> NewKey {
 
 /// Keys 1 to `keys`.
 pub(crate) async fn seed(path: &Path, keys: u64) {
-    let ledger = SqliteLedger::open(path, OpenMode::Create, Durability::Prompt).unwrap();
+    let ledger = SqliteLedger::create(path, OpenMode::Write, Durability::Prompt).unwrap();
     for number in 1..=keys {
         ledger.create_key(new_key(number)).await.unwrap();
     }

@@ -19,7 +19,10 @@ fn nodes_shows_the_gateways_and_every_server_through_a_failover() {
     let url = pair.url("postgres");
     let address: LedgerAddress = url.parse().unwrap();
     run(async {
-        let ledger = address.open(&Opening::new(OpenMode::Create)).await.unwrap();
+        let ledger = address
+            .create(&Opening::new(OpenMode::Write))
+            .await
+            .unwrap();
         for number in 1..=3 {
             ledger.create_key(new_key(number)).await.unwrap();
         }

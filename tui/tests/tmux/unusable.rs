@@ -50,7 +50,7 @@ fn refused(path: &Path, words: &str) {
 fn ledger() -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("farebox.db");
-    SqliteLedger::open(&path, OpenMode::Create, Durability::Prompt)
+    SqliteLedger::create(&path, OpenMode::Write, Durability::Prompt)
         .unwrap()
         .close();
     (directory, path)

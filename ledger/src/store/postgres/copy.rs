@@ -87,7 +87,7 @@ impl CopySource {
     pub(crate) async fn open(database: &Database) -> Result<Self, LedgerError> {
         let connector = Connector::new(database, ServerPurpose::Write, true)?;
         let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
-        migrations::prepare(&mut link.client, OpenMode::Write, super::now()).await?;
+        migrations::prepare(&mut link.client, OpenMode::Write).await?;
         let verifier = connector.connect().await.map_err(LedgerError::Unusable)?;
         execute(
             &link,

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, GenericClient};
 
 use super::rows::Columns;
 use super::trouble::{cause, words};
@@ -16,7 +16,7 @@ use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::copy::{CopyIdentity, MOVED, MOVED_AWAY};
 use crate::store::rows::RowColumns as _;
 use crate::value::reference;
-use crate::{Cause, LedgerError, OpenMode, Timestamp};
+use crate::{Cause, LedgerError, OpenMode};
 
 /// The schema version of this program.
 pub(super) const VERSION: i32 = 14;
@@ -48,12 +48,8 @@ pub(super) const END_ALL: &str = "UPDATE nodes SET ended = now() WHERE ended IS 
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
 const OLDEST_SERVER: i32 = 130_000;
 
-/// Ensures that the database has a ledger of this version, and returns its identity.
-pub(super) async fn prepare(
-    client: &mut Client,
-    mode: OpenMode,
-    now: Timestamp,
-) -> Result<[u8; 16], LedgerError> {
+/// Ensures that the database's ledger has this version, and returns its identity.
+pub(super) async fn prepare(client: &mut Client, mode: OpenMode) -> Result<[u8; 16], LedgerError> {
     check_server(client).await?;
     if mode == OpenMode::ReadOnly {
         return match version(client).await? {
@@ -70,11 +66,11 @@ pub(super) async fn prepare(
         SchemaState::Moved(_) => {
             return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}")));
         }
-        SchemaState::Empty if !mode.creates() => return Err(missing()),
+        SchemaState::Empty => return Err(missing()),
         SchemaState::Foreign => return Err(foreign()),
-        _ => {}
+        SchemaState::Ledger(_) => {}
     }
-    migrate(client, now).await?;
+    migrate(client).await?;
     identity(client).await
 }
 
@@ -111,6 +107,18 @@ pub(super) async fn is_empty(client: &Client) -> Result<bool, LedgerError> {
     Ok(matches!(version(client).await?, SchemaState::Empty))
 }
 
+/// Why the schema cannot be made or changed.
+pub(super) fn failed(error: tokio_postgres::Error) -> LedgerError {
+    let denied = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+    let remedy = if denied {
+        "; give the ledger a database that its role owns"
+    } else {
+        ""
+    };
+    let words = format!("cannot create the schema: {}{remedy}", words(&error));
+    LedgerError::unusable(Cause::in_words(words, error))
+}
+
 enum SchemaState {
     Empty,
     Foreign,
@@ -119,7 +127,7 @@ enum SchemaState {
     Moved(i32),
 }
 
-async fn version(client: &impl tokio_postgres::GenericClient) -> Result<SchemaState, LedgerError> {
+async fn version(client: &impl GenericClient) -> Result<SchemaState, LedgerError> {
     let found = client
         .query_one(
             "SELECT to_regclass('identity') IS NOT NULL AND to_regclass('accounts') IS NOT NULL, \
@@ -150,39 +158,25 @@ async fn version(client: &impl tokio_postgres::GenericClient) -> Result<SchemaSt
     })
 }
 
-async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| {
-        let denied = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
-        let remedy = if denied {
-            "; give the ledger a database that its role owns"
-        } else {
-            ""
-        };
-        let words = format!("cannot create the schema: {}{remedy}", words(&error));
-        LedgerError::unusable(Cause::in_words(words, error))
-    };
-    let mut ledger = [0; 16];
-    getrandom::fill(&mut ledger)
-        .map_err(|error| LedgerError::unavailable(Cause::of("no random number", error)))?;
+/// Brings an older schema up to date.
+async fn migrate(client: &mut Client) -> Result<(), LedgerError> {
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.batch_execute(LOCK).await.map_err(failed)?;
     let done = match version(&transaction).await? {
         SchemaState::Ledger(version) => version,
-        SchemaState::Empty => 0,
+        SchemaState::Empty => return Err(missing()),
         SchemaState::Foreign => return Err(foreign()),
         SchemaState::Moved(_) => {
             return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}")));
         }
     };
-    if done > 0 {
-        // Gateways of the older version neither start nor renew meanwhile; the epochs of frozen ones end with the change.
-        transaction
-            .batch_execute("LOCK TABLE nodes IN SHARE MODE")
-            .await
-            .map_err(failed)?;
-        refuse_gateways(&transaction).await?;
-        transaction.batch_execute(END_ALL).await.map_err(failed)?;
-    }
+    // Gateways of the older version neither start nor renew meanwhile; the epochs of frozen ones end with the change.
+    transaction
+        .batch_execute("LOCK TABLE nodes IN SHARE MODE")
+        .await
+        .map_err(failed)?;
+    refuse_gateways(&transaction).await?;
+    transaction.batch_execute(END_ALL).await.map_err(failed)?;
     for migration in MIGRATIONS
         .iter()
         .skip(usize::try_from(done).unwrap_or(usize::MAX))
@@ -192,23 +186,18 @@ async fn migrate(client: &mut Client, now: Timestamp) -> Result<(), LedgerError>
     if done < FOLDED_ANEW {
         fold_anew(&transaction).await.map_err(failed)?;
     }
-    if done > 0 && done < LOTS_TOLD {
+    if done < LOTS_TOLD {
         adopt_lots(&transaction).await?;
     }
     transaction
-        .execute(
-            "INSERT INTO identity VALUES (1, $1, 1, $2, $3) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
-            &[&ledger.as_slice(), &now.millis(), &VERSION],
-        )
+        .execute("UPDATE identity SET version = $1", &[&VERSION])
         .await
         .map_err(failed)?;
     transaction.commit().await.map_err(failed)
 }
 
 /// Stores each reference as it is compared today. Of several that have become equal, the first keeps it.
-async fn fold_anew(
-    client: &impl tokio_postgres::GenericClient,
-) -> Result<(), tokio_postgres::Error> {
+async fn fold_anew(client: &impl GenericClient) -> Result<(), tokio_postgres::Error> {
     let sql = "SELECT r.folded, r.operation, e.reference FROM refs r JOIN entries e ON e.operation = r.operation \
          WHERE r.folded ~ '[^ -~]' ORDER BY e.position";
     let rows = client.query(sql, &[]).await?;
@@ -238,7 +227,7 @@ async fn fold_anew(
 }
 
 /// Lots that were there before acts told of them get one each.
-async fn adopt_lots(client: &impl tokio_postgres::GenericClient) -> Result<(), LedgerError> {
+async fn adopt_lots(client: &impl GenericClient) -> Result<(), LedgerError> {
     let failed = |error: tokio_postgres::Error| LedgerError::Unusable(cause(error));
     let lots = "SELECT id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation FROM lots \
          ORDER BY created_at, id";
@@ -287,9 +276,7 @@ async fn adopt_lots(client: &impl tokio_postgres::GenericClient) -> Result<(), L
 }
 
 /// Refuses a ledger that a gateway serves, and names it. For who holds the lock that keeps gateways from renewing.
-pub(super) async fn refuse_gateways(
-    client: &impl tokio_postgres::GenericClient,
-) -> Result<(), LedgerError> {
+pub(super) async fn refuse_gateways(client: &impl GenericClient) -> Result<(), LedgerError> {
     let sql = "SELECT coalesce(string_agg(name || ' (version ' || version || ')', ', '), '') FROM nodes \
          WHERE ended IS NULL AND renewed_at > now() - make_interval(secs => $1)";
     let row = client.query_one(sql, &[&ALIVE.as_secs_f64()]).await;
@@ -314,20 +301,22 @@ pub(super) fn changed(version: i32) -> String {
 }
 
 /// Refuses a database that is not empty.
-pub(super) async fn refuse_content(client: &Client) -> Result<(), LedgerError> {
-    if is_empty(client).await? {
-        return Ok(());
+pub(super) async fn refuse_content(client: &impl GenericClient) -> Result<(), LedgerError> {
+    match version(client).await? {
+        SchemaState::Empty => Ok(()),
+        SchemaState::Foreign => Err(foreign()),
+        SchemaState::Ledger(_) | SchemaState::Moved(_) => Err(LedgerError::misplaced(
+            "the database is not empty: it has a ledger, and one is made only where nothing is; name another database, or, if this \
+             ledger is yours, leave --new-ledger out",
+        )),
     }
-    Err(LedgerError::unusable(
-        "the database is not empty; a copy is made only where nothing is",
-    ))
 }
 
-/// Creates the schema in an empty database, inside the caller's transaction, for a ledger copied from elsewhere.
-pub(super) async fn make(client: &Client, identity: &CopyIdentity) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| {
-        LedgerError::unusable(worded("the schema cannot be made", error))
-    };
+/// Creates the schema in an empty database, inside the caller's transaction.
+pub(super) async fn make(
+    client: &impl GenericClient,
+    identity: &CopyIdentity,
+) -> Result<(), LedgerError> {
     client.batch_execute(LOCK).await.map_err(failed)?;
     refuse_content(client).await?;
     for migration in MIGRATIONS {
@@ -362,8 +351,9 @@ fn worded(what: &str, error: tokio_postgres::Error) -> Cause {
 }
 
 fn missing() -> LedgerError {
-    LedgerError::unusable(
-        "there is no ledger in this database; `farebox serve` or `farebox keys create --new-ledger` makes one",
+    LedgerError::misplaced(
+        "there is no ledger in this database; name yours with --ledger, or make a new one, once: farebox serve --new-ledger, or \
+         farebox keys create --new-ledger",
     )
 }
 

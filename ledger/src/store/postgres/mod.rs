@@ -109,11 +109,11 @@ struct Thread {
 }
 
 impl PostgresLedger {
-    /// Connects to a database, and creates the ledger in it if `mode` allows that.
+    /// Connects to a database with a ledger.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when it cannot be reached, is a standby or has none, is not a ledger or is newer than this
-    /// program; nothing was created or changed then.
+    /// [`LedgerError::Misplaced`] when there is none; [`LedgerError::Unusable`] when the database cannot be reached, is a standby or
+    /// has none, is not a ledger or is newer than this program. Nothing was created or changed then.
     pub async fn open(database: &Database, opening: &Opening) -> Result<Self, LedgerError> {
         let mode = opening.mode;
         let place = database.to_string();
@@ -148,14 +148,8 @@ impl PostgresLedger {
                 LedgerError::unavailable(Cause::of("no thread for the ledger", error))
             })?;
         let stopped = |_| LedgerError::unavailable("the ledger's thread stopped".to_owned());
-        let named = |error| match error {
-            LedgerError::Unusable(why) => {
-                let words = format!("{place}: {why}");
-                LedgerError::Unusable(why.reworded(words))
-            }
-            other => other,
-        };
-        let Started { readers, writer } = starting.await.map_err(stopped)?.map_err(named)?;
+        let made = starting.await.map_err(stopped)?;
+        let Started { readers, writer } = made.map_err(|error| error.at(&place))?;
         let totals = (mode == OpenMode::Serve).then(KeptTotals::default);
         Ok(Self {
             place,

@@ -3,13 +3,14 @@
 //! Every commit waits until a standby has it. The server decides how many standbys that takes (`synchronous_standby_names`); this
 //! file only checks whether it waits for any, and whether enough of them are there. It never turns the waiting off.
 
+use super::connector::Connector;
 use super::facts::{LOOK, ReplicationAnswer, judge};
 use super::link::Link;
 use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
-use crate::{Durability, Standby};
+use crate::{Durability, LedgerError, Standby};
 
 /// Begins a batch that waits until a standby has flushed it; every session's default.
 pub(super) const BEGIN_FLUSHED: &str = "BEGIN";
@@ -43,6 +44,22 @@ pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, Tra
         },
         allow_single,
     ))
+}
+
+/// The standbys, or why nothing is to be written: without one its commit would never return.
+pub(super) async fn require(
+    link: &Link,
+    connector: &Connector,
+    allow_single: bool,
+) -> Result<Standby, LedgerError> {
+    let found = look(link, allow_single).await;
+    match found.map_err(TransactionTrouble::unusable)? {
+        Standby::Missing(why) => {
+            let others = connector.servers().to_fence();
+            Err(LedgerError::unusable(format!("{why}{others}")))
+        }
+        there => Ok(there),
+    }
 }
 
 /// Records the state of the standbys, and logs it when it has changed.

@@ -14,7 +14,7 @@ use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use super::writer::Lanes;
 use super::{events, facts, migrations, standby};
-use crate::{LedgerError, OpenMode, Opening, Standby};
+use crate::{LedgerError, OpenMode, Opening};
 
 /// The purpose for which the thread was started.
 pub(super) struct Started {
@@ -54,24 +54,16 @@ pub(super) async fn start(
         OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
         _ => Confirmed::default(),
     };
-    if matches!(mode, OpenMode::Write | OpenMode::Create) {
-        // Read after the database's, so a slow answer makes no difference.
-        facts::refuse_clock(super::now().millis().saturating_sub(link.facts.clock))?;
+    if mode == OpenMode::Write {
+        facts::refuse_clock(&link.facts)?;
     }
     let shared = Arc::new(Shared::new(&opening, confirmed, crowded));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client).await?;
-        // Checked before the first write: without a standby its commit would never return.
-        let standby = standby::look(&link, opening.allow_single)
-            .await
-            .map_err(TransactionTrouble::unusable)?;
-        if let Standby::Missing(why) = standby {
-            let others = connector.servers().to_fence();
-            return Err(LedgerError::unusable(format!("{why}{others}")));
-        }
+        let standby = standby::require(&link, &connector, opening.allow_single).await?;
         standby::note(&shared, standby);
     }
-    let ledger = migrations::prepare(&mut link.client, mode, super::now()).await?;
+    let ledger = migrations::prepare(&mut link.client, mode).await?;
     if mode == OpenMode::Serve {
         let renumbered = events::renumber(&link).await;
         renumbered.map_err(TransactionTrouble::unusable)?;

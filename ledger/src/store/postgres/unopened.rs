@@ -1,15 +1,27 @@
-//! What is asked of a database by those who do not open its ledger as a gateway: operators who accept a loss, and a gateway that reads
-//! its own files first.
+//! What is asked of a database by those who do not open its ledger as a gateway: operators who make one or accept a loss, and a gateway
+//! that reads its own files first.
 
 use super::confirmed::{self, AcceptedLoss, Confirmed};
 use super::connector::Connector;
 use super::facts::ServerPurpose;
 use super::trouble::TransactionTrouble;
-use super::{PostgresLedger, migrations, now, standby};
+use super::{PostgresLedger, facts, migrations, now, standby};
 use crate::store::address::Database;
-use crate::{Ledger as _, LedgerError, OpenMode, Opening, Standby, Timestamp};
+use crate::store::copy::CopyIdentity;
+use crate::value::clock;
+use crate::{Ledger as _, LedgerError, OpenMode, Opening, Timestamp};
 
 impl PostgresLedger {
+    /// Makes a ledger in an empty database, and opens it.
+    ///
+    /// # Errors
+    /// [`LedgerError::Misplaced`] when there is one already; else as [`PostgresLedger::open`].
+    pub async fn create(database: &Database, opening: &Opening) -> Result<Self, LedgerError> {
+        let made = make(database, opening).await;
+        made.map_err(|error| error.at(&database.to_string()))?;
+        Self::open(database, opening).await
+    }
+
     /// Accepts the loss of what the state file remembers but the database no longer has: begins a new generation of the ledger, in
     /// which gateways sell again.
     ///
@@ -21,17 +33,10 @@ impl PostgresLedger {
         actor: &str,
         at: Timestamp,
     ) -> Result<AcceptedLoss, LedgerError> {
-        let mut link = Connector::new(database, ServerPurpose::Write, opening.allow_single)?
-            .connect()
-            .await
-            .map_err(LedgerError::Unusable)?;
-        migrations::prepare(&mut link.client, OpenMode::Write, at).await?;
-        if let Standby::Missing(why) = standby::look(&link, opening.allow_single)
-            .await
-            .map_err(TransactionTrouble::unusable)?
-        {
-            return Err(LedgerError::unusable(why));
-        }
+        let connector = Connector::new(database, ServerPurpose::Write, opening.allow_single)?;
+        let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+        migrations::prepare(&mut link.client, OpenMode::Write).await?;
+        standby::require(&link, &connector, opening.allow_single).await?;
         let known = Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?;
         confirmed::accept(&link, &known, actor, at)
             .await
@@ -50,7 +55,7 @@ impl PostgresLedger {
             .connect()
             .await
             .map_err(LedgerError::Unusable)?;
-        migrations::prepare(&mut link.client, OpenMode::ReadOnly, now()).await?;
+        migrations::prepare(&mut link.client, OpenMode::ReadOnly).await?;
         confirmed::accepted(&link)
             .await
             .map_err(TransactionTrouble::unusable)
@@ -76,4 +81,21 @@ impl PostgresLedger {
             .map(|published| published.slug)
             .collect())
     }
+}
+
+async fn make(database: &Database, opening: &Opening) -> Result<(), LedgerError> {
+    let connector = Connector::new(database, ServerPurpose::Write, opening.allow_single)?;
+    let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+    facts::refuse_clock(&link.facts)?;
+    migrations::check_server(&link.client).await?;
+    standby::require(&link, &connector, opening.allow_single).await?;
+    let identity = CopyIdentity {
+        ledger: clock::random(),
+        generation: 1,
+        made_at: now(),
+    };
+    let transaction = link.client.transaction().await;
+    let transaction = transaction.map_err(migrations::failed)?;
+    migrations::make(&transaction, &identity).await?;
+    transaction.commit().await.map_err(migrations::failed)
 }

@@ -17,7 +17,8 @@ use crate::{
 fn connection() -> (tempfile::TempDir, PathBuf, rusqlite::Connection) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("farebox.db");
-    let conn = files::open(&path, OpenMode::Create).unwrap();
+    files::make_new(&path).unwrap();
+    let conn = files::open(&path, OpenMode::Write).unwrap();
     (dir, path, conn)
 }
 

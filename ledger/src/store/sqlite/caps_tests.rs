@@ -124,6 +124,7 @@ fn caps_of(batch: &mut Batch<'_>, of: Scope) -> Caps {
 fn across_midnight(of: Scope) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
+    files::make_new(&path).unwrap();
     let (conn, _) = files::open_ledger(&path, OpenMode::Serve).unwrap();
     let mut batch = Batch::new(&conn, None);
     let evening = Timestamp::from_millis(20_000 * DAY - 1_000);

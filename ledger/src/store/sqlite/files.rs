@@ -1,7 +1,6 @@
 //! The ledger's file: whether it may be opened, how it is created, and how its log reaches the disk.
 //!
-//! Nothing is created or changed unless the mode allows it, and a file that is not one of our ledgers is left alone. The database
-//! file is only ever opened through SQLite: closing another handle of it would drop SQLite's locks.
+//! Only `make_new` and a copy make a ledger, and a file that is not one of our ledgers is left alone. The database file is only ever opened through SQLite: closing another handle of it would drop SQLite's locks.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -22,6 +21,7 @@ use super::location::{
 use super::lock;
 use super::migrations::{Birth, FileContent, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
+use super::unopened::{refuse_absent, refuse_present};
 use super::verify::verify;
 use crate::store::copy::{MOVED, MOVED_AWAY};
 use crate::{Cause, LedgerError, OpenMode};
@@ -33,14 +33,34 @@ const CLOCK_OFF: i64 = 10_000;
 /// How often a busy file is retried, a millisecond apart.
 const BUSY_TRIES: i32 = 5_000;
 
-/// Opens a ledger: its first connection and its location. Only this function may create a file.
+/// Makes an empty ledger where there is none. One that was begun and not finished is an empty file, which is taken.
+pub(super) fn make_new(path: &Path) -> Result<(), LedgerError> {
+    let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
+    let real = resolve(&given)?;
+    refuse_present(&real)?;
+    // The gateway takes its lock first, and has no files in it then.
+    if let Some(served) = lock::served(&lock::path_of(&real)) {
+        (served.is_at(&real)).map_err(LedgerError::unusable)?;
+    }
+    create(&real)?;
+    check_file(&real, OpenMode::Write)?;
+    let conn = connect(&real, OpenMode::Write).map_err(|error| refuse(&real, error))?;
+    match migrate(&conn, &birth()).map_err(|error| refuse(&real, error))? {
+        0 => Ok(()),
+        // Another process was faster.
+        _ => refuse_present(&real),
+    }
+}
+
+/// Opens a ledger: its first connection and its location.
 pub(super) fn open_ledger(
     path: &Path,
     mode: OpenMode,
 ) -> Result<(Connection, Location), LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
+    refuse_absent(&given)?;
     let real = resolve(&given)?;
-    if matches!(mode, OpenMode::Create | OpenMode::Write) {
+    if mode == OpenMode::Write {
         check_log_is_there(&real)?;
     }
     check_file(&real, mode)?;
@@ -66,7 +86,7 @@ pub(super) fn open_ledger(
         .map_err(|error| refuse(&real, error))?;
     let written = match mode {
         OpenMode::ReadOnly => None,
-        OpenMode::Serve | OpenMode::Create | OpenMode::Write => {
+        OpenMode::Serve | OpenMode::Write => {
             Some(WrittenFiles::of(&real, header, mode == OpenMode::Serve)?)
         }
     };
@@ -193,7 +213,7 @@ pub(super) fn connect_again(
     Ok(conn)
 }
 
-/// Opens a connection in the given mode; the first one creates the ledger if its mode may.
+/// Opens a connection in the given mode; a gateway's first one brings an older schema up to date.
 pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerError> {
     let (conn, found) = open_and_identify(path, mode)?;
     match found {
@@ -213,14 +233,14 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
                 path.display()
             )));
         }
-        FileContent::Empty if !mode.creates() => {
+        FileContent::Ledger(_) => {
+            migrate(&conn, &birth()).map_err(|error| refuse(path, error))?;
+        }
+        FileContent::Empty => {
             return Err(LedgerError::unusable(format!(
-                "{} is empty, not a ledger",
+                "{} is an empty database, not a ledger",
                 path.display()
             )));
-        }
-        FileContent::Ledger(_) | FileContent::Empty => {
-            migrate(&conn, &birth()).map_err(|error| refuse(path, error))?
         }
         FileContent::Foreign => {
             return Err(LedgerError::unusable(format!(
@@ -327,13 +347,6 @@ fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {
             )));
         }
         Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound && mode.creates() => create(path)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(LedgerError::unusable(format!(
-                "there is no ledger at {}; name it with --ledger, or make one: start farebox serve, or farebox keys create --new-ledger",
-                path.display()
-            )));
-        }
         Err(error) => return Err(cannot_open(path, error)),
     }
     for file in [path.to_owned(), wal_path(path), index_path(path)] {

@@ -14,6 +14,10 @@ fn op(number: u64) -> OperationId {
     OperationId::from_bytes(u128::from(number).to_be_bytes())
 }
 
+fn new(path: &Path) -> SqliteLedger {
+    SqliteLedger::create(path, OpenMode::Serve, Durability::Prompt).unwrap()
+}
+
 fn open(path: &Path) -> SqliteLedger {
     SqliteLedger::open(path, OpenMode::Serve, Durability::Prompt).unwrap()
 }
@@ -51,7 +55,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
     let dir = tempfile::tempdir().unwrap();
     let (path, backup) = (dir.path().join("a.db"), dir.path().join("backup.db"));
     run(async {
-        let ledger = open(&path);
+        let ledger = new(&path);
         create(&ledger, 1).await;
         ledger.backup(&backup).await.unwrap();
         create(&ledger, 2).await;
@@ -89,7 +93,7 @@ fn a_log_that_is_ones_own_is_taken() {
     let (path, copy) = (dir.path().join("a.db"), dir.path().join("copy.db"));
     let beside = |path: &Path| location::wal_path(path);
     run(async {
-        let ledger = open(&path);
+        let ledger = new(&path);
         for number in 1..=20 {
             create(&ledger, number).await;
             // As a crash leaves it.
@@ -203,7 +207,7 @@ fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {
     let path = dir.path().join("a.db");
     run(async {
         let key = KeyId::from_random(1);
-        create(&open(&path), 1).await;
+        create(&new(&path), 1).await;
         let now = crate::value::clock::now();
         let ahead = Timestamp::from_millis(now.millis() + 30 * 86_400_000);
         let paid = |number: u64, at| Credit {
@@ -273,7 +277,7 @@ fn reading_the_header_drops_none_of_sqlites_locks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     run(async {
-        let ledger = open(&path);
+        let ledger = new(&path);
         create(&ledger, 1).await;
         let before = locks(&path);
         assert!(before > 0, "SQLite locks a file that it has open");

@@ -91,8 +91,8 @@ pub(super) fn identify(conn: &Connection) -> Result<FileContent> {
     })
 }
 
-/// Migrates the schema to [`VERSION`]. Another process may already have done so.
-pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
+/// Migrates the schema to [`VERSION`], and returns the version that it found: another process may already have done so.
+pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<i64> {
     let transaction = Transaction::new_unchecked(conn, TransactionBehavior::Exclusive)?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let done = usize::try_from(version).unwrap_or(usize::MAX);
@@ -101,7 +101,8 @@ pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<()> {
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
-    transaction.commit()
+    transaction.commit()?;
+    Ok(version)
 }
 
 /// The sum over the hours. Computed here because SQL's sum of integers ends at 64 bits.

@@ -44,6 +44,7 @@ mod statements;
 mod tests;
 mod tokens;
 mod totals;
+mod unopened;
 mod upkeep;
 mod verify;
 mod vouchers;
@@ -110,8 +111,8 @@ impl SqliteLedger {
     /// Opens a ledger file. Blocks for milliseconds.
     ///
     /// # Errors
-    /// [`LedgerError::Unusable`] when the file is missing, not a ledger, newer than this program or accessible to everyone; nothing
-    /// was created or changed then.
+    /// [`LedgerError::Misplaced`] when there is none; [`LedgerError::Unusable`] when the file is not a ledger, newer than this program
+    /// or accessible to everyone. Nothing was created or changed then.
     pub fn open(
         path: impl AsRef<Path>,
         mode: OpenMode,
@@ -122,7 +123,7 @@ impl SqliteLedger {
             .map_err(|error| LedgerError::unusable(Cause::of("no handler for SIGBUS", error)))?;
         let fatal = watch::Sender::new(None);
         let whole = files::open_ledger(&path, mode)?;
-        if matches!(mode, OpenMode::Write | OpenMode::Create) {
+        if mode == OpenMode::Write {
             files::refuse_clock(&path, &whole.1, &whole.0)?;
         }
         let opened = Opened::start(whole, mode, durability, &fatal)?;
@@ -142,24 +143,6 @@ impl SqliteLedger {
             recovering,
             fatal,
         })
-    }
-
-    /// Every slug that the ledger in this file ever published, whatever its version; empty if there is no file yet. For the
-    /// gateway, which reads its own files before it takes the ledger.
-    ///
-    /// # Errors
-    /// As [`SqliteLedger::open`].
-    pub fn published_in(path: &Path) -> Result<Vec<String>, LedgerError> {
-        if !path.exists() {
-            return Ok(Vec::new());
-        }
-        let conn = files::open_any_version(path)?;
-        let published =
-            reads::published(&conn).map_err(|error| readers::unreadable(path, error))?;
-        Ok(published
-            .into_iter()
-            .map(|published| published.slug)
-            .collect())
     }
 
     /// The ledger's file.

@@ -27,7 +27,7 @@ impl Two {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("farebox.db");
         let gateway =
-            Arc::new(SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap());
+            Arc::new(SqliteLedger::create(&path, OpenMode::Serve, Durability::Prompt).unwrap());
         let console = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).unwrap();
         let two = Self {
             folder,

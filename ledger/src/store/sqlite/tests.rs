@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 fn open() -> (tempfile::TempDir, Arc<SqliteLedger>) {
     let dir = tempfile::tempdir().unwrap();
-    let ledger = SqliteLedger::open(
+    let ledger = SqliteLedger::create(
         dir.path().join("farebox.db"),
         OpenMode::Serve,
         Durability::Prompt,

@@ -164,7 +164,7 @@ impl From<LedgerError> for ApiError {
         let message = error.to_string();
         match error {
             LedgerError::Refused(refusal) => refused(&refusal, message),
-            LedgerError::Unavailable(_) | LedgerError::Unusable(_) => {
+            LedgerError::Unavailable(_) | LedgerError::Unusable(_) | LedgerError::Misplaced(_) => {
                 Self::new(503, "ledger_unavailable", message).header("retry-after", "5")
             }
             LedgerError::Unknown(_) => {
