@@ -396,8 +396,8 @@ fn references(folder: &Path) -> Vec<String> {
     named.map(str::to_owned).collect()
 }
 
-/// A round: what was damaged, in which way, and what came of it, in words for a failure.
-fn round(number: u64, seed: u64) {
+/// A round: what was damaged, and what came of it.
+fn round(number: u64, seed: u64) -> String {
     let mut dice = Dice::new(seed ^ number.wrapping_mul(7_919));
     let place = Place::new(number % 3);
     let (folder, beside) = (place.folder.clone(), place.beside.clone());
@@ -449,7 +449,9 @@ fn round(number: u64, seed: u64) {
     if !kind.keeps(set) {
         named(kind, set, &served.log(), &told);
     }
+    let confirmed = paid.iter().filter(|one| one.confirmed).count();
     judge(&folder, &beside, (kind, set), &paid, before, &told, &log);
+    format!("{told}: {confirmed} of {} confirmed", paid.len())
 }
 
 /// What a truncation destroyed is named.
@@ -496,8 +498,6 @@ fn judge(
             again.log()
         );
     }
-    let confirmed = paid.iter().filter(|one| one.confirmed).count();
-    println!("{told}: {confirmed} of {} confirmed", paid.len());
 }
 
 #[test]
@@ -510,6 +510,6 @@ fn what_is_confirmed_is_there_whatever_happens_to_the_three_files() {
         } else {
             (seed + number * 11) % 30
         };
-        round(number, seed);
+        println!("{}", round(number, seed));
     }
 }

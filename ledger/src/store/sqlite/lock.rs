@@ -21,6 +21,8 @@ const STEP: Duration = Duration::from_millis(50);
 /// Both lines are padded to these lengths, so that they cover those of an earlier holder.
 const LINE: usize = 80;
 const FILES_LINE: usize = 160;
+/// Where the second line begins.
+const FILES_AT: u64 = LINE as u64 + 1;
 /// How often a lock that is held is tried again, a millisecond apart: who asks for the holder has it for a moment.
 const TRIES: usize = 10;
 
@@ -110,7 +112,7 @@ impl ServeLock {
         let line = files.map(|file| file.to_string()).join(" ");
         let written = format!("{line:<FILES_LINE$}\n");
         (self.locked)
-            .write_all_at(written.as_bytes(), LINE as u64 + 1)
+            .write_all_at(written.as_bytes(), FILES_AT)
             .map_err(|error| cannot_open(&self.path, error))
     }
 
