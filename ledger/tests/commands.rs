@@ -10,6 +10,7 @@ use std::path::Path;
 use common::cluster::Cluster;
 use common::proxy::Proxy;
 use common::*;
+use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::*;
 
 const DAY: i64 = 86_400_000;
@@ -247,28 +248,24 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
         let console = postgres(&cluster.url(&database), OpenMode::Write)
             .await
             .unwrap();
-        // What this program's migration finds when the gateways are of the version before.
-        let version: i32 = (cluster.psql(&database, "SELECT version FROM identity"))
-            .unwrap()
-            .parse()
-            .unwrap();
-        let back = "DROP TABLE own_costs, probe_leases, votes; ALTER TABLE accounts DROP COLUMN running, DROP COLUMN paced_to; ALTER TABLE nodes DROP COLUMN configuration, \
-             DROP COLUMN holds, DROP COLUMN per_second; UPDATE identity SET version = 2";
+        // What a later version finds, as long as gateways of this one run.
         let old = cluster.copy_of_running(&database);
-        cluster.psql(&old, &format!("{BACK_TO_5}{back}")).unwrap();
+        let LedgerAddress::Postgres(address) = cluster.url(&old).parse().unwrap() else {
+            unreachable!()
+        };
+        let steps = ["ALTER TABLE votes ADD COLUMN weight bigint NOT NULL DEFAULT 1"];
+        let version = "SELECT version FROM identity";
+        let before: i32 = cluster.psql(&old, version).unwrap().parse().unwrap();
         cluster
             .psql(&old, "UPDATE nodes SET renewed_at = now()")
             .unwrap();
-        let refused = why(postgres(&cluster.url(&old), OpenMode::Serve).await);
+        let refused = why(PostgresLedger::migrate_by(&address, &steps).await);
         let name = gateway.node().unwrap().to_owned();
         assert!(
             refused.contains(&name) && refused.contains("stop every gateway first"),
             "{refused}"
         );
-        assert_eq!(
-            cluster.psql(&old, "SELECT version FROM identity").unwrap(),
-            "2"
-        );
+        assert_eq!(cluster.psql(&old, version).unwrap(), before.to_string());
         // One that died, or is frozen, is in nobody's way, and its epoch ends.
         cluster
             .psql(
@@ -276,12 +273,18 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
                 "UPDATE nodes SET renewed_at = now() - interval '1 minute'",
             )
             .unwrap();
-        let fresh = postgres(&cluster.url(&old), OpenMode::Serve).await.unwrap();
+        for _ in 0..2 {
+            PostgresLedger::migrate_by(&address, &steps).await.unwrap();
+        }
         let living = "SELECT count(*) FROM nodes WHERE ended IS NULL";
         assert_eq!(cluster.psql(&old, living).unwrap(), "0");
-        sound(&fresh).await;
+        let newer = (before + 1).to_string();
+        assert_eq!(cluster.psql(&old, version).unwrap(), newer);
+        assert_eq!(cluster.psql(&old, "SELECT weight FROM votes").unwrap(), "");
+        let late = why(postgres(&cluster.url(&old), OpenMode::Serve).await);
+        assert!(late.contains("by a newer version"), "{late}");
         // A console of this version, when a newer one has changed the schema.
-        let newer = format!("UPDATE identity SET version = {}", version + 1);
+        let newer = format!("UPDATE identity SET version = {newer}");
         cluster.psql(&database, &newer).unwrap();
         let late = console.credit(top_up(1, 30, "1", "late")).await;
         assert!(

@@ -17,11 +17,11 @@ use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
-/// A ledger that began with the first schema and its twins of references, went on with today's, and has something of everything.
+/// A ledger that began with the first schema and its twins of references, and has something of everything.
 async fn grown(folder: &Path) -> PathBuf {
     let path = folder.join("farebox.db");
     std::fs::copy(
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.sqlite"),
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-17.sqlite"),
         &path,
     )
     .unwrap();

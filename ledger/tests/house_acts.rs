@@ -10,7 +10,6 @@ use std::path::Path;
 use common::*;
 use farebox_ledger::anchor::{Anchor, AnchorFile};
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::store::Store;
 use farebox_ledger::*;
 use rusqlite::Connection;
 
@@ -178,62 +177,4 @@ fn an_anchor_covers_them() {
             .any(|fault| fault.contains("act 4 on tokens and lots is not the one")),
         "{found:?}"
     );
-}
-
-/// The file as the schema before acts told of lots had it.
-const BACK_TO_15: &str = "DROP INDEX accounts_auto_top_up; ALTER TABLE accounts RENAME COLUMN auto_top_up TO refill;
-    DROP TRIGGER house_acts_no_update; DROP TRIGGER house_acts_no_delete;
-    CREATE TABLE token_acts (seq INTEGER PRIMARY KEY CHECK (seq > 0), at INTEGER NOT NULL, actor TEXT NOT NULL, act TEXT NOT NULL,
-        token INTEGER NOT NULL REFERENCES tokens (id), operation BLOB NOT NULL UNIQUE CHECK (length(operation) = 16),
-        details TEXT NOT NULL, state TEXT NOT NULL, hash BLOB NOT NULL CHECK (length(hash) = 32)) STRICT;
-    INSERT INTO token_acts SELECT seq, at, actor, act, token, operation, details, state, hash FROM house_acts WHERE token IS NOT NULL;
-    DROP TABLE house_acts; PRAGMA user_version = 15";
-
-async fn adopted(ledger: &dyn Ledger) {
-    sound(ledger).await;
-    let acts = ledger.house_acts().await.unwrap();
-    let words: Vec<&str> = acts.iter().map(|act| &*act.act).collect();
-    assert_eq!(words, ["create_token", "adopt_lot", "adopt_lot"]);
-    assert_eq!((acts[1].operation, &*acts[1].actor), (op(12), "ada"));
-    // And life goes on.
-    ledger.redeem(redemption(200, 1, 30)).await.unwrap();
-    let voided = ledger.void_lot(LotId::from_random(1), act(31, 450)).await;
-    assert!(voided.unwrap().is_void);
-    sound(ledger).await;
-}
-
-#[test]
-fn a_file_from_before_them_gets_one_for_each_lot() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("farebox.db");
-    filled(&path);
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(BACK_TO_15)
-        .unwrap();
-    run(async {
-        let ledger = open(&path);
-        adopted(&ledger).await;
-        ledger.close();
-    });
-}
-
-#[test]
-fn a_database_from_before_them_gets_one_for_each_lot() {
-    with_cluster("acts on lots", async |cluster| {
-        let database = cluster.database();
-        let url = cluster.url(&database);
-        {
-            let ledger = gateway(&url).await;
-            fill(&*ledger).await;
-        }
-        cluster.psql(&database, BACK_TO_12).unwrap();
-        let ledger = gateway(&url).await;
-        adopted(&*ledger).await;
-        let read = postgres(&url, OpenMode::ReadOnly).await.unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let file = AnchorFile::open(&dir.path().join("anchors")).unwrap();
-        let anchor = Store::anchor(&read, file.last(), at(9)).await.unwrap();
-        assert_eq!(anchor.house().map(|end| end.seq), Some(4));
-    });
 }

@@ -147,25 +147,6 @@ pub(crate) fn chained(
     ChainedHouseAct { act, state, hash }
 }
 
-/// The act by which an upgrade takes in a lot that was there before acts told of lots.
-pub(crate) fn adopted(
-    genesis: Hash,
-    head: HouseHead,
-    (lot, made_by): &(Lot, OperationId),
-    codes: &[SecretHash],
-) -> ChainedHouseAct {
-    let act = HouseAct {
-        seq: 0,
-        at: lot.created_at,
-        actor: lot.created_by.clone(),
-        act: "adopt_lot".to_owned(),
-        of: HouseSubject::Lot(lot.id),
-        operation: *made_by,
-        details: details_of_lot(lot, codes).to_string(),
-    };
-    chained(genesis, head, act, state_of_lot(lot))
-}
-
 /// The hash of an act, behind the hash of the act before it.
 fn hash_of(before: &Hash, act: &HouseAct, state: &str) -> Hash {
     let (kind, number) = match act.of {

@@ -1,6 +1,7 @@
 //! How a ledger is opened: for what purpose, how durable a change must be, and where a gateway keeps its state. Only the settings;
 //! `open` uses them.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 /// What a program opens a ledger for. None of them makes one: [`crate::LedgerAddress::create`] does.
@@ -55,4 +56,11 @@ impl Opening {
             anchors: None,
         }
     }
+}
+
+/// What a ledger has whose schema is older than the one with which ledgers begin.
+pub(crate) fn too_old(schema: impl Display) -> String {
+    format!(
+        "the old schema {schema}; start a gateway of commit 8e66c1e9 on it once (`farebox --version` says the commit), then this one"
+    )
 }

@@ -172,6 +172,21 @@ impl Cluster {
         name
     }
 
+    /// The schema of a database, as `pg_dump` writes it.
+    pub(crate) fn schema(&self, database: &str) -> String {
+        let mut dump = Command::new("pg_dump");
+        dump.args(["--schema-only", "-U", "farebox", "-h"])
+            .arg(&self.folder)
+            .arg(database);
+        let dumped = dump.output().expect("pg_dump runs");
+        let why = String::from_utf8_lossy(&dumped.stderr);
+        assert!(dumped.status.success(), "{why}");
+        let text = String::from_utf8_lossy(&dumped.stdout);
+        // A key made for this dump.
+        let own = |line: &&str| !line.contains("restrict ");
+        text.lines().filter(own).collect::<Vec<_>>().join("\n")
+    }
+
     /// Where a database is, as `--ledger` takes it.
     pub(crate) fn url(&self, database: &str) -> String {
         format!(

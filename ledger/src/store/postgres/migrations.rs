@@ -1,6 +1,6 @@
-//! The schema's versions on PostgreSQL, and the checks before a database is used.
+//! The schema with which ledgers on PostgreSQL begin, the steps that lead on from it, and the checks before a database is used.
 //!
-//! A migration runs in one transaction under a lock that ends with it. A published file under `schema/` never changes again.
+//! All steps of a ledger are one transaction under a lock that ends with it. A published file under `schema/` never changes again.
 
 use std::time::Duration;
 
@@ -9,37 +9,18 @@ use tokio_postgres::{Client, GenericClient};
 
 use super::rows::Columns;
 use super::trouble::{cause, words};
-use super::{tokens, vouchers};
-use crate::book::chain;
-use crate::book::head::HouseHead;
-use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::copy::{CopyIdentity, MOVED, MOVED_AWAY};
+use crate::store::opening::too_old;
 use crate::store::rows::RowColumns as _;
-use crate::value::reference;
 use crate::{Cause, LedgerError, OpenMode};
 
-/// The schema version of this program.
+/// The schema with which ledgers begin. Older ones are refused.
+const BASE: i32 = 14;
+const BASE_SQL: &str = include_str!("schema/14.sql");
+/// The schema version of this program: `BASE`, and one for each step.
 pub(super) const VERSION: i32 = 14;
-const MIGRATIONS: [&str; 14] = [
-    include_str!("schema/1.sql"),
-    include_str!("schema/2.sql"),
-    include_str!("schema/3.sql"),
-    include_str!("schema/4.sql"),
-    include_str!("schema/5.sql"),
-    include_str!("schema/6.sql"),
-    include_str!("schema/7.sql"),
-    include_str!("schema/8.sql"),
-    include_str!("schema/9.sql"),
-    include_str!("schema/10.sql"),
-    include_str!("schema/11.sql"),
-    include_str!("schema/12.sql"),
-    include_str!("schema/13.sql"),
-    include_str!("schema/14.sql"),
-];
-/// The version from which on references are compared in NFKC.
-const FOLDED_ANEW: i32 = 4;
-/// The version from which on acts tell of lots of vouchers.
-const LOTS_TOLD: i32 = 13;
+/// What leads on from the base, `schema/15.sql` first.
+pub(super) const STEPS: [&str; 0] = [];
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 /// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.
@@ -62,7 +43,9 @@ pub(super) async fn prepare(client: &mut Client, mode: OpenMode) -> Result<[u8; 
     let found = version(client).await?;
     match found {
         SchemaState::Ledger(VERSION) => return identity(client).await,
-        SchemaState::Ledger(newer) if newer > VERSION => return Err(other_version(newer)),
+        SchemaState::Ledger(other) if other > VERSION || other < BASE => {
+            return Err(other_version(other));
+        }
         SchemaState::Moved(_) => {
             return Err(LedgerError::unusable(format!("this ledger {MOVED_AWAY}")));
         }
@@ -70,7 +53,7 @@ pub(super) async fn prepare(client: &mut Client, mode: OpenMode) -> Result<[u8; 
         SchemaState::Foreign => return Err(foreign()),
         SchemaState::Ledger(_) => {}
     }
-    migrate(client).await?;
+    migrate(client, &STEPS).await?;
     identity(client).await
 }
 
@@ -158,11 +141,11 @@ async fn version(client: &impl GenericClient) -> Result<SchemaState, LedgerError
     })
 }
 
-/// Brings an older schema up to date.
-async fn migrate(client: &mut Client) -> Result<(), LedgerError> {
+/// Takes the steps that a ledger has not taken.
+pub(super) async fn migrate(client: &mut Client, steps: &[&str]) -> Result<(), LedgerError> {
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.batch_execute(LOCK).await.map_err(failed)?;
-    let done = match version(&transaction).await? {
+    let mut version = match version(&transaction).await? {
         SchemaState::Ledger(version) => version,
         SchemaState::Empty => return Err(missing()),
         SchemaState::Foreign => return Err(foreign()),
@@ -177,102 +160,16 @@ async fn migrate(client: &mut Client) -> Result<(), LedgerError> {
         .map_err(failed)?;
     refuse_gateways(&transaction).await?;
     transaction.batch_execute(END_ALL).await.map_err(failed)?;
-    for migration in MIGRATIONS
-        .iter()
-        .skip(usize::try_from(done).unwrap_or(usize::MAX))
-    {
-        transaction.batch_execute(migration).await.map_err(failed)?;
-    }
-    if done < FOLDED_ANEW {
-        fold_anew(&transaction).await.map_err(failed)?;
-    }
-    if done < LOTS_TOLD {
-        adopt_lots(&transaction).await?;
+    let taken = usize::try_from(version.saturating_sub(BASE)).unwrap_or(usize::MAX);
+    for step in steps.iter().skip(taken) {
+        transaction.batch_execute(step).await.map_err(failed)?;
+        version = version.saturating_add(1);
     }
     transaction
-        .execute("UPDATE identity SET version = $1", &[&VERSION])
+        .execute("UPDATE identity SET version = $1", &[&version])
         .await
         .map_err(failed)?;
     transaction.commit().await.map_err(failed)
-}
-
-/// Stores each reference as it is compared today. Of several that have become equal, the first keeps it.
-async fn fold_anew(client: &impl GenericClient) -> Result<(), tokio_postgres::Error> {
-    let sql = "SELECT r.folded, r.operation, e.reference FROM refs r JOIN entries e ON e.operation = r.operation \
-         WHERE r.folded ~ '[^ -~]' ORDER BY e.position";
-    let rows = client.query(sql, &[]).await?;
-    client
-        .batch_execute("ALTER TABLE refs DISABLE TRIGGER refs_append_only")
-        .await?;
-    for row in &rows {
-        let (before, operation): (&str, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
-        let spelled: Option<&str> = row.try_get(2)?;
-        let folded = reference::folded(spelled.unwrap_or(before));
-        if folded == before {
-            continue;
-        }
-        client
-            .execute("DELETE FROM refs WHERE folded = $1", &[&before])
-            .await?;
-        client
-            .execute(
-                "INSERT INTO refs (folded, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-                &[&folded, &operation],
-            )
-            .await?;
-    }
-    client
-        .batch_execute("ALTER TABLE refs ENABLE TRIGGER refs_append_only")
-        .await
-}
-
-/// Lots that were there before acts told of them get one each.
-async fn adopt_lots(client: &impl GenericClient) -> Result<(), LedgerError> {
-    let failed = |error: tokio_postgres::Error| LedgerError::Unusable(cause(error));
-    let lots = "SELECT id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation FROM lots \
-         ORDER BY created_at, id";
-    let lots = client.query(lots, &[]).await.map_err(failed)?;
-    if lots.is_empty() {
-        return Ok(());
-    }
-    let ledger = "SELECT ledger FROM identity WHERE id = 1";
-    let ledger = client.query_one(ledger, &[]).await.map_err(failed)?;
-    let genesis = chain::genesis(&Columns::of(&ledger).operation()?.to_bytes());
-    let head = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
-    let head = client.query(head, &[]).await.map_err(failed)?;
-    let mut head = head.first().map(tokens::house_head).transpose()?;
-    for row in &lots {
-        let made = vouchers::lot(row)?;
-        let number = made.0.id.to_i64();
-        let codes = "SELECT code FROM vouchers WHERE lot = $1 ORDER BY number";
-        let codes = client.query(codes, &[&number]).await.map_err(failed)?;
-        let codes = codes.iter().map(|row| Columns::of(row).secret());
-        let codes = codes.collect::<Result<Vec<_>, _>>()?;
-        let ChainedHouseAct { act, state, hash } =
-            house_act::adopted(genesis, head.unwrap_or_default(), &made, &codes);
-        let insert = "INSERT INTO house_acts (seq, at, actor, act, lot, operation, details, state, hash) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        let operation = act.operation.to_bytes();
-        client
-            .execute(
-                insert,
-                &[
-                    &act.seq,
-                    &act.at.millis(),
-                    &act.actor,
-                    &act.act,
-                    &number,
-                    &operation.as_slice(),
-                    &act.details,
-                    &state,
-                    &hash.as_slice(),
-                ],
-            )
-            .await
-            .map_err(failed)?;
-        head = Some(HouseHead { seq: act.seq, hash });
-    }
-    Ok(())
 }
 
 /// Refuses a ledger that a gateway serves, and names it. For who holds the lock that keeps gateways from renewing.
@@ -319,8 +216,8 @@ pub(super) async fn make(
 ) -> Result<(), LedgerError> {
     client.batch_execute(LOCK).await.map_err(failed)?;
     refuse_content(client).await?;
-    for migration in MIGRATIONS {
-        client.batch_execute(migration).await.map_err(failed)?;
+    for part in [BASE_SQL].iter().chain(&STEPS) {
+        client.batch_execute(part).await.map_err(failed)?;
     }
     let CopyIdentity {
         ledger,
@@ -368,6 +265,8 @@ fn other_version(version: i32) -> LedgerError {
         LedgerError::unusable(format!(
             "the ledger has schema {version}, written by a newer version of this program"
         ))
+    } else if version < BASE {
+        LedgerError::unusable(format!("the ledger has {}", too_old(version)))
     } else {
         LedgerError::unusable(format!(
             "the ledger has the older schema {version}; start a gateway of this version first"

@@ -61,6 +61,18 @@ impl PostgresLedger {
             .map_err(TransactionTrouble::unusable)
     }
 
+    /// Brings a ledger up to date as a later version with these further steps does. For tests.
+    ///
+    /// # Errors
+    /// As [`PostgresLedger::open`].
+    #[cfg(feature = "reference")]
+    pub async fn migrate_by(database: &Database, steps: &[&str]) -> Result<(), LedgerError> {
+        let connector = Connector::new(database, ServerPurpose::Write, true)?;
+        let mut link = connector.connect().await.map_err(LedgerError::Unusable)?;
+        let steps = [migrations::STEPS.as_slice(), steps].concat();
+        migrations::migrate(&mut link.client, &steps).await
+    }
+
     /// Every slug that the ledger in a database ever published; empty if there is no ledger yet. For the gateway, which reads its
     /// own files before it takes the ledger.
     ///

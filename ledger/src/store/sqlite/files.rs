@@ -19,11 +19,12 @@ use super::location::{
     wal_path,
 };
 use super::lock;
-use super::migrations::{Birth, FileContent, VERSION, identify, migrate};
+use super::migrations::{BASE, Birth, FileContent, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
 use super::unopened::{refuse_absent, refuse_present};
 use super::verify::verify;
 use crate::store::copy::{MOVED, MOVED_AWAY};
+use crate::store::opening::too_old;
 use crate::{Cause, LedgerError, OpenMode};
 
 /// Older versions can lose a commit when two processes share a log.
@@ -225,6 +226,13 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
                     path.display()
                 )));
             }
+        }
+        FileContent::Ledger(version) if version < BASE => {
+            return Err(LedgerError::unusable(format!(
+                "{} has {}",
+                path.display(),
+                too_old(version)
+            )));
         }
         // Only the gateway migrates a schema: it has the lock, so no older gateway is using the file.
         FileContent::Ledger(version) if mode != OpenMode::Serve => {

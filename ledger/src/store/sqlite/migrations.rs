@@ -1,22 +1,20 @@
-//! The schema's versions and the migrations between them.
+//! The schema with which ledgers begin, and the steps that lead on from it.
 //!
-//! A migration runs in one exclusive transaction and keeps every row. `user_version` counts the migrations that were applied. A
-//! published file under `schema/` never changes again; tests/upgrade.rs opens ledgers of every earlier version.
+//! All steps of a ledger are one exclusive transaction and keep every row. `user_version` is the number of the last one. A published
+//! file under `schema/` never changes again: `ledger verify` compares every ledger with a new one.
 
-use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Result, Transaction, TransactionBehavior, params};
 
-use super::rows::Columns;
-use crate::book::chain;
-use crate::book::head::HouseHead;
-use crate::book::house_act::{self, ChainedHouseAct};
-use crate::store::voucher_rows;
-use crate::value::reference;
-use crate::{OperationId, SecretHash, Timestamp};
+use crate::Timestamp;
 
 /// `fare`, in the header of every ledger.
 const APPLICATION_ID: i64 = 0x6661_7265;
-/// The schema version of this program.
+/// The schema with which ledgers begin. Older ones are refused.
+pub(super) const BASE: i64 = 17;
+/// The schema version of this program: `BASE`, and one for each step.
 pub(super) const VERSION: i64 = 17;
+/// What leads on from the base, `schema/18.sql` first.
+const STEPS: [&str; 0] = [];
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -26,44 +24,6 @@ pub(super) struct Birth {
     /// Now.
     pub(super) at: Timestamp,
 }
-
-type Migration = fn(&Connection, &Birth) -> Result<()>;
-
-const MIGRATIONS: [Migration; 17] = [
-    |conn, _| conn.execute_batch(include_str!("schema/1.sql")),
-    |conn, birth| {
-        conn.execute_batch(include_str!("schema/2.sql"))?;
-        conn.execute(
-            "INSERT INTO identity VALUES (1, ?1, 1, ?2)",
-            params![birth.ledger, birth.at],
-        )?;
-        register_references(conn)
-    },
-    |conn, _| conn.execute_batch(include_str!("schema/3.sql")),
-    |conn, _| {
-        conn.execute_batch(include_str!("schema/4.sql"))?;
-        total_owed(conn)
-    },
-    |conn, _| {
-        conn.execute_batch(include_str!("schema/5.sql"))?;
-        register_references(conn)
-    },
-    |conn, _| conn.execute_batch(include_str!("schema/6.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/7.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/8.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/9.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/10.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/11.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/12.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/13.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/14.sql")),
-    |conn, _| conn.execute_batch(include_str!("schema/15.sql")),
-    |conn, _| {
-        conn.execute_batch(include_str!("schema/16.sql"))?;
-        adopt_lots(conn)
-    },
-    |conn, _| conn.execute_batch(include_str!("schema/17.sql")),
-];
 
 /// The content of a database file.
 pub(super) enum FileContent {
@@ -91,96 +51,75 @@ pub(super) fn identify(conn: &Connection) -> Result<FileContent> {
     })
 }
 
-/// Migrates the schema to [`VERSION`], and returns the version that it found: another process may already have done so.
+/// Creates the schema in an empty file, or migrates it to [`VERSION`], and returns the version that it found: another process may already
+/// have done so.
 pub(super) fn migrate(conn: &Connection, birth: &Birth) -> Result<i64> {
+    take(conn, birth, &STEPS)
+}
+
+fn take(conn: &Connection, birth: &Birth, steps: &[&str]) -> Result<i64> {
     let transaction = Transaction::new_unchecked(conn, TransactionBehavior::Exclusive)?;
-    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let done = usize::try_from(version).unwrap_or(usize::MAX);
-    for migration in MIGRATIONS.iter().skip(done) {
-        migration(&transaction, birth)?;
+    let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let mut version = found;
+    if version == 0 {
+        transaction.execute_batch(include_str!("schema/17.sql"))?;
+        transaction.execute(
+            "INSERT INTO identity VALUES (1, ?1, 1, ?2)",
+            params![birth.ledger, birth.at],
+        )?;
+        version = BASE;
+    }
+    let taken = usize::try_from(version.saturating_sub(BASE)).unwrap_or(usize::MAX);
+    for step in steps.iter().skip(taken) {
+        transaction.execute_batch(step)?;
+        version = version.saturating_add(1);
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "user_version", version)?;
     transaction.commit()?;
-    Ok(version)
+    Ok(found)
 }
 
-/// The sum over the hours. Computed here because SQL's sum of integers ends at 64 bits.
-fn total_owed(conn: &Connection) -> Result<()> {
-    let mut hours =
-        conn.prepare("SELECT exposure, cost FROM usage WHERE exposure <> 0 OR cost <> 0")?;
-    let mut rows = hours.query([])?;
-    let (mut exposure, mut cost) = (0_i128, 0_i128);
-    while let Some(row) = rows.next()? {
-        exposure = exposure.saturating_add(row.get::<_, i64>(0)?.into());
-        cost = cost.saturating_add(row.get::<_, i64>(1)?.into());
-    }
-    conn.execute(
-        "UPDATE totals SET exposure = ?1, cost = ?2",
-        params![exposure.to_string(), cost.to_string()],
-    )?;
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Lots that were there before acts told of them get one each.
-fn adopt_lots(conn: &Connection) -> Result<()> {
-    let mut lots = conn.prepare(
-        "SELECT id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation FROM lots ORDER BY created_at, id",
-    )?;
-    let mut codes = conn.prepare("SELECT code FROM vouchers WHERE lot = ?1 ORDER BY number")?;
-    let ledger = conn.query_row("SELECT ledger FROM identity", [], |row| row.get(0))?;
-    let genesis = chain::genesis(&ledger);
-    let mut head = conn
-        .query_row(
-            "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1",
-            [],
-            |row| {
-                let (seq, SecretHash(hash)) = (row.get(0)?, row.get(1)?);
-                Ok(HouseHead { seq, hash })
-            },
-        )
-        .optional()?
-        .unwrap_or_default();
-    let mut rows = lots.query([])?;
-    while let Some(row) = rows.next()? {
-        let made = voucher_rows::lot(&mut Columns::of(row))?;
-        let codes: Vec<SecretHash> = codes
-            .query_map([made.0.id], |row| row.get(0))?
-            .collect::<Result<_>>()?;
-        let ChainedHouseAct { act, state, hash } = house_act::adopted(genesis, head, &made, &codes);
-        conn.execute(
-            "INSERT INTO house_acts VALUES (?1, ?2, ?3, ?4, NULL, ?5, ?6, ?7, ?8, ?9)",
-            params![
-                act.seq,
-                act.at,
-                act.actor,
-                act.act,
-                made.0.id,
-                act.operation,
-                act.details,
-                state,
-                hash
-            ],
-        )?;
-        head = HouseHead { seq: act.seq, hash };
+    /// As two later versions would bring them: each step once, after the base, and all of them or none.
+    #[test]
+    fn every_ledger_takes_the_steps_that_it_has_not_taken() {
+        const WIDER: &str = "ALTER TABLE votes ADD COLUMN weight INTEGER NOT NULL DEFAULT 1";
+        const NOTES: &str = "CREATE TABLE notes (text TEXT NOT NULL) STRICT";
+        let all = |later: &[&'static str]| [STEPS.as_slice(), later].concat();
+        let birth = Birth {
+            ledger: [7; 16],
+            at: Timestamp::default(),
+        };
+        let objects = |conn: &Connection| -> (i64, Vec<String>) {
+            let version = conn.query_row("PRAGMA user_version", [], |row| row.get(0));
+            let mut found = conn
+                .prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name")
+                .unwrap();
+            let found = found.query_map([], |row| row.get(0)).unwrap();
+            (version.unwrap(), found.collect::<Result<_>>().unwrap())
+        };
+        let (new, old) = (
+            Connection::open_in_memory().unwrap(),
+            Connection::open_in_memory().unwrap(),
+        );
+        migrate(&old, &birth).unwrap();
+        let before = objects(&old);
+        assert_eq!(before.0, VERSION);
+        let failed = take(&old, &birth, &all(&[WIDER, "CREATE TABLE votes (x)"]));
+        assert!(failed.is_err() && objects(&old) == before);
+        take(&old, &birth, &all(&[WIDER])).unwrap();
+        for _ in 0..2 {
+            take(&old, &birth, &all(&[WIDER, NOTES])).unwrap();
+        }
+        take(&new, &birth, &all(&[WIDER, NOTES])).unwrap();
+        assert_eq!(objects(&old).0, VERSION + 2);
+        assert_eq!(objects(&old), objects(&new));
+        let identities = "SELECT count(*) FROM identity";
+        let identities: i64 = old.query_row(identities, [], |row| row.get(0)).unwrap();
+        assert_eq!(identities, 1);
     }
-    Ok(())
-}
-
-/// Old ledgers may contain several entries whose references are equal by today's rule. All of them stay; the first owns the
-/// reference from now on, and the others are still found by their exact spelling.
-fn register_references(conn: &Connection) -> Result<()> {
-    let mut register = conn.prepare("INSERT OR IGNORE INTO refs VALUES (?1, ?2)")?;
-    let mut named = conn.prepare(
-        "SELECT reference, operation FROM entries WHERE reference IS NOT NULL ORDER BY position",
-    )?;
-    let mut rows = named.query([])?;
-    while let Some(row) = rows.next()? {
-        let spelled: String = row.get(0)?;
-        register.execute(params![
-            reference::folded(&spelled),
-            row.get::<_, OperationId>(1)?
-        ])?;
-    }
-    Ok(())
 }

@@ -24,7 +24,7 @@ pub(super) fn genesis(conn: &Connection) -> Result<Option<Hash>> {
 }
 
 impl FileReader<'_> {
-    /// Compares tables, indexes and triggers with those that the migrations create, and looks for rows without an owner.
+    /// Compares tables, indexes and triggers with those of a new ledger, and looks for rows without an owner.
     pub(super) fn schema(&mut self) -> Result<()> {
         let fresh = Connection::open_in_memory()?;
         migrate(

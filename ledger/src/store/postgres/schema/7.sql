@@ -1,4 +1,0 @@
--- Caps of keys with what they count, and the day on which a hold was opened, whose windows count it.
-ALTER TABLE keys ADD COLUMN caps text;                                     -- JSON list of caps and the counts of their windows; NULL is none
-ALTER TABLE holds ADD COLUMN day bigint NOT NULL DEFAULT 0;                -- since 1970, UTC, by the ledger's clock
-UPDATE holds SET day = floor(at / 86400000.0);

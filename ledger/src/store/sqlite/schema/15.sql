@@ -1,3 +1,0 @@
--- The fifteenth schema: the end of a hold writes one page less. The sums of the totals say how things stood at the entry with the
--- position `entries`. Entries after it are added when the totals are read. No row changes, but programs of earlier versions would take
--- the row for the whole.
