@@ -72,7 +72,9 @@ pub(super) fn run(args: &Args, options: &InitOptions) -> Result<(), CommandFaile
     if let Some(note) = preset.and_then(|preset| preset.note.as_deref()) {
         output::print(note);
     }
-    output::print(&format!("next: {secret}farebox check, then farebox serve"));
+    output::print(&format!(
+        "next: {secret}farebox check, then farebox serve --new-ledger; from the second start on without that flag"
+    ));
     if preset.is_none() {
         output::print("for a real model: farebox library, then farebox add SERVICE/MODEL");
     }

@@ -13,6 +13,7 @@ mod customers;
 mod drill;
 mod everyday;
 mod first_hour;
+mod first_start;
 mod fleet_guide;
 mod identity;
 mod killed_deliveries;

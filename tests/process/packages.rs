@@ -239,7 +239,10 @@ async fn the_debian_package_lives(folder: &Path) {
     let machine = Machine::new(folder.join("machine"));
     let package = named(folder, &format!("farebox_{VERSION}_"), ".deb");
     let said_first = machine.dpkg(&["--install", package.to_str().unwrap()]);
-    assert!(said_first.contains("farebox init"), "{said_first}");
+    assert!(
+        said_first.contains("farebox init") && said_first.contains("--new-ledger"),
+        "{said_first}"
+    );
     let (user, group) = machine.user();
     for (path, mode, owner) in [
         ("etc/farebox", 0o750, 0),
@@ -252,6 +255,10 @@ async fn the_debian_package_lives(folder: &Path) {
         assert_eq!(found, (mode, owner, group), "{path}");
     }
     said(at(&machine.path("etc/farebox"), env!("CARGO_BIN_EXE_farebox")).arg("init"));
+    let command = machine.of_unit("ExecStart");
+    let command: Vec<&str> = command.split(' ').skip(1).collect();
+    let refused = machine.program(&command).output().unwrap();
+    assert_eq!(refused.status.code(), Some(78), "there is no ledger yet");
     let create = [
         "keys",
         "create",
@@ -345,11 +352,13 @@ async fn packages_are_made_installed_started_upgraded_and_removed() {
 /// What the container file says, run where nothing is but the programs, their libraries and their folders.
 async fn the_container_serves(folder: &Path, local: &Path) {
     let container = Container::new(folder.join("container"), local);
+    let command: Vec<String> = container.of_file("CMD ");
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let refused = container.command(&command).output().unwrap();
+    assert_eq!(refused.status.code(), Some(78), "there is no ledger yet");
     let made = container.command(&["keys", "create", "--new-ledger", "--label", "t"]);
     let mut made = made;
     said(made.args(["--balance", "5", "--reference", "r"]));
-    let command: Vec<String> = container.of_file("CMD ");
-    let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let mut served = Served::start_or_end(&mut container.command(&command)).unwrap();
     let port = served.admin.rsplit(':').next().unwrap().to_owned();
     let check = container.of_file("HEALTHCHECK ");
