@@ -15,8 +15,8 @@ use super::library_args::{AddOptions, LibraryOptions};
 use super::payments_args::PaidOptions;
 use super::tokens_args::TokensCommand;
 use super::values::{
-    Setting, address, correction, customer_id, key_id, label, network, number_or_none, one_line,
-    origin, payment, slug, target, whole_number,
+    Setting, address, correction, customer_id, key_id, label, log_size, network, number_or_none,
+    one_line, origin, payment, slug, target, whole_number,
 };
 use super::vouchers_args::VouchersCommand;
 
@@ -251,6 +251,9 @@ pub struct ServeOptions {
     /// Make the ledger, which must not exist yet: for the first start alone
     #[arg(long)]
     pub new_ledger: bool,
+    /// A ledger in a SQLite file takes no new requests while its log is this long, as in 512MiB or 4GiB; only a program that keeps a transaction open lets it grow beyond 64MiB [default: 1GiB]
+    #[arg(long, env = "FAREBOX_WAL_LIMIT", value_name = "SIZE", value_parser = log_size)]
+    pub wal_limit: Option<u64>,
 }
 
 /// Options of `demo`.

@@ -26,6 +26,7 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Comma
     let settings = Settings {
         wait_lock: Duration::from_secs(options.wait_lock),
         new_ledger: options.new_ledger,
+        wal_limit: options.wal_limit,
         ..settings(args)
     };
     let app = App::start(&settings, files, Arc::new(log.requests())).await?;

@@ -23,6 +23,21 @@ pub(super) fn whole_number(text: &str) -> Result<usize, String> {
         .map_err(|_| "write a whole number, like 100".to_owned())
 }
 
+/// A size of the ledger's log: a whole number of MiB or GiB. A log of up to 64 MiB is ordinary.
+pub(super) fn log_size(text: &str) -> Result<u64, String> {
+    let advice = || "write a size of at least 64MiB, as in 512MiB or 4GiB".to_owned();
+    let (number, shift) = match (text.strip_suffix("MiB"), text.strip_suffix("GiB")) {
+        (Some(number), _) => (number, 20),
+        (None, Some(number)) => (number, 30),
+        (None, None) => return Err(advice()),
+    };
+    let number: u64 = number.trim_end().parse().map_err(|_| advice())?;
+    let bytes = number.checked_mul(1 << shift);
+    bytes
+        .filter(|bytes| *bytes >= farebox_ledger::LOG_LOUD)
+        .ok_or_else(advice)
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "write an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080".to_owned()
@@ -51,5 +66,30 @@ pub(super) fn origin(text: &str) -> Result<String, String> {
         Ok(text.to_ascii_lowercase())
     } else {
         Err("write an origin the way browsers do, as in https://app.example.com, without a path; or *".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_a_log_have_a_unit_and_are_not_below_what_is_ordinary() {
+        assert_eq!(log_size("64MiB"), Ok(64 << 20));
+        assert_eq!(log_size("4 GiB"), Ok(4 << 30));
+        for wrong in [
+            "",
+            "100",
+            "63MiB",
+            "0GiB",
+            "1.5GiB",
+            "99999999999999999GiB",
+            "1GB",
+        ] {
+            assert!(
+                log_size(wrong).unwrap_err().contains("as in 512MiB"),
+                "{wrong}"
+            );
+        }
     }
 }

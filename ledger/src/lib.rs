@@ -76,7 +76,7 @@ pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
 pub use store::fleet::{Gateway, Server};
 pub use store::opening::{Durability, OpenMode, Opening};
-pub use store::stats::{Standby, WriterStats};
+pub use store::stats::{HeldLog, LOG_LOUD, LogReader, LogStats, NoRoom, Standby, WriterStats};
 pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};

@@ -19,6 +19,7 @@ mod failover;
 mod fields;
 mod filters;
 mod fleet;
+mod full_disk;
 mod hidden;
 mod hidden_fleet;
 mod last_dollar;

@@ -27,17 +27,17 @@ use crate::support::{Answer, TestKey, path, sized};
 
 /// The time limit for anything that happens by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
-const PROVIDED: [(&str, &str); 1] = [UPSTREAM_KEY];
+pub(crate) const PROVIDED: [(&str, &str); 1] = [UPSTREAM_KEY];
 
 /// A small separate file system, removed when this is dropped.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
     /// `None` if mounting is not permitted.
-    fn mount(at: &Path) -> Option<Self> {
+    pub(crate) fn mount(at: &Path, mib: u64) -> Option<Self> {
         fs::create_dir(at).unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
             .arg(at)
             .status();
         mounted
@@ -45,9 +45,9 @@ impl SmallDisk {
             .then(|| Self(at.to_owned()))
     }
 
-    /// Fills all free space.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.join("filling");
+    /// Fills all free space with a file of this name.
+    pub(crate) fn fill(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
         let mut file = File::create(&path).unwrap();
         while file.write_all(&[1; 4_096]).is_ok() {}
         path
@@ -60,7 +60,7 @@ impl Drop for SmallDisk {
     }
 }
 
-async fn post(
+pub(crate) async fn post(
     base: &str,
     key: &TestKey,
     family: Family,
@@ -87,7 +87,7 @@ async fn post(
 }
 
 /// Requests whole answers until one has this status.
-async fn asked_until(base: &str, key: &TestKey, status: u16) -> Answer {
+pub(crate) async fn asked_until(base: &str, key: &TestKey, status: u16) -> Answer {
     let begun = Instant::now();
     for number in 1_000.. {
         let answer =
@@ -120,7 +120,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     }))
     .await;
     let (folder, _) = place(&upstream);
-    let Some(disk) = SmallDisk::mount(&folder.path().join("disk")) else {
+    let Some(disk) = SmallDisk::mount(&folder.path().join("disk"), 100) else {
         return skip("a full disk: mounting a tmpfs is not permitted here");
     };
     let ledger = disk.0.join("farebox.db");
@@ -142,7 +142,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     .await;
     assert!(streams.iter().all(|answer| answer.status() == 200));
 
-    let filling = disk.fill();
+    let filling = disk.fill("filling");
     let refused = asked_until(&served.base, &key, 503).await;
     assert!(
         refused

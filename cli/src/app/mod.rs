@@ -227,6 +227,12 @@ fn certificates(settings: &Settings) -> Result<[Option<Arc<Tls>>; 2], TlsError> 
 async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), LedgerError> {
     let (mode, durability) = (OpenMode::Serve, settings.durability);
     let Some(path) = settings.ledger.path() else {
+        if settings.wal_limit.is_some() {
+            return Err(LedgerError::unusable(
+                "--wal-limit bounds the log of a SQLite file; PostgreSQL has settings of its own (max_slot_wal_keep_size): leave it out"
+                    .to_owned(),
+            ));
+        }
         let (state, anchors) = (settings.state.clone(), settings.anchors.clone());
         let opening = Opening {
             durability,
@@ -251,6 +257,9 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), 
         SqliteLedger::open(path, mode, durability)?
     });
     lock.record(&ledger)?;
+    if let Some(bytes) = settings.wal_limit {
+        ledger.limit_log(bytes);
+    }
     Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }
 

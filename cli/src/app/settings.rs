@@ -23,6 +23,8 @@ pub struct Settings {
     pub durability: Durability,
     /// Whether a database without a standby is accepted, for trials.
     pub allow_single: bool,
+    /// From which size of a file's log on new holds are refused, if it is set.
+    pub wal_limit: Option<u64>,
     /// The file that records what a database has confirmed, if any.
     pub state: Option<PathBuf>,
     /// The customers' address.
@@ -60,6 +62,7 @@ impl Settings {
             new_ledger: false,
             durability: Durability::Prompt,
             allow_single: false,
+            wal_limit: None,
             state: None,
             listen,
             admin_listen: None,

@@ -143,14 +143,27 @@ pub enum Operation {
 /// How a store must treat an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationClass {
-    /// Begins something: refused while the disk is full.
+    /// Begins something: refused first when room becomes scarce.
     Hold,
-    /// Ends or continues something.
+    /// Continues or notes something: refused when there is no more room than for what ends holds.
+    Continue,
+    /// Ends something, or is needed to begin at all.
     Settle,
     /// A payment or a key change: on disk before it is confirmed, in every mode.
     Money,
     /// Like [`OperationClass::Settle`], and retried until its outcome is known.
     Resolve,
+}
+
+impl OperationClass {
+    /// Whether it is done with the room that is reserved for it.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        match self {
+            Self::Settle | Self::Resolve => true,
+            Self::Hold | Self::Continue | Self::Money => false,
+        }
+    }
 }
 
 impl Operation {
@@ -183,15 +196,13 @@ impl Operation {
             | Self::CloseSessions(_) => OperationClass::Money,
             Self::Open(_) => OperationClass::Hold,
             Self::Extend(_)
-            | Self::Finish(_)
-            | Self::Recover { .. }
-            | Self::Publish { .. }
             | Self::Vote(_)
             | Self::OwnCost(_)
             | Self::Files(..)
             | Self::JudgeTopUp { .. }
             | Self::Deliver(_)
-            | Self::OpenSession(_) => OperationClass::Settle,
+            | Self::OpenSession(_) => OperationClass::Continue,
+            Self::Finish(_) | Self::Recover { .. } | Self::Publish { .. } => OperationClass::Settle,
             Self::Resolve(_) => OperationClass::Resolve,
         }
     }

@@ -1,6 +1,7 @@
 //! The writer's state for the gateway's metrics.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// Whether each commit waits for a standby of the database.
@@ -29,6 +30,86 @@ impl Standby {
     }
 }
 
+/// From this size on a log that cannot be copied is told as a warning, and one that can be is cut.
+pub const LOG_LOUD: u64 = 64 << 20;
+
+/// Why a ledger in a file takes no new holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRoom {
+    /// Nothing more can be reserved on the disk.
+    Full,
+    /// Less is free than is kept for running requests.
+    Low,
+    /// The log has reached its limit.
+    Log,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(out, "the disk is full"),
+            Self::Low => write!(
+                out,
+                "the disk is full: its last {} MiB are kept for what runs",
+                LOG_LOUD >> 20
+            ),
+            Self::Log => write!(out, "its log has reached --wal-limit"),
+        }
+    }
+}
+
+/// The write-ahead log of a ledger in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogStats {
+    /// How long it is.
+    pub bytes: u64,
+    /// From which length on new holds are refused.
+    pub limit: u64,
+    /// Who keeps it from being copied into the ledger's file, after 10 s.
+    pub held: Option<HeldLog>,
+}
+
+/// Readers that keep a log from being copied into the ledger's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLog {
+    /// For how long nothing could be copied.
+    pub seconds: u64,
+    /// The other processes that read; none if this one does.
+    pub readers: Vec<LogReader>,
+}
+
+/// A process with an open read transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogReader {
+    /// Its id, unless it is in another container.
+    pub pid: Option<u32>,
+    /// The name of its program, where the system shows it.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for HeldLog {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.readers.is_empty() {
+            write!(out, "a long read of this gateway")?;
+        }
+        for (number, reader) in self.readers.iter().enumerate() {
+            let and = if number == 0 { "" } else { " and " };
+            write!(out, "{and}{reader}")?;
+        }
+        write!(out, " has read in it for {} s or longer", self.seconds)
+    }
+}
+
+impl fmt::Display for LogReader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.pid, &self.name) {
+            (Some(pid), Some(name)) => write!(out, "process {pid} ({name})"),
+            (Some(pid), None) => write!(out, "process {pid}"),
+            (None, _) => write!(out, "a process of another container"),
+        }
+    }
+}
+
 /// The writer's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriterStats {
@@ -48,8 +129,10 @@ pub struct WriterStats {
     pub total: Duration,
     /// Commits by duration: one count for each bound of [`WriterStats::BOUNDS`] and one for everything above.
     pub histogram: [u64; 9],
-    /// The disk was full at the last attempt; new holds are refused.
-    pub disk_full: bool,
+    /// Why no new holds are taken: disk or log are full. Settlements go on.
+    pub no_room: Option<NoRoom>,
+    /// The write-ahead log of a file that a gateway serves.
+    pub log: Option<LogStats>,
     /// Why nothing is written now: the path no longer leads to the ledger's file.
     pub displaced: Option<String>,
     /// How far the database's clock is ahead of this machine's, milliseconds; 0 if there is no other clock.
@@ -97,7 +180,7 @@ impl WriterStats {
     #[must_use]
     pub const fn is_writable(&self) -> bool {
         !self.stopped
-            && !self.disk_full
+            && self.no_room.is_none()
             && self.displaced.is_none()
             && !self.is_clock_wrong()
             && self.uncertain().is_none()

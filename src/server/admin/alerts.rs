@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farebox_ledger::{
-    CustomerId, Gateway, LedgerError, Payment, PaymentStatus, Standby, Token, TokenStatus, UtcDay,
-    WriterStats,
+    CustomerId, Gateway, LOG_LOUD, LedgerError, LogStats, NoRoom, Payment, PaymentStatus, Standby,
+    Token, TokenStatus, UtcDay, WriterStats,
 };
 
 use super::Admin;
@@ -95,11 +95,8 @@ impl Admin {
                 &alerts::LEDGER_DISPLACED,
                 format!("the ledger cannot be written: {why}"),
             )
-        } else if stats.disk_full {
-            (
-                &alerts::DISK_FULL,
-                "the ledger cannot be written: the disk is full".to_owned(),
-            )
+        } else if let Some(why) = stats.no_room {
+            no_room(why, stats.log.as_ref())
         } else {
             return None;
         };
@@ -115,6 +112,7 @@ impl Admin {
             found.push(Alert::new(&alerts::SINGLE, "", why));
         }
         found.extend(unresolved(&stats));
+        found.extend(stats.log.as_ref().and_then(held_log));
         for server in self.ledger.servers() {
             if server.stale {
                 let why = format!("{} {}: {}", server.name, server.place, server.state);
@@ -258,6 +256,39 @@ impl Admin {
         });
         alerts.collect()
     }
+}
+
+/// Why a ledger in a file takes no new holds.
+fn no_room(why: NoRoom, log: Option<&LogStats>) -> (&'static AlertKind, String) {
+    let kind = match why {
+        NoRoom::Full | NoRoom::Low => &alerts::DISK_FULL,
+        NoRoom::Log => &alerts::LOG_LIMIT,
+    };
+    let held = log.and_then(|log| log.held.as_ref());
+    let held = held.map_or_else(String::new, |held| format!("; {held}"));
+    (kind, format!("nothing new is sold: {why}{held}"))
+}
+
+/// A log that cannot be copied into the ledger's file.
+fn held_log(log: &LogStats) -> Option<Alert> {
+    let held = log.held.as_ref()?;
+    let kind = if log.bytes < LOG_LOUD {
+        &alerts::LOG_HELD
+    } else {
+        &alerts::LOG_GROWS
+    };
+    let why = format!(
+        "{held}; the log has {} MiB of the {} MiB that it may have",
+        log.bytes >> 20,
+        log.limit >> 20
+    );
+    let alert = Alert::new(kind, "", why).with("bytes", log.bytes);
+    let pids: Vec<u32> = held
+        .readers
+        .iter()
+        .filter_map(|reader| reader.pid)
+        .collect();
+    Some(alert.with("pids", pids))
 }
 
 /// Holds that cannot be ended now, if there are any.

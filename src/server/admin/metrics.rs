@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farebox_ledger::{Gateway, Standby, Totals, WriterStats, amount};
+use farebox_ledger::{Gateway, LogStats, Standby, Totals, WriterStats, amount};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
@@ -388,6 +388,9 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
     if let Some(standbys) = stats.standby.count() {
         database(out, stats, standbys);
     }
+    if let Some(log) = &stats.log {
+        file(out, log);
+    }
     out.metric(
         "farebox_ledger_operations_total",
         MetricKind::Counter,
@@ -406,6 +409,16 @@ fn writer(out: &mut Exposition, stats: &WriterStats) {
         "How long commits took.",
     )
     .histogram(&[], &WriterStats::BOUNDS, &stats.histogram, stats.total);
+}
+
+/// What a database does not have.
+fn file(out: &mut Exposition, log: &LogStats) {
+    out.metric(
+        "farebox_ledger_log_bytes",
+        MetricKind::Gauge,
+        "Length of the ledger's write-ahead log.",
+    )
+    .sample(&[], log.bytes);
 }
 
 /// What a file does not have.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::{Gateway, Server, Standby, Timestamp, Totals, WriterStats, amount};
+use farebox_ledger::{Gateway, LogStats, Server, Standby, Timestamp, Totals, WriterStats, amount};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
@@ -250,6 +250,8 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
         "path": place,
         "writable": stats.is_writable(),
         "displaced": stats.displaced,
+        "no_room": stats.no_room.map(|why| why.to_string()),
+        "log": stats.log.as_ref().map(log),
         "clock_off_ms": stats.clock_off_ms,
         "standbys": stats.standby.count(),
         "single": stats.standby == Standby::Single,
@@ -263,6 +265,17 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
         "totals": totals.map(|totals| json!({
             "credit": amount::exact(totals.credit), "spent": amount::exact(totals.spent), "held": amount::exact(totals.held),
             "loss": amount::exact(totals.loss), "exposure": amount::exact(totals.exposure), "cost": amount::exact(totals.cost),
+        })),
+    })
+}
+
+fn log(log: &LogStats) -> Value {
+    json!({
+        "bytes": log.bytes,
+        "limit": log.limit,
+        "held": log.held.as_ref().map(|held| json!({
+            "seconds": held.seconds,
+            "readers": held.readers.iter().map(|reader| json!({ "pid": reader.pid, "name": reader.name })).collect::<Vec<_>>(),
         })),
     })
 }

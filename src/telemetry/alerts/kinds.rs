@@ -58,9 +58,13 @@ macro_rules! kinds {
 
 kinds! {
     DISK_FULL "disk_full" Page:
-        "the ledger cannot be written because its disk is full; selling has stopped";
+        "the ledger's disk has less than 64 MiB left, or nothing; selling has stopped, running requests settle";
         "503 `ledger_unavailable`";
-        "free space on the ledger's disk; selling goes on by itself within a second"
+        "free space on the ledger's disk (*When the disk fills*); selling goes on by itself within a second"
+    LOG_LIMIT "log_limit" Page:
+        "the ledger's log has reached `--wal-limit`, because a program keeps it from being copied; selling has stopped, running requests settle";
+        "503 `ledger_unavailable`";
+        "end the transaction or the process that the reason names (*When the disk fills*); selling goes on by itself within a second"
     LEDGER_DISPLACED "ledger_displaced" Page:
         "the ledger's path no longer leads to the file that was opened, or the file cannot be written; selling has stopped";
         "503 `ledger_unavailable`";
@@ -149,6 +153,10 @@ kinds! {
         "settlements wait for the ledger";
         "money stays held until they are written";
         "the log says why; they are tried until they are written, at the next start at the latest"
+    LOG_GROWS "log_grows" Warn:
+        "a program has had a transaction of the ledger open for so long that the log has grown to 64 MiB; it grows with each request";
+        "nothing until it reaches `--wal-limit`";
+        "end the transaction or the process that the reason names (*When the disk fills*)"
     SINGLE "single" Warn:
         "`--allow-single`: no standby has what is confirmed";
         "nothing, until the database is lost";
@@ -161,6 +169,10 @@ kinds! {
         "the gateways of this ledger run different files";
         "models and prices that depend on the gateway they reach";
         "give all of them the same catalog and routes; Nodes in the console shows each gateway's digest"
+    LOG_HELD "log_held" Info:
+        "a program has had a transaction of the ledger open for 10 s or longer, so that the log grows with each request";
+        "nothing";
+        "a backup or a verification ends by itself; end an operator's forgotten shell: the reason names the process"
     EXPOSURE_LIMIT "exposure_limit" Info:
         "too much of a key's last hour was not paid for; it gets nothing more until that has passed";
         "429 `exposure_limit`, with the minutes until it is served again";

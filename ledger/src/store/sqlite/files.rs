@@ -479,6 +479,22 @@ pub(super) fn damage(path: &Path, error: &rusqlite::Error) -> Option<String> {
     }
 }
 
+/// Opens the log that `location` names, and no other one. Unlike the ledger's file it may be closed: SQLite has no locks on it.
+pub(super) fn open_log(location: &Location) -> Result<File, LedgerError> {
+    let path = &wal_path(&location.real);
+    let failed = |error| cannot_open(path, error);
+    let log = OpenOptions::new().read(true).write(true).open(path);
+    let log = log.map_err(failed)?;
+    let found = FileId::from(&log.metadata().map_err(failed)?);
+    if location.files().map(|[_, log, _]| log) != Some(found) {
+        return Err(LedgerError::unusable(format!(
+            "{} was replaced while the ledger was opened; try again",
+            path.display()
+        )));
+    }
+    Ok(log)
+}
+
 /// Syncs the log to disk without a transaction. Its files are opened with the ledger: a process that has run out of descriptors
 /// must still be able to sync what it commits.
 #[derive(Debug)]
@@ -489,19 +505,10 @@ pub(super) struct WalSync {
 }
 
 impl WalSync {
-    /// Opens the log that `location` names, and no other one.
     pub(super) fn open(location: &Location) -> Result<Self, LedgerError> {
-        let path = &wal_path(&location.real);
+        let log = open_log(location)?;
         let open = |path: &Path| File::open(path).map_err(|error| cannot_open(path, error));
-        let log = open(path)?;
-        let found = log.metadata().map_err(|error| cannot_open(path, error))?;
-        if location.files().map(|[_, log, _]| log) != Some(FileId::from(&found)) {
-            return Err(LedgerError::unusable(format!(
-                "{} was replaced while the ledger was opened; try again",
-                path.display()
-            )));
-        }
-        let directory = path.parent().map(open).transpose()?;
+        let directory = location.real.parent().map(open).transpose()?;
         Ok(Self { log, directory })
     }
 

@@ -5,7 +5,7 @@
 //! locks, are opened here once each and stay open until the process ends. That costs two descriptors for every ledger that the
 //! process has met. An inode is not used anew meanwhile, so device and inode name the file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,14 +13,15 @@ use super::location::FileId;
 
 static KEPT: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 
-/// The descriptor of the file at this path.
+/// The descriptor of the file at this path. It can write where the user may: blocks are reserved through it.
 pub(super) fn kept(path: &Path) -> std::io::Result<Arc<File>> {
     let wanted = FileId::of(path)?;
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, file)) = all.iter().find(|(known, _)| *known == wanted) {
         return Ok(Arc::clone(file));
     }
-    let file = Arc::new(File::open(path)?);
+    let writable = OpenOptions::new().read(true).write(true).open(path);
+    let file = Arc::new(writable.or_else(|_| File::open(path))?);
     all.push((FileId::from(&file.metadata()?), Arc::clone(&file)));
     Ok(file)
 }

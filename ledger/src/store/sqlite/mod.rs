@@ -19,6 +19,7 @@ mod events;
 mod fetch;
 mod files;
 mod flush;
+mod gate;
 mod header;
 #[cfg(test)]
 mod header_tests;
@@ -28,6 +29,7 @@ mod kept;
 mod lists;
 mod location;
 mod lock;
+mod log_readers;
 mod migrations;
 mod mounts;
 mod payments;
@@ -37,6 +39,9 @@ mod remembered;
 #[cfg(test)]
 mod remembered_tests;
 mod reopen;
+mod room;
+#[cfg(test)]
+mod room_tests;
 mod rows;
 mod shared;
 mod statements;
@@ -53,7 +58,7 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
@@ -81,12 +86,17 @@ use readers::Readers;
 use remembered::KeyCache;
 use writer::WriterHandle;
 
+/// How long the log may become before new holds are refused, unless it is set.
+const LOG_LIMIT: u64 = 1 << 30;
+
 /// A ledger in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteLedger {
     path: PathBuf,
     mode: OpenMode,
     durability: Durability,
+    /// How long the log may become before new holds are refused.
+    log_limit: Arc<AtomicU64>,
     /// Replaced when the path leads to a copy of the same ledger.
     opened: RwLock<Arc<Opened>>,
     /// A file in the ledger's place that turned out to be another ledger. This lock is held while the path is reopened.
@@ -126,7 +136,8 @@ impl SqliteLedger {
         if mode == OpenMode::Write {
             files::refuse_clock(&path, &whole.1, &whole.0)?;
         }
-        let opened = Opened::start(whole, mode, durability, &fatal)?;
+        let log_limit = Arc::new(AtomicU64::new(LOG_LIMIT));
+        let opened = Opened::start(whole, mode, durability, &log_limit, &fatal)?;
         let (other, log_missing, recovering) = (
             Mutex::default(),
             AtomicU32::default(),
@@ -137,12 +148,18 @@ impl SqliteLedger {
             path,
             mode,
             durability,
+            log_limit,
             opened,
             other,
             log_missing,
             recovering,
             fatal,
         })
+    }
+
+    /// From this size of the log on new holds are refused; 1 GiB unless it is set.
+    pub fn limit_log(&self, bytes: u64) {
+        self.log_limit.store(bytes, Ordering::Relaxed);
     }
 
     /// The ledger's file.

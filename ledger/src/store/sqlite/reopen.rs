@@ -5,7 +5,7 @@
 //! batch; it reopens only under its lock, and sells again only after recovery. The right file carries the same ledger identity:
 //! it is the file itself, or a backup of it that an operator restored to the path.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use rusqlite::Connection;
@@ -146,7 +146,13 @@ impl SqliteLedger {
         // Set before the new file becomes visible: it may contain open holds of an earlier run, and new holds must not mix with
         // them before recovery has ended them.
         self.recovering.store(serves, Ordering::Release);
-        let fresh = Opened::start(whole, self.mode, self.durability, &self.fatal);
+        let fresh = Opened::start(
+            whole,
+            self.mode,
+            self.durability,
+            &self.log_limit,
+            &self.fatal,
+        );
         let fresh = Arc::new(fresh.map_err(|error| format!("{displaced}; {error}"))?);
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
         tracing::warn!("{displaced}; opened a copy of the same ledger that is there now");
@@ -163,6 +169,7 @@ impl Opened {
         (conn, location): (Connection, Location),
         mode: OpenMode,
         durability: Durability,
+        log_limit: &Arc<AtomicU64>,
         fatal: &watch::Sender<Option<String>>,
     ) -> Result<Self, LedgerError> {
         let location = Arc::new(location);
@@ -178,6 +185,7 @@ impl Opened {
                 &location,
                 remembered.clone(),
                 (mode, durability),
+                Arc::clone(log_limit),
                 fatal.clone(),
             )?),
         };

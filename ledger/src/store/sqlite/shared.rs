@@ -1,10 +1,11 @@
 //! State shared by the writer's callers and its thread: the queue, the wake-up signal, and the writer's state.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::gate::HoldGate;
 use super::job::Job;
 use crate::WriterStats;
 
@@ -14,6 +15,7 @@ pub(super) struct Shared {
     pub(super) queue: Mutex<JobQueue>,
     pub(super) wake: Condvar,
     pub(super) stats: Mutex<WriterStats>,
+    pub(super) gate: Arc<HoldGate>,
     pub(super) fatal: watch::Sender<Option<String>>,
 }
 

@@ -1,18 +1,26 @@
 //! Syncs and checkpoints the write-ahead log on separate threads: commits without a sync reach the disk shortly afterwards, and the
 //! log is copied into the ledger's file while writing goes on. No commit waits for either.
 
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 use super::files::{self, WalSync};
+use super::gate::{HoldGate, RoomFacts};
 use super::location::Location;
-use crate::{Cause, LedgerError, OpenMode};
+use super::log_readers::{Copied, LogReaders};
+use super::readers;
+use crate::store::stats::LOG_LOUD;
+use crate::{Cause, HeldLog, LedgerError, OpenMode};
 
-/// Work that runs a fixed delay after the first request for it, once for all requests made in between. Dropping it runs what is
-/// due.
+/// When the log is looked at again while it is not all copied, or no holds are taken.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Work that runs a fixed delay after the first request for it, once for all requests made in between; it may ask for a further run
+/// itself. Dropping it runs what is due.
 #[derive(Debug)]
 pub(super) struct Chore {
     duty: Arc<Duty>,
@@ -32,16 +40,18 @@ struct Alarm {
 }
 
 impl Chore {
-    /// Starts the thread; it sleeps until it is asked.
+    /// Starts the thread; it sleeps until it is asked. `work` returns when it wants to run again.
     pub(super) fn start(
         name: &str,
-        mut work: impl FnMut() + Send + 'static,
+        mut work: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> std::io::Result<Self> {
         let duty = Arc::new(Duty::default());
         let for_thread = Arc::clone(&duty);
         let run = move || {
             while for_thread.wait() {
-                work();
+                if let Some(delay) = work() {
+                    for_thread.ask(delay);
+                }
             }
         };
         let thread = std::thread::Builder::new()
@@ -56,16 +66,20 @@ impl Chore {
     /// Requests a run after this delay, unless one is due already. A later request never moves an earlier one back: the delay is
     /// an upper bound on how old unsynced data can be.
     pub(super) fn ask(&self, delay: Duration) {
-        let mut state = self.duty.lock();
-        if state.due.is_none() {
-            state.due = Instant::now().checked_add(delay);
-            drop(state);
-            self.duty.wake.notify_one();
-        }
+        self.duty.ask(delay);
     }
 }
 
 impl Duty {
+    fn ask(&self, delay: Duration) {
+        let mut state = self.lock();
+        if state.due.is_none() && !state.closed {
+            state.due = Instant::now().checked_add(delay);
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Alarm> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,42 +141,103 @@ pub(super) fn sync(
         if let Err(error) = wal.sync() {
             broken(error.to_string());
         }
+        None
     };
     Chore::start("ledger-sync", work)
         .map_err(|error| LedgerError::unavailable(Cause::of("no thread for syncs", error)))
 }
 
-/// Copies the log into the ledger's file. Pages that cannot be copied now stay in the log, where reads find them too. Nothing is copied
-/// into a file that is not the ledger any more, as one that a backup was copied over.
+/// Copies the log into the ledger's file, and tells the gate what it found. Pages that cannot be copied now stay in the log, where
+/// reads find them too. Nothing is copied into a file that is not the ledger any more, as one that a backup was copied over.
 ///
 /// # Errors
 /// There is no connection or no thread for it.
 pub(super) fn checkpoint(
     location: &Arc<Location>,
+    gate: &Arc<HoldGate>,
     broken: impl Fn(String) + Send + 'static,
 ) -> Result<Chore, LedgerError> {
     let conn = files::connect_again(location, OpenMode::Write)?;
+    let unreadable = |error| readers::unreadable(&location.given, error);
+    // It never waits: what another program prevents now is done the next time.
+    conn.busy_timeout(Duration::ZERO).map_err(unreadable)?;
+    let mut readers = LogReaders::of(location)?;
+    let (gate, wal) = (Arc::clone(gate), wal_path(&location.real));
+    // Before the first hold is taken.
+    let begun = gate.begun();
+    let seen = look(&conn, None).map_err(unreadable)?;
+    gate.look(seen, begun, Instant::now());
     let location = Arc::clone(location);
-    let fold = move || {
+    let work = move || {
         if location.check().is_err() {
-            return Ok(());
+            return Some(LOOK_AGAIN);
         }
-        conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-    };
-    let work = move || match fold() {
-        Ok(()) => {}
-        Err(error)
-            if matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull)
-            ) =>
-        {
-            tracing::debug!(%error, "the write-ahead log is waiting to be copied into the ledger's file");
+        let begun = gate.begun();
+        let looked = copy_log(&conn, &wal).and_then(|found| {
+            let held = found.and_then(|found| readers.note(found, Instant::now()));
+            Ok((found, look(&conn, held)?))
+        });
+        match looked {
+            Ok((found, seen)) => {
+                let refuses = gate.look(seen, begun, Instant::now());
+                let waits = found.is_none_or(|found| !found.is_all());
+                (refuses || waits).then_some(LOOK_AGAIN)
+            }
+            Err(error) if is(&error, ErrorCode::DatabaseBusy) => Some(LOOK_AGAIN),
+            Err(error) => {
+                broken(error.to_string());
+                None
+            }
         }
-        Err(error) => broken(error.to_string()),
     };
-    Chore::start("ledger-checkpoint", work).map_err(|error| {
+    let chore = Chore::start("ledger-checkpoint", work).map_err(|error| {
         LedgerError::unavailable(Cause::of("cannot start the checkpoint thread", error))
+    })?;
+    // A start on a full disk may commit nothing that would ask for a look.
+    chore.ask(LOOK_AGAIN);
+    Ok(chore)
+}
+
+fn is(error: &rusqlite::Error, code: ErrorCode) -> bool {
+    error.sqlite_error_code() == Some(code)
+}
+
+/// Copies what no reader needs any more, and cuts a long log that is all copied: SQLite would only do that with the next commit.
+/// `None` if the disk is too full to copy anything.
+fn copy_log(conn: &Connection, wal: &Path) -> rusqlite::Result<Option<Copied>> {
+    let run = |pragma| {
+        let found = conn.query_row(pragma, [], |row| Ok((row.get(1)?, row.get(2)?)))?;
+        match found {
+            // Another connection is copying now.
+            (..0, _) | (_, ..0) => Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                None,
+            )),
+            (pages, copied) => Ok(Copied { pages, copied }),
+        }
+    };
+    let found = match run("PRAGMA wal_checkpoint(PASSIVE)") {
+        Err(error) if is(&error, ErrorCode::DiskFull) => return Ok(None),
+        found => found?,
+    };
+    let long = wal.metadata().is_ok_and(|log| log.len() >= LOG_LOUD);
+    if found.is_all() && long {
+        return run("PRAGMA wal_checkpoint(TRUNCATE)").map(Some);
+    }
+    Ok(Some(found))
+}
+
+/// What the gate has to know of the ledger.
+fn look(conn: &Connection, held: Option<HeldLog>) -> rusqlite::Result<RoomFacts> {
+    let number = |text| -> rusqlite::Result<u64> {
+        let number: i64 = conn.query_row(text, [], |row| row.get(0))?;
+        Ok(number.unsigned_abs())
+    };
+    let pages = number("PRAGMA page_count")?;
+    Ok(RoomFacts {
+        holds: number("SELECT count(*) FROM holds")?,
+        bytes: pages.saturating_mul(number("PRAGMA page_size")?),
+        held,
     })
 }
 
@@ -178,6 +253,7 @@ mod tests {
         let count = Arc::clone(&done);
         let chore = Chore::start("test", move || {
             count.fetch_add(1, Ordering::SeqCst);
+            Some(Duration::ZERO)
         });
         let chore = chore.unwrap();
         for _ in 0..5 {

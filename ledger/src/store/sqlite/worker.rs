@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::files;
+use super::gate::Admission;
 use super::job::Job;
 use super::location::{Displaced, Location, wal_path};
 use super::shared::{Shared, lock};
@@ -18,7 +19,7 @@ use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::OperationClass;
 use crate::store::replies::Replies;
-use crate::{Cause, Durability, LedgerError};
+use crate::{Cause, Durability, LedgerError, NoRoom};
 
 /// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
 /// are for a batch that may be running.
@@ -88,7 +89,6 @@ pub(super) struct Worker<'c> {
     /// Set when the one extra attempt on closing has been used up; recovery does the rest.
     last_try: bool,
     retry_at: Option<Instant>,
-    full_until: Option<Instant>,
     batching: Batching,
     /// How long the current batch has waited for callers.
     idle: Duration,
@@ -141,7 +141,6 @@ impl<'c> Worker<'c> {
             unresolved: Vec::new(),
             last_try: false,
             retry_at: None,
-            full_until: None,
             batching: Batching::default(),
             idle: Duration::ZERO,
         }
@@ -168,7 +167,7 @@ impl<'c> Worker<'c> {
                     .into_iter()
                     .for_each(|job| job.reply(Err(LedgerError::unavailable(reason.clone()))));
             }
-            let jobs = self.refuse_while_full(jobs);
+            let jobs = self.admit(jobs);
             if !jobs.is_empty() && self.process(jobs).is_break() {
                 return;
             }
@@ -279,18 +278,27 @@ impl<'c> Worker<'c> {
             .count();
         let fresh = queue.jobs.drain(..count).collect();
         drop(queue);
-        self.refuse_while_full(fresh)
+        self.admit(fresh)
     }
 
-    fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
-        if self.full_until.is_none() || past(self.full_until) {
+    /// Refuses what there is no room for; returns the rest.
+    fn admit(&self, jobs: Vec<Job>) -> Vec<Job> {
+        if jobs.iter().all(|job| job.work.class().ends()) {
             return jobs;
         }
-        let (refused, kept): (Vec<_>, Vec<_>) = jobs
-            .into_iter()
-            .partition(|job| job.work.class() == OperationClass::Hold);
+        let begins = |job: &&Job| job.work.class() == OperationClass::Hold;
+        let holds = u64::try_from(jobs.iter().filter(begins).count()).unwrap_or(u64::MAX);
+        let admission = self.shared.gate.admit(holds, clock());
+        let (why, (kept, refused)): (_, (Vec<_>, Vec<_>)) = match admission {
+            Admission::All => return jobs,
+            Admission::NoHolds(why) => (why, jobs.into_iter().partition(|job| !begins(&job))),
+            Admission::Ends(why) => (
+                why,
+                jobs.into_iter().partition(|job| job.work.class().ends()),
+            ),
+        };
         for job in refused {
-            job.reply(Err(LedgerError::unavailable("the disk is full".to_owned())));
+            job.reply(Err(LedgerError::unavailable(why.to_string())));
         }
         kept
     }
@@ -303,7 +311,7 @@ impl<'c> Worker<'c> {
         self.idle = Duration::ZERO;
         let error = match self.attempt(&mut jobs) {
             Ok(()) => {
-                self.note_commit(jobs.len(), begun);
+                self.note_commit(&jobs, begun);
                 Replies(jobs).send();
                 return Continue(());
             }
@@ -342,9 +350,8 @@ impl<'c> Worker<'c> {
             }
             CommitTrouble::Full => {
                 tracing::error!("the disk is full: new holds are refused until there is space");
-                self.full_until = soon(RETRY_AFTER);
-                lock(&self.shared.stats).disk_full = true;
-                let why = Cause::in_words("the disk is full".to_owned(), error);
+                self.shared.gate.note_full(clock());
+                let why = Cause::in_words(NoRoom::Full.to_string(), error);
                 self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
@@ -414,16 +421,19 @@ impl<'c> Worker<'c> {
         Ok(self.batch.commit()?)
     }
 
-    fn note_commit(&mut self, operations: usize, begun: Instant) {
+    fn note_commit(&mut self, jobs: &[Job], begun: Instant) {
+        let operations = jobs.len();
+        let ends = jobs.iter().filter(|job| job.work.class().ends()).count();
+        self.shared
+            .gate
+            .note_ends(u64::try_from(ends).unwrap_or(u64::MAX));
         let took = clock()
             .saturating_duration_since(begun)
             .saturating_sub(self.idle);
         self.batching.note(operations);
-        self.full_until = None;
         let mut stats = lock(&self.shared.stats);
         stats.note(operations, took);
         stats.unresolved = self.unresolved.len();
-        stats.disk_full = false;
         let was_displaced = stats.displaced.is_some();
         drop(stats);
         if was_displaced {

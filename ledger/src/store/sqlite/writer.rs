@@ -3,6 +3,7 @@
 //! All waiting operations share one commit. `worker` has the thread behind it, `job` the queue's entries, and `apply` what
 //! operations do.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
@@ -10,6 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::batch::Batch;
+use super::gate::HoldGate;
 use super::job::{BatchWork, Job};
 use super::location::Location;
 use super::remembered::KeyCache;
@@ -37,9 +39,13 @@ impl WriterHandle {
         location: &Arc<Location>,
         remembered: Option<Arc<KeyCache>>,
         (mode, durability): (OpenMode, Durability),
+        log_limit: Arc<AtomicU64>,
         fatal: watch::Sender<Option<String>>,
     ) -> Result<Self, LedgerError> {
+        let serves = mode == OpenMode::Serve;
+        let gate = HoldGate::new(log_limit, serves.then_some(location.as_ref()))?;
         let shared = Arc::new(Shared {
+            gate: Arc::new(gate),
             queue: Mutex::new(JobQueue {
                 wanted: 1,
                 ..JobQueue::default()
@@ -57,8 +63,8 @@ impl WriterHandle {
         };
         let chores = Chores {
             sync: upkeep::sync(location, breaks(&shared))?,
-            checkpoint: (mode == OpenMode::Serve)
-                .then(|| upkeep::checkpoint(location, breaks(&shared)))
+            checkpoint: serves
+                .then(|| upkeep::checkpoint(location, &shared.gate, breaks(&shared)))
                 .transpose()?,
         };
         let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));
@@ -139,8 +145,11 @@ impl WriterHandle {
 
     pub(super) fn stats(&self) -> WriterStats {
         let queued = lock(&self.shared.queue).jobs.len();
+        let (no_room, log) = self.shared.gate.stats();
         WriterStats {
             queued,
+            no_room,
+            log,
             ..lock(&self.shared.stats).clone()
         }
     }

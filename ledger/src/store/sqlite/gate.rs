@@ -1,0 +1,184 @@
+//! Whether a new hold may be taken: its end has room on the disk, and the log is below its limit.
+//!
+//! The writer asks before each batch that is more than ends of holds, and after each checkpoint a thread looks at disk and log, so
+//! that selling goes on by itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::location::Location;
+use super::room::DiskRoom;
+use crate::store::stats::LOG_LOUD;
+use crate::{HeldLog, LedgerError, LogStats, NoRoom};
+
+/// New holds are refused before the last of the disk is used: other programs need some of it, and so do settlements where nothing
+/// can be reserved.
+const FLOOR: u64 = LOG_LOUD;
+/// Pause before the next attempt after a full disk.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+
+/// What may run now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    All,
+    NoHolds(NoRoom),
+    /// Only what ends holds: there is no more room than for that.
+    Ends(NoRoom),
+}
+
+/// What a look at the ledger found.
+#[derive(Debug)]
+pub(super) struct RoomFacts {
+    /// Open holds.
+    pub(super) holds: u64,
+    /// The size of the ledger's file once everything in the log is copied.
+    pub(super) bytes: u64,
+    /// Who keeps it from being copied.
+    pub(super) held: Option<HeldLog>,
+}
+
+/// Decides whether holds are taken.
+#[derive(Debug)]
+pub(super) struct HoldGate {
+    /// How long the log may become.
+    limit: Arc<AtomicU64>,
+    state: Mutex<GateState>,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    /// Only in the gateway.
+    room: Option<DiskRoom>,
+    /// Open holds at the last look, and those begun since.
+    holds: u64,
+    begun: u64,
+    /// How many bytes of the disk are free; before the first look as many as there may be.
+    free: Option<u64>,
+    log: LogStats,
+    /// The disk was full; when to try again.
+    full: Option<Instant>,
+}
+
+impl HoldGate {
+    /// The gate of a gateway reserves room in the files of `location`; that of a command refuses nothing but after a full disk.
+    pub(super) fn new(
+        limit: Arc<AtomicU64>,
+        location: Option<&Location>,
+    ) -> Result<Self, LedgerError> {
+        let room = location.map(DiskRoom::of).transpose()?;
+        let state = Mutex::new(GateState {
+            room,
+            ..GateState::default()
+        });
+        Ok(Self { limit, state })
+    }
+
+    /// What of a batch with so many new holds may run.
+    pub(super) fn admit(&self, holds: u64, now: Instant) -> Admission {
+        let mut state = self.state();
+        let holds = self.scarce(&state).map_or(holds, |_| 0);
+        if state.full.is_none_or(|until| now >= until) {
+            let open = state.open().saturating_add(holds);
+            let covered = state.room.as_ref().map(|room| room.cover(open));
+            state.note(covered.transpose(), now);
+        }
+        let admission = self.judge(&state);
+        if admission == Admission::All {
+            state.begun = state.begun.saturating_add(holds);
+        }
+        admission
+    }
+
+    /// Notes that so many holds were ended. An end that was repeated counts twice, until the next look.
+    pub(super) fn note_ends(&self, ends: u64) {
+        let mut state = self.state();
+        let older = ends.saturating_sub(state.begun);
+        state.begun = state.begun.saturating_sub(ends);
+        state.holds = state.holds.saturating_sub(older);
+    }
+
+    /// A commit found the disk full.
+    pub(super) fn note_full(&self, now: Instant) {
+        self.state().full = now.checked_add(RETRY_AFTER);
+    }
+
+    /// How many holds were begun since the last look. Read it before the open holds are counted, and give it to [`HoldGate::look`].
+    pub(super) fn begun(&self) -> u64 {
+        self.state().begun
+    }
+
+    /// Takes note of the ledger, log and disk; returns whether a further look is due soon.
+    pub(super) fn look(&self, seen: RoomFacts, begun: u64, now: Instant) -> bool {
+        let mut state = self.state();
+        state.begun = state.begun.saturating_sub(begun);
+        state.holds = seen.holds;
+        state.log.held = seen.held;
+        let open = state.open();
+        if let Some(room) = &state.room {
+            let covered = room
+                .cover_copy(seen.bytes, open)
+                .and_then(|()| room.cover(open));
+            let (bytes, free) = (room.log_bytes(), room.free());
+            state.note(covered, now);
+            // Neither fails on an open file; if one does, what was seen before stands.
+            state.log.bytes = bytes.unwrap_or(state.log.bytes);
+            state.free = free.ok().or(state.free);
+        }
+        self.judge(&state) != Admission::All
+    }
+
+    /// Why no holds are taken, and the log.
+    pub(super) fn stats(&self) -> (Option<NoRoom>, Option<LogStats>) {
+        let state = self.state();
+        let refused = match self.judge(&state) {
+            Admission::All => None,
+            Admission::NoHolds(why) | Admission::Ends(why) => Some(why),
+        };
+        let log = state.room.as_ref().map(|_| LogStats {
+            limit: self.limit.load(Ordering::Relaxed),
+            ..state.log.clone()
+        });
+        (refused, log)
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn judge(&self, state: &GateState) -> Admission {
+        if state.full.is_some() {
+            return Admission::Ends(NoRoom::Full);
+        }
+        self.scarce(state)
+            .map_or(Admission::All, Admission::NoHolds)
+    }
+
+    /// Why no new hold may use what is left.
+    fn scarce(&self, state: &GateState) -> Option<NoRoom> {
+        match state.free {
+            Some(free) if free < FLOOR => Some(NoRoom::Low),
+            _ => (state.log.bytes >= self.limit.load(Ordering::Relaxed)).then_some(NoRoom::Log),
+        }
+    }
+}
+
+impl GateState {
+    /// How many holds are open now.
+    const fn open(&self) -> u64 {
+        self.holds.saturating_add(self.begun)
+    }
+
+    /// Notes whether what is needed is reserved. Any failure counts as a full disk: it is tried again.
+    fn note<T>(&mut self, covered: std::io::Result<T>, now: Instant) {
+        let full = covered.is_err();
+        match (&covered, self.full) {
+            (Err(error), None) => {
+                tracing::error!(%error, "no room can be reserved on the ledger's disk: new holds are refused until there is space");
+            }
+            (Ok(_), Some(_)) => tracing::info!("there is space on the ledger's disk again"),
+            (Err(_), Some(_)) | (Ok(_), None) => {}
+        }
+        self.full = full.then(|| now.checked_add(RETRY_AFTER)).flatten();
+    }
+}
