@@ -94,7 +94,7 @@ pub struct Args {
     /// Read a standby of the database, as it is; results then say how far it is behind
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub standby: bool,
-    /// A file in which a gateway remembers what PostgreSQL has confirmed to it; `ledger accept` reads it
+    /// A file in which a gateway remembers what PostgreSQL has confirmed to it, and beside which it keeps bills that are due when it stops
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_STATE", value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them

@@ -68,7 +68,11 @@ pub(super) async fn verify(args: &Args) -> Result<(), CommandFailed> {
             .map_err(|error| CommandFailed::refused(format!("{}: {error}", path.display())))?,
         None => Vec::new(),
     };
-    let report = ledger.verify_with(anchors).await?;
+    let mut report = ledger.verify_with(anchors).await?;
+    match unsettled(args) {
+        Ok(note) => report.notes.extend(note),
+        Err(error) => report.faults.push(error.to_string()),
+    }
     let summary = summary(&report);
     if args.format() != OutputFormat::Json {
         report.notes.iter().for_each(|note| output::note(note));
@@ -124,7 +128,11 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), C
         );
     }
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
-    let report = ledger.backup(file).await?;
+    let mut report = ledger.backup(file).await?;
+    if let Some(note) = unsettled(args)? {
+        output::note(&format!("not in the backup: {note}"));
+        report.notes.push(note);
+    }
     match args.format() {
         OutputFormat::Json => {
             output::print_json(&json!({ "file": options.file, "verified": report }))
@@ -138,8 +146,19 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), C
     Ok(())
 }
 
+/// What a gateway could not book when it stopped, in words.
+fn unsettled(args: &Args) -> Result<Option<String>, LedgerError> {
+    let left = args.ledger.unsettled(args.state.as_deref())?;
+    Ok((!left.is_nothing()).then(|| left.to_string()))
+}
+
 /// Copies the whole ledger to the other kind of store, and reports its progress.
 pub(super) async fn copy(args: &Args, options: &CopyOptions) -> Result<(), CommandFailed> {
+    if let Some(note) = unsettled(args)? {
+        return Err(CommandFailed::refused(format!(
+            "{note}; nothing was copied: start and stop the gateway once, which books them"
+        )));
+    }
     let mut said = Instant::now();
     let progress = |done, all| {
         if said.elapsed() >= SAY_EVERY {

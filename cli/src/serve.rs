@@ -33,9 +33,7 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Comma
     announce(args, &app);
     app.serve(stop_signal())
         .await
-        .map_err(CommandFailed::refused)?;
-    tracing::info!("stopped; every request is settled");
-    Ok(())
+        .map_err(CommandFailed::refused)
 }
 
 /// The process settings from the command line.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use farebox_ledger::OpenMode;
+use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
@@ -188,6 +189,81 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         );
         fleet[0].finish_hold(finish(22, 1)).await.unwrap();
         sound(&*fleet[0]).await;
+    });
+}
+
+#[test]
+fn bills_that_the_server_rejects_until_the_stop_are_booked_by_the_next_start() {
+    with_cluster("bills that a gateway keeps", async |cluster| {
+        let (database, folder) = (cluster.database(), tempfile::tempdir().unwrap());
+        let (url, state) = (cluster.url(&database), folder.path().join("state"));
+        let sql = |sql: &str| cluster.psql(&database, sql).unwrap();
+        let address: LedgerAddress = url.parse().unwrap();
+        let LedgerAddress::Postgres(config) = &address else {
+            unreachable!()
+        };
+        let opening = Opening {
+            allow_single: true,
+            state: Some(state.clone()),
+            ..Opening::new(OpenMode::Serve)
+        };
+        let open = async || PostgresLedger::open(config, &opening).await.unwrap();
+        // Opens holds, and leaves their bills.
+        let leave = async |ledger: PostgresLedger, numbers: std::ops::Range<u64>| {
+            for number in numbers.clone() {
+                ledger.open_hold(new_hold(1, number, "0.5")).await.unwrap();
+                ledger
+                    .extend_hold(extension(number, "1", 100_000))
+                    .await
+                    .unwrap();
+            }
+            sql("ALTER TABLE entries ADD CONSTRAINT none CHECK (kind <> 2) NOT VALID");
+            for number in numbers.clone() {
+                ledger.abandon_hold(Arc::new(finish(number, 250_000)));
+            }
+            let begun = Instant::now();
+            while ledger.stats().unresolved < numbers.clone().count() {
+                assert!(begun.elapsed() < PATIENCE, "{:?}", ledger.stats());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let left = tokio::task::block_in_place(|| ledger.close());
+            sql("ALTER TABLE entries DROP CONSTRAINT none");
+            left
+        };
+        let spent = async |ledger: &PostgresLedger| {
+            let key = ledger.find_key(key(1)).await.unwrap().unwrap();
+            key.customer.account.spent
+        };
+        let ledger = open().await;
+        ledger.begin(at(1)).await.unwrap();
+        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let left = leave(ledger, 20..23).await;
+        assert_eq!((left.bills, left.cost), (3, usd("0.75")));
+        assert_eq!(address.unsettled(Some(&state)).unwrap(), left);
+        let ledger = open().await;
+        ledger.begin(at(2)).await.unwrap();
+        assert_eq!(spent(&ledger).await, usd("0.75"), "each in full");
+        assert!(address.unsettled(Some(&state)).unwrap().is_nothing());
+        assert_eq!(leave(ledger, 30..31).await.bills, 1);
+        // Another gateway ends the hold before this one is back.
+        sql("UPDATE nodes SET ended = now() WHERE ended IS NULL");
+        let other = gateway(&url).await;
+        assert_eq!(spent(&other).await, usd("0.85"), "at its checkpoint");
+        let ledger = open().await;
+        ledger.begin(at(3)).await.unwrap();
+        assert_eq!(spent(&other).await, usd("0.85"), "not again");
+        assert_eq!(
+            sql("SELECT cost FROM late_bills"),
+            "250000000000",
+            "what it cost is exposure"
+        );
+        drop(ledger);
+        assert!(!left.file.exists(), "nothing is due");
+        let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
+        ledger.begin(at(4)).await.unwrap();
+        let left = leave(ledger, 40..41).await;
+        assert_eq!((left.bills, left.holds), (0, 1), "without a state file");
+        sound(&*other).await;
     });
 }
 

@@ -27,10 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LIMIT: &[&str] = &["--ledger", "disk/farebox.db", "--wal-limit", "96MiB"];
 
 /// An operator's shell that has begun a transaction and was forgotten.
-struct Shell(Child);
+pub(crate) struct Shell(Child);
 
 impl Shell {
-    fn open(ledger: &Path) -> Self {
+    /// Runs this, and waits for more.
+    pub(crate) fn open(ledger: &Path, statements: &str) -> Self {
         let mut child = Command::new("sqlite3")
             .arg(ledger)
             .stdin(Stdio::piped())
@@ -41,7 +42,7 @@ impl Shell {
             .stdin
             .as_mut()
             .unwrap()
-            .write_all(b"BEGIN; SELECT count(*) FROM entries;\n")
+            .write_all(format!("{statements}\n").as_bytes())
             .unwrap();
         Self(child)
     }
@@ -118,7 +119,7 @@ async fn a_forgotten_shell_and_a_full_disk_stop_only_what_is_new() {
     let running = streams(&served, &key, 0..6).await;
 
     // The shell is told after 10 s, a warning at 64 MiB, and at the limit nothing new is sold.
-    let shell = Shell::open(&ledger);
+    let shell = Shell::open(&ledger, "BEGIN; SELECT count(*) FROM entries;");
     asked_until(&served.base, &key, 200).await;
     let alert = told(&served, "log_held", "").await;
     let process = format!("process {} (sqlite3)", shell.0.id());

@@ -15,13 +15,14 @@ use farebox_ledger::Ledger;
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 
+use super::full_disk::Shell;
 use crate::process::bad_days::{over, told};
 use crate::support::checker::{Outside, Payment, judge, reading};
 use crate::support::load::{
     self, Dice, Load, Mark, UPSTREAM_KEY, create, ends_properly, honest, marked, place, usd,
 };
 use crate::support::process::{Served, client, farebox};
-use crate::support::skip::skip;
+use crate::support::skip::{installed, skip};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
 use crate::support::{Answer, TestKey, path, sized};
 
@@ -106,44 +107,179 @@ pub(crate) async fn asked_until(base: &str, key: &TestKey, status: u16) -> Answe
     unreachable!("the loop returns or fails");
 }
 
+/// A gateway on a small disk, with streams that wait for the gate.
+struct Filling {
+    served: Served,
+    disk: SmallDisk,
+    folder: tempfile::TempDir,
+    gate: Gate,
+    upstream: ScriptedUpstream,
+    ledger: PathBuf,
+    key: TestKey,
+    streams: Vec<reqwest::Response>,
+}
+
+impl Filling {
+    /// `None` if mounting is not permitted.
+    async fn start(streams: usize) -> Option<Self> {
+        let gate = Gate::new();
+        let held_back = gate.clone();
+        let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
+            let (_, speech) = load::speech(seen);
+            if seen.json()["stream"] == true {
+                speech.stream().gate_after(7, &held_back)
+            } else {
+                speech.whole()
+            }
+        }))
+        .await;
+        let (folder, _) = place(&upstream);
+        let disk = SmallDisk::mount(&folder.path().join("disk"), 100)?;
+        let ledger = disk.0.join("farebox.db");
+        let first = create(&ledger);
+        let key = load::key(&first, "100").await;
+        first.close();
+        drop(first);
+        let served = serve_on_disk(folder.path());
+        let served = served.watched(&ledger.display().to_string());
+        let post = |number: usize| {
+            let family = Family::ALL[number % 3];
+            post(&served.base, &key, family, true, number as u64)
+        };
+        let streams = join_all((0..streams).map(post)).await;
+        assert!(streams.iter().all(|answer| answer.status() == 200));
+        Some(Self {
+            served,
+            disk,
+            folder,
+            gate,
+            upstream,
+            ledger,
+            key,
+            streams,
+        })
+    }
+
+    /// Lets the streams end. Returns when their customers have all of them.
+    async fn end_streams(&mut self) {
+        self.gate.open();
+        for (number, answer) in self.streams.drain(..).enumerate() {
+            let text = answer.text().await.unwrap();
+            assert!(
+                ends_properly(Family::ALL[number % 3], &text),
+                "{text}\n{}",
+                self.served.log()
+            );
+        }
+    }
+
+    /// Starts the gateway once more and stops it, after which nothing is due.
+    fn starts_again(&self) {
+        let mut served = serve_on_disk(self.folder.path());
+        served.signal("TERM");
+        assert!(served.ended().success(), "{}", served.log());
+        assert!(
+            served.log().contains("every request is settled"),
+            "{}",
+            served.log()
+        );
+        assert!(!self.ledger.with_extension("db.unsettled").exists());
+    }
+
+    /// All that was made is booked, once.
+    async fn is_booked(&self) {
+        let totals = reading(&self.ledger).totals().await.unwrap();
+        let made: i64 = self.upstream.requests().iter().map(load::true_cost).sum();
+        assert_eq!(
+            (totals.held, totals.spent + totals.loss),
+            (0, i128::from(made)),
+            "{}",
+            self.served.log()
+        );
+        assert_eq!(
+            reading(&self.ledger).verify().await.unwrap().faults,
+            Vec::<String>::new()
+        );
+    }
+}
+
+fn serve_on_disk(folder: &Path) -> Served {
+    Served::start_with(folder, &["--ledger", "disk/farebox.db"], &PROVIDED)
+}
+
+const NOT_MOUNTED: &str = "a full disk: mounting a tmpfs is not permitted here";
+
+/// 24 streams end on a disk that stays full, through the stop and the next start, too: their room was reserved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_end_on_a_full_disk_are_charged_in_full_after_a_stop() {
+    let Some(mut filling) = Filling::start(24).await else {
+        return skip(NOT_MOUNTED);
+    };
+    filling.disk.fill("filling");
+    asked_until(&filling.served.base, &filling.key, 503).await;
+    filling.end_streams().await;
+    filling.served.signal("TERM");
+    assert!(filling.served.ended().success(), "{}", filling.served.log());
+    filling.starts_again();
+    filling.is_booked().await;
+}
+
+/// 24 streams end while another program keeps the ledger from being written, through the stop, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_end_while_nothing_can_be_written_are_charged_in_full_after_a_stop() {
+    let Some(mut filling) = Filling::start(24).await else {
+        return skip(NOT_MOUNTED);
+    };
+    if !installed(
+        "sqlite3",
+        "a ledger that another program keeps from being written",
+    ) {
+        return;
+    }
+    let shell = Shell::open(&filling.ledger, "BEGIN IMMEDIATE;");
+    asked_until(&filling.served.base, &filling.key, 503).await;
+    filling.end_streams().await;
+    told(&filling.served, "unresolved", "").await;
+    filling.served.signal("TERM");
+    assert!(filling.served.ended().success(), "{}", filling.served.log());
+    let log = filling.served.log();
+    assert!(log.contains("bills that wait in"), "{log}");
+    assert!(!log.contains("every request is settled"), "{log}");
+    drop(shell);
+    let run = |arguments: &[&str]| {
+        let output = farebox(filling.folder.path(), &["--ledger", "disk/farebox.db"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    let (well, text) = run(&["ledger", "verify"]);
+    assert!(
+        well && text.contains("db.unsettled for the next start"),
+        "{text}"
+    );
+    let (well, text) = run(&["ledger", "backup", "backup.db"]);
+    assert!(well && text.contains("not in the backup"), "{text}");
+    let (well, text) = run(&["ledger", "copy", "--to", "postgres://a@127.0.0.1:1/b"]);
+    assert!(!well && text.contains("nothing was copied"), "{text}");
+    filling.starts_again();
+    filling.is_booked().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_again() {
-    let gate = Gate::new();
-    let held_back = gate.clone();
-    let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
-        let (_, speech) = load::speech(seen);
-        if seen.json()["stream"] == true {
-            speech.stream().gate_after(7, &held_back)
-        } else {
-            speech.whole()
-        }
-    }))
-    .await;
-    let (folder, _) = place(&upstream);
-    let Some(disk) = SmallDisk::mount(&folder.path().join("disk"), 100) else {
-        return skip("a full disk: mounting a tmpfs is not permitted here");
+    let Some(mut filling) = Filling::start(6).await else {
+        return skip(NOT_MOUNTED);
     };
-    let ledger = disk.0.join("farebox.db");
-    let first = create(&ledger);
-    let key = load::key(&first, "100").await;
-    first.close();
-    drop(first);
-    let served = Served::start_with(folder.path(), &["--ledger", "disk/farebox.db"], &PROVIDED);
-    let mut served = served.watched(&ledger.display().to_string());
-    let streams = join_all((0..6).map(|number| {
-        post(
-            &served.base,
-            &key,
-            Family::ALL[number % 3],
-            true,
-            number as u64,
-        )
-    }))
-    .await;
-    assert!(streams.iter().all(|answer| answer.status() == 200));
-
-    let filling = disk.fill("filling");
-    let refused = asked_until(&served.base, &key, 503).await;
+    let full = filling.disk.fill("filling");
+    let Filling {
+        upstream,
+        key,
+        served,
+        ..
+    } = &filling;
+    let refused = asked_until(&served.base, key, 503).await;
     assert!(
         refused
             .text
@@ -154,7 +290,7 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     let dispatched = upstream.requests().len();
     assert_eq!(
-        post(&served.base, &key, Family::Chat, false, 1)
+        post(&served.base, key, Family::Chat, false, 1)
             .await
             .status(),
         503
@@ -164,27 +300,26 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         dispatched,
         "nothing is bought that cannot be booked"
     );
-    told(&served, "disk_full", "").await;
-    gate.open();
-    for (number, answer) in streams.into_iter().enumerate() {
-        let text = answer.text().await.unwrap();
-        assert!(
-            ends_properly(Family::ALL[number % 3], &text),
-            "{text}\n{}",
-            served.log()
-        );
-    }
+    told(served, "disk_full", "").await;
+    filling.end_streams().await;
+    let Filling {
+        upstream,
+        ledger,
+        key,
+        served,
+        ..
+    } = &filling;
     // Room in the log may come back by itself, when it has been copied; the first entry is the key's credit.
-    let totals = reading(&ledger).totals().await.unwrap();
+    let totals = reading(ledger).totals().await.unwrap();
     assert_eq!(
         totals.holds + totals.entries - 1,
         upstream.requests().len() as u64,
         "what could not be booked is kept"
     );
 
-    fs::remove_file(filling).unwrap();
+    fs::remove_file(full).unwrap();
     let begun = Instant::now();
-    while !reading(&ledger)
+    while !reading(ledger)
         .open_holds(None, 1)
         .await
         .unwrap()
@@ -197,21 +332,11 @@ async fn a_full_disk_stops_selling_and_everything_settles_when_there_is_space_ag
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    asked_until(&served.base, &key, 200).await;
-    over(&served, "disk_full", "").await;
+    asked_until(&served.base, key, 200).await;
+    over(served, "disk_full", "").await;
     served.signal("TERM");
-    assert!(served.ended().success(), "{}", served.log());
-    let totals = reading(&ledger).totals().await.unwrap();
-    let made: i64 = upstream.requests().iter().map(load::true_cost).sum();
-    assert_eq!(
-        (totals.held, totals.spent + totals.loss),
-        (0, i128::from(made)),
-        "all that was made is booked, once"
-    );
-    assert_eq!(
-        reading(&ledger).verify().await.unwrap().faults,
-        Vec::<String>::new()
-    );
+    assert!(filling.served.ended().success(), "{}", filling.served.log());
+    filling.is_booked().await;
 }
 
 /// What is injected, by turns: system calls, and the error that one of them gives.

@@ -288,7 +288,7 @@ fn nothing_that_was_planted_is_followed_or_written_over() {
         |at, precious| assert!(fs::copy(precious, at).unwrap() > 0),
     ];
     for (number, plant) in plant.iter().enumerate() {
-        for name in ["farebox.db.lock", "anchors"] {
+        for name in ["farebox.db.lock", "farebox.db.unsettled", "anchors"] {
             let at = folder.join(name);
             let _ = fs::remove_file(&at);
             plant(&at, &precious);

@@ -1,8 +1,7 @@
 //! Who may import whom, as data: the source of the rule, of `docs/ARCHITECTURE.md`'s table and of the crate docs.
 //!
-//! A room is a folder (or a file at the top of `src/`); the longest matching folder decides. Everything that a list does not name
-//! is forbidden. `protocol::Family` allows one item, `protocol` the whole room. After a change run `FAREBOX_BLESS=1 cargo test
-//! --test tidy`, which writes both tables.
+//! A room is a folder (or a file at the top of `src/`); the longest matching folder decides. What no list names is forbidden.
+//! `protocol::Family` allows one item, `protocol` the whole room. `FAREBOX_BLESS=1 cargo test --test tidy` writes both tables.
 
 /// One room, its job, and what it may name outside itself.
 pub(crate) struct Room {
@@ -56,6 +55,7 @@ pub(crate) const ROOMS: &[Room] = &[
         crates: &[
             "async_trait",
             "foldhash",
+            "futures_util",
             "getrandom",
             "hex",
             "jiff",

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! Wiring only. The ledger stops last: every running request gets time to settle before its file is closed, and the
-//! admin listener keeps answering until then.
+//! admin listener keeps answering until then. What the ledger cannot take until then, it keeps in a file for the next start.
 
 mod alerting;
 mod anchoring;
@@ -28,6 +28,7 @@ use farebox_ledger::store::{self, SharedStore};
 use farebox_ledger::{LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use anchoring::Anchoring;
@@ -49,6 +50,9 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 
 /// The same after its ledger has failed: no request that ends now can be charged before the next start.
 const DRAIN_UNBOOKED: Duration = Duration::from_secs(2);
+
+/// How often a stopping gateway looks whether the last settlements are written.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A gateway that is ready to serve.
 #[derive(Debug)]
@@ -202,17 +206,25 @@ impl App {
             never = anchored(&mut anchoring) => match never {},
             never = watched(&mut file, &front.proxy.config) => match never {},
         };
-        drained(&front.proxy.tasks, patience(&outcome)).await;
+        let by = Instant::now() + patience(&outcome);
+        let running = drained(&front.proxy.tasks, by).await;
+        settled(&ledger, by).await;
         if outcome.is_ok() {
             votes::last(&front.proxy).await;
         }
-        ledger.close();
+        let mut left = ledger.close();
+        left.holds = left.holds.saturating_add(running);
         drop(workers);
         if let Some(anchoring) = anchoring {
             anchoring.finish().await;
         }
         aside.stop();
         drop(file);
+        if left.is_nothing() {
+            tracing::info!("stopped; {left}");
+        } else {
+            tracing::warn!("stopped; {left}");
+        }
         outcome
     }
 }
@@ -263,9 +275,9 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), 
     Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }
 
-/// Ends the holds that an earlier run left behind.
+/// Books the bills that an earlier run left behind, and ends its other holds.
 async fn recover(ledger: &SharedStore) -> Result<(), LedgerError> {
-    let recovered = ledger.recover(clock::now()).await?;
+    let recovered = ledger.begin(clock::now()).await?;
     if recovered.settled + recovered.released > 0 {
         tracing::warn!(
             settled = recovered.settled,
@@ -318,14 +330,23 @@ async fn watched(file: &mut Option<LockedFile>, config: &ConfigHandle) -> Infall
     }
 }
 
-/// Connections are closed; requests that customers abandoned still have to settle.
-async fn drained(tasks: &TaskTracker, patience: Duration) {
+/// Connections are closed; requests that customers abandoned still have to settle. Returns how many still run.
+async fn drained(tasks: &TaskTracker, by: Instant) -> usize {
     tasks.close();
-    if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
-        tracing::warn!(
-            running = tasks.len(),
-            "stopping although some requests are still running; the next start recovers their holds"
-        );
+    match tokio::time::timeout_at(by, tasks.wait()).await {
+        Ok(()) => 0,
+        Err(_) => tasks.len(),
+    }
+}
+
+/// Settlements that the ledger could not take are tried until then: space may be freed, a database may come back.
+async fn settled(ledger: &SharedStore, by: Instant) {
+    let due = ledger.stats().unresolved;
+    if due > 0 {
+        tracing::warn!("stopping: settlements that wait for the ledger: {due}");
+    }
+    while ledger.stats().unresolved > 0 && !ledger.stopped() && Instant::now() < by {
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -3,6 +3,7 @@
 //! Callers that only use a ledger take `Ledger`; the gateway and the commands, which open and close it, take this trait.
 
 pub(crate) mod address;
+pub(crate) mod begin;
 pub(crate) mod copy;
 pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
@@ -14,11 +15,13 @@ pub mod owner;
 pub(crate) mod payment_rows;
 pub mod postgres;
 mod replies;
+mod room;
 pub(crate) mod rows;
 pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;
 pub(crate) mod token_rows;
+pub mod unsettled;
 pub(crate) mod voucher_rows;
 
 use std::path::Path;
@@ -27,7 +30,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::book::anchor::Anchor;
-use crate::{Gateway, Ledger, LedgerError, Server, Timestamp, VerifyReport, WriterStats};
+use crate::{
+    Finish, Gateway, Ledger, LedgerError, Recovered, Server, Timestamp, VerifyReport, WriterStats,
+};
+use unsettled::{Left, Unsettled};
 
 /// An opened ledger.
 #[async_trait]
@@ -57,8 +63,30 @@ pub trait Store: Ledger {
     /// Waits until it has stopped for good and says why. The process should then exit with an error.
     async fn fatal(&self) -> String;
 
-    /// Writes what is waiting and then accepts nothing more. May be called twice.
-    fn close(&self);
+    /// Books the bills that an earlier run kept in its file, and then ends its other holds.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the file cannot be read, or belongs to another ledger; those of [`Ledger::recover`].
+    async fn begin(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
+        begin::begin(self, now).await
+    }
+
+    /// The file for bills that are due when the ledger is closed; none in programs that are not gateways.
+    fn unsettled(&self) -> Option<&Unsettled>;
+
+    /// Notes the bills of requests that were ended at their checkpoints meanwhile. They are exposure.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unavailable`] when the ledger cannot be written.
+    async fn store_late(&self, bills: &[&Finish]) -> Result<(), LedgerError> {
+        for finish in bills {
+            begin::log_late(finish);
+        }
+        Ok(())
+    }
+
+    /// Writes what is waiting and then accepts nothing more. May be called twice. Bills that are due then go to the file.
+    fn close(&self) -> Left;
 
     /// Copies the ledger to a new file and verifies the copy.
     ///

@@ -1,11 +1,13 @@
 //! Opens a ledger from its address: the only place that knows which store belongs to which address.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::store::SharedStore;
 use crate::store::copy::copy;
 use crate::store::postgres::{AcceptedLoss, PostgresLedger};
 use crate::store::sqlite::SqliteLedger;
+use crate::store::unsettled::{Left, waiting_beside};
 use crate::{LedgerAddress, LedgerError, Opening, Timestamp, VerifyReport};
 
 impl LedgerAddress {
@@ -65,6 +67,17 @@ impl LedgerAddress {
         match self {
             Self::Postgres(config) => PostgresLedger::accepted_losses(config).await,
             Self::File(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The bills that a gateway kept when it stopped: beside a file, or beside its state file if the ledger is in a database.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unusable`] when the file with them cannot be read, or is not as it was written.
+    pub fn unsettled(&self, state: Option<&Path>) -> Result<Left, LedgerError> {
+        match self.path().or(state) {
+            Some(path) => waiting_beside(path),
+            None => Ok(Left::default()),
         }
     }
 

@@ -26,12 +26,6 @@ impl Job {
         }
     }
 
-    pub(super) fn reply(self, outcome: Result<Outcome, LedgerError>) {
-        if let Some(caller) = self.caller {
-            caller.reply(outcome);
-        }
-    }
-
     /// The reply, if somebody waits for it.
     pub(super) fn answer(self, value: Result<Outcome, LedgerError>) -> Option<OutcomeAnswer> {
         let caller = self.caller?;

@@ -21,9 +21,6 @@ const KEPT: Duration = Duration::from_secs(1);
 /// The delay before operations that could not be written are tried again.
 // What the server rejected once it mostly rejects again; nobody waits for the answer, and the money stays held meanwhile.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// How long a gateway that stops goes on trying to end its holds. Longer than a failover, and shorter than the 30 s that it waits
-/// for its ledger: a charge that is given up is lost to the operator, because the others end the hold at its checkpoint.
-const LAST_TRIES: Duration = Duration::from_secs(15);
 
 /// Which operations a connection writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +99,6 @@ pub(super) struct LaneQueue {
     pub(super) unresolved: VecDeque<Job>,
     retry_at: Option<Instant>,
     pub(super) closed: Option<String>,
-    closed_at: Option<Instant>,
     /// Whether the common lane has ended, so that no further customer gets a lane.
     pub(super) common_ended: bool,
 }
@@ -192,15 +188,8 @@ impl LaneQueue {
     }
 
     /// Accepts no more operations.
-    pub(super) fn close(&mut self, why: &str, now: Instant) {
+    pub(super) fn close(&mut self, why: &str) {
         self.closed.get_or_insert_with(|| why.to_owned());
-        self.closed_at.get_or_insert(now);
-    }
-
-    /// Whether the time after the end is over in which holds are still tried to be ended.
-    pub(super) fn gives_up(&self, now: Instant) -> bool {
-        self.closed_at
-            .is_some_and(|closed| now.saturating_duration_since(closed) >= LAST_TRIES)
     }
 
     /// How long until the retry of what could not be written; `None` if there is nothing.

@@ -8,6 +8,7 @@
 //! No row is cached from one batch to the next, and no batch updates sums over all keys.
 
 mod anchors;
+mod closing;
 mod confirmed;
 mod connector;
 mod copy;
@@ -52,7 +53,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -62,6 +62,7 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
+use crate::store::unsettled::{Left, Unsettled};
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
     Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
@@ -190,7 +191,7 @@ fn now() -> Timestamp {
 
 impl Drop for PostgresLedger {
     fn drop(&mut self) {
-        Store::close(self);
+        let _ = Store::close(self);
         let thread = self
             .thread
             .lock()
@@ -241,17 +242,17 @@ impl Store for PostgresLedger {
         }
     }
 
-    fn close(&self) {
-        let Some(writer) = &self.writer else { return };
-        writer.close();
-        // The writer has its own thread, so this one may block on it, whatever runs here.
-        let (done, waiting) = std::sync::mpsc::channel();
-        let writer = Arc::clone(writer);
-        self.readers.spawn(async move {
-            writer.drained().await;
-            let _ = done.send(());
-        });
-        let _ = waiting.recv_timeout(Duration::from_secs(30));
+    fn unsettled(&self) -> Option<&Unsettled> {
+        self.writer.as_ref()?.unsettled.get()
+    }
+
+    async fn store_late(&self, bills: &[&Finish]) -> Result<(), LedgerError> {
+        closing::store_late(&self.readers, self.writer.as_deref(), bills).await
+    }
+
+    fn close(&self) -> Left {
+        let close = |writer| closing::close(&self.readers, writer);
+        self.writer.as_ref().map_or_else(Left::default, close)
     }
 
     async fn backup(&self, _to: &Path) -> Result<VerifyReport, LedgerError> {

@@ -22,6 +22,7 @@ use super::shared::Shared;
 use super::standby;
 use super::trouble::TransactionTrouble;
 use crate::batch::operation::{Operation, Outcome};
+use crate::store::begin::log_late;
 use crate::store::rows::RowColumns as _;
 use crate::{Finish, Gateway, Standby, Timestamp};
 
@@ -108,6 +109,7 @@ pub(super) async fn store_late_bills(
     let sql = "INSERT INTO late_bills VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     for finish in bills {
         let cost = finish.bill.total().unwrap_or_default();
+        log_late(finish);
         let bill = serde_json::to_string(&finish.bill)?;
         let request = finish.request.to_bytes().to_vec();
         link.query(
@@ -115,7 +117,6 @@ pub(super) async fn store_late_bills(
             &[&request, &finish.at.millis(), &epoch, &cost.picos(), &bill],
         )
         .await?;
-        tracing::error!(request = %finish.request, cost = %cost, "a bill arrived after another gateway had ended its request; it is not charged");
     }
     Ok(())
 }
@@ -296,7 +297,13 @@ impl NodeLease {
             ..run
         });
         let shared = Arc::clone(&self.shared);
-        match tokio::task::spawn_blocking(move || shared.confirmed.save()).await {
+        let save = move || {
+            if let Some(unsettled) = shared.unsettled.get() {
+                unsettled.grow(holds.unsigned_abs());
+            }
+            shared.confirmed.save()
+        };
+        match tokio::task::spawn_blocking(save).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "cannot write the state file"),
             Err(error) => tracing::error!(%error, "cannot write the state file"),

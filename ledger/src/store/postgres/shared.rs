@@ -3,8 +3,9 @@
 //! The only decision made here is whether an operation may wait at all.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -19,7 +20,8 @@ use super::lock::lock;
 use super::printable::printable;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::store::replies::Caller;
-use crate::{CustomerId, LedgerError, OperationId, Refusal, Timestamp};
+use crate::store::unsettled::Unsettled;
+use crate::{CustomerId, Finish, LedgerError, OperationId, Refusal, Timestamp};
 use crate::{Durability, Opening, WriterStats};
 
 /// New holds are refused while this many operations wait.
@@ -65,6 +67,10 @@ pub(super) struct Shared {
     asked: AtomicU64,
     /// Hashes of the files that run here.
     configuration: Mutex<String>,
+    /// Bills that nobody books any more.
+    due: Mutex<Vec<Arc<Finish>>>,
+    /// Where they are kept at a stop; only in a gateway with a state file.
+    pub(super) unsettled: OnceLock<Unsettled>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -96,6 +102,8 @@ impl Shared {
             unresolved: Mutex::default(),
             asked: AtomicU64::new(0),
             configuration: Mutex::default(),
+            due: Mutex::default(),
+            unsettled: OnceLock::new(),
         }
     }
 
@@ -140,13 +148,7 @@ impl Shared {
         };
         if let Some(reason) = refused {
             drop(queue);
-            if class == OperationClass::Resolve {
-                tracing::error!(
-                    reason,
-                    "cannot end a hold; the other gateways will end it at its checkpoint"
-                );
-            }
-            return job.reply(Err(LedgerError::unavailable(reason)));
+            return self.refuse(job, LedgerError::unavailable(reason));
         }
         if let Operation::Open(new) = &job.operation {
             // Registered before anything can be committed: a hold found in the database but not here belongs to no request.
@@ -269,6 +271,40 @@ impl Shared {
         lock(&self.queue).put_back(job, Instant::now());
         // Its writer may be a different one, which is idle.
         self.wake(Lane::Rest);
+    }
+
+    /// Replies that nothing was done. A bill that nobody waits for is kept for whoever closes the ledger.
+    pub(super) fn refuse(&self, job: Job, error: LedgerError) {
+        match (job.caller, job.operation) {
+            (Some(caller), _) => caller.reply(Err(error)),
+            (None, Operation::Resolve(finish)) => lock(&self.due).push(finish),
+            (None, _) => {}
+        }
+    }
+
+    /// Bills that are due at the end are kept beside the state file, if there is one.
+    pub(super) fn keep_beside(&self, state: Option<&Path>, ledger: [u8; 16]) {
+        if let Some(state) = state {
+            self.unsettled
+                .get_or_init(|| Unsettled::beside(state, ledger));
+        }
+    }
+
+    /// Refuses what waits when nothing will be written any more.
+    pub(super) fn refuse_waiting(&self) {
+        let waiting = lock(&self.queue).drain();
+        for job in waiting {
+            self.refuse(job, LedgerError::unavailable("the ledger has stopped"));
+        }
+    }
+
+    pub(super) fn has_due(&self) -> bool {
+        !lock(&self.due).is_empty()
+    }
+
+    /// The bills that were not booked; call it when the writer has ended.
+    pub(super) fn take_due(&self) -> Vec<Arc<Finish>> {
+        std::mem::take(&mut lock(&self.due))
     }
 
     /// Those of these requests that are unknown here.
@@ -413,7 +449,7 @@ impl Shared {
 
     /// Accepts no more operations; waiting ones are still written.
     pub(super) fn close(&self) {
-        lock(&self.queue).close("the ledger is closed", Instant::now());
+        lock(&self.queue).close("the ledger is closed");
         self.wake_all();
     }
 

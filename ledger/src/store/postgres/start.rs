@@ -67,6 +67,7 @@ pub(super) async fn start(
     if mode == OpenMode::Serve {
         let renumbered = events::renumber(&link).await;
         renumbered.map_err(TransactionTrouble::unusable)?;
+        shared.keep_beside(opening.state.as_deref(), ledger);
     }
     let found = shared.confirmed.look(&link).await;
     if let Comparison::Lost { lost, stale } = found.map_err(TransactionTrouble::unusable)? {

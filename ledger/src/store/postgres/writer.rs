@@ -74,13 +74,9 @@ impl Lanes {
             let _ = writer.await;
         }
         let link = rest.await.ok().flatten();
-        self.leave(link).await;
         // Skipped by a batch that was committed just before another lane stopped.
-        for job in lock(&self.shared.queue).drain() {
-            job.reply(Err(LedgerError::unavailable(
-                "the ledger has stopped".to_owned(),
-            )));
-        }
+        self.shared.refuse_waiting();
+        self.leave(link).await;
         self.shared.drained.send_replace(true);
     }
 
@@ -88,15 +84,8 @@ impl Lanes {
     /// that is gone, and nothing has used it since.
     async fn leave(&self, link: Option<Link>) {
         let epoch = self.shared.epoch.load(Ordering::SeqCst);
-        let left = self.shared.stats().unresolved;
-        if left > 0 {
-            tracing::error!(
-                holds = left,
-                "holds stay open; the other gateways will end them at their checkpoints"
-            );
-            return;
-        }
-        if epoch == 0 || self.shared.fenced() {
+        // With bills that are due, the others wait for its silence: until then a start can still book them.
+        if self.shared.has_due() || epoch == 0 || self.shared.fenced() {
             return;
         }
         let begun = Instant::now();
@@ -272,9 +261,9 @@ impl LaneWriter {
     }
 
     /// Reports the failure, and keeps operations without a caller: whatever the error was, only another attempt can end a hold
-    /// with its bill.
+    /// with its bill. Once the ledger is closed, that is one of the next start.
     fn give_up(&self, given_up: GivenUpBatch) {
-        let closing = lock(&self.shared.queue).gives_up(Instant::now());
+        let closing = lock(&self.shared.queue).closed.is_some();
         let mut replies = Vec::with_capacity(given_up.jobs.len());
         for job in given_up.jobs {
             if job.caller.is_none() && !closing {
@@ -283,7 +272,8 @@ impl LaneWriter {
                 continue;
             }
             if job.caller.is_none() {
-                tracing::error!(error = %given_up.error, "cannot end a hold; recovery will end it at its checkpoint");
+                self.shared.refuse(job, given_up.error.clone());
+                continue;
             }
             replies.extend(self.shared.answer(job, Err(given_up.error.clone())));
         }
@@ -304,18 +294,22 @@ impl LaneWriter {
             _ => None,
         });
         let epoch = self.shared.epoch.load(Ordering::SeqCst);
-        if let Some(link) = &self.link
-            && let Err(trouble) = node::store_late_bills(link, epoch, bills).await
-        {
-            tracing::error!(
-                ?trouble,
-                "cannot store bills of requests that other gateways have ended"
-            );
-        }
+        let stored = match &self.link {
+            Some(link) => node::store_late_bills(link, epoch, bills).await,
+            None => Err(TransactionTrouble::Lost("not connected".into())),
+        };
         lock(&self.shared.stats).stopped = true;
         self.shared.fatal.send_replace(Some(why.to_owned()));
+        match stored {
+            Ok(()) => jobs.retain(|job| job.caller.is_some()),
+            Err(trouble) => tracing::error!(
+                ?trouble,
+                "cannot store bills of requests that other gateways have ended"
+            ),
+        }
         for job in jobs {
-            job.reply(Err(LedgerError::unavailable(why.to_owned())));
+            self.shared
+                .refuse(job, LedgerError::unavailable(why.to_owned()));
         }
     }
 

@@ -442,7 +442,7 @@ pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
     let (Some(ledger), Some(path)) = (real(ledger), real(path)) else {
         return false;
     };
-    ["", "-wal", "-shm", "-journal", ".lock"]
+    ["", "-wal", "-shm", "-journal", ".lock", ".unsettled"]
         .into_iter()
         .any(|suffix| beside(&ledger, suffix) == path)
 }

@@ -50,6 +50,8 @@ mod tests;
 mod tokens;
 mod totals;
 mod unopened;
+#[cfg(test)]
+mod unsettled_tests;
 mod upkeep;
 mod verify;
 mod vouchers;
@@ -73,6 +75,7 @@ use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
+use crate::store::unsettled::{Left, Unsettled};
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
     FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot,
@@ -105,6 +108,8 @@ pub struct SqliteLedger {
     /// Set when the gateway has opened a file that returned and has not recovered it yet.
     recovering: AtomicBool,
     fatal: watch::Sender<Option<String>>,
+    /// Only in the gateway.
+    unsettled: Option<Unsettled>,
 }
 
 /// One opened file.
@@ -137,6 +142,8 @@ impl SqliteLedger {
             files::refuse_clock(&path, &whole.1, &whole.0)?;
         }
         let log_limit = Arc::new(AtomicU64::new(LOG_LIMIT));
+        let unsettled =
+            (mode == OpenMode::Serve).then(|| Unsettled::beside(&whole.1.real, whole.1.ledger));
         let opened = Opened::start(whole, mode, durability, &log_limit, &fatal)?;
         let (other, log_missing, recovering) = (
             Mutex::default(),
@@ -154,6 +161,7 @@ impl SqliteLedger {
             log_missing,
             recovering,
             fatal,
+            unsettled,
         })
     }
 
@@ -198,15 +206,23 @@ impl SqliteLedger {
     }
 
     /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. Who is the
-    /// last to write leaves everything in the one file, so that a copy of a stopped ledger is complete.
-    pub fn close(&self) {
+    /// last to write leaves everything in the one file, so that a copy of a stopped ledger is complete; bills that could not be booked
+    /// wait in another one.
+    pub fn close(&self) -> Left {
         let opened = self.opened();
-        if let Some(writer) = &opened.writer
-            && writer.close()
-            && !writer.stats().stopped
-        {
+        let Some(writer) = &opened.writer else {
+            return Left::default();
+        };
+        let ended = writer.close();
+        let due = writer.take_due();
+        let left = match &self.unsettled {
+            Some(unsettled) => unsettled.close(&due),
+            None => Left::without_bills(due.len()),
+        };
+        if ended && !writer.stats().stopped {
             files::fold_log(&opened.location);
         }
+        left
     }
 
     /// Copies the ledger to a new file while others write to it, and verifies the copy.
@@ -277,8 +293,12 @@ impl Store for SqliteLedger {
         Self::fatal(self).await
     }
 
-    fn close(&self) {
-        Self::close(self);
+    fn unsettled(&self) -> Option<&Unsettled> {
+        self.unsettled.as_ref()
+    }
+
+    fn close(&self) -> Left {
+        Self::close(self)
     }
 
     async fn backup(&self, to: &Path) -> Result<VerifyReport, LedgerError> {

@@ -15,7 +15,7 @@ use super::location::{Displaced, FileId, Location};
 use super::readers::Readers;
 use super::remembered::KeyCache;
 use super::writer::WriterHandle;
-use super::{Opened, SqliteLedger, files};
+use super::{Opened, SqliteLedger, files, reads};
 use crate::{Durability, LedgerError, OpenMode};
 
 /// The gateway stops after the log or its index has been missing in this many checks in a row (2 s). Fewer can mean that an operator is
@@ -45,6 +45,11 @@ impl SqliteLedger {
         let Err(displaced) = opened.location.check() else {
             self.log_missing.store(0, Ordering::Relaxed);
             writer.note_displaced(None);
+            if let Some(unsettled) = &self.unsettled
+                && let Ok(totals) = opened.readers.point(reads::totals)
+            {
+                unsettled.grow(totals.holds);
+            }
             return FilesCheck::Here;
         };
         let ends = match displaced {
@@ -158,6 +163,12 @@ impl SqliteLedger {
         tracing::warn!("{displaced}; opened a copy of the same ledger that is there now");
         if let Some(writer) = &stale.writer {
             writer.close();
+            for bill in writer.take_due() {
+                fresh
+                    .writer
+                    .iter()
+                    .for_each(|fresh| fresh.resolve(Arc::clone(&bill)));
+            }
         }
         Ok(fresh)
     }

@@ -5,18 +5,16 @@
 //! have: a checkpoint that cuts a file short gives its blocks back, and the next look reserves them again.
 
 use std::fs::File;
-use std::io::Error;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::fstatvfs;
 
 use super::files::open_log;
 use super::kept;
 use super::location::{Location, cannot_open, index_path};
 use crate::LedgerError;
+use crate::store::room::reserve;
 
 /// What the settlement of one hold may add to the log when nothing shares its commit. Those of 1,000 holds with bills of
 /// 4,000 bytes add 8 pages on average and 16 at most, each by itself.
@@ -32,20 +30,6 @@ const INDEX_BLOCK: u64 = 32 << 10;
 const INDEXED: u64 = 4_096 * 4_120;
 /// The unit of `st_blocks`.
 const BLOCK: u64 = 512;
-
-/// Reserves blocks for `bytes` bytes of a file from `from` on; what is there already stays, and so does the file's length. Succeeds
-/// without effect where the file system cannot do it.
-pub(super) fn reserve(file: &File, from: u64, bytes: u64) -> std::io::Result<()> {
-    let offset = |bytes: u64| i64::try_from(bytes).map_err(|_| Error::from(Errno::EFBIG));
-    let (from, bytes) = (offset(from)?, offset(bytes)?);
-    if bytes == 0 {
-        return Ok(());
-    }
-    match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, bytes) {
-        Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
 
 /// The files of an open ledger that grow.
 #[derive(Debug)]

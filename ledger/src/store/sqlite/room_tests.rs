@@ -6,9 +6,10 @@ use std::time::Instant;
 use rusqlite::Connection;
 
 use super::log_readers::{Copied, LogReaders};
-use super::room::{PER_HOLD, reserve};
+use super::room::PER_HOLD;
 use super::tests::{create, new_hold, open, run};
 use super::*;
+use crate::store::room::reserve;
 use crate::store::stats::LOG_LOUD;
 use crate::{Bill, Hold, NoRoom};
 use std::time::Duration;

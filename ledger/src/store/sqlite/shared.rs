@@ -6,8 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::gate::HoldGate;
-use super::job::Job;
-use crate::WriterStats;
+use super::job::{BatchWork, Job};
+use crate::batch::operation::Operation;
+use crate::{Finish, WriterStats};
 
 /// State shared by callers and the thread.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Shared {
     pub(super) stats: Mutex<WriterStats>,
     pub(super) gate: Arc<HoldGate>,
     pub(super) fatal: watch::Sender<Option<String>>,
+    /// Bills that nobody books any more.
+    pub(super) due: Mutex<Vec<Arc<Finish>>>,
 }
 
 /// The waiting jobs, and how to wake the writer.
@@ -54,6 +57,15 @@ impl Shared {
             None => tracing::info!("the ledger's file is back where it was; selling resumes"),
         }
         stats.displaced = why;
+    }
+
+    /// Keeps the bills of these jobs for whoever closes the ledger.
+    pub(super) fn keep(&self, jobs: impl IntoIterator<Item = Job>) {
+        let bills = jobs.into_iter().filter_map(|job| match job.work {
+            BatchWork::Apply(Operation::Resolve(finish)) => Some(finish),
+            _ => None,
+        });
+        lock(&self.due).extend(bills);
     }
 
     pub(super) fn broken(&self, reason: String) {

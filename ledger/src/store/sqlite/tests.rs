@@ -71,12 +71,14 @@ pub(super) async fn create(ledger: &SqliteLedger) {
 }
 
 /// Something that no operation does.
-fn test(work: impl Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send + 'static) -> BatchWork {
+pub(super) fn test(
+    work: impl Fn(&mut Batch<'_>) -> rusqlite::Result<()> + Send + 'static,
+) -> BatchWork {
     BatchWork::Test(OperationClass::Settle, Box::new(work))
 }
 
 /// Sets how many pages the file may have, on the writer's connection.
-async fn limit_pages(ledger: &SqliteLedger, more: i64) {
+pub(super) async fn limit_pages(ledger: &SqliteLedger, more: i64) {
     let set = move |batch: &mut Batch<'_>| {
         let pages: i64 = batch
             .conn

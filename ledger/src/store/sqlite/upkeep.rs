@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::files::{self, WalSync};
 use super::gate::{HoldGate, RoomFacts};
-use super::location::Location;
+use super::location::{Location, wal_path};
 use super::log_readers::{Copied, LogReaders};
 use super::readers;
 use crate::store::stats::LOG_LOUD;

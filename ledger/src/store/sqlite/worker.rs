@@ -86,7 +86,7 @@ pub(super) struct Worker<'c> {
     /// What the connection's `synchronous` is set to.
     full_sync: Option<bool>,
     unresolved: Vec<Job>,
-    /// Set when the one extra attempt on closing has been used up; recovery does the rest.
+    /// Set when the one extra attempt on closing has been used up; what is due then waits for the next start.
     last_try: bool,
     retry_at: Option<Instant>,
     batching: Batching,
@@ -120,6 +120,7 @@ impl Drop for Worker<'_> {
         if std::thread::panicking() {
             self.stop("its thread panicked".into(), Vec::new());
         }
+        self.shared.keep(std::mem::take(&mut self.unresolved));
     }
 }
 
@@ -146,26 +147,14 @@ impl<'c> Worker<'c> {
         }
     }
 
-    pub(super) fn run(mut self) {
-        self.work();
-        if !self.unresolved.is_empty() {
-            tracing::error!(
-                holds = self.unresolved.len(),
-                "holds stay open; recovery will end them at the next start"
-            );
-        }
-    }
-
     /// Writes batches until there is nothing more to write, or no way to write it.
-    fn work(&mut self) {
+    pub(super) fn run(mut self) {
         while let Some(jobs) = self.next_batch() {
             let broken = lock(&self.shared.queue).broken.take();
             if let Some(reason) = broken {
                 let reason = self.save_log(reason);
                 self.stop(reason.clone().into(), Vec::new());
-                return jobs
-                    .into_iter()
-                    .for_each(|job| job.reply(Err(LedgerError::unavailable(reason.clone()))));
+                return self.park(jobs, RETRY_AFTER, LedgerError::unavailable(reason));
             }
             let jobs = self.admit(jobs);
             if !jobs.is_empty() && self.process(jobs).is_break() {
@@ -181,7 +170,7 @@ impl<'c> Worker<'c> {
         while queue.jobs.is_empty() {
             let closing = queue.closed.is_some();
             // Nothing is queued, but holds that could not be ended are due. When closing, they get one last attempt right away,
-            // whatever their retry time: waiting out a full disk would delay the shutdown, and recovery ends them anyway.
+            // whatever their retry time: who closes the ledger has waited, and keeps what is still due.
             if past(self.retry_at) || closing && !self.unresolved.is_empty() && !self.last_try {
                 self.last_try = closing;
                 self.retry_at = None;
@@ -358,7 +347,11 @@ impl<'c> Worker<'c> {
             CommitTrouble::Failed if jobs.len() > 1 => {
                 // Nothing joins a batch that is expected to have only one operation.
                 self.batching.note(1);
-                jobs.into_iter().try_for_each(|job| self.process(vec![job]))
+                let mut jobs = jobs.into_iter();
+                let done = jobs.try_for_each(|job| self.process(vec![job]));
+                let stopped = LedgerError::unavailable("the ledger's writer stopped");
+                self.park(jobs.collect(), RETRY_AFTER, stopped);
+                done
             }
             CommitTrouble::Failed => {
                 tracing::error!(%error, "an operation of the ledger failed");
@@ -506,12 +499,8 @@ impl<'c> Worker<'c> {
             std::mem::take(&mut queue.jobs)
         };
         lock(&self.shared.stats).stopped = true;
-        batch
-            .into_iter()
-            .for_each(|job| job.reply(Err(LedgerError::Unknown(cause.clone()))));
-        waiting
-            .into_iter()
-            .for_each(|job| job.reply(Err(LedgerError::Unavailable(cause.clone()))));
+        self.park(batch, RETRY_AFTER, LedgerError::Unknown(cause.clone()));
+        self.park(waiting.into(), RETRY_AFTER, LedgerError::Unavailable(cause));
         self.shared.fatal.send_replace(Some(reason));
     }
 }

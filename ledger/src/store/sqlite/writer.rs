@@ -53,6 +53,7 @@ impl WriterHandle {
             wake: Condvar::new(),
             stats: Mutex::new(WriterStats::default()),
             fatal,
+            due: Mutex::default(),
         });
         let breaks = |shared: &Arc<Shared>| {
             let shared = Arc::clone(shared);
@@ -124,10 +125,7 @@ impl WriterHandle {
         if let Some(reason) = refused {
             drop(queue);
             if job.work.class() == OperationClass::Resolve {
-                tracing::error!(
-                    reason,
-                    "cannot end a hold; recovery will end it at the next start"
-                );
+                return self.shared.keep([job]);
             }
             return job.reply(Err(LedgerError::unavailable(reason)));
         }
@@ -167,6 +165,11 @@ impl WriterHandle {
     /// Ends all writing, as an error would.
     pub(super) fn fail(&self, reason: String) {
         self.shared.broken(reason);
+    }
+
+    /// The bills that it did not book; call it when the writer is closed.
+    pub(super) fn take_due(&self) -> Vec<Arc<Finish>> {
+        std::mem::take(&mut lock(&self.shared.due))
     }
 
     /// Writes what waits, then stops. False if it had stopped before.
