@@ -16,7 +16,7 @@ use reqwest::Response;
 use super::storage::{PROVIDED, SmallDisk, asked_until, post};
 use crate::process::bad_days::{over, told};
 use crate::support::checker::reading;
-use crate::support::load::{self, ends_properly, open, place, usd};
+use crate::support::load::{self, create, ends_properly, place, usd};
 use crate::support::process::Served;
 use crate::support::skip::{installed, skip};
 use crate::support::upstream::{Gate, Script, ScriptedUpstream};
@@ -113,7 +113,7 @@ async fn a_forgotten_shell_and_a_full_disk_stop_only_what_is_new() {
         return skip("a full disk: mounting a tmpfs is not permitted here");
     };
     let ledger = disk.0.join("farebox.db");
-    let own = open(&ledger);
+    let own = create(&ledger);
     let key = load::key(&own, "100").await;
     let mut served = Served::start_with(folder.path(), LIMIT, &PROVIDED);
     let running = streams(&served, &key, 0..6).await;

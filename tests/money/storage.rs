@@ -236,7 +236,7 @@ async fn streams_that_end_while_nothing_can_be_written_are_charged_in_full_after
     ) {
         return;
     }
-    let shell = Shell::open(&filling.ledger, "BEGIN IMMEDIATE;");
+    let shell = Shell::open(&filling.ledger, ".timeout 30000\nBEGIN IMMEDIATE;");
     asked_until(&filling.served.base, &filling.key, 503).await;
     filling.end_streams().await;
     told(&filling.served, "unresolved", "").await;

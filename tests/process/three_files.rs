@@ -457,7 +457,7 @@ fn round(number: u64, seed: u64) -> String {
 /// What a truncation destroyed is named.
 fn named(kind: Damage, set: &[usize], log: &str, told: &str) {
     let words: &[&str] = match kind {
-        Damage::Cut { .. } => &["written over", "cut off"],
+        Damage::Cut { .. } => &["written over", "cut off", "is damaged"],
         Damage::Removed => &["was moved or deleted"],
         Damage::Moved | Damage::Replaced => &[],
     };

@@ -298,9 +298,9 @@ impl Location {
         }
     }
 
-    /// The path to reopen, after [`Location::check`] reported another file: `Ok` if that may be this ledger again. A command or a
-    /// console also follows the gateway to another log and index; the gateway has the only copy of what is in its own.
-    pub(super) fn may_be_back(&self, displaced: &Displaced, serves: bool) -> Result<(), String> {
+    /// The path to reopen, after [`Location::check`] reported another file: `Ok` if that may be this ledger again. Never for another log or
+    /// index of the same file: SQLite has one index for each file in a process, and goes on with the old one as long as a connection has it.
+    pub(super) fn may_be_back(&self, displaced: &Displaced) -> Result<(), String> {
         match displaced {
             Displaced::Replaced(path) => {
                 let own = (self.written.iter())
@@ -318,14 +318,10 @@ impl Location {
                     Err(displaced.to_string())
                 }
             }
-            Displaced::BesideReplaced(_) | Displaced::BesideGone(_) | Displaced::NotServed(..)
-                if !serves =>
-            {
-                Ok(())
-            }
+            Displaced::BesideGone(_) | Displaced::BesideReplaced(_) => Err(format!(
+                "{displaced}; put it back, or start this program again"
+            )),
             Displaced::Gone(_)
-            | Displaced::BesideGone(_)
-            | Displaced::BesideReplaced(_)
             | Displaced::NotServed(..)
             | Displaced::Overwritten(_)
             | Displaced::LogCut(..)

@@ -131,7 +131,7 @@ impl SqliteLedger {
             return Ok(opened);
         }
         let serves = self.mode == OpenMode::Serve;
-        stale.location.may_be_back(displaced, serves)?;
+        stale.location.may_be_back(displaced)?;
         // A file that turned out to be another ledger is remembered by device and inode, and not opened again on every check.
         let found = FileId::of(&stale.location.given).ok();
         if other.is_some() && *other == found {
