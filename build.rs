@@ -42,6 +42,7 @@ fn of_git(root: &Path) -> Option<String> {
         "protocol",
         "doubles",
         "ledger/src",
+        "ledger/bus-error/src",
         "cli/src",
         "tui/src",
         "Cargo.lock",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Asks a gateway in all families at targets of all families, whole and streamed, over TLS: load for bench/profile, not a measurement.
+"""Asks a gateway in all families at targets of all families, whole and streamed, over TLS: load for deploy/build --optimised, not a measurement.
 
-FAREBOX=target/release/farebox bench/families.py [ROUNDS] starts a gateway on a new ledger in TMPDIR and a provider whose streams have
+FAREBOX=target/dist/farebox bench/families.py [ROUNDS] starts a gateway on a new ledger in TMPDIR and a provider whose streams have
 60 chunks. A round is 18 requests. It needs openssl; for the rest the standard library suffices.
 """
 
@@ -17,7 +17,7 @@ import time
 
 from subject import CATALOG, whole
 
-FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/release/farebox"))
+FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/dist/farebox"))
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 FAMILIES = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/native/v1/messages"}
 WORDS = [f"word {number} " for number in range(60)]

@@ -19,7 +19,7 @@ import time
 
 from subject import CATALOG, ROUTES, answer
 
-FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/release/farebox"))
+FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/dist/farebox"))
 CONNECTIONS, REQUESTS, ROUNDS = [int(value) for value in sys.argv[1:]] + [64, 5000, 3][len(sys.argv) - 1 :]
 KEYS = 16
 TICK = os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What one request at a time costs a gateway: system calls and changes of threads, by thread. A busy machine changes neither.
 
-FAREBOX=target/release/farebox bench/low_rate.py [calls|switches|growth] [REQUESTS [RATE]] starts a gateway on a new ledger in TMPDIR
+FAREBOX=target/dist/farebox bench/low_rate.py [calls|switches|growth] [REQUESTS [RATE]] starts a gateway on a new ledger in TMPDIR
 and a provider that answers at once, and asks over one connection: RATE times a second, or with 0 as soon as the last answer is there.
 
 calls     system calls of a request, with strace
@@ -25,7 +25,7 @@ import time
 
 from subject import CATALOG, ROUTES, answer
 
-FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/release/farebox"))
+FAREBOX = os.path.abspath(os.environ.get("FAREBOX", "target/dist/farebox"))
 MODE = sys.argv[1] if len(sys.argv) > 1 else "calls"
 REQUESTS, RATE = [int(value) for value in sys.argv[2:]] + [300, 0][max(len(sys.argv) - 2, 0) :]
 ANSWER = answer("a few words", 3)

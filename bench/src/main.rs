@@ -85,7 +85,7 @@ fn programs() -> Programs {
         onwards: std::env::var_os("ONWARDS")
             .filter(|path| !path.is_empty())
             .map(PathBuf::from),
-        farebox: program("FAREBOX", "target/release/farebox"),
+        farebox: program("FAREBOX", "target/dist/farebox"),
         upstream: SocketAddr::from(([127, 0, 0, 1], 0)),
         ledger: folder.join("ledger.db"),
         folder,

@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::facts::ServerPurpose;
 use super::link::Link;
 use super::lock::lock;
 use super::servers::{AskedServer, Servers, choose};
+use super::tls::DatabaseTls;
 use super::trouble::cause;
 use crate::store::address::Database;
 use crate::{Cause, LedgerError, Server};
@@ -45,7 +45,7 @@ const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET
 #[derive(Clone)]
 pub(super) struct Connector {
     database: Database,
-    tls: MakeRustlsConnect,
+    tls: DatabaseTls,
     purpose: ServerPurpose,
     allow_single: bool,
     servers: Arc<Servers>,
@@ -90,9 +90,7 @@ impl Connector {
             .with_safe_default_protocol_versions()
             .map_err(|error| LedgerError::unusable(Cause::in_words(error.to_string(), error)))?;
         Ok(Self {
-            tls: MakeRustlsConnect::new(
-                versions.with_root_certificates(roots).with_no_client_auth(),
-            ),
+            tls: DatabaseTls::new(versions.with_root_certificates(roots).with_no_client_auth()),
             database,
             purpose,
             allow_single,

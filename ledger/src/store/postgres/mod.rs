@@ -40,6 +40,7 @@ mod shared;
 mod standby;
 mod start;
 mod tables;
+mod tls;
 mod tokens;
 mod trouble;
 mod unopened;
