@@ -135,7 +135,7 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         // Before its first sign of life, so that a slow machine makes the time longer, never shorter.
         let begun = Instant::now();
         // Opened for other purposes it has an epoch, and never renews it.
-        let silent = new_postgres(&cluster.url(&database), OpenMode::Write)
+        let silent = postgres(&cluster.url(&database), OpenMode::Write)
             .await
             .unwrap();
         assert_eq!(silent.recover(at(1)).await.unwrap().epoch, 3);
@@ -199,15 +199,12 @@ fn bills_that_the_server_rejects_until_the_stop_are_booked_by_the_next_start() {
         let (url, state) = (cluster.url(&database), folder.path().join("state"));
         let sql = |sql: &str| cluster.psql(&database, sql).unwrap();
         let address: LedgerAddress = url.parse().unwrap();
-        let LedgerAddress::Postgres(config) = &address else {
-            unreachable!()
-        };
         let opening = Opening {
             allow_single: true,
             state: Some(state.clone()),
             ..Opening::new(OpenMode::Serve)
         };
-        let open = async || PostgresLedger::open(config, &opening).await.unwrap();
+        let open = async || postgres_as(&url, &opening).await.unwrap();
         // Opens holds, and leaves their bills.
         let leave = async |ledger: PostgresLedger, numbers: std::ops::Range<u64>| {
             for number in numbers.clone() {

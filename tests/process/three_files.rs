@@ -356,9 +356,8 @@ fn undo(mut back: Vec<(PathBuf, PathBuf)>, late: bool, dice: &mut Dice) {
         back.reverse();
     }
     for (from, to) in back {
-        // A gateway that has ended copied its log into the database, and nothing was written since: the old log may come back or not.
-        let is_database = to.ends_with(FILES[0]);
-        if late && !is_database && dice.below(2) == 0 {
+        // A gateway that has ended copied its log into the database, and says not to put that log back: commands may have begun another.
+        if late && !to.ends_with(FILES[0]) {
             continue;
         }
         let _ = fs::rename(&to, from.with_extension("later"));
@@ -479,7 +478,8 @@ fn judge(
     let kept = kind.keeps(set);
     let again = Served::start_or_end(&mut farebox(folder, &["serve"]));
     let Ok(again) = again else {
-        assert!(!kept, "{told}: it does not start again:\n{log}");
+        let (_, said) = run(folder, &["ledger", "verify"]);
+        assert!(!kept, "{told}: it does not start again: {said}\n{log}");
         return;
     };
     let found = references(beside);

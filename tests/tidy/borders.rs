@@ -1,6 +1,7 @@
 //! Which room a file or path belongs to, whether one may name another, and the table of all of them.
 
-use crate::rooms::{ROOMS, Room};
+use crate::house::Room;
+use crate::rooms::ROOMS;
 
 /// What a pure room leaves alone in the standard library.
 pub(crate) const OUTSIDE: [&str; 7] = [

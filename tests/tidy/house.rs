@@ -11,11 +11,12 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("src/", "farebox"),
     ("protocol/src/", "farebox_protocol"),
     ("doubles/src/", "farebox_doubles"),
     ("ledger/src/", "farebox_ledger"),
+    ("ledger/bus-error/src/", "farebox_bus_error"),
     ("cli/src/", "farebox_cli"),
     ("tui/src/", "farebox_console"),
     ("shop/src/", "farebox_shop"),
@@ -41,6 +42,19 @@ pub(crate) struct House {
     /// The one file that a copy judges.
     judged: Option<String>,
     pub(crate) unreadable: Vec<String>,
+}
+
+/// One room, its job, and what it may name outside itself.
+pub(crate) struct Room {
+    pub(crate) name: &'static str,
+    pub(crate) folder: &'static str,
+    /// The crate (and module) that this folder is.
+    pub(crate) module: &'static str,
+    pub(crate) job: &'static str,
+    pub(crate) ours: &'static [&'static str],
+    pub(crate) crates: &'static [&'static str],
+    /// No async, and nothing of the standard library that reaches outside.
+    pub(crate) pure: bool,
 }
 
 pub(crate) fn root() -> PathBuf {

@@ -144,3 +144,30 @@ fn every_test_that_a_promise_names_exists() {
     }
     report(&faults);
 }
+
+/// Its tests stand in these files, which follow each other as the page's sections do.
+#[test]
+fn every_row_of_the_interface_has_its_test_and_its_code() {
+    let tests =
+        ["service", "endpoints", "errors"].map(|part| read(&format!("tests/interface/{part}.rs")));
+    let tests = tests.concat();
+    let begins = tests.split("::test]\nasync fn ").skip(1);
+    let tests: Vec<&str> = begins.filter_map(|test| test.split('(').next()).collect();
+    let page = read("docs/interface.md");
+    let rows: Vec<(&str, &str)> = (page.lines())
+        .filter_map(|line| line.strip_prefix("| `")?.strip_suffix("` |"))
+        .filter_map(|row| Some((row.split('`').next()?, row.rsplit('`').next()?)))
+        .collect();
+    let named: Vec<&str> = rows.iter().map(|(row, _)| *row).collect();
+    assert_eq!(
+        named, tests,
+        "docs/interface.md and tests/interface/ have one row for one test, in one order"
+    );
+    let without = rows.iter().filter(|(row, code)| !read(code).contains(row));
+    let fault = |(row, code): &(&str, &str)| {
+        format!(
+            "{code}: name `{row}` of docs/interface.md in the file's first lines, or name another file there"
+        )
+    };
+    report(&without.map(fault).collect::<Vec<_>>());
+}

@@ -3,18 +3,7 @@
 //! A room is a folder (or a file at the top of `src/`); the longest matching folder decides. What no list names is forbidden.
 //! `protocol::Family` allows one item, `protocol` the whole room. `FAREBOX_BLESS=1 cargo test --test tidy` writes both tables.
 
-/// One room, its job, and what it may name outside itself.
-pub(crate) struct Room {
-    pub(crate) name: &'static str,
-    pub(crate) folder: &'static str,
-    /// The crate (and module) that this folder is.
-    pub(crate) module: &'static str,
-    pub(crate) job: &'static str,
-    pub(crate) ours: &'static [&'static str],
-    pub(crate) crates: &'static [&'static str],
-    /// No async, and nothing of the standard library that reaches outside.
-    pub(crate) pure: bool,
-}
+use crate::house::Room;
 
 pub(crate) const ROOMS: &[Room] = &[
     Room {
@@ -75,7 +64,7 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: false,
     },
     Room {
-        name: "ledger/bus-error",
+        name: "bus_error",
         folder: "ledger/bus-error/src/",
         module: "farebox_bus_error",
         job: "last words for a process that SIGBUS ends; the one package with unsafe code",
@@ -88,7 +77,7 @@ pub(crate) const ROOMS: &[Room] = &[
         folder: "ledger/src/store/sqlite/",
         module: "farebox_ledger::store::sqlite",
         job: "the ledger in one SQLite file",
-        ours: &["ledger", "ledger/bus-error"],
+        ours: &["bus_error", "ledger"],
         crates: &[
             "async_trait",
             "nix",
@@ -117,7 +106,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "serde_json",
             "tokio",
             "tokio_postgres",
-            "tokio_postgres_rustls",
+            "tokio_rustls",
             "tracing",
         ],
         pure: false,

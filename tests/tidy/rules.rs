@@ -1,8 +1,8 @@
 //! The rules about code: each takes the house and returns the violations, with the place and what to do instead.
 
+use crate::borders;
 use crate::facts::{Facts, Name};
-use crate::house::{House, is_ours};
-use crate::{borders, rooms};
+use crate::house::{House, Room, is_ours};
 
 /// Where something may be named, by the beginnings of its path; everywhere else the remedy applies.
 struct Ban {
@@ -221,7 +221,7 @@ pub(crate) fn walls(house: &House) -> Vec<String> {
 }
 
 /// A room inside another belongs to it; the top of the gateway declares every room and may name them so.
-fn is_part(room: &rooms::Room, target: &rooms::Room) -> bool {
+fn is_part(room: &Room, target: &Room) -> bool {
     target.folder.starts_with(room.folder) && room.name != "main"
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Pure: no clock, no ids, no store. Every store uses these rules and no others. Each rule returns a new account that satisfies `0
 //! ≤ held`, `0 ≤ spent` and `spent + held ≤ credit`, or a refusal that changes nothing.
+//!
+//! Rows of docs/interface.md: `top_up_and_retry`.
 
 use crate::{Amount, OperationId, Refusal};
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Result, Row};
 use tempfile::TempPath;
 
 use super::files;
-use super::location::belongs_to_ledger;
+use super::paths::belongs_to_ledger;
 use super::rows::Columns;
 use super::totals;
 use super::verify;

@@ -10,8 +10,8 @@ use rusqlite::{Connection, params};
 use tempfile::TempPath;
 
 use super::batch::Batch;
-use super::location::{resolve, wal_path};
 use super::migrations::{Birth, VERSION};
+use super::paths::{resolve, wal_path};
 use super::{ServeLock, backup, events, files, rows, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};

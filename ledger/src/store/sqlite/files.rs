@@ -12,16 +12,15 @@ use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, DEFAULT_NAME, ErrorCode, FileControl, OpenFlags, OptionalExtension};
 
+use super::absent::{refuse_absent, refuse_present};
+use super::file_id::FileId;
 use super::header::Header;
 use super::index::LogIndex;
-use super::location::{
-    Displaced, FileId, Location, WrittenFiles, cannot_open, index_path, move_away, resolve,
-    wal_path,
-};
+use super::location::{Displaced, Location, WrittenFiles};
 use super::lock;
 use super::migrations::{BASE, Birth, FileContent, VERSION, identify, migrate};
 use super::mounts::is_mounted_alone;
-use super::unopened::{refuse_absent, refuse_present};
+use super::paths::{cannot_open, index_path, move_away, resolve, wal_path};
 use super::verify::verify;
 use crate::store::copy::{MOVED, MOVED_AWAY};
 use crate::store::opening::too_old;
@@ -40,9 +39,7 @@ pub(super) fn make_new(path: &Path) -> Result<(), LedgerError> {
     let real = resolve(&given)?;
     refuse_present(&real)?;
     // The gateway takes its lock first, and has no files in it then.
-    if let Some(served) = lock::served(&lock::path_of(&real)) {
-        (served.is_at(&real)).map_err(LedgerError::unusable)?;
-    }
+    refuse_other_files(&real)?;
     create(&real)?;
     check_file(&real, OpenMode::Write)?;
     let conn = connect(&real, OpenMode::Write).map_err(|error| refuse(&real, error))?;
@@ -53,11 +50,26 @@ pub(super) fn make_new(path: &Path) -> Result<(), LedgerError> {
     }
 }
 
+/// Refuses a path at which a gateway has other files open than those that are there.
+fn refuse_other_files(real: &Path) -> Result<(), LedgerError> {
+    let Some(gateway) = lock::served(&lock::path_of(real)) else {
+        return Ok(());
+    };
+    gateway.misses(real).map_or(Ok(()), |path| {
+        Err(LedgerError::unusable(Displaced::NotServed(
+            path,
+            gateway.name,
+        )))
+    })
+}
+
 /// Opens a ledger: its first connection and its location.
 pub(super) fn open_ledger(
     path: &Path,
     mode: OpenMode,
 ) -> Result<(Connection, Location), LedgerError> {
+    farebox_bus_error::say()
+        .map_err(|error| LedgerError::unusable(Cause::of("no handler for SIGBUS", error)))?;
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     refuse_absent(&given)?;
     let real = resolve(&given)?;
@@ -65,10 +77,8 @@ pub(super) fn open_ledger(
         check_log_is_there(&real)?;
     }
     check_file(&real, mode)?;
-    if mode != OpenMode::Serve
-        && let Some(served) = lock::served(&lock::path_of(&real))
-    {
-        (served.is_at(&real)).map_err(LedgerError::unusable)?;
+    if mode != OpenMode::Serve {
+        refuse_other_files(&real)?;
     }
     let cut = check_log_is_whole(&real, mode)?;
     let file = FileId::of(&given).map_err(|error| cannot_open(&given, error))?;
@@ -261,6 +271,10 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
         conn.pragma_update(None, "journal_mode", "wal")
             .map_err(|error| refuse(path, error))?;
     }
+    // SQLite would copy the log into the file that it has open, and then delete the log *by its name*, also when another file is
+    // at the path meanwhile. `fold_log` does the first where it is right, and nobody does the second.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(|error| refuse(path, error))?;
     Ok(conn)
 }
 
@@ -424,9 +438,6 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
         tries < BUSY_TRIES
     }))?;
     conn.set_prepared_statement_cache_capacity(96);
-    // SQLite would copy the log into the file that it has open, and then delete the log *by its name*, also when another file is
-    // at the path meanwhile. `fold_log` does the first where it is right, and nobody does the second.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Plans do not depend on bound values. Otherwise SQLite would prepare every join anew at each use, in search of a better plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::SqliteLedger;
 use super::location::Location;
 use super::room::DiskRoom;
 use crate::store::stats::LOG_LOUD;
@@ -17,6 +18,13 @@ use crate::{HeldLog, LedgerError, LogStats, NoRoom};
 const FLOOR: u64 = LOG_LOUD;
 /// Pause before the next attempt after a full disk.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
+
+impl SqliteLedger {
+    /// From this size of the log on new holds are refused; 1 GiB unless it is set.
+    pub fn limit_log(&self, bytes: u64) {
+        self.log_limit.store(bytes, Ordering::Relaxed);
+    }
+}
 
 /// What may run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,15 +44,19 @@ impl Header {
         })
     }
 
-    /// Whether the file, which is this long, is still the one that SQLite writes: a backup has no log, an older file has a lower
+    /// Whether the file is still the one that SQLite writes: a backup has no log, an older file has a lower
     /// change counter, and one that was cut off is shorter than it was and than its header says.
-    pub(super) fn is_intact(&self, length: u64) -> std::io::Result<bool> {
+    pub(super) fn is_intact(&self) -> std::io::Result<bool> {
+        // What was seen is asked for first: another thread may see something newer meanwhile.
+        let before = self.counter.load(Ordering::Acquire);
+        let seen = self.length.load(Ordering::Acquire);
+        let length = self.file.metadata()?.len();
         let Some(header) = read(&self.file)? else {
             return Ok(false);
         };
         let now = counter(&header);
-        let before = self.counter.fetch_max(now, Ordering::Relaxed);
-        let seen = self.length.fetch_max(length, Ordering::Relaxed);
+        self.counter.fetch_max(now, Ordering::AcqRel);
+        self.length.fetch_max(length, Ordering::AcqRel);
         // While a checkpoint makes the file longer, its header is ahead of it; after a VACUUM the file is shorter.
         let said = u64::from(number(&header, 28)).saturating_mul(page_size(&header));
         let whole = length >= seen || length >= said;

@@ -91,7 +91,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
 fn a_log_that_is_ones_own_is_taken() {
     let dir = tempfile::tempdir().unwrap();
     let (path, copy) = (dir.path().join("a.db"), dir.path().join("copy.db"));
-    let beside = |path: &Path| location::wal_path(path);
+    let beside = |path: &Path| paths::wal_path(path);
     run(async {
         let ledger = new(&path);
         for number in 1..=20 {
@@ -110,9 +110,9 @@ fn a_log_that_is_ones_own_is_taken() {
 fn an_older_log_is_not_taken_for_the_newest() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    let (log, old) = (location::wal_path(&path), dir.path().join("old"));
+    let (log, old) = (paths::wal_path(&path), dir.path().join("old"));
     run(async {
-        let ledger = open(&path);
+        let ledger = new(&path);
         for number in 1..=40 {
             create(&ledger, number).await;
         }
@@ -138,13 +138,13 @@ fn a_log_that_is_cut_off_is_named_and_what_is_left_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     run(async {
-        let ledger = open(&path);
+        let ledger = new(&path);
         for number in 1..=20 {
             create(&ledger, number).await;
         }
         let log = std::fs::OpenOptions::new()
             .write(true)
-            .open(location::wal_path(&path))
+            .open(paths::wal_path(&path))
             .unwrap();
         log.set_len(log.metadata().unwrap().len() / 2).unwrap();
         assert_eq!(ledger.look(true), FilesCheck::Away);
@@ -169,11 +169,11 @@ fn a_log_that_is_cut_off_is_named_and_what_is_left_goes_on() {
 fn who_finds_other_files_than_the_gateway_has_open_opens_none() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    let (index, away) = (location::index_path(&path), dir.path().join("away"));
+    let (index, away) = (paths::index_path(&path), dir.path().join("away"));
     let command = |mode| SqliteLedger::open(&path, mode, Durability::Prompt).map(drop);
     run(async {
         let mut lock = ServeLock::acquire(&path, Duration::ZERO).unwrap();
-        let ledger = open(&path);
+        let ledger = new(&path);
         create(&ledger, 1).await;
         command(OpenMode::Write).unwrap();
         lock.record(&ledger).unwrap();

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::location::FileId;
+use super::file_id::FileId;
 
 static KEPT: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 

@@ -10,60 +10,16 @@ use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::file_id::{FileId, LedgerFiles};
 use super::header::Header;
 use super::index::{CutLog, LogIndex};
-use super::lock::{self, Served};
+use super::lock::{self, LockHolder};
+use super::paths::{cannot_open, index_path, move_away, wal_path};
 use crate::store::copy::{MOVED, MOVED_AWAY};
-use crate::{Cause, LedgerError, owner};
-
-/// A file's identity in the file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    /// Follows links, as opening would.
-    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
-        path.metadata().map(|found| Self::from(&found))
-    }
-}
-
-/// As in the lock's file.
-impl fmt::Display for FileId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}", self.device, self.inode)
-    }
-}
-
-impl FromStr for FileId {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (device, inode) = text.split_once(':').ok_or(())?;
-        Ok(Self {
-            device: device.parse().map_err(drop)?,
-            inode: inode.parse().map_err(drop)?,
-        })
-    }
-}
-
-/// Which three files a ledger is: database, log and index.
-pub(super) type LedgerFiles = [FileId; 3];
-
-impl From<&Metadata> for FileId {
-    fn from(found: &Metadata) -> Self {
-        Self {
-            device: found.dev(),
-            inode: found.ino(),
-        }
-    }
-}
+use crate::{Cause, LedgerError};
 
 /// An opened ledger: the path that was asked for, and the file that it led to.
 #[derive(Debug, Clone)]
@@ -122,15 +78,17 @@ impl WrittenFiles {
     }
 
     /// The gateway that serves the ledger, unless this process is it.
-    fn gateway(&self) -> Option<Served> {
+    fn gateway(&self) -> Option<LockHolder> {
         self.lock_path.as_deref().and_then(lock::served)
     }
 
     /// Log and index are what was opened, and whole.
     fn check(&self) -> Result<(), Displaced> {
         same(&self.log_path, self.log)?;
+        let seen = self.index_length.load(Ordering::Acquire);
         let index = same(&self.index_path, self.index_file)?.len();
-        if index < self.index_length.fetch_max(index, Ordering::Relaxed) {
+        self.index_length.fetch_max(index, Ordering::AcqRel);
+        if index < seen {
             return Err(Displaced::IndexCut(self.index_path.clone()));
         }
         let length = || self.log_path.metadata().ok().map(|found| found.len());
@@ -255,24 +213,27 @@ impl Location {
     /// Whether the path still leads to the file that was opened, log and index are those that were opened with it, and a gateway that
     /// serves the ledger has the same ones. A few calls of `stat` and two short reads.
     pub(super) fn check(&self) -> Result<(), Displaced> {
-        let length = match self.given.metadata() {
-            Ok(found) if FileId::from(&found) == self.file => found.len(),
+        match self.given.metadata() {
+            Ok(found) if FileId::from(&found) == self.file => {}
             Ok(_) => return Err(Displaced::Replaced(self.given.clone())),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Displaced::Gone(self.given.clone()));
             }
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
-        };
+        }
         let Some(written) = &self.written else {
             return Ok(());
         };
-        match written.header.is_intact(length) {
+        match written.header.is_intact() {
             Ok(true) => written.check()?,
             Ok(false) => return Err(Displaced::Overwritten(self.given.clone())),
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
         }
         match (written.gateway(), self.files()) {
-            (Some(served), Some(files)) => served.has_open(&self.real, files),
+            (Some(gateway), Some(files)) => match gateway.has_another_open(&self.real, files) {
+                None => Ok(()),
+                Some(path) => Err(Displaced::NotServed(path, gateway.name)),
+            },
             (Some(_), None) | (None, _) => Ok(()),
         }
     }
@@ -347,98 +308,4 @@ impl Location {
         }
         Ok(())
     }
-}
-
-/// Gives a file that must not be read as a log or index another name, and says so.
-pub(super) fn move_away(path: &Path) -> std::io::Result<()> {
-    let names = (1..1_000_u32).map(|number| beside(path, &format!(".stray-{number}")));
-    let free = |name: &PathBuf| name.symlink_metadata().is_err();
-    let name = { names }.find(free).ok_or(ErrorKind::AlreadyExists)?;
-    std::fs::rename(path, &name)?;
-    tracing::warn!(
-        "{} did not belong to the ledger; it is {} now",
-        path.display(),
-        name.display()
-    );
-    Ok(())
-}
-
-/// The path with links resolved. The file itself need not exist yet, but its folder must.
-pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => LedgerError::unusable(format!(
-            "the folder of {} does not exist; choose the ledger with --ledger",
-            path.display()
-        )),
-        _ => cannot_open(path, error),
-    };
-    match path.canonicalize() {
-        Ok(real) => Ok(real),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            if path.symlink_metadata().is_ok() {
-                return Err(LedgerError::unusable(format!(
-                    "{} is a broken symbolic link",
-                    path.display()
-                )));
-            }
-            let name = path.file_name().ok_or_else(|| {
-                LedgerError::unusable(format!("{} is not a file", path.display()))
-            })?;
-            let folder = path
-                .parent()
-                .unwrap_or(Path::new("/"))
-                .canonicalize()
-                .map_err(failed)?;
-            Ok(folder.join(name))
-        }
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// The path of a ledger's write-ahead log.
-pub(super) fn wal_path(path: &Path) -> PathBuf {
-    beside(path, "-wal")
-}
-
-/// The path of that log's index.
-pub(super) fn index_path(path: &Path) -> PathBuf {
-    beside(path, "-shm")
-}
-
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// Why a file cannot be opened; if permissions are missing, who has them and how to act as that user.
-pub(super) fn cannot_open(path: &Path, error: std::io::Error) -> LedgerError {
-    let shown = path.display();
-    if error.kind() != ErrorKind::PermissionDenied {
-        return LedgerError::unusable(Cause::of(&format!("{shown} cannot be opened"), error));
-    }
-    let (owner, user) = (owner::of(path), owner::user_name());
-    let remedy = if owner == user {
-        "check its permissions".to_owned()
-    } else {
-        format!("run the command as sudo -u {owner}")
-    };
-    let words = format!("{shown} belongs to {owner}, and {user} has no access to it; {remedy}");
-    LedgerError::unusable(Cause::in_words(words, error))
-}
-
-/// Whether a path is that of a ledger's file, or of one that SQLite or the lock keeps beside it.
-#[must_use]
-pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
-    let real = |path: &Path| {
-        std::path::absolute(path)
-            .ok()
-            .and_then(|path| resolve(&path).ok())
-    };
-    let (Some(ledger), Some(path)) = (real(ledger), real(path)) else {
-        return false;
-    };
-    ["", "-wal", "-shm", "-journal", ".lock", ".unsettled"]
-        .into_iter()
-        .any(|suffix| beside(&ledger, suffix) == path)
 }

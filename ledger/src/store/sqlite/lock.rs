@@ -14,7 +14,8 @@ use std::time::Duration;
 use nix::fcntl::OFlag;
 
 use super::SqliteLedger;
-use super::location::{Displaced, FileId, LedgerFiles, beside, cannot_open, resolve};
+use super::file_id::{FileId, LedgerFiles};
+use super::paths::{beside, cannot_open, resolve};
 use crate::LedgerError;
 
 const STEP: Duration = Duration::from_millis(50);
@@ -23,6 +24,8 @@ const LINE: usize = 80;
 const FILES_LINE: usize = 160;
 /// Where the second line begins.
 const FILES_AT: u64 = LINE as u64 + 1;
+/// What is behind the ledger's name in those of its three files.
+const NAMES: [&str; 3] = ["", "-wal", "-shm"];
 /// How often a lock that is held is tried again, a millisecond apart: who asks for the holder has it for a moment.
 const TRIES: usize = 10;
 
@@ -125,42 +128,29 @@ impl ServeLock {
 
 /// The gateway that serves a ledger, as another process sees it.
 #[derive(Debug)]
-pub(super) struct Served {
-    holder: String,
+pub(super) struct LockHolder {
+    pub(super) name: String,
     /// None before it has opened the ledger.
     files: Option<LedgerFiles>,
 }
 
-impl Served {
-    /// Whether these three files of the ledger at this path are those that the gateway has open.
-    pub(super) fn has_open(&self, real: &Path, found: LedgerFiles) -> Result<(), Displaced> {
-        let Some(open) = self.files else {
-            return Ok(());
-        };
-        let names = ["", "-wal", "-shm"]
-            .into_iter()
-            .zip(open.into_iter().zip(found));
-        let mut other = names.filter(|(_, (open, found))| open != found);
-        other.next().map_or(Ok(()), |(name, _)| {
-            Err(Displaced::NotServed(
-                beside(real, name),
-                self.holder.clone(),
-            ))
-        })
+impl LockHolder {
+    /// The first of these three files of the ledger at this path that is not the one that the gateway has open.
+    pub(super) fn has_another_open(&self, real: &Path, found: LedgerFiles) -> Option<PathBuf> {
+        self.first_other(real, |name| found.get(name).copied())
     }
 
     /// The same before anything is opened: SQLite would make what is missing.
-    pub(super) fn is_at(&self, real: &Path) -> Result<(), Displaced> {
-        let Some(open) = self.files else {
-            return Ok(());
-        };
-        for (name, open) in ["", "-wal", "-shm"].into_iter().zip(open) {
-            let path = beside(real, name);
-            if FileId::of(&path).ok() != Some(open) {
-                return Err(Displaced::NotServed(path, self.holder.clone()));
-            }
-        }
-        Ok(())
+    pub(super) fn misses(&self, real: &Path) -> Option<PathBuf> {
+        let at = |name: usize| FileId::of(&beside(real, NAMES.get(name)?)).ok();
+        self.first_other(real, at)
+    }
+
+    fn first_other(&self, real: &Path, found: impl Fn(usize) -> Option<FileId>) -> Option<PathBuf> {
+        let open = self.files?;
+        let mut open = open.into_iter().zip(NAMES).enumerate();
+        let (_, (_, name)) = open.find(|(number, (open, _))| found(*number) != Some(*open))?;
+        Some(beside(real, name))
     }
 }
 
@@ -170,7 +160,7 @@ pub(super) fn path_of(real: &Path) -> PathBuf {
 }
 
 /// The gateway that has this lock, if one does.
-pub(super) fn served(path: &Path) -> Option<Served> {
+pub(super) fn served(path: &Path) -> Option<LockHolder> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();
     let mut file = (options.read(true).custom_flags(flags.bits()).open(path)).ok()?;
@@ -180,11 +170,11 @@ pub(super) fn served(path: &Path) -> Option<Served> {
         Err(TryLockError::WouldBlock) => {
             let text = content(&mut file);
             let mut lines = text.lines();
-            let holder = lines.next().unwrap_or_default().trim().to_owned();
+            let name = lines.next().unwrap_or_default().trim().to_owned();
             let files = lines.next().unwrap_or_default().split_whitespace();
             let files: Vec<FileId> = files.map_while(|file| file.parse().ok()).collect();
             let files = files.try_into().ok();
-            Some(Served { holder, files })
+            Some(LockHolder { name, files })
         }
     }
 }

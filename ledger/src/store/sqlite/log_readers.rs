@@ -13,7 +13,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
 use super::kept;
-use super::location::{Location, cannot_open, index_path};
+use super::location::Location;
+use super::paths::{cannot_open, index_path};
 use crate::{HeldLog, LedgerError, LogReader};
 
 /// A reader is told after this time.

@@ -7,6 +7,7 @@
 //! only while they equal the file. The schema repeats the rules of `account`, so that even a faulty
 //! program cannot store an impossible account.
 
+mod absent;
 mod backup;
 mod batch;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod copy;
 mod deliveries;
 mod events;
 mod fetch;
+mod file_id;
 mod files;
 mod flush;
 mod gate;
@@ -32,6 +34,7 @@ mod lock;
 mod log_readers;
 mod migrations;
 mod mounts;
+mod paths;
 mod payments;
 mod readers;
 mod reads;
@@ -67,8 +70,8 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 pub(crate) use copy::{CopySource, CopyTarget};
-pub use location::belongs_to_ledger;
 pub use lock::ServeLock;
+pub use paths::belongs_to_ledger;
 pub use reopen::FilesCheck;
 
 use crate::batch::operation::{Operation, OperationClass, Outcome};
@@ -77,14 +80,15 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::unsettled::{Left, Unsettled};
 use crate::{
-    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
-    FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot,
-    MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData,
-    PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow,
-    VerifyReport, Vote, WriterStats,
+    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
+    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
+    Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow, VerifyReport, Vote,
+    WriterStats,
 };
+use file_id::FileId;
 use job::BatchWork;
-use location::{FileId, Location};
+use location::Location;
 use readers::Readers;
 use remembered::KeyCache;
 use writer::WriterHandle;
@@ -134,8 +138,6 @@ impl SqliteLedger {
         durability: Durability,
     ) -> Result<Self, LedgerError> {
         let path = path.as_ref().to_owned();
-        farebox_bus_error::say()
-            .map_err(|error| LedgerError::unusable(Cause::of("no handler for SIGBUS", error)))?;
         let fatal = watch::Sender::new(None);
         let whole = files::open_ledger(&path, mode)?;
         if mode == OpenMode::Write {
@@ -163,11 +165,6 @@ impl SqliteLedger {
             fatal,
             unsettled,
         })
-    }
-
-    /// From this size of the log on new holds are refused; 1 GiB unless it is set.
-    pub fn limit_log(&self, bytes: u64) {
-        self.log_limit.store(bytes, Ordering::Relaxed);
     }
 
     /// The ledger's file.

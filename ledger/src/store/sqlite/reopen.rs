@@ -11,7 +11,8 @@ use std::sync::{Arc, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::location::{Displaced, FileId, Location};
+use super::file_id::FileId;
+use super::location::{Displaced, Location};
 use super::readers::Readers;
 use super::remembered::KeyCache;
 use super::writer::WriterHandle;

@@ -12,7 +12,8 @@ use nix::sys::statvfs::fstatvfs;
 
 use super::files::open_log;
 use super::kept;
-use super::location::{Location, cannot_open, index_path};
+use super::location::Location;
+use super::paths::{cannot_open, index_path};
 use crate::LedgerError;
 use crate::store::room::reserve;
 

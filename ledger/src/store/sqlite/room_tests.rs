@@ -25,7 +25,7 @@ fn reader(ledger: &SqliteLedger) -> Connection {
 }
 
 fn log_bytes(ledger: &SqliteLedger) -> u64 {
-    location::wal_path(ledger.path()).metadata().unwrap().len()
+    paths::wal_path(ledger.path()).metadata().unwrap().len()
 }
 
 async fn until(what: &str, happens: impl Fn() -> bool) {

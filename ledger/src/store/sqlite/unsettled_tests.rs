@@ -154,7 +154,8 @@ fn a_file_that_is_not_as_it_was_written_keeps_the_gateway_from_starting() {
         let beside = path.with_file_name("other.db.unsettled");
         fs::write(&file, &kept).unwrap();
         fs::copy(&file, &beside).unwrap();
-        let refused = again(&other).begin(Timestamp::default()).await.unwrap_err();
+        let made = SqliteLedger::create(&other, OpenMode::Serve, Durability::Prompt).unwrap();
+        let refused = made.begin(Timestamp::default()).await.unwrap_err();
         assert!(
             refused.to_string().contains("of another ledger"),
             "{refused}"

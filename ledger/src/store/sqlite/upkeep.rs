@@ -10,8 +10,9 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::files::{self, WalSync};
 use super::gate::{HoldGate, RoomFacts};
-use super::location::{Location, wal_path};
+use super::location::Location;
 use super::log_readers::{Copied, LogReaders};
+use super::paths::wal_path;
 use super::readers;
 use crate::store::stats::LOG_LOUD;
 use crate::{Cause, HeldLog, LedgerError, OpenMode};

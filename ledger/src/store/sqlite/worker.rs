@@ -13,7 +13,8 @@ use super::batch::Batch;
 use super::files;
 use super::gate::Admission;
 use super::job::Job;
-use super::location::{Displaced, Location, wal_path};
+use super::location::{Displaced, Location};
+use super::paths::wal_path;
 use super::shared::{Shared, lock};
 use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
@@ -480,7 +481,7 @@ impl<'c> Worker<'c> {
         });
         match moved {
             Ok(()) => format!(
-                "{reason}; every commit is copied into the ledger's file: start the gateway again"
+                "{reason}; every commit is copied into the ledger's file: start the gateway again, and do not put that file back"
             ),
             Err(error) => {
                 format!("{reason}; it could not be copied into the ledger's file: {error}")
