@@ -10,6 +10,7 @@ mod config;
 mod customer;
 mod hostile;
 mod http;
+mod interface;
 mod money;
 mod process;
 mod selling;

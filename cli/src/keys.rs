@@ -1,4 +1,6 @@
 //! `farebox keys …`: sells, funds and manages keys. Works while a gateway runs.
+//!
+//! Rows of docs/interface.md: `key_is_shown_once`.
 
 use farebox_ledger::key::Change;
 use farebox_ledger::store::SharedStore;

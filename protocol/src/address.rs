@@ -3,6 +3,8 @@
 //! A provider fetches the pictures that a request names, from inside its own network. An address that means this or a private
 //! network there could be read through the model. Programs read odd spellings differently (octal numbers, a 32-bit number, wide
 //! digits), so only the plain spelling of a public address is accepted.
+//!
+//! Rows of docs/interface.md: `picture_in_a_wrong_field`.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::borrow::Cow;

@@ -1,6 +1,8 @@
 //! Explains unknown paths: which base URL the caller should have used.
 //!
 //! The only list of the families' base paths. A path is only read, never served.
+//!
+//! Rows of docs/interface.md: `chat_client_on_native`, `native_client_on_v1`, `v1_twice_or_not_at_all`, `version_is_in_the_path`.
 
 use crate::Family;
 

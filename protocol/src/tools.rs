@@ -2,6 +2,8 @@
 //!
 //! Each family has a table of tool types. A type that no table names is refused, because it may run on a server and cost money. The
 //! choice of a removed tool is removed with it.
+//!
+//! Rows of docs/interface.md: `tool_with_a_broken_schema`.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -2,6 +2,8 @@
 //!
 //! A stream holds its output slice by slice, so that many streams can run side by side on a small balance. When the balance runs
 //! out, the last slices are smaller, and then the stream ends.
+//!
+//! Rows of docs/interface.md: `spending_ends_at_the_balance`.
 
 use std::time::Duration;
 

@@ -2,6 +2,9 @@
 //!
 //! A [`Model`] is complete and consistent: defaults are filled in, and it has its route. `read/catalog.rs` parses the file; nothing
 //! here can fail.
+//!
+//! Rows of docs/interface.md: `one_slug_for_each_model`, `slug_is_copied_exactly`, `name_of_a_provider`, `alias_that_is_guessed`,
+//! `slug_with_a_typo`, `slug_that_is_stale`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

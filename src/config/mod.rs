@@ -56,7 +56,7 @@ pub use routes::{
     ServedAs, Target, Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
-pub use shop::Shop;
+pub use shop::{OutOfBalanceStatus, Shop};
 pub use source::{Source, Unreadable};
 pub use starter::Starter;
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};

@@ -1,7 +1,9 @@
 //! The seller as customers see it: whom to ask, and where to pay. `[shop]` in `catalog.toml`.
 
-/// What customers are told about the seller.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use std::fmt;
+
+/// What customers are told about the seller. A catalog without `[shop]` has one that says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shop {
     /// The seller's name.
     pub name: Option<String>,
@@ -11,27 +13,64 @@ pub struct Shop {
     pub pay_url: Option<String>,
     /// A sentence of the seller's.
     pub note: Option<String>,
-    /// The status of a refusal for lack of money: 429, or 402.
-    pub out_of_balance_status: u16,
+    /// The status of a refusal for lack of money, or by a cap without room.
+    pub out_of_balance_status: OutOfBalanceStatus,
 }
 
-/// Of a catalog that says nothing about its seller.
-impl Default for Shop {
-    fn default() -> Self {
-        Self {
-            name: None,
-            contact: None,
-            pay_url: None,
-            note: None,
-            out_of_balance_status: Self::STATUSES[0],
+/// The status of a refusal for lack of money. The interface says 429; the others are the operator's choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutOfBalanceStatus {
+    /// 429 for every program.
+    #[default]
+    Quota,
+    /// 402 for every program.
+    Payment,
+    /// 402 for the programs that were measured to repeat less at it, 429 for the others.
+    ByProgram,
+}
+
+impl OutOfBalanceStatus {
+    /// The status; by program, that of the others.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Quota | Self::ByProgram => 429,
+            Self::Payment => 402,
+        }
+    }
+
+    /// The same for a program that repeats less at 402.
+    #[must_use]
+    pub const fn where_402_ends_it(self) -> Self {
+        match self {
+            Self::Quota => Self::Quota,
+            Self::Payment | Self::ByProgram => Self::Payment,
+        }
+    }
+
+    /// As it is written in the catalog.
+    #[must_use]
+    pub fn written(self) -> serde_json::Value {
+        match self {
+            Self::Quota => 429.into(),
+            Self::Payment => 402.into(),
+            Self::ByProgram => "by_program".into(),
         }
     }
 }
 
-impl Shop {
-    /// What `out_of_balance_status` may be; the first is the default.
-    pub const STATUSES: [u16; 2] = [429, 402];
+/// As customers read it.
+impl fmt::Display for OutOfBalanceStatus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Quota => "429",
+            Self::Payment => "402",
+            Self::ByProgram => "429 or 402",
+        })
+    }
+}
 
+impl Shop {
     /// The name above customers' pages: the seller's, or the program's own where the seller gives none.
     #[must_use]
     pub fn title(&self) -> &str {

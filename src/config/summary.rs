@@ -38,8 +38,8 @@ pub struct ShopSummary {
     pub pay_url: String,
     /// A sentence of its own.
     pub note: String,
-    /// The status of a refusal for lack of money.
-    pub out_of_balance_status: u16,
+    /// The status of a refusal for lack of money, as it is written.
+    pub out_of_balance_status: serde_json::Value,
 }
 
 /// One published model.
@@ -134,7 +134,7 @@ fn shop_outline(shop: &Shop) -> Option<ShopSummary> {
         contact: shop.contact.clone().unwrap_or_default(),
         pay_url: shop.pay_url.clone().unwrap_or_default(),
         note: shop.note.clone().unwrap_or_default(),
-        out_of_balance_status: shop.out_of_balance_status,
+        out_of_balance_status: shop.out_of_balance_status.written(),
     })
 }
 

@@ -1,4 +1,6 @@
 //! The canonical table: the six columns customers choose from, as rows and markdown.
+//!
+//! Rows of docs/interface.md: `canonical_table`.
 
 use serde::Serialize;
 

@@ -1,6 +1,8 @@
 //! The balance in every response shape that client tools read: one statement of the account, one table of documents.
 //!
 //! "Remaining" is what is available: balance minus what running requests hold. Numbers are exact decimal literals.
+//!
+//! Rows of docs/interface.md: `balance_of_a_key`.
 
 use std::sync::Arc;
 

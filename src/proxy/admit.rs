@@ -4,6 +4,8 @@
 //! A refusal costs no write. If another request took the money in between, the terms are decided again from what is left. If other
 //! requests hold some of the balance, the account is read once more before the refusal, because they may have released it
 //! meanwhile.
+//!
+//! Rows of docs/interface.md: `balance_smaller_than_the_request`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //!
 //! [`Admitted::settle`] is the only place where a hold ends. If something goes wrong before it (a panic, a cancelled runtime), the
 //! hold's own guard settles what was noted last.
+//!
+//! Rows of docs/interface.md: `balance_is_reduced`.
 
 mod owing;
 mod served;

@@ -1,5 +1,8 @@
 //! Compares what a model can do with what a request asks for. Every refusal is a 400 that names the remedy, before any money is
 //! involved.
+//!
+//! Rows of docs/interface.md: `picture_to_a_model_without_vision`, `picture_that_is_too_large`, `tools_to_a_model_without_them`,
+//! `too_many_tools`, `stream_of_a_model_that_does_not`.
 
 use std::sync::Arc;
 

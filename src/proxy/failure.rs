@@ -160,23 +160,21 @@ impl Failure {
         self
     }
 
-    /// The same for a known program: with the status at which it stops, and with what to set in it, found by one of the names of what was
-    /// refused.
+    /// The same for a known program: with 402 if it repeats less at that and the seller wants it so, and with what to set in it, found
+    /// by one of the names of what was refused.
     #[must_use]
     pub fn told_to<'a>(
         mut self,
         shop: &Shop,
-        status: Option<u16>,
+        ends_at_402: bool,
         setting: impl FnOnce(Vec<&str>) -> Option<&'a str>,
     ) -> Self {
         match &mut self {
-            Self::OutOfBalance(balance) => {
-                balance.seller = status.map(|out_of_balance_status| {
-                    Arc::new(Shop {
-                        out_of_balance_status,
-                        ..shop.clone()
-                    })
-                });
+            Self::OutOfBalance(balance) if ends_at_402 => {
+                balance.seller = Some(Arc::new(Shop {
+                    out_of_balance_status: shop.out_of_balance_status.where_402_ends_it(),
+                    ..shop.clone()
+                }));
             }
             Self::BadRequest(bad) => {
                 let field = bad
@@ -283,7 +281,7 @@ impl Failure {
             Self::OutOfBalance(Balance {
                 seller: Some(seller),
                 ..
-            }) => seller.out_of_balance_status,
+            }) => seller.out_of_balance_status.code(),
             _ => family.protocol().words(self.case()).status,
         }
     }

@@ -3,6 +3,8 @@
 //! paid requests again, across all of them, when it opens a hold.
 //!
 //! A [`Pass`] is one running request; dropping it gives its place back. Rates follow the ledger's rule, with the clock passed in.
+//!
+//! Rows of docs/interface.md: `requests_of_a_key_at_once`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,9 @@
 //! Authentication: the first credential with a valid secret decides.
 //!
 //! A wrong secret and an unknown key get the same answer, and a key's state is revealed only to callers with its secret.
+//!
+//! Rows of docs/interface.md: `key_is_stopped`, `authorization_bearer`, `native_client_sends_x_api_key`, `key_is_missing`,
+//! `key_is_copied_wrongly`, `key_of_a_provider`, `key_is_an_old_one`.
 
 use farebox_ledger::{CustomerStatus, Key, KeyStatus, Ledger, Secret};
 use farebox_protocol::{AuthStyle, Family};

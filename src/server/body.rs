@@ -4,6 +4,8 @@
 //! minimum pace: a key that opens many uploads and sends nothing reserves nothing. A client that is still sending when it is
 //! refused would see a connection reset instead of the answer, so the rest of its body is read and dropped while the answer is
 //! sent.
+//!
+//! Rows of docs/interface.md: `body_of_more_than_32_mib`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //!
 //! Reading costs CPU time and memory whether the request is served or not, so a key without money gets its refusal first. The
 //! bound is far below what any request with such a body costs, so that it refuses nothing that could be served.
+//!
+//! Rows of docs/interface.md: `balance_depleted`.
 
 use farebox_ledger::{Amount, CapReached, Key, UtcDay};
 

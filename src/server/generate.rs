@@ -1,5 +1,7 @@
 //! One handler for every path that costs money: authenticates, refuses a key without money, applies the rate limit, reads the body,
 //! then calls [`Proxy::run`](crate::proxy::Proxy::run).
+//!
+//! Rows of docs/interface.md: `post_v1_chat_completions`, `post_v1_responses`, `post_native_v1_messages`.
 
 use std::sync::Arc;
 
@@ -46,14 +48,14 @@ impl Generate {
         }
     }
 
-    /// The failure as the program that sent the request reads it best: with its own name for what helps, or with another status.
+    /// The failure as the program that sent the request reads it best.
     fn told_to(&self, headers: &HeaderMap, failure: Failure) -> Failure {
         let sent = headers.get(USER_AGENT);
         let Some(agent) = sent.and_then(|sent| setup::agent(sent.to_str().ok()?)) else {
             return failure;
         };
         let shop = &self.front.proxy.config.current().catalog.shop;
-        failure.told_to(shop, agent.out_of_balance, |names| agent.setting(names))
+        failure.told_to(shop, agent.at_402.is_some(), |names| agent.setting(names))
     }
 
     async fn serve(

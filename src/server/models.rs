@@ -1,4 +1,7 @@
 //! The lists of models, in the three shapes that clients read. Lists only models that the key may use, also at zero balance.
+//!
+//! Rows of docs/interface.md: `catalog_attributes`, `get_v1_models`, `get_native_v1_models`, `model_that_this_path_does_not_serve`,
+//! `models_answer_without_a_balance`.
 
 use std::sync::Arc;
 
@@ -25,9 +28,6 @@ pub(super) enum ModelListing {
     /// `/native/v1/models/{slug}`
     NativeOne,
 }
-
-/// The families whose callers read the lists below `/v1`.
-const LISTED: [Family; 2] = [Family::Chat, Family::Responses];
 
 /// The handler of one list.
 pub(super) struct Models {
@@ -80,10 +80,16 @@ impl Models {
                 req.query::<String>("client_version").is_some(),
             )),
             ModelListing::Native => Ok(native(catalog, &key)),
-            ModelListing::One => one(catalog, &key, &slug(req), &LISTED, known).map(entry),
-            ModelListing::NativeOne => {
-                one(catalog, &key, &slug(req), &[Family::Messages], known).map(native_entry)
-            }
+            ModelListing::One => one(catalog, &key, &slug(req), known).map(entry),
+            ModelListing::NativeOne => one(catalog, &key, &slug(req), known).and_then(|model| {
+                match model.route.serves(family) {
+                    Some(_) => Ok(native_entry(model)),
+                    None => Err(Failure::OtherPath(
+                        model.slug.clone(),
+                        model.best_path.protocol().public_path(),
+                    )),
+                }
+            }),
         }
     }
 }
@@ -93,23 +99,17 @@ fn allowed<'a>(catalog: &'a Catalog, key: &'a Key) -> impl Iterator<Item = &'a A
     models.filter(|model| key.settings.allows(&model.slug))
 }
 
-/// The models that callers of one of these families can use.
+/// The models that callers of this family can use.
 fn served<'a>(
     catalog: &'a Catalog,
     key: &'a Key,
-    families: &'a [Family],
+    family: Family,
 ) -> impl Iterator<Item = &'a Arc<Model>> {
-    allowed(catalog, key).filter(|model| {
-        families
-            .iter()
-            .any(|family| model.route.serves(*family).is_some())
-    })
+    allowed(catalog, key).filter(move |model| model.route.serves(family).is_some())
 }
 
 fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
-    let data: Vec<Value> = served(catalog, key, &LISTED)
-        .map(|model| entry(model))
-        .collect();
+    let data: Vec<Value> = allowed(catalog, key).map(|model| entry(model)).collect();
     let mut list = json!({
         "object": "list",
         "total_count": data.len(),
@@ -117,7 +117,7 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
         "data": data,
     });
     if with_slugs {
-        let models: Vec<Value> = served(catalog, key, &[Family::Responses])
+        let models: Vec<Value> = served(catalog, key, Family::Responses)
             .map(|model| json!({ "slug": model.slug, "display_name": model.name }))
             .collect();
         list["models"] = Value::Array(models);
@@ -132,32 +132,23 @@ fn slug(req: &Request) -> String {
         .to_owned()
 }
 
-/// The model of this name, if the list for callers of these families shows it.
+/// The model of this name, if the key may use it.
 fn one<'a>(
     catalog: &'a Catalog,
     key: &Key,
     name: &str,
-    families: &[Family],
     known: &mut RefusedFacts,
 ) -> Result<&'a Model, Failure> {
     let found = catalog.find_among(name, |slug| key.settings.allows(slug));
     known.model(name, &found);
     match found {
-        Lookup::Found(model)
-            if served(catalog, key, families).any(|other| other.slug == model.slug) =>
-        {
-            Ok(model)
-        }
-        Lookup::Found(model) if allowed(catalog, key).any(|other| other.slug == model.slug) => Err(
-            Failure::OtherPath(model.slug.clone(), model.best_path.protocol().public_path()),
-        ),
-        Lookup::Found(model) => Err(Failure::ModelNotAllowed(model.slug.clone())),
+        Lookup::Found(model) if key.settings.allows(&model.slug) => Ok(model),
         other => Err(Failure::no_model(name, other)),
     }
 }
 
 fn native(catalog: &Catalog, key: &Key) -> Value {
-    let data: Vec<Value> = served(catalog, key, &[Family::Messages])
+    let data: Vec<Value> = served(catalog, key, Family::Messages)
         .map(|model| native_entry(model))
         .collect();
     let id = |model: Option<&Value>| {

@@ -2,6 +2,8 @@
 //!
 //! An unknown path is answered with a 404 that names the right base URL. A path that reaches an upstream goes through `generate`,
 //! and so through a hold and a settlement; counting tokens is what is free.
+//!
+//! Rows of docs/interface.md: `two_path_families`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! TLS on the customers' listener: one certificate, read from its files at startup and again when the operator asks.
 //!
 //! New files replace the old certificate only when both parse and match; open connections keep theirs.
+//!
+//! Rows of docs/interface.md: `json_over_https`.
 
 use std::fmt;
 use std::future::{Ready, ready};

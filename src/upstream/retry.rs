@@ -3,6 +3,8 @@
 //! A target is asked again only for a request that provably never left, and only within a budget, so that an outage does not
 //! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries, because another target
 //! would refuse it too; so does giving up on a whole answer, because it is charged.
+//!
+//! Rows of docs/interface.md: `one_model_fails`.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
-use crate::support::{Answer, Gateway, ask, talking};
+use crate::support::{Gateway, ask, talking};
 
 /// (40 × 3 + 10 × 0.3 + 20 × 3.75 + 5 × 15) / 1e6 USD.
 const USAGE: ReportedUsage = ReportedUsage {
@@ -379,33 +379,4 @@ async fn counting_tokens_is_free_and_asks_the_upstream_only_with_money() {
             "counting leaves no entry"
         );
     }
-}
-
-#[tokio::test]
-async fn the_native_list_has_names_and_is_never_a_redirect() {
-    let upstream = ScriptedUpstream::start(talking("x")).await;
-    let gateway = Gateway::before(&upstream).await;
-    let key = gateway.key("0").await;
-    let url = format!("{}/native/v1/models?limit=1000", gateway.base);
-    let answer = Answer::read(
-        gateway
-            .client
-            .get(url)
-            .header("x-api-key", &key.secret)
-            .send()
-            .await
-            .unwrap(),
-    )
-    .await;
-    assert_eq!(answer.status, 200);
-    let first = &answer.json()["data"][0];
-    assert_eq!(
-        (
-            first["type"].clone(),
-            first["id"].clone(),
-            first["display_name"].clone()
-        ),
-        (json!("model"), json!("test-model"), json!("Test"))
-    );
-    assert_eq!(answer.json()["has_more"], false);
 }

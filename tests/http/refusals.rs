@@ -13,9 +13,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use crate::support::upstream::{Gate, Reply, Script, ScriptedUpstream, Speech};
-use crate::support::{
-    Answer, Gateway, TestKey, ask, catalog, path, routes_speaking, speech_for, talking,
-};
+use crate::support::{Answer, Gateway, TestKey, ask, path, speech_for, talking};
 
 const HUGE: usize = 33 * 1024 * 1024;
 /// Unknown model, no messages, and a field that is refused.
@@ -296,85 +294,6 @@ async fn responses_say_the_same_as_chat() {
         .filter(|(a, b)| a != b && same(a))
         .collect();
     assert!(differing.is_empty(), "{differing:#?}");
-}
-
-#[tokio::test]
-async fn a_wrong_base_url_is_told_the_right_one() {
-    let upstream = ScriptedUpstream::start(talking("PONG")).await;
-    let gateway = Gateway::before(&upstream).await;
-    let key = gateway.key("5.00").await;
-    for (wrong, base, kind) in [
-        ("/v1/v1/chat/completions", "/v1", "invalid_request_error"),
-        ("/v1/v1/responses", "/v1", "invalid_request_error"),
-        ("/v1/v1/models", "/v1", "invalid_request_error"),
-        ("/chat/completions", "/v1", "invalid_request_error"),
-        ("/responses", "/v1", "invalid_request_error"),
-        ("/v1/messages", "/native", "invalid_request_error"),
-        (
-            "/v1/messages/count_tokens",
-            "/native",
-            "invalid_request_error",
-        ),
-        ("/native/chat/completions", "/v1", "not_found_error"),
-        ("/native/v1/chat/completions", "/v1", "not_found_error"),
-        ("/native/v1/responses", "/v1", "not_found_error"),
-        ("/native/v1/v1/messages", "/native", "not_found_error"),
-        ("/native/v1/complete", "/native", "not_found_error"),
-    ] {
-        let answer = gateway
-            .send(wrong, &key, "{}", &[("host", "evil.example")])
-            .await;
-        let message = answer.json()["error"]["message"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        assert_eq!(
-            (answer.status, answer.json()["error"]["type"].clone()),
-            (404, json!(kind)),
-            "{wrong}"
-        );
-        let base = format!("{}{base}", gateway.base);
-        assert!(
-            message.contains(&format!("{base},"))
-                || message.contains(&format!("{base} "))
-                || message.ends_with(&base),
-            "{message}"
-        );
-        assert!(
-            !answer.text.contains("evil"),
-            "the Host header is never used"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_slug_that_another_family_serves_names_its_path() {
-    let upstream = ScriptedUpstream::start(talking("PONG")).await;
-    for speaks in Family::ALL {
-        let only = routes_speaking(&upstream.base_url(), speaks)
-            .replace("[[route]]", "[[route]]\ntranslate = false");
-        let gateway = Gateway::start(&catalog(speaks), &only).await;
-        let key = gateway.key("5.00").await;
-        for family in Family::ALL {
-            let answer = gateway
-                .post(path(family), &key, &ask(family, "test-model", false))
-                .await;
-            if family == speaks {
-                assert_eq!(answer.status, 200);
-                continue;
-            }
-            let message = answer.json()["error"]["message"]
-                .as_str()
-                .unwrap()
-                .to_owned();
-            assert_eq!(answer.status, 404);
-            assert!(
-                message.starts_with("model not found") && message.contains(path(speaks)),
-                "{message}"
-            );
-        }
-        assert_eq!(gateway.charges(&key).await.len(), 1);
-    }
 }
 
 #[tokio::test]

@@ -126,6 +126,7 @@ codes! {
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
     SkippedChecks      "N503" Note File  "checks that had to be skipped";
+    OtherStatus        "N504" Note Place "a refusal for lack of money that is not 429 for everybody";
 }
 
 impl Diagnostic {

@@ -1,4 +1,6 @@
 //! The first view: what is left, what was spent, and the newest requests. An open page gets its parts as updates.
+//!
+//! Rows of docs/interface.md: `balance_moves_on_the_dashboard`.
 
 use std::sync::Arc;
 
