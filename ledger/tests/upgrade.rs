@@ -451,6 +451,8 @@ fn a_new_ledger_has_the_schema_of_an_upgraded_one() {
         let rows = statement.query_map([], |row| row.get(0)).unwrap();
         rows.collect::<Result<_, _>>().unwrap()
     };
+    let made = SqliteLedger::create(&fresh, OpenMode::Serve, Durability::Prompt);
+    made.unwrap().close();
     assert_eq!(schema(&fresh), schema(&upgraded));
     with_cluster("the schema on PostgreSQL", async |cluster| {
         let upgraded = cluster.restored(&fixture("schema-14.sql"));

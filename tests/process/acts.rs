@@ -177,8 +177,8 @@ async fn the_restore_drill_works_as_it_is_written() {
         .skip(1)
         .map(|block| block.split("```").next().unwrap())
         .collect();
-    let [backup, restore] = blocks[..] else {
-        panic!("two blocks of commands: {blocks:?}")
+    let [backup, restore, ..] = blocks[..] else {
+        panic!("two blocks of commands come first: {blocks:?}")
     };
     let shell = |command: &str| {
         let here = command

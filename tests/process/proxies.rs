@@ -135,6 +135,7 @@ fn the_units_settings_start_a_gateway() {
             .unwrap()
             .success()
     );
+    funded_key(folder.path(), "1");
     let unit = shipped("farebox.service");
     let start = unit
         .lines()
