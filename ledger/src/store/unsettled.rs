@@ -110,7 +110,7 @@ struct Line {
     bill: Bill,
 }
 
-/// A gateway's file for bills. Nothing is opened or created before [`Unsettled::prepare`].
+/// A gateway's file for bills. Nothing is opened or created before `prepare`.
 #[derive(Debug)]
 pub struct Unsettled {
     path: PathBuf,
