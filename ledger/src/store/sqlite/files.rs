@@ -194,8 +194,8 @@ fn check_log_is_whole(real: &Path, mode: OpenMode) -> Result<Option<Displaced>, 
     let Ok(index) = LogIndex::open(&index_path(real)) else {
         return Ok(None);
     };
-    let length = || log.metadata().ok().map(|found| found.len());
-    let Some(cut) = index.missing(length) else {
+    let length = || log.metadata().map(|found| found.len());
+    let Ok(Some(cut)) = index.missing(length) else {
         return Ok(None);
     };
     let displaced = Displaced::LogCut(log.clone(), cut);

@@ -32,6 +32,13 @@ pub(super) struct Header {
     length: Arc<AtomicU64>,
 }
 
+/// The newest change counter and the greatest length that were seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    counter: u32,
+    length: u64,
+}
+
 impl Header {
     /// The header of a file that exists.
     pub(super) fn of(path: &Path) -> std::io::Result<Self> {
@@ -44,13 +51,17 @@ impl Header {
         })
     }
 
-    /// Whether the file is still the one that SQLite writes: a backup has no log, an older file has a lower
+    /// What was seen so far; asked for before the file's length is, because another thread may see something newer meanwhile.
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            counter: self.counter.load(Ordering::Acquire),
+            length: self.length.load(Ordering::Acquire),
+        }
+    }
+
+    /// Whether the file, which is this long, is still the one that SQLite writes: a backup has no log, an older file has a lower
     /// change counter, and one that was cut off is shorter than it was and than its header says.
-    pub(super) fn is_intact(&self) -> std::io::Result<bool> {
-        // What was seen is asked for first: another thread may see something newer meanwhile.
-        let before = self.counter.load(Ordering::Acquire);
-        let seen = self.length.load(Ordering::Acquire);
-        let length = self.file.metadata()?.len();
+    pub(super) fn is_intact(&self, seen: Seen, length: u64) -> std::io::Result<bool> {
         let Some(header) = read(&self.file)? else {
             return Ok(false);
         };
@@ -59,12 +70,12 @@ impl Header {
         self.length.fetch_max(length, Ordering::AcqRel);
         // While a checkpoint makes the file longer, its header is ahead of it; after a VACUUM the file is shorter.
         let said = u64::from(number(&header, 28)).saturating_mul(page_size(&header));
-        let whole = length >= seen || length >= said;
+        let whole = length >= seen.length || length >= said;
         Ok(
             whole
                 && header.starts_with(MAGIC)
                 && header.get(18) == Some(&WITH_LOG)
-                && now >= before,
+                && now >= seen.counter,
         )
     }
 

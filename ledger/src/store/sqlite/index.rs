@@ -79,16 +79,20 @@ impl LogIndex {
 
     /// What is missing of the log, whose length is asked for after the index was read: a log that is begun anew becomes shorter, and
     /// the index says so first. Nothing, if the index is not a valid one: SQLite makes it anew, from the log.
-    pub(super) fn missing(&self, length: impl Fn() -> Option<u64>) -> Option<CutLog> {
-        let mut found = None;
+    pub(super) fn missing<E>(
+        &self,
+        length: impl Fn() -> Result<u64, E>,
+    ) -> Result<Option<CutLog>, E> {
+        let mut cut = None;
         for _ in 0..TRIES {
-            let said = self.read()?;
-            found = Some(said.cut_at(length()?)?);
-            if self.read() == Some(said) {
+            let said = self.read();
+            let length = length()?;
+            cut = said.and_then(|said| said.cut_at(length));
+            if cut.is_none() || self.read() == said {
                 break;
             }
         }
-        found
+        Ok(cut)
     }
 
     fn read(&self) -> Option<IndexedLog> {

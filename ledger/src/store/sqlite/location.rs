@@ -84,15 +84,14 @@ impl WrittenFiles {
 
     /// Log and index are what was opened, and whole.
     fn check(&self) -> Result<(), Displaced> {
-        same(&self.log_path, self.log)?;
         let seen = self.index_length.load(Ordering::Acquire);
         let index = same(&self.index_path, self.index_file)?.len();
         self.index_length.fetch_max(index, Ordering::AcqRel);
         if index < seen {
             return Err(Displaced::IndexCut(self.index_path.clone()));
         }
-        let length = || self.log_path.metadata().ok().map(|found| found.len());
-        self.index.missing(length).map_or(Ok(()), |cut| {
+        let length = || same(&self.log_path, self.log).map(|found| found.len());
+        (self.index.missing(length)?).map_or(Ok(()), |cut| {
             Err(Displaced::LogCut(self.log_path.clone(), cut))
         })
     }
@@ -213,18 +212,19 @@ impl Location {
     /// Whether the path still leads to the file that was opened, log and index are those that were opened with it, and a gateway that
     /// serves the ledger has the same ones. A few calls of `stat` and two short reads.
     pub(super) fn check(&self) -> Result<(), Displaced> {
-        match self.given.metadata() {
-            Ok(found) if FileId::from(&found) == self.file => {}
+        let seen = self.written.as_ref().map(|written| written.header.seen());
+        let length = match self.given.metadata() {
+            Ok(found) if FileId::from(&found) == self.file => found.len(),
             Ok(_) => return Err(Displaced::Replaced(self.given.clone())),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Displaced::Gone(self.given.clone()));
             }
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
-        }
-        let Some(written) = &self.written else {
+        };
+        let (Some(written), Some(seen)) = (&self.written, seen) else {
             return Ok(());
         };
-        match written.header.is_intact() {
+        match written.header.is_intact(seen, length) {
             Ok(true) => written.check()?,
             Ok(false) => return Err(Displaced::Overwritten(self.given.clone())),
             Err(error) => return Err(Displaced::Unreadable(self.given.clone(), error.kind())),
