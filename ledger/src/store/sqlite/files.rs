@@ -80,7 +80,7 @@ pub(super) fn open_ledger(
     if mode != OpenMode::Serve {
         refuse_other_files(&real)?;
     }
-    let cut = check_log_is_whole(&real, mode)?;
+    let cut = check_log_and_index(&real, mode)?;
     let file = FileId::of(&given).map_err(|error| cannot_open(&given, error))?;
     let header = Header::of(&real).map_err(|error| cannot_open(&real, error))?;
     let foreign = header.has_foreign_log(&wal_path(&real));
@@ -187,13 +187,17 @@ fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     )))
 }
 
-/// Looks for the end of a log that a crash or a person has cut off, while the index of the process that wrote it is still there. SQLite
+/// Looks for an index that was cut off, and for the end of a log that a crash or a person has cut off, while the index of the process that wrote it is still there. SQLite
 /// would begin that index anew and take what is left for all there was. The gateway says what is gone and goes on with what is left.
-fn check_log_is_whole(real: &Path, mode: OpenMode) -> Result<Option<Displaced>, LedgerError> {
+fn check_log_and_index(real: &Path, mode: OpenMode) -> Result<Option<Displaced>, LedgerError> {
     let log = wal_path(real);
-    let Ok(index) = LogIndex::open(&index_path(real)) else {
+    let path = index_path(real);
+    let Ok(index) = LogIndex::open(&path) else {
         return Ok(None);
     };
+    if index.is_cut().map_err(|error| cannot_open(&path, error))? {
+        return Err(LedgerError::unusable(Displaced::IndexCut(path)));
+    }
     let length = || log.metadata().map(|found| found.len());
     let Ok(Some(cut)) = index.missing(length) else {
         return Ok(None);
@@ -289,7 +293,7 @@ pub(super) fn make(path: &Path, birth: &Birth) -> Result<Connection, LedgerError
 pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     let given = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     let real = resolve(&given)?;
-    check_log_is_whole(&real, OpenMode::Serve)?;
+    check_log_and_index(&real, OpenMode::Serve)?;
     match open_and_identify(&real, OpenMode::ReadOnly)? {
         (conn, FileContent::Ledger(_)) => Ok(conn),
         _ => Err(LedgerError::unusable(format!(

@@ -71,12 +71,10 @@ impl Header {
         // While a checkpoint makes the file longer, its header is ahead of it; after a VACUUM the file is shorter.
         let said = u64::from(number(&header, 28)).saturating_mul(page_size(&header));
         let whole = length >= seen.length || length >= said;
-        Ok(
-            whole
-                && header.starts_with(MAGIC)
-                && header.get(18) == Some(&WITH_LOG)
-                && now >= seen.counter,
-        )
+        Ok(whole
+            && header.starts_with(MAGIC)
+            && header.get(18) == Some(&WITH_LOG)
+            && now >= seen.counter)
     }
 
     /// Whether the log beside the file belongs to another one, or to an earlier state of it, so that SQLite would write other pages

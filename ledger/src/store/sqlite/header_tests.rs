@@ -200,6 +200,28 @@ fn who_finds_other_files_than_the_gateway_has_open_opens_none() {
     });
 }
 
+#[test]
+fn an_index_that_was_cut_off_and_made_longer_again_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    run(async {
+        let ledger = new(&path);
+        create(&ledger, 1).await;
+        let path = paths::index_path(&path);
+        let long = path.metadata().unwrap().len();
+        assert!(long > 2_000_000, "no log needs that much: {long}");
+        let index = super::index::LogIndex::open(&path).unwrap();
+        assert!(index.is_whole());
+        assert!(!index.is_cut().unwrap());
+        let file = kept::kept(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&*file, &[0; 1 << 14], 1 << 14).unwrap();
+        assert!(!index.is_whole());
+        file.set_len(1 << 14).unwrap();
+        assert_eq!(ledger.look(true), FilesCheck::Away);
+        file.set_len(long).unwrap();
+    });
+}
+
 /// As a program with a clock 30 days ahead booked it before the ledger's clock was asked.
 #[test]
 fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {

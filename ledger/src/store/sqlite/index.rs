@@ -1,13 +1,19 @@
 //! The index of the log (`-shm`): how many frames the log must have, and how many commits there were.
 //!
 //! SQLite maps it into memory; here it is read as a file. Every process that has the ledger open uses the same one: with a second index
-//! over one log, each process writes over the other's commits.
+//! over one log, each process writes over the other's commits. Where it was cut off, a connection that opens makes it long enough again,
+//! with zeroes: others then read old pages for new ones. So what opens looks first, and once more with its own connection, and the
+//! gateway makes the file longer than any log needs, which nobody does again.
 
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
+use nix::libc;
 
 use super::kept::kept;
 
@@ -18,6 +24,19 @@ const CHECKPOINT: usize = 4;
 /// The beginning of a log, and of each frame in it.
 const LOG_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
+/// A block of it, and of how many frames the first one and each later one has the place.
+const BLOCK: u64 = 32 << 10;
+const FIRST_FRAMES: u64 = 4_062;
+const FRAMES: u64 = 4_096;
+/// Half of a block finds frames by their pages: two bytes each.
+const TABLE: usize = 16 << 10;
+/// How long the gateway makes it: for a log of 1.1 GB.
+const LONG: u64 = 66 * BLOCK;
+/// Where the marks of the readers begin, four bytes each.
+const MARKS: u64 = 100;
+const READERS: usize = 5;
+/// The byte that every process with the ledger open has a lock on.
+const IN_USE: i64 = 128;
 /// How often a header that is being written is read again.
 const TRIES: usize = 50;
 
@@ -77,6 +96,14 @@ impl LogIndex {
         Some(u32::from_ne_bytes(count))
     }
 
+    /// Up to where in the log each of its readers reads.
+    pub(super) fn marks(&self) -> Option<[u32; READERS]> {
+        let mut marks = [0; READERS * 4];
+        self.0.read_exact_at(&mut marks, MARKS).ok()?;
+        let mut marks = marks.as_chunks::<4>().0.iter();
+        Some([0; READERS].map(|_| marks.next().map_or(0, |mark| u32::from_ne_bytes(*mark))))
+    }
+
     /// What is missing of the log, whose length is asked for after the index was read: a log that is begun anew becomes shorter, and
     /// the index says so first. Nothing, if the index is not a valid one: SQLite makes it anew, from the log.
     pub(super) fn missing<E>(
@@ -93,6 +120,76 @@ impl LogIndex {
             }
         }
         Ok(cut)
+    }
+
+    /// The process that has a lock on this byte, if it is another one. Its id is 0 or less for one of another container.
+    pub(super) fn holder(&self, byte: i64) -> Option<i32> {
+        let mut lock = libc::flock {
+            l_type: i16::try_from(libc::F_WRLCK).ok()?,
+            l_whence: i16::try_from(libc::SEEK_SET).ok()?,
+            l_start: byte,
+            l_len: 1,
+            l_pid: 0,
+        };
+        fcntl(&*self.0, FcntlArg::F_GETLK(&mut lock)).ok()?;
+        let free = i32::from(lock.l_type) == libc::F_UNLCK;
+        (!free).then_some(lock.l_pid)
+    }
+
+    /// Whether it is shorter than the log needs and another process uses it: what opens it first makes it anew.
+    pub(super) fn is_cut(&self) -> std::io::Result<bool> {
+        let length = self.0.metadata()?.len();
+        let short = (self.read()).is_some_and(|said| length < said.index_length());
+        Ok(short && self.holder(IN_USE).is_some())
+    }
+
+    /// Whether it finds as many frames as the log has. A process that has it open asks.
+    pub(super) fn is_whole(&self) -> bool {
+        let mut whole = true;
+        for _ in 0..TRIES {
+            let Some(said) = self.read() else {
+                return true;
+            };
+            whole = self.finds(said.frames);
+            if whole || self.read() == Some(said) {
+                break;
+            }
+        }
+        whole
+    }
+
+    fn finds(&self, frames: u64) -> bool {
+        let firsts = std::iter::once(FIRST_FRAMES).chain(std::iter::repeat(FRAMES));
+        let mut left = frames;
+        for (block, size) in (0_u64..).zip(firsts) {
+            if left == 0 {
+                return true;
+            }
+            let mut table = [0; TABLE];
+            let at = (block.saturating_add(1).saturating_mul(BLOCK)).saturating_sub(TABLE as u64);
+            if self.0.read_exact_at(&mut table, at).is_err() {
+                return false;
+            }
+            let found = table
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .filter(|slot| **slot != [0; 2]);
+            if (found.count() as u64) < left.min(size) {
+                return false;
+            }
+            left = left.saturating_sub(size);
+        }
+        true
+    }
+
+    /// Makes it longer than any log needs, where the disk has the room.
+    pub(super) fn lengthen(&self) -> std::io::Result<()> {
+        let long = i64::try_from(LONG).map_err(std::io::Error::other)?;
+        match fallocate(&*self.0, FallocateFlags::empty(), 0, long) {
+            Ok(()) | Err(Errno::ENOSPC | Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn read(&self) -> Option<IndexedLog> {
@@ -124,6 +221,12 @@ impl IndexedLog {
             frame_size: page_size.saturating_add(FRAME_HEADER),
         };
         is_valid.then_some(said)
+    }
+
+    /// How long the index is at least.
+    fn index_length(self) -> u64 {
+        let later = self.frames.saturating_sub(FIRST_FRAMES).div_ceil(FRAMES);
+        later.saturating_add(1).saturating_mul(BLOCK)
     }
 
     /// What is missing of a log that is this long.

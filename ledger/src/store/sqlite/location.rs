@@ -56,7 +56,15 @@ impl WrittenFiles {
     pub(super) fn of(real: &Path, header: Header, serves: bool) -> Result<Self, LedgerError> {
         let [log_path, index_path] = [wal_path(real), index_path(real)];
         let id = |path: &Path| FileId::of(path).map_err(|error| cannot_open(path, error));
-        let index = LogIndex::open(&index_path).map_err(|error| cannot_open(&index_path, error))?;
+        let on_index = |error| cannot_open(&index_path, error);
+        let index = LogIndex::open(&index_path).map_err(on_index)?;
+        if serves {
+            index.lengthen().map_err(on_index)?;
+        }
+        let length = index_path.metadata().map_err(on_index)?.len();
+        if !index.is_whole() {
+            return Err(LedgerError::unusable(Displaced::IndexCut(index_path)));
+        }
         Ok(Self {
             header,
             log: id(&log_path)?,
@@ -64,7 +72,7 @@ impl WrittenFiles {
             index_file: id(&index_path)?,
             index_path,
             index,
-            index_length: Arc::default(),
+            index_length: Arc::new(AtomicU64::new(length)),
             lock_path: (!serves).then(|| lock::path_of(real)),
         })
     }
@@ -172,7 +180,8 @@ impl fmt::Display for Displaced {
             Self::LogCut(path, cut) => write!(out, "{} was cut off: {cut}", path.display()),
             Self::IndexCut(path) => write!(
                 out,
-                "{} was cut off while the ledger was open; start the gateway again, which makes it anew: the log has every commit",
+                "{} was cut off while the ledger was open; stop every program that has the ledger open and start the gateway again, which makes \
+                 it anew: the log has every commit",
                 path.display()
             ),
             Self::Changed(path, version) if *version > i64::from(MOVED) => {

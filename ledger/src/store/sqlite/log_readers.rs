@@ -4,15 +4,9 @@
 //! Such a reader holds a lock on a byte of the shared memory (`-shm`), and beside it stands up to where in the log it reads. Both are
 //! where SQLite's file format puts them (*WAL-Index Format*). The system tells the process behind a lock unless it is this one.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
-
-use super::kept;
+use super::index::LogIndex;
 use super::location::Location;
 use super::paths::{cannot_open, index_path};
 use crate::{HeldLog, LedgerError, LogReader};
@@ -21,9 +15,6 @@ use crate::{HeldLog, LedgerError, LogReader};
 const TOLD_AFTER: Duration = Duration::from_secs(10);
 /// The first lock byte of readers. It belongs to those that read nothing in the log, which keeps all of it from being copied.
 const FIRST_LOCK: i64 = 123;
-/// Where the marks of the readers begin, four bytes each.
-const MARKS: u64 = 100;
-const READERS: usize = 5;
 
 /// How far a checkpoint came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +34,7 @@ impl Copied {
 /// Finds the readers behind a log that does not get shorter.
 #[derive(Debug)]
 pub(super) struct LogReaders {
-    memory: Arc<File>,
+    index: LogIndex,
     /// How many pages were copied when that number was first seen, and when.
     stuck: Option<(i64, Instant)>,
 }
@@ -51,11 +42,8 @@ pub(super) struct LogReaders {
 impl LogReaders {
     pub(super) fn of(location: &Location) -> Result<Self, LedgerError> {
         let path = index_path(&location.real);
-        let memory = kept::kept(&path).map_err(|error| cannot_open(&path, error))?;
-        Ok(Self {
-            memory,
-            stuck: None,
-        })
+        let index = LogIndex::open(&path).map_err(|error| cannot_open(&path, error))?;
+        Ok(Self { index, stuck: None })
     }
 
     /// Notes what a checkpoint did. Returns who has held it back, once it has not moved for 10 s.
@@ -78,32 +66,16 @@ impl LogReaders {
 
     /// The other processes that read up to this page or less; none if it is this process itself.
     fn readers(&self, copied: i64) -> Vec<LogReader> {
-        let mut marks = [0; READERS * 4];
-        if self.memory.read_exact_at(&mut marks, MARKS).is_err() {
+        let Some(marks) = self.index.marks() else {
             return Vec::new();
-        }
-        let marks = marks.as_chunks::<4>().0.iter();
+        };
         let mut found: Vec<LogReader> = (FIRST_LOCK..)
             .zip(marks)
-            .filter(|(_, mark)| i64::from(u32::from_ne_bytes(**mark)) <= copied)
-            .filter_map(|(byte, _)| self.holder(byte))
+            .filter(|(_, mark)| i64::from(*mark) <= copied)
+            .filter_map(|(byte, _)| self.index.holder(byte).map(reader))
             .collect();
         found.dedup();
         found
-    }
-
-    /// The process that holds a lock on this byte, if it is another one.
-    fn holder(&self, byte: i64) -> Option<LogReader> {
-        let mut lock = libc::flock {
-            l_type: i16::try_from(libc::F_WRLCK).ok()?,
-            l_whence: i16::try_from(libc::SEEK_SET).ok()?,
-            l_start: byte,
-            l_len: 1,
-            l_pid: 0,
-        };
-        fcntl(&*self.memory, FcntlArg::F_GETLK(&mut lock)).ok()?;
-        let free = i32::from(lock.l_type) == libc::F_UNLCK;
-        (!free).then(|| reader(lock.l_pid))
     }
 }
 

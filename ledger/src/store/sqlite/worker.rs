@@ -325,8 +325,12 @@ impl<'c> Worker<'c> {
         use std::ops::ControlFlow::{Break, Continue};
         match trouble(&error) {
             CommitTrouble::Fatal => {
-                let damage = files::damage(&self.location.given, &error);
-                let words = damage.unwrap_or_else(|| error.to_string());
+                // A file that was cut off may be met in the middle of an operation.
+                let displaced = self.location.check().err();
+                let words = displaced
+                    .map(|displaced| displaced.to_string())
+                    .or_else(|| files::damage(&self.location.given, &error))
+                    .unwrap_or_else(|| error.to_string());
                 self.stop(Cause::in_words(words, error), jobs);
                 Break(())
             }
