@@ -1,5 +1,5 @@
 //! What models ask for by their names, wherever they run: for providers whose settings do not say it. The strict doubles in
-//! `doubles/` have the sources.
+//! `tests/doubles/` have the sources.
 
 /// A reasoning model of OpenAI's, which refuses `max_tokens`.
 pub(crate) fn reasons(model: &str) -> bool {

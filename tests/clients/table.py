@@ -24,7 +24,7 @@ for one in kinds:
     cells = [f"{ended[one, other, 'took']} of {ended[one, other, 'took'] + ended[one, other, 'broke']}" for other in kinds]
     print(f"| {one} | {' | '.join(cells)} |")
 print(f"""
-The vendors (`tests/clients/vendors.py` with the rules of `doubles/`) refused {len(refused)} of these requests, all because of another
+The vendors (`tests/clients/vendors.py` with the rules of `tests/doubles/`) refused {len(refused)} of these requests, all because of another
 vendor's sealed thinking; the gateway repeated each without it, so no client saw a refusal.
 
 What a library adds to an answer is not always what its vendor takes back:

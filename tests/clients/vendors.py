@@ -7,7 +7,7 @@ below a path of its own (`/groq/v1/chat/completions`).
 They play a loop of tools: a message such as `Read {"file_path": "note.txt"}` is answered with a thought and that call, its result
 with a thought and the result's text. Who offers the tool `look` is sent through the ROOMS, with a thought and a call for each.
 They are as strict as the published rules (docs/translation.md, "Thinking"): besides the rules here, about what a vendor made itself,
-the strict doubles judge each request (`doubles/examples/judge.rs`, the program in $JUDGE). What they refuse they write down. The
+the strict doubles judge each request (`tests/doubles/examples/judge.rs`, the program in $JUDGE). What they refuse they write down. The
 model's name says which of the six it is.
 """
 

@@ -354,7 +354,7 @@ async fn leave(
 fn page(rows: &[(String, Family, Vec<String>)]) -> String {
     let mut out = "# Every service, every family of callers, every shape of request\n\n\
         Each service is configured as `farebox init --provider …` writes it and stands in front of\n\
-        the strict double of its vendor (`doubles/`), which refuses what the real service refuses and streams as oddly. `served`: a\n\
+        the strict double of its vendor (`tests/doubles/`), which refuses what the real service refuses and streams as oddly. `served`: a\n\
         complete answer, charged once. `called, result taken`: the model called (parallel tools: twice, in a stream), the caller got\n\
         the calls, sent results, and was served. `thought returned`: the thought of the first turn came back in the second, as its\n\
         vendor had sealed or shown it; without that word it was left out, or there is none to see. `refused here`: a 400 before anything is held, with the field at fault. Written and verified\n\

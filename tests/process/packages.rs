@@ -473,7 +473,7 @@ fn the_same_commit_gives_the_same_bytes() {
     assert_eq!(sums[0], sums[1]);
 }
 
-/// What `build.rs` tells about a folder, in a profile, with these settings.
+/// What `cli/build.rs` tells about a folder, in a profile, with these settings.
 fn version(script: &Path, folder: &Path, profile: &str, commit: &str) -> String {
     let mut built = at(folder, script.to_str().unwrap());
     built
@@ -496,7 +496,7 @@ fn a_release_names_the_commit_that_it_is_built_from() {
     let (script, tree) = (folder.path().join("script"), folder.path().join("tree"));
     said(
         at(Path::new(HOME), "rustc")
-            .args(["--edition=2024", "build.rs", "-o"])
+            .args(["--edition=2024", "cli/build.rs", "-o"])
             .arg(&script),
     );
     fs::create_dir_all(tree.join("inner")).unwrap();

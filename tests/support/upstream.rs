@@ -329,7 +329,7 @@ impl Drop for ScriptedUpstream {
         let why: Vec<&str> = inner.refused.iter().map(|one| one.why.as_str()).collect();
         assert!(
             !fails || why.is_empty(),
-            "the real service refuses {why:?}; see doubles/"
+            "the real service refuses {why:?}; see tests/doubles/"
         );
     }
 }

@@ -11,10 +11,9 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 10] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("src/", "farebox"),
     ("protocol/src/", "farebox_protocol"),
-    ("doubles/src/", "farebox_doubles"),
     ("ledger/src/", "farebox_ledger"),
     ("ledger/bus-error/src/", "farebox_bus_error"),
     ("cli/src/", "farebox_cli"),

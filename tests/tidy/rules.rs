@@ -125,9 +125,8 @@ const VENDORS: [&str; 9] = [
     "azure",
     "bedrock",
 ];
-const NAME_VENDORS: [&str; 9] = [
+const NAME_VENDORS: [&str; 8] = [
     "protocol/",
-    "doubles/",
     "bench/",
     "cli/src/demo.rs",
     "shop/src/pages.rs",

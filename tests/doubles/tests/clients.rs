@@ -7,7 +7,7 @@ use serde_json::Value;
 
 #[test]
 fn recorded_requests_of_real_clients_are_accepted() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/clients");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/clients");
     let (mut judged, mut refused) = (0, Vec::new());
     for entry in folder.read_dir().unwrap() {
         let file = entry.unwrap().path();

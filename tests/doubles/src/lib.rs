@@ -1,7 +1,7 @@
 //! Strict doubles of the vendors: what each real service refuses, as tables with their published sources.
 //!
 //! A tolerant upstream proves nothing: it answers requests that the real service refuses. So every test's upstream asks [`judge`]
-//! before it answers, and so does the simulated provider. Pure: no async, no I/O; never part of a gateway's path to a real vendor.
+//! before it answers. Pure: no async, no I/O; no program depends on it.
 //!
 //! - A [`Wire`] is one path of one vendor: a table of [`WireRule`]s and examples of requests that it accepts.
 //! - A rule has a place, what must hold there, its source, and whether that source is *verified*. A rule that is not verified

@@ -1,4 +1,4 @@
-//! Says which commit both programs are built from: `FAREBOX_COMMIT`, or in a release build what git knows of this folder.
+//! Says which commit the three programs are built from: `FAREBOX_COMMIT`, or in a release build what git knows of this folder.
 //!
 //! Without either the version stands alone. Builds for development do not ask git: each commit would compile everything again.
 
@@ -11,7 +11,7 @@ fn main() {
     let package = PathBuf::from(of_cargo("CARGO_MANIFEST_DIR"));
     let is_root = |folder: &&Path| folder.join("Cargo.lock").exists();
     let root = package.ancestors().find(is_root).unwrap_or(&package);
-    println!("cargo:rerun-if-changed={}", root.join("build.rs").display());
+    println!("cargo:rerun-if-changed={}", root.join("cli/build.rs").display());
     println!("cargo:rerun-if-env-changed=FAREBOX_COMMIT");
     let named = Some(of_cargo("FAREBOX_COMMIT")).filter(|commit| !commit.is_empty());
     let release = of_cargo("PROFILE") == "release";
@@ -40,11 +40,11 @@ fn of_git(root: &Path) -> Option<String> {
     for sources in [
         "src",
         "protocol",
-        "doubles",
         "ledger/src",
         "ledger/bus-error/src",
         "cli/src",
         "tui/src",
+        "shop/src",
         "Cargo.lock",
     ] {
         println!("cargo:rerun-if-changed={}", root.join(sources).display());
