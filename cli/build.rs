@@ -11,7 +11,8 @@ fn main() {
     let package = PathBuf::from(of_cargo("CARGO_MANIFEST_DIR"));
     let is_root = |folder: &&Path| folder.join("Cargo.lock").exists();
     let root = package.ancestors().find(is_root).unwrap_or(&package);
-    println!("cargo:rerun-if-changed={}", root.join("cli/build.rs").display());
+    let script = root.join("cli/build.rs");
+    println!("cargo:rerun-if-changed={}", script.display());
     println!("cargo:rerun-if-env-changed=FAREBOX_COMMIT");
     let named = Some(of_cargo("FAREBOX_COMMIT")).filter(|commit| !commit.is_empty());
     let release = of_cargo("PROFILE") == "release";

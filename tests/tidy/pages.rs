@@ -145,14 +145,43 @@ fn every_test_that_a_promise_names_exists() {
     report(&faults);
 }
 
+#[test]
+fn no_program_depends_on_what_is_below_tests() {
+    let (below, programs): (Vec<_>, Vec<_>) = (files(&["."], "Cargo.toml").into_iter())
+        .map(|file| (toml::from_str::<toml::Table>(&file.text), file.path))
+        .map(|(table, path)| (table.expect("a manifest is TOML"), path))
+        .partition(|(_, path)| path.starts_with("tests/"));
+    assert!(!below.is_empty() && programs.len() > 5, "{}", below.len());
+    let mut faults = Vec::new();
+    for (helper, _) in &below {
+        let name = helper["package"]["name"].as_str().expect("a name");
+        for (program, path) in &programs {
+            let needs = ["dependencies", "build-dependencies"].map(|kind| program.get(kind));
+            if needs
+                .into_iter()
+                .flatten()
+                .any(|kind| kind.get(name).is_some())
+            {
+                faults.push(format!(
+                    "{path}: {name} is for tests; name it below [dev-dependencies]"
+                ));
+            }
+        }
+    }
+    report(&faults);
+}
+
 /// Its tests stand in these files, which follow each other as the page's sections do.
 #[test]
 fn every_row_of_the_interface_has_its_test_and_its_code() {
     let tests =
         ["service", "endpoints", "errors"].map(|part| read(&format!("tests/interface/{part}.rs")));
     let tests = tests.concat();
-    let begins = tests.split("::test]\nasync fn ").skip(1);
-    let tests: Vec<&str> = begins.filter_map(|test| test.split('(').next()).collect();
+    let is_mark = |line: &str| line.starts_with("#[test") || line.starts_with("#[tokio::test");
+    let lines = tests.lines().zip(tests.lines().skip(1));
+    let tests: Vec<&str> = (lines.filter(|(mark, _)| is_mark(mark)))
+        .filter_map(|(_, next)| next.split("fn ").nth(1)?.split('(').next())
+        .collect();
     let page = read("docs/interface.md");
     let rows: Vec<(&str, &str)> = (page.lines())
         .filter_map(|line| line.strip_prefix("| `")?.strip_suffix("` |"))

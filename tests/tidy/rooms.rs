@@ -27,15 +27,6 @@ pub(crate) const ROOMS: &[Room] = &[
         pure: true,
     },
     Room {
-        name: "doubles",
-        folder: "doubles/src/",
-        module: "farebox_doubles",
-        job: "what each vendor refuses, as tables with their sources; for tests and the simulated provider",
-        ours: &[],
-        crates: &["serde_json"],
-        pure: true,
-    },
-    Room {
         name: "ledger",
         folder: "ledger/src/",
         module: "farebox_ledger",
@@ -195,7 +186,6 @@ pub(crate) const ROOMS: &[Room] = &[
             "byte_room",
             "config",
             "deadline",
-            "doubles",
             "ledger::Amount",
             "ledger::Timestamp",
             "ledger::clock",

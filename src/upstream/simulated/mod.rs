@@ -1,8 +1,9 @@
 //! The built-in provider: answers in process, without a network, the same way for the same request.
 //!
-//! It is a provider like any other: its answers are judged like those from a connection, its usage is exact by its own tokenizer
-//! (four characters per token), and it refuses what the services that defined the three families refuse, in their words. Some of its models misbehave on purpose, by their upstream name: `sim-slow`, `sim-cut`,
-//! `sim-529`, `sim-no-usage`, `sim-json`; every other name behaves.
+//! It is a provider like any other: its answers are judged like those from a connection, and its usage is exact by its own tokenizer
+//! (four characters per token). It answers whatever it can read; what real services refuse besides is no business of a demo's. Some of
+//! its models misbehave on purpose, by their upstream name: `sim-slow`, `sim-cut`, `sim-529`, `sim-no-usage`, `sim-json`; every
+//! other name behaves.
 
 mod memory;
 mod speak;
@@ -12,7 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_doubles::VendorRefusal;
 use farebox_protocol::{Case, Family, ReportedUsage, SyntheticAnswer, SyntheticStop, ToolCall};
 use serde_json::json;
 
@@ -90,14 +90,6 @@ impl Simulated {
                 Paced::new(pieces, broken),
             );
         }
-        match judged(call, body) {
-            Err(refused) => error(refused.status, refused.body),
-            Ok(()) => self.accepted(call, model, body),
-        }
-    }
-
-    /// The same for a request that the real services would accept.
-    fn accepted(&self, call: &UpstreamCall<'_>, model: &str, body: &[u8]) -> UnjudgedReply {
         let manner = Manner::of(model);
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");
@@ -203,26 +195,13 @@ fn tokens_of_blocks(chars: u64) -> u64 {
     chars / BLOCK_CHARS * (BLOCK_CHARS / CHARS_PER_TOKEN)
 }
 
-/// Judges a request as the real services would. Their rules about headers do not apply: none are sent within a process.
-fn judged(call: &UpstreamCall<'_>, body: &[u8]) -> Result<(), VendorRefusal> {
-    let protocol = call.family.protocol();
-    let path = match call.operation {
-        TargetOperation::Generate => protocol.path(),
-        TargetOperation::CountTokens => protocol.count_path().unwrap_or_default(),
-    };
-    farebox_doubles::judge_body(farebox_doubles::defined_by(path), path, body)
-}
-
 fn refusal(status: u16, kind: &str, message: &str) -> UnjudgedReply {
     let body = json!({"type": "error", "error": {"type": kind, "code": null, "param": null, "message": message}});
-    error(status, body.to_string())
-}
-
-fn error(status: u16, body: String) -> UnjudgedReply {
+    let body = Bytes::from(body.to_string());
     reply(
         status,
         DeclaredType::Json,
-        Paced::new([(Duration::ZERO, Bytes::from(body))], false),
+        Paced::new([(Duration::ZERO, body)], false),
     )
 }
 
@@ -271,7 +250,5 @@ fn reply(status: u16, kind: DeclaredType, body: Paced) -> UnjudgedReply {
     }
 }
 
-#[cfg(test)]
-mod strict_tests;
 #[cfg(test)]
 mod tests;

@@ -72,8 +72,7 @@ fn send(
         stream,
         ..UpstreamCall::new(&route, crate::byte_room::Holder(1), family, operation)
     };
-    // These requests say no more than what they are about.
-    simulated.accepted(&call, model, body)
+    simulated.answer(&call, model, body)
 }
 
 async fn json_of(mut reply: UnjudgedReply) -> Value {
@@ -483,6 +482,6 @@ fn what_is_not_json_is_refused() {
 }
 
 /// A place in a budget without a limit.
-pub(super) fn share() -> crate::byte_room::ByteShare {
+fn share() -> crate::byte_room::ByteShare {
     crate::byte_room::ByteRoom::new(usize::MAX).share(crate::byte_room::Holder(1), usize::MAX)
 }
