@@ -112,7 +112,7 @@ fn chat_deltas() -> Vec<Bytes> {
 fn translate(stream: &[Bytes], caller: Family) {
     let mut cutter = FrameReader::new();
     let wish = AnswerWish {
-        slug: "slug",
+        model: "slug",
         id: "req1",
         created: 7,
         request: b"{}",

@@ -121,6 +121,17 @@ fn ids(list: &Value) -> Vec<&str> {
     entries.map(|entry| entry["id"].as_str().unwrap()).collect()
 }
 
+/// Every `model` of an answer, whole or streamed, is this name.
+fn all_name(answer: &str, name: &str) {
+    let models: Vec<&str> = answer.split("\"model\":").skip(1).collect();
+    let wanted = format!("\"{name}\"");
+    let named = |model: &&str| model.trim_start().starts_with(&wanted);
+    assert!(
+        !models.is_empty() && models.iter().all(named),
+        "{name}: {answer}"
+    );
+}
+
 fn page(name: &str) -> String {
     std::fs::read_to_string(std::path::Path::new(HOME).join(name)).unwrap()
 }

@@ -70,7 +70,7 @@ fn chunks(upstream: Family, caller: Option<Family>, times: u64) {
     let mut cutter = FrameReader::new();
     let mut reader = upstream.protocol().reader();
     let wish = AnswerWish {
-        slug: "slug",
+        model: "slug",
         id: "req1",
         created: 7,
         request: b"{}",

@@ -359,8 +359,8 @@ pub trait EndWriter: Send {
 /// What the customer calls an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicAnswer<'a> {
-    /// The model's public slug.
-    pub slug: &'a str,
+    /// The model, as the customer named it: by its public slug or an alias of it.
+    pub model: &'a str,
     /// The id from its first frame; `None` if there was none.
     pub id: Option<&'a str>,
 }

@@ -37,7 +37,7 @@ fn a_text_delta_allocates_nothing() {
     for upstream in Family::ALL {
         for caller in Family::ALL.into_iter().filter(|caller| *caller != upstream) {
             let wish = AnswerWish {
-                slug: "slug",
+                model: "slug",
                 id: "req1",
                 created: 7,
                 request: b"{}",

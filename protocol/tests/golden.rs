@@ -183,7 +183,7 @@ fn endings() {
                 cost: Some("0.0000125"),
             };
             let answer = PublicAnswer {
-                slug: "slug",
+                model: "slug",
                 id: reader.answer_id(),
             };
             let out =

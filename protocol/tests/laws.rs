@@ -427,7 +427,7 @@ fn exercise(family: Family, bytes: &[u8]) {
         }
     }
     let answer = PublicAnswer {
-        slug: "slug",
+        model: "slug",
         id: reader.answer_id(),
     };
     let ending = writer.end_at_limit(
@@ -460,7 +460,7 @@ fn endings_made_after_any_frame_are_whole() {
                     writer.observe(frame, &facts);
                 }
                 let answer = PublicAnswer {
-                    slug: "slug",
+                    model: "slug",
                     id: reader.answer_id(),
                 };
                 let event = writer.error_event(answer, &error);

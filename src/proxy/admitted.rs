@@ -260,6 +260,16 @@ impl Admitted {
             .reasoning_outside(target.provider.reasoning_outside);
     }
 
+    /// Headers that say what was served: the slug, where an alias of it was asked for, and what did not reach the model.
+    pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
+        let slug = &self.model.slug;
+        let by_alias = self.count.seen.model != *slug;
+        let slug = by_alias.then(|| ("x-farebox-slug", slug.clone()));
+        let omitted = self.outcome.omissions();
+        let omitted = omitted.map(|(_, header, what)| (header, what));
+        slug.into_iter().chain(omitted).collect()
+    }
+
     /// How long the answering target had the request before its first frame, which has just arrived.
     pub(super) fn waited_for_frame(&self) -> Duration {
         let others: Duration = self

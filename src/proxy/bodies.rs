@@ -292,13 +292,13 @@ impl RequestBodies {
     }
 
     /// The form for the answering target: what its answer needs, what was lost, and the facts of what was sent. Drops the other
-    /// forms.
+    /// forms. `asked` is the name by which the customer asked for the model.
     pub(super) fn take(
         &mut self,
         request: &Request,
         target: &Target,
         family: Family,
-        model: &Model,
+        (model, asked): (&Model, &str),
     ) -> Option<(Translation, Losses, Inspection)> {
         let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
@@ -311,7 +311,7 @@ impl RequestBodies {
             caller: request.family,
             memo: form.memo,
             original: all.original,
-            slug: model.slug.clone(),
+            model: asked.to_owned(),
             id: request.id.to_string(),
             created: request.at.millis() / 1_000,
         };

@@ -142,7 +142,7 @@ fn begun(
         &admitted.request,
         &answer.target,
         answer.family,
-        &admitted.model,
+        (&admitted.model, &admitted.count.seen.model),
     ) {
         // The provider bills what it was sent, including what it was told about reasoning.
         admitted.count.seen.hidden_reasoning = sent.hidden_reasoning;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::admitted::{AnswerOutcome, ReplyTo, Settled};
+use super::admitted::{ReplyTo, Settled};
 use super::end::End;
 use super::{Failure, Reply, ReplyBody, whole};
 use crate::metering::Ending;
@@ -16,8 +16,7 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    pub(super) fn new(reply: ReplyTo, outcome: &AnswerOutcome) -> Self {
-        let headers = whole::omission_headers(outcome);
+    pub(super) fn new(reply: ReplyTo, headers: Vec<(&'static str, String)>) -> Self {
         Self { reply, headers }
     }
 

@@ -89,17 +89,20 @@ pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
         }),
         None => Box::new(SameFamilyOutlet {
             model: Arc::clone(&admitted.model),
-            name: json::quoted(&admitted.model.slug).into_boxed_str(),
+            asked: seen.model.as_str().into(),
+            name: json::quoted(&seen.model).into_boxed_str(),
             writer: admitted.request.family.protocol().writer(),
             shows_usage: seen.asks_usage || seen.asks_cost,
         }),
     }
 }
 
-/// Passes on bytes of the customer's own family, with the public slug in them.
+/// Passes on bytes of the customer's own family, with the customer's name for the model in them.
 struct SameFamilyOutlet {
     model: Arc<Model>,
-    /// The public slug as JSON; without the room that a `String` would keep for as long as the stream is open.
+    /// The slug or alias that was asked for; without the room that a `String` would keep for as long as the stream is open.
+    asked: Box<str>,
+    /// The same as JSON.
     name: Box<str>,
     /// Knows what was sent, so that it can end it.
     writer: Box<dyn EndWriter>,
@@ -116,9 +119,9 @@ impl SameFamilyOutlet {
 }
 
 /// How a customer knows the answer.
-fn public<'a>(model: &'a Model, counts: &SettledCounts<'a>) -> PublicAnswer<'a> {
+fn public<'a>(model: &'a str, counts: &SettledCounts<'a>) -> PublicAnswer<'a> {
     PublicAnswer {
-        slug: &model.slug,
+        model,
         id: counts.id,
     }
 }
@@ -161,13 +164,13 @@ impl Outlet for SameFamilyOutlet {
 
     fn cut(&mut self, _: Phase, words: Option<&str>, counts: &SettledCounts<'_>) -> Vec<Bytes> {
         // What was kept back is the target's own end, which would contradict this one.
-        let answer = public(&self.model, counts);
+        let answer = public(&self.asked, counts);
         let end = (self.writer).end_at_limit(answer, words, counts.usage, counts.wish);
         vec![Bytes::from(end)]
     }
 
     fn fail(&mut self, _: Phase, counts: &SettledCounts<'_>, why: &ErrorBody) -> Vec<Bytes> {
-        let answer = public(&self.model, counts);
+        let answer = public(&self.asked, counts);
         vec![Bytes::from(self.writer.error_event(answer, why))]
     }
 

@@ -1,4 +1,4 @@
-//! The changes made to an answer on its way back: the public slug replaces the upstream's model name, `usage.cost` is added on
+//! The changes made to an answer on its way back: the customer's name for the model replaces the upstream's, `usage.cost` is added on
 //! request, and whatever the upstream says about its own price or identity is removed.
 
 use std::ops::Range;
@@ -8,7 +8,7 @@ use farebox_ledger::Amount;
 use farebox_protocol::FrameMarks;
 use farebox_protocol::json::{self, Edit};
 
-/// The bytes for the customer; the same allocation if nothing changes. `name` is the public slug as JSON, quotes included.
+/// The bytes for the customer; the same allocation if nothing changes. `name` is the name that the customer asked for as JSON, quotes included.
 pub(super) fn rewrite(
     bytes: &Bytes,
     marks: &FrameMarks,

@@ -20,7 +20,7 @@ use super::folded::{self, Folded};
 use super::outlet::{self, BrokenAnswer, Outlet};
 use super::phase::{KeptFrames, Phase};
 use super::pipe::{self, Sender};
-use super::{Reply, ReplyBody, whole};
+use super::{Reply, ReplyBody};
 use crate::billing::calibration::AnswerSample;
 use crate::billing::credit::{CreditVerdict, StreamCredit};
 use crate::billing::silence::Silence;
@@ -95,16 +95,16 @@ impl StreamRelay {
         (first, frames): (Box<Frame>, FrameStream),
         reply: ReplyTo,
     ) -> Self {
+        let headers = admitted.headers();
         let (customer, folded) = if admitted.count.seen.stream {
             let (sender, receiver) = pipe::pipe();
-            let headers = whole::omission_headers(&admitted.outcome);
             let stream = Reply {
                 headers,
                 body: ReplyBody::Stream(receiver),
             };
             (reply.send(Ok(stream)).is_ok().then_some(sender), None)
         } else {
-            (None, Some(Folded::new(reply, &admitted.outcome)))
+            (None, Some(Folded::new(reply, headers)))
         };
         let now = Instant::now();
         let mut reader = family.protocol().reader();

@@ -17,7 +17,8 @@ pub(super) struct Translation {
     pub(super) caller: Family,
     pub(super) memo: Memo,
     pub(super) original: Bytes,
-    pub(super) slug: String,
+    /// The customer's name for the model.
+    pub(super) model: String,
     pub(super) id: String,
     pub(super) created: i64,
 }
@@ -25,7 +26,7 @@ pub(super) struct Translation {
 impl Translation {
     fn wish(&self) -> AnswerWish<'_> {
         AnswerWish {
-            slug: &self.slug,
+            model: &self.model,
             id: &self.id,
             created: self.created,
             request: &self.original,

@@ -126,13 +126,15 @@ pub(super) async fn spent(
         admitted.count.seen.asks_cost,
         admitted.count.seen.asks_usage,
     );
+    let asked_for = admitted.count.seen.model.clone();
+    let headers = admitted.headers();
     admitted.first_byte();
     let end = End::cut(reason);
     let words = last_words(&end, None, &admitted.proxy);
     let settled = admitted.settle(&end).await;
     let (sender, receiver) = pipe::pipe();
     let answer = Reply {
-        headers: Vec::new(),
+        headers,
         body: ReplyBody::Stream(receiver),
     };
     if reply.send(Ok(answer)).is_err() {
@@ -144,7 +146,7 @@ pub(super) async fn spent(
         cost: asks_cost.then_some(charge.as_str()),
     };
     let public = PublicAnswer {
-        slug: &model.slug,
+        model: &asked_for,
         id: None,
     };
     let words = words.as_deref().map(str::trim_start);

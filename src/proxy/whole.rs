@@ -5,7 +5,7 @@ use bytes::Bytes;
 use farebox_ledger::EndReason;
 use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
 
-use super::admitted::{Admitted, AnswerOutcome, ReplyTo, Settled};
+use super::admitted::{Admitted, ReplyTo, Settled};
 use super::end::End;
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
@@ -97,15 +97,16 @@ impl WholeRelay {
             let _ = reply.send(Err(failure));
             return;
         }
-        let (slug, asks_cost) = (admitted.model.slug.clone(), admitted.count.seen.asks_cost);
-        let mut headers = omission_headers(&admitted.outcome);
+        let asks_cost = admitted.count.seen.asks_cost;
+        let name = json::quoted(&admitted.count.seen.model);
+        let mut headers = admitted.headers();
         if let Some((translation, answer)) = &translated {
             admitted.outcome.lost.merge(&translation.losses(answer));
         }
         let settled = admitted.settle(&end).await;
         let cost = asks_cost.then(|| settled.charge());
         let body = match translated {
-            None => rewrite::rewrite(&body, &facts.marks, &json::quoted(&slug), cost),
+            None => rewrite::rewrite(&body, &facts.marks, &name, cost),
             Some((translation, answer)) => {
                 let cost = cost.map(|cost| cost.to_string());
                 let wish = UsageWish {
@@ -135,14 +136,6 @@ pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
         ]
     });
     paid.into_iter().flatten().chain(class).collect()
-}
-
-/// Adds headers that list what did not reach the model: removed tools and fields, and losses in translation.
-pub(super) fn omission_headers(outcome: &AnswerOutcome) -> Vec<(&'static str, String)> {
-    outcome
-        .omissions()
-        .map(|(_, header, what)| (header, what))
-        .collect()
 }
 
 /// The ledger's counts in the form that answers print.

@@ -111,7 +111,7 @@ async fn named_origins_reach_the_customers_paths_and_nothing_else() {
         refused.headers()["access-control-expose-headers"]
             .to_str()
             .unwrap()
-            .contains("x-request-id")
+            .contains("x-request-id, request-id, x-farebox-slug")
     );
     assert!(
         refused

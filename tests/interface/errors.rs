@@ -4,7 +4,7 @@ use farebox_ledger::KeySettings;
 use farebox_protocol::Family;
 use serde_json::json;
 
-use super::{CHAT, Desk, NATIVE, RESPONSES, SHIPPED, page, picture, saying, tools, with};
+use super::{CHAT, Desk, NATIVE, RESPONSES, SHIPPED, all_name, page, picture, saying, tools, with};
 use crate::process::cli::Cli;
 use crate::support::upstream::{Reply, Script, Speech};
 use crate::support::{Gateway, ask, chat, path, skip, speech_for};
@@ -279,13 +279,14 @@ async fn spending_ends_at_the_balance() {
     let desk = Desk::with("0.02").await;
     let endless = Speech::new(Family::Chat, &"word ".repeat(20_000));
     desk.upstream.follow(endless.stream().stall_after(15_000));
-    let body = with(json!({ "stream": true, "max_tokens": 60_000 }));
+    let body = with(json!({ "model": "test-alias", "stream": true, "max_tokens": 60_000 }));
     let cut = desk.gateway.post(CHAT, &desk.key, &body).await;
     assert!(
         cut.status == 200 && cut.text.contains("(out of balance: "),
         "{}",
         cut.text
     );
+    all_name(&cut.text, "test-alias");
     desk.gateway.settled().await;
     let paid = desk.gateway.charges(&desk.key).await[0].amount.picos();
     assert!((-20_000_000_000..-19_000_000_000).contains(&paid), "{paid}");
@@ -354,7 +355,7 @@ async fn commands_of_this_page() {
         .map(|rest| rest.split("```").next().unwrap());
     let commands: Vec<(&str, &str)> = blocks
         .flat_map(str::lines)
-        .filter_map(|line| line.split_once(" # "))
+        .map(|line| line.split_once(" # ").expect(line))
         .collect();
     assert!(commands.len() >= 8, "{commands:?}");
     for (command, told) in commands {

@@ -6,11 +6,11 @@ use farebox_ledger::{KeySettings, Timestamp};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
-use super::{CHAT, Desk, SHIPPED, ids, page, with};
+use super::{CHAT, Desk, SHIPPED, all_name, ids, page, with};
 use crate::customer::sessions::Visitor;
 use crate::process::cli::Cli;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{CATALOG, Gateway, HOME, ask, chat, path, routes, talking};
+use crate::support::{CATALOG, Gateway, HOME, ask, chat, path, routes, routes_speaking, talking};
 
 #[tokio::test]
 async fn json_over_https() {
@@ -135,10 +135,21 @@ async fn one_slug_for_each_model() {
             assert!(!list.text.contains(hidden), "{hidden}: {}", list.text);
         }
     }
-    let body = chat("test-alias", false);
-    let answer = desk.gateway.post(CHAT, &desk.key, &body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    assert_eq!(answer.json()["model"], "test-model");
+    let forms = (Family::ALL.into_iter()).flat_map(|family| [(family, false), (family, true)]);
+    for target in Family::ALL {
+        let routes = routes_speaking(&desk.upstream.base_url(), target);
+        let gateway = Gateway::start(CATALOG, &routes).await;
+        let key = gateway.key("5").await;
+        for (family, stream) in forms.clone() {
+            for (name, slug) in [("test-model", None), ("test-alias", Some("test-model"))] {
+                let body = ask(family, name, stream);
+                let answer = gateway.post(path(family), &key, &body).await;
+                assert_eq!(answer.status, 200, "{}", answer.text);
+                assert_eq!(answer.header("x-farebox-slug"), slug, "{family} {name}");
+                all_name(&answer.text, name);
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -154,6 +165,21 @@ async fn canonical_table() {
         assert!(
             first.contains(&row),
             "README.md, in its first 60 lines: {row}"
+        );
+    }
+    let first = first.join("\n");
+    for said in [
+        "GET /v1/models",
+        "GET /native/v1/models",
+        "POST /v1/chat/completions",
+        "POST /v1/responses",
+        "POST /native/v1/messages",
+        "gets 429 \"out of balance",
+        "farebox check --online",
+    ] {
+        assert!(
+            first.contains(said),
+            "README.md, in its first 60 lines: {said}"
         );
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
 }
 
 fn head(wish: &AnswerWish<'_>, object: &str) -> String {
-    let (id, model) = (quoted(&format!("chatcmpl-{}", wish.id)), quoted(wish.slug));
+    let (id, model) = (quoted(&format!("chatcmpl-{}", wish.id)), quoted(wish.model));
     format!(
         r#""id":{id},"object":"{object}","created":{},"model":{model}"#,
         wish.created

@@ -78,7 +78,7 @@ impl Writer {
         let usage = usage
             .map(|usage| format!(r#","usage":{usage}"#))
             .unwrap_or_default();
-        let (created, model) = (self.created, quoted(answer.slug));
+        let (created, model) = (self.created, quoted(answer.model));
         sse::data(&format!(
             r#"{{"id":{id},"object":"chat.completion.chunk","created":{created},"model":{model},"choices":{choices}{usage}}}"#
         ))

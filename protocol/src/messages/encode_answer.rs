@@ -61,7 +61,7 @@ fn message(
     sequence: &str,
     usage: &str,
 ) -> String {
-    let (id, model) = (quoted(&format!("msg_{}", wish.id)), quoted(wish.slug));
+    let (id, model) = (quoted(&format!("msg_{}", wish.id)), quoted(wish.model));
     format!(
         r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":{content},"stop_reason":{stop},"stop_sequence":{sequence},"usage":{usage}}}"#
     )

@@ -47,7 +47,7 @@ impl crate::EndWriter for Writer {
         }
         if !self.begun {
             let message = json!({
-                "id": "msg_ended", "type": "message", "role": "assistant", "model": answer.slug, "content": [],
+                "id": "msg_ended", "type": "message", "role": "assistant", "model": answer.model, "content": [],
                 "stop_reason": null, "stop_sequence": null, "usage": usage_value(usage),
             });
             out.extend(event("message_start", &json!({"message": message})));

@@ -64,7 +64,7 @@ pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
 
 /// The response object as it begins, with what it repeats of the request.
 fn begun(wish: &AnswerWish<'_>) -> String {
-    let empty = skeleton(&format!("resp_{}", wish.id), wish.slug, wish.created).to_string();
+    let empty = skeleton(&format!("resp_{}", wish.id), wish.model, wish.created).to_string();
     let echo = echo(wish.request).unwrap_or_default();
     let set: Vec<(&str, Cow<'_, str>)> = echo
         .iter()

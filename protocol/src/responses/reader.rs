@@ -297,15 +297,15 @@ impl Reader {
 }
 
 /// A response object of the upstream, as customers may see it.
-pub(super) fn public_response(text: String, slug: &str) -> String {
-    public(text, slug, |cursor| {
+pub(super) fn public_response(text: String, name: &str) -> String {
+    public(text, name, |cursor| {
         Ok(response(cursor, &mut TextSample::default())?.places)
     })
 }
 
 /// The same for a list of items, an item or a part.
-pub(super) fn public_items(text: String, slug: &str) -> String {
-    public(text, slug, |cursor| {
+pub(super) fn public_items(text: String, name: &str) -> String {
+    public(text, name, |cursor| {
         let mut places = MemberPlaces::default();
         shown(
             cursor,
@@ -319,7 +319,7 @@ pub(super) fn public_items(text: String, slug: &str) -> String {
 
 fn public(
     text: String,
-    slug: &str,
+    name: &str,
     look: impl Fn(&mut Cursor<'_>) -> Result<MemberPlaces, JsonError>,
 ) -> String {
     let Ok(places) = Cursor::of_answer(text.as_bytes()).and_then(|mut cursor| look(&mut cursor))
@@ -327,14 +327,14 @@ fn public(
         return text;
     };
     let marks = FrameMarks::at(places, |span| span);
-    let slug = quoted(slug);
+    let name = quoted(name);
     let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
     edits.extend(
         marks
             .model
             .into_iter()
             .chain(marks.more_models)
-            .map(|span| Edit::replace(span, slug.as_bytes())),
+            .map(|span| Edit::replace(span, name.as_bytes())),
     );
     let clean = String::from_utf8(splice(text.as_bytes(), &mut edits));
     clean.unwrap_or(text)

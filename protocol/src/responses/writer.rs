@@ -72,14 +72,14 @@ impl crate::EndWriter for Writer {
             if matches!(item.kind.as_str(), "function_call" | "custom_tool_call") {
                 out.arguments_done(item);
             }
-            let done = public_items(item.to_json(), answer.slug);
+            let done = public_items(item.to_json(), answer.model);
             out.event(
                 "response.output_item.done",
                 &format!(r#""output_index":{},"item":{done}"#, item.index),
             );
         }
         let said = words.map(|words| out.message(self.items.next_index(), answer.id, words));
-        let output = public_items(self.items.to_json_with(said), answer.slug);
+        let output = public_items(self.items.to_json_with(said), answer.model);
         let response = set_members(
             &begun,
             &[
@@ -120,26 +120,26 @@ impl Writer {
         EventsOut {
             bytes: Vec::new(),
             sequence: self.next_sequence,
-            slug: answer.slug,
+            model: answer.model,
         }
     }
 
     /// All items, as customers may see them.
     fn output(&self, answer: PublicAnswer<'_>) -> String {
-        public_items(self.items.to_json(), answer.slug)
+        public_items(self.items.to_json(), answer.model)
     }
 
-    /// The response object as the upstream began it, under the public slug, with missing members filled in.
+    /// The response object as the upstream began it, under the customer's name for the model, with missing members filled in.
     fn begun(&self, answer: PublicAnswer<'_>) -> String {
-        let mut response = skeleton(answer.id.unwrap_or("resp_ended"), answer.slug, 0);
+        let mut response = skeleton(answer.id.unwrap_or("resp_ended"), answer.model, 0);
         if let (Value::Object(members), Ok(begun)) = (
             &mut response,
             serde_json::from_str::<Map<String, Value>>(&self.response),
         ) {
             members.extend(begun);
         }
-        response["model"] = json!(answer.slug);
-        public_response(response.to_string(), answer.slug)
+        response["model"] = json!(answer.model);
+        public_response(response.to_string(), answer.model)
     }
 }
 
@@ -147,7 +147,7 @@ impl Writer {
 struct EventsOut<'a> {
     bytes: Vec<u8>,
     sequence: u64,
-    slug: &'a str,
+    model: &'a str,
 }
 
 impl EventsOut<'_> {
@@ -249,7 +249,7 @@ impl EventsOut<'_> {
             &format!("response.{part_done}"),
             &format!(
                 r#"{place},"part":{}"#,
-                public_items(part.to_json(), self.slug)
+                public_items(part.to_json(), self.model)
             ),
         );
     }

@@ -9,8 +9,8 @@ use crate::{ErrorBody, Family, ReportedUsage, UsageWish};
 /// What an answer needs from the request.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerWish<'w> {
-    /// The public name of the model.
-    pub slug: &'w str,
+    /// The name that the caller gave: the public slug or an alias of it.
+    pub model: &'w str,
     /// The answer's id, without a family prefix.
     pub id: &'w str,
     /// Seconds since 1970.
@@ -48,7 +48,7 @@ pub(crate) struct Fold {
     caller: Family,
     answer: NeutralAnswer,
     memo: Memo,
-    slug: String,
+    model: String,
     id: String,
     created: i64,
     request: Vec<u8>,
@@ -60,7 +60,7 @@ impl Fold {
             caller,
             answer: NeutralAnswer::default(),
             memo,
-            slug: wish.slug.to_owned(),
+            model: wish.model.to_owned(),
             id: wish.id.to_owned(),
             created: wish.created,
             request: wish.request.to_vec(),
@@ -81,7 +81,7 @@ impl AnswerEncoder for Fold {
         out: &mut Vec<u8>,
     ) {
         let wish = AnswerWish {
-            slug: &self.slug,
+            model: &self.model,
             id: &self.id,
             created: self.created,
             request: &self.request,

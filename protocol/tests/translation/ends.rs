@@ -411,7 +411,7 @@ fn a_failed_response_has_a_code_that_its_family_publishes() {
         let mut translator = Translator::new(Chat, Responses, Memo::default(), &wish(b"{}"));
         let stream = String::from_utf8(translator.fail(&error)).expect("UTF-8");
         let answer = farebox_protocol::PublicAnswer {
-            slug: "slug",
+            model: "slug",
             id: None,
         };
         let direct = Responses.protocol().writer().error_event(answer, &error);

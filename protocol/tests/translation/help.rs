@@ -149,7 +149,7 @@ pub(crate) const USAGE: ReportedUsage = ReportedUsage {
 
 pub(crate) fn wish(body: &[u8]) -> AnswerWish<'_> {
     AnswerWish {
-        slug: "slug",
+        model: "slug",
         id: "req1",
         created: 7,
         request: body,
