@@ -535,6 +535,11 @@ pub(super) fn checked(context: &Context, key: &Key) -> Checked {
                 "This key is valid and active: {available} USD available, models it may use: {models}."
             ),
         ),
+        KeyStatus::Active if key.customer.account.available() > Amount::ZERO => (
+            false,
+            "This key is valid, but a cap leaves it nothing to spend: wait until it starts again, or ask for a higher one."
+                .to_owned(),
+        ),
         KeyStatus::Active => (
             false,
             format!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, CapReached};
+use farebox_ledger::{Amount, CapReached, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::config::Shop;
@@ -75,16 +75,19 @@ impl Balance {
         } = self;
         let room = match self.cap.as_deref() {
             None => format!("available {available} USD"),
-            Some(CapReached { cap, spent, .. }) => {
-                format!("the cap of {cap} has room for {available} USD, spent {spent} USD")
-            }
+            Some(CapReached {
+                scope, cap, spent, ..
+            }) => format!(
+                "the {}'s cap of {cap} has room for {available} USD, spent {spent} USD",
+                whose(*scope)
+            ),
         };
         format!(
             "this request needs {least}{needed} USD, {room}, held by running requests {held} USD"
         )
     }
 
-    /// The output that the key can still pay for, if the model is known.
+    /// The output that the key still has room for, if the model is known.
     fn affordable(&self, words: &str) -> String {
         match (&self.slug, self.affordable_output) {
             (Some(slug), Some(tokens)) => format!("; {words} {tokens} output tokens of {slug}"),
@@ -111,9 +114,17 @@ impl Balance {
     }
 }
 
+const fn whose(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Key(_) => "key",
+        Scope::Customer(_) => "customer",
+    }
+}
+
 /// What programs can read of a cap that binds.
 fn cap_details(reached: &CapReached) -> Map<String, Value> {
     let CapReached {
+        scope,
         cap,
         spent,
         held,
@@ -121,7 +132,7 @@ fn cap_details(reached: &CapReached) -> Map<String, Value> {
         ..
     } = reached;
     let details = json!({
-        "scope": "key",
+        "scope": whose(*scope),
         "model": cap.model,
         "interval": cap.interval,
         "limit": cap.limit,

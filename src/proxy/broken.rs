@@ -68,12 +68,12 @@ pub(super) fn last_words(end: &End, lowered: Option<MoneyBound>, proxy: &Proxy) 
     let (what, why, remedy) = match bound {
         MoneyBound::Balance => (
             "out of balance",
-            "the key has no money left",
+            "the customer's balance has nothing left",
             "Top up the same key, then ask again",
         ),
         MoneyBound::Cap => (
             "cap reached",
-            "a cap of the key has no room left",
+            "a cap has no room left",
             "Ask again when it starts anew: GET /v1/key says when",
         ),
     };

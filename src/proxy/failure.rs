@@ -66,7 +66,7 @@ pub enum Failure {
     },
     /// The network address behind a trusted proxy has too many requests under way.
     Crowded,
-    /// The key cannot pay for this request.
+    /// The customer's balance, or a cap, has less than this request needs.
     OutOfBalance(Balance),
     /// The key could pay if running requests did not hold the money.
     BalanceInUse(Balance),

@@ -57,7 +57,7 @@ async fn who_is_out_of_money_reads_where_to_pay() {
 /// An answer that is cut says why and where to pay, in text that every client shows, before it ends as at a length limit.
 #[tokio::test]
 async fn a_stream_that_the_money_ends_says_so_in_its_last_words() {
-    let words = "(out of balance: the gateway ended this answer here, because the key has no money left for the rest. \
+    let words = "(out of balance: the gateway ended this answer here, because the customer's balance has nothing left for the rest. \
                  You exceeded your current quota. Top up the same key, then ask again. \
                  Top up at https://shop.example/top-up?from=error, or ask Key Corner: help@shop.example. \
                  Top-ups are booked within a minute)";

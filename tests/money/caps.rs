@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Cap, CapInterval, Change, EndReason};
+use farebox_ledger::{Amount, Cap, CapInterval, Change, CustomerAct, CustomerChange, EndReason};
 use farebox_protocol::{ChatLimit, Family};
 use serde_json::json;
 
 use crate::support::upstream::{Gate, Script, ScriptedUpstream, Speech};
-use crate::support::{Gateway, TestKey, ask, chat, path, speech_for, talking};
+use crate::support::{Gateway, TestKey, act, ask, chat, path, speech_for, talking};
 
 async fn cap(gateway: &Gateway, key: &TestKey, interval: CapInterval, usd: &str) {
     let cap = Cap {
@@ -36,7 +36,7 @@ async fn a_request_that_a_cap_has_no_room_for_is_refused_with_its_figures() {
         let message = error["message"].as_str().unwrap();
         for words in [
             "cap reached: this request needs ",
-            "the cap of 0.000001 USD per day has room for 0.000001 USD, spent 0.00 USD",
+            "the key's cap of 0.000001 USD per day has room for 0.000001 USD, spent 0.00 USD",
             "You exceeded your current quota",
             "the exceeded quota will reset at ",
             "T00:00:00.000Z",
@@ -201,6 +201,36 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
         );
         let used = charge.amount.checked_neg().unwrap();
         assert!(used <= Amount::from_usd_str("0.02").unwrap(), "{used}");
+    }
+}
+
+#[tokio::test]
+async fn a_cap_of_the_customer_is_told_as_the_customers() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("9").await;
+    let change = CustomerAct::SetCap(Cap {
+        interval: CapInterval::Day,
+        model: None,
+        limit: Amount::from_usd_str("0.000001").unwrap(),
+    });
+    let change = CustomerChange {
+        customer: gateway.account(&key).await.customer.id,
+        change,
+        act: act(),
+    };
+    gateway.ledger.change_customer(change).await.unwrap();
+    let body = chat("test-model", false);
+    let refused = gateway.post("/v1/chat/completions", &key, &body).await;
+    let error = &refused.json()["error"];
+    assert_eq!(
+        (refused.status, &error["details"]["scope"]),
+        (429, &json!("customer"))
+    );
+    let message = error["message"].as_str().unwrap();
+    let words = "cap reached: this request needs … the customer's cap of 0.000001 USD per day";
+    for words in words.split(" … ") {
+        assert!(message.contains(words), "{message}");
     }
 }
 

@@ -64,7 +64,7 @@ reasons! {
     ClientGone = "client_gone";
     /// The key's money was used up.
     Balance = "balance";
-    /// A cap of the key had no more room.
+    /// A cap of the key or its customer had no more room.
     Cap = "cap";
     /// The key was blocked, revoked or expired while the answer ran.
     KeyState = "key_state";

@@ -139,12 +139,15 @@ impl Overview {
                 div.card { dt { "Spent today (UTC)" } dd { (shown::money(self.spent_since(today))) } }
                 div.card { dt { "Spent this month" } dd { (shown::money(self.spent_since(month_of(self.now)))) } }
             }
+            p.hint { (whose(&self.key)) }
             @if self.key.status(self.now) != KeyStatus::Active {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
             } @else if self.key.customer.status != CustomerStatus::Active {
                 p.problem { "This account is " (self.key.customer.status) ": requests with its keys are refused." }
-            } @else if account.available() == Amount::ZERO {
-                p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until this key is topped up." }
+            } @else if self.key.customer.account.available() == Amount::ZERO {
+                p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until the customer's balance is topped up." }
+            } @else if self.key.spendable(self.now) == Amount::ZERO {
+                p.problem { "A cap leaves this key nothing to spend. Wait until it starts again, or ask for a higher one." }
             }
             @if self.key.is_owner { (payments::owed(self.key.customer.claim)) }
             (self.caps())
@@ -169,6 +172,15 @@ impl Overview {
                 strong { (shown::money(self.spending(range).total)) }
             } }
         } } }
+    }
+}
+
+/// Whose money the cards show.
+fn whose(key: &Key) -> &'static str {
+    if key.is_owner {
+        "The balance is the customer's: all its keys spend from it."
+    } else {
+        "What this key may spend of its customer's balance, and what it spent."
     }
 }
 
@@ -314,6 +326,30 @@ mod tests {
         assert!(
             shown.contains("card main low") && shown.contains("about 2 days at this week's pace"),
             "{shown}"
+        );
+    }
+
+    #[test]
+    fn whose_money_it_is_and_what_is_in_the_way_are_said() {
+        let shown = |overview: &Overview| overview.money().into_string();
+        let mut page = overview("2.00", "7.00");
+        assert!(shown(&page).contains("The balance is the customer's"));
+        page.key.own.is_owner = false;
+        assert!(shown(&page).contains("What this key may spend of its customer's balance"));
+        assert!(
+            shown(&overview("0", "7.00")).contains("until the customer's balance is topped up")
+        );
+        let day = UtcDay::of(page.now);
+        page.key.own.caps = serde_json::from_value(
+            serde_json::json!([{ "interval": "day", "model": null, "limit": "1.00",
+            "current": { "since": day, "charged": "1.00", "held": "0" } }]),
+        )
+        .unwrap();
+        let capped = shown(&page);
+        assert!(
+            capped.contains("A cap leaves this key nothing to spend")
+                && !capped.contains("Out of balance"),
+            "{capped}"
         );
     }
 

@@ -97,7 +97,7 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "balance" => {
             "The balance was used up, so the answer ended as at a length limit. Top up the same key."
         }
-        "cap" => "A cap of the key had no more room, so the answer ended as at a length limit.",
+        "cap" => "A cap had no more room, so the answer ended as at a length limit.",
         "client_gone" => "Your program disconnected before the end.",
         "upstream_broken" => {
             "The provider's answer broke off. Only what was delivered is charged; try again."
@@ -107,8 +107,10 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "key_state" | "key_blocked" | "key_expired" | "key_revoked" => {
             "The key cannot be used. Ask the person who sold it to you."
         }
-        "out_of_balance" => "The key cannot pay for this request. Top up the same key, then retry.",
-        "cap_reached" => "A cap of the key has no room for this request until it starts again.",
+        "out_of_balance" => {
+            "The balance cannot pay for this request. Top up the same key, then retry."
+        }
+        "cap_reached" => "A cap has no room for this request until it starts again.",
         "balance_in_use" => "Running requests hold the money. Retry when one of them has ended.",
         "rate_limit_exceeded" => "Too many requests of this key at once. Wait a moment.",
         "model_not_found" | "model_retired" => {
