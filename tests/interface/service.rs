@@ -10,7 +10,9 @@ use super::{CHAT, Desk, SHIPPED, all_name, ids, page, with};
 use crate::customer::sessions::Visitor;
 use crate::process::cli::Cli;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{CATALOG, Gateway, HOME, ask, chat, path, routes, routes_speaking, talking};
+use crate::support::{
+    CATALOG, Gateway, HOME, ask, catalog, chat, path, routes, routes_speaking, talking,
+};
 
 #[tokio::test]
 async fn json_over_https() {
@@ -138,7 +140,7 @@ async fn one_slug_for_each_model() {
     let forms = (Family::ALL.into_iter()).flat_map(|family| [(family, false), (family, true)]);
     for target in Family::ALL {
         let routes = routes_speaking(&desk.upstream.base_url(), target);
-        let gateway = Gateway::start(CATALOG, &routes).await;
+        let gateway = Gateway::start(&catalog(target), &routes).await;
         let key = gateway.key("5").await;
         for (family, stream) in forms.clone() {
             for (name, slug) in [("test-model", None), ("test-alias", Some("test-model"))] {
