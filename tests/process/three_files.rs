@@ -434,8 +434,13 @@ fn round(number: u64, seed: u64) -> String {
     std::thread::sleep(Duration::from_millis(pause));
     let moved = matches!(kind, Damage::Moved | Damage::Replaced);
     let ended = if moved {
+        // It does not end while its files are put back.
+        served.signal("STOP");
         let late = served.has_ended();
         undo(back, late, &mut dice);
+        if !late {
+            served.signal("CONT");
+        }
         late || settled(&mut served, &runtime)
     } else if set == [0] || set.contains(&0) && kind == Damage::Removed {
         // Nobody puts it back: the gateway waits, or has ended.

@@ -198,6 +198,9 @@ fn check_log_and_index(real: &Path, mode: OpenMode) -> Result<Option<Displaced>,
     if index.is_cut().map_err(|error| cannot_open(&path, error))? {
         return Err(LedgerError::unusable(Displaced::IndexCut(path)));
     }
+    if index.is_of_before(&log) {
+        return Ok(None);
+    }
     let length = || log.metadata().map(|found| found.len());
     let Ok(Some(cut)) = index.missing(length) else {
         return Ok(None);

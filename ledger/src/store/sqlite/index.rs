@@ -24,6 +24,8 @@ const CHECKPOINT: usize = 4;
 /// The beginning of a log, and of each frame in it.
 const LOG_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
+/// Where it has the two numbers that a log begins with, other ones each time that it begins anew.
+const SALTS: u64 = 32;
 /// A block of it, and of how many frames the first one and each later one has the place.
 const BLOCK: u64 = 32 << 10;
 const FIRST_FRAMES: u64 = 4_062;
@@ -120,6 +122,13 @@ impl LogIndex {
             }
         }
         Ok(cut)
+    }
+
+    /// Whether the log has begun anew since this index was made of it, as after an index of before was put back: it says nothing of that log.
+    pub(super) fn is_of_before(&self, log: &Path) -> bool {
+        let (mut own, mut begun) = ([0; 8], [0; 8]);
+        let log = File::open(log).and_then(|log| log.read_exact_at(&mut begun, 16));
+        log.is_ok() && self.0.read_exact_at(&mut own, SALTS).is_ok() && own != begun
     }
 
     /// The process that has a lock on this byte, if it is another one. Its id is 0 or less for one of another container.
