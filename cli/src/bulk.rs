@@ -1,13 +1,16 @@
-//! Documents of many rows (`keys create --from`, `customers create --from`): each row is done in a transaction of its own, and reported.
+//! Documents of many rows (`keys create --from`, `customers create --from`): each row is an operation of its own, and reported. Many are
+//! under way at a time, so that the ledger commits them together.
 //!
 //! All rows are read before the first is done, so a slip in one does nothing. What a row creates is a [`BulkKind`].
 
 use std::io::Read;
 use std::path::Path;
+use std::pin::pin;
 
 use clap::{Args as ClapArgs, Command};
 use farebox_ledger::csv as spreadsheet;
 use farebox_ledger::store::SharedStore;
+use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::args::{Args, OutputFormat};
@@ -18,6 +21,8 @@ use super::parse;
 const LARGEST: u64 = 32 << 20;
 /// How many rows are done between two lines that say how far it is.
 const STEP: usize = 1_000;
+/// Rows under way at a time.
+const AT_ONCE: usize = 256;
 
 /// What the rows of a document create.
 pub(super) trait BulkKind {
@@ -74,10 +79,15 @@ pub(super) async fn run<K: BulkKind>(
 ) -> Result<(), CommandFailed> {
     let total = rows.len();
     let mut outcomes = Vec::with_capacity(total);
-    for BulkRow { line, content } in rows {
+    let done = stream::iter(rows).map(async |BulkRow { line, content }| {
         let label = K::label(&content).to_owned();
         let made = kind.create(ledger, content).await;
-        outcomes.push(RowOutcome { line, label, made });
+        RowOutcome { line, label, made }
+    });
+    // They are begun in their order, and so a reference that stands twice belongs to its first row.
+    let mut done = pin!(done.buffered(AT_ONCE));
+    while let Some(outcome) = done.next().await {
+        outcomes.push(outcome);
         if outcomes.len() % STEP == 0 {
             output::note(&format!("{} of {total} rows", outcomes.len()));
         }

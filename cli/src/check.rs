@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use super::args::{Args, CheckOptions, OutputFormat};
 use super::output::{self, CommandFailed};
+use super::serve_settings::settings;
 use super::{gateway, online};
+use crate::app::certificates;
 use farebox::config::{
     self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity, Shop,
 };
@@ -47,6 +49,9 @@ pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Comma
                 StatusAlert::Other => None,
             }));
     }
+    diagnostics
+        .0
+        .extend(certificates::findings(&settings(args)));
     if let Some(config) = config.as_ref().filter(|_| options.online) {
         diagnostics.0.extend(online::findings(config).await?);
     }

@@ -42,6 +42,7 @@ mod payments;
 mod payments_args;
 mod pinned;
 mod serve;
+mod serve_settings;
 mod setup;
 mod show;
 mod status;

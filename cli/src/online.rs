@@ -72,15 +72,14 @@ fn finding(found: &OnlineFinding) -> Diagnostic {
                 names => format!("its list of models has {}", names.join(", ")),
             },
         ),
-        OnlineFault::Key => (
-            Code::KeyRefused,
-            format!("provider `{provider}` refuses the key"),
-            format!("replace the secret that `[provider.{provider}]` names with a valid one, without quotes around it"),
-        ),
-        OnlineFault::Drained => (
-            Code::AccountDrained,
-            format!("the account at provider `{provider}` has no money or quota left"),
-            "pay the provider, or raise the limit of this key there".to_owned(),
+        OnlineFault::Account(refusal) => (
+            if refusal.is_about_money() {
+                Code::AccountDrained
+            } else {
+                Code::KeyRefused
+            },
+            refusal.words(provider),
+            refusal.remedy(provider),
         ),
         OnlineFault::Ability(capability) => (
             Code::AbilityMissing,
@@ -101,5 +100,5 @@ fn finding(found: &OnlineFinding) -> Diagnostic {
             "read the provider's words; its status page; a proxy in front of it".to_owned(),
         ),
     };
-    Diagnostic::of_target(code, format!("{what}: {reason}"), remedy)
+    Diagnostic::without_line(code, format!("{what}: {reason}"), remedy)
 }

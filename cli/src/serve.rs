@@ -1,7 +1,6 @@
 //! `farebox serve`: the gateway, until a signal or a failing ledger stops it.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{Args, ServeOptions};
 use super::check;
 use super::output::{self, CommandFailed};
+use super::serve_settings::settings;
 use crate::app::{App, Files, Settings, StartError, process};
 use farebox::config::{self, ProcessSecrets};
-use farebox::server::TlsFiles;
 use farebox::telemetry::{self, LogFormat, LogGuard};
 
 pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), CommandFailed> {
@@ -34,30 +33,6 @@ pub(super) async fn run(args: &Args, options: &ServeOptions) -> Result<(), Comma
     app.serve(stop_signal())
         .await
         .map_err(CommandFailed::refused)
-}
-
-/// The process settings from the command line.
-fn settings(args: &Args) -> Settings {
-    let files = |certificate: &Option<PathBuf>, key: &Option<PathBuf>| {
-        let both = certificate.clone().zip(key.clone());
-        both.map(|(certificate, key)| TlsFiles { certificate, key })
-    };
-    Settings {
-        durability: args.durability.into(),
-        allow_single: args.allow_single,
-        state: args.state.clone(),
-        admin_listen: Some(args.admin_listen),
-        admin_token_file: args.admin_token_file.clone(),
-        admin_hosts: args.admin_host.clone(),
-        public_url: args.public_url.clone(),
-        tls: files(&args.tls_cert, &args.tls_key),
-        admin_tls: files(&args.admin_tls_cert, &args.admin_tls_key),
-        anchors: args.anchors.clone(),
-        operator: args.actor(),
-        trusted_proxies: args.trusted_proxy.clone(),
-        cors_origins: args.cors_origin.clone(),
-        ..Settings::new(args.ledger.clone(), args.listen)
-    }
 }
 
 /// Logs what is served and where, and warns about settings that are probably mistakes.

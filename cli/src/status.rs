@@ -34,7 +34,10 @@ struct TargetLine {
     slug: String,
     provider: String,
     target: String,
+    /// The breaker's.
     state: String,
+    /// The alert that tells of it.
+    alert: Option<String>,
     requests: u64,
     errors: u64,
     in_flight: u64,
@@ -59,7 +62,7 @@ struct MoneyLine {
 }
 
 const HEADINGS: [&str; 7] = [
-    "slug", "target", "breaker", "requests", "errors", "running", "reason",
+    "slug", "target", "state", "requests", "errors", "running", "reason",
 ];
 
 pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
@@ -139,7 +142,7 @@ fn cells(target: &TargetLine) -> Vec<String> {
     vec![
         output::plain(&target.slug),
         output::plain(&format!("{}/{}", target.provider, target.target)),
-        output::plain(&target.state),
+        output::plain(target.alert.as_ref().unwrap_or(&target.state)),
         target.requests.to_string(),
         target.errors.to_string(),
         target.in_flight.to_string(),

@@ -75,6 +75,7 @@ pub use rule::voucher::{Lot, NewLot, Redemption, VoucherCode};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
 pub use store::fleet::{Gateway, Server};
+pub use store::mounts::is_mounted_alone;
 pub use store::opening::{Durability, OpenMode, Opening};
 pub use store::stats::{HeldLog, LOG_LOUD, LogReader, LogStats, NoRoom, Standby, WriterStats};
 pub use store::{owner, postgres, sqlite};

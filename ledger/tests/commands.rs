@@ -11,6 +11,8 @@ use common::cluster::Cluster;
 use common::proxy::Proxy;
 use common::*;
 use farebox_ledger::postgres::PostgresLedger;
+use farebox_ledger::sqlite::FilesCheck;
+use farebox_ledger::store::Store as _;
 use farebox_ledger::*;
 
 const DAY: i64 = 86_400_000;
@@ -321,6 +323,126 @@ fn a_console_does_not_write_into_a_file_that_was_moved_or_upgraded() {
                 .unwrap();
         }
         console.credit(top_up(1, 13, "1", "after")).await.unwrap();
+    });
+}
+
+/// A newer version has upgraded the ledger under a running gateway, which nobody asks for anything.
+#[test]
+fn a_gateway_whose_ledger_got_a_newer_schema_stops_selling_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let gateway = file(&path, OpenMode::Serve).unwrap();
+    let outside = rusqlite::Connection::open(&path).unwrap();
+    let version: i64 = outside
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
+    let set = |version: i64| {
+        outside
+            .pragma_update(None, "user_version", version)
+            .unwrap();
+    };
+    assert_eq!(gateway.look(true), FilesCheck::Here);
+    set(version + 1);
+    for _ in 0..3 {
+        assert_eq!(gateway.look(true), FilesCheck::Away);
+        let stats = gateway.stats();
+        assert!(!stats.is_writable());
+        let why = stats.displaced.unwrap();
+        assert!(why.contains("use that version"), "{why}");
+    }
+    set(version);
+    assert_eq!(gateway.look(true), FilesCheck::Here);
+    assert!(gateway.stats().is_writable());
+
+    with_cluster("a newer schema", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        let gateway = postgres(&url, OpenMode::Serve).await.unwrap();
+        gateway.recover(at(1)).await.unwrap();
+        let set = |sql: &str| cluster.psql(&database, sql).unwrap();
+        let until = async |writable: bool| {
+            let begun = std::time::Instant::now();
+            while gateway.stats().is_writable() != writable {
+                assert!(begun.elapsed().as_secs() < 20, "{:?}", gateway.stats());
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        };
+        until(true).await;
+        set("UPDATE identity SET version = version + 1");
+        until(false).await;
+        let why = gateway.stats().displaced.unwrap();
+        assert!(why.contains("use that version"), "{why}");
+        set("UPDATE identity SET version = version - 1");
+        until(true).await;
+    });
+}
+
+#[test]
+fn rows_of_gateways_that_ended_long_ago_are_deleted_and_missed_by_nobody() {
+    with_cluster("rows of gateways", async |cluster| {
+        let database = cluster.database();
+        let url = cluster.url(&database);
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state.json");
+        let with_state = || Opening {
+            state: Some(state.clone()),
+            allow_single: true,
+            ..Opening::new(OpenMode::Serve)
+        };
+        let LedgerAddress::Postgres(address) = url.parse().unwrap() else {
+            unreachable!()
+        };
+        drop(new_postgres(&url, OpenMode::Write).await.unwrap());
+        let first = PostgresLedger::open(&address, &with_state()).await.unwrap();
+        first.recover(at(1)).await.unwrap();
+        first.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        let begun = std::time::Instant::now();
+        let renewals = |state: &Path| {
+            let text = std::fs::read_to_string(state).unwrap_or_default();
+            let known: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            known["run"]["renewals"].as_i64().unwrap_or_default()
+        };
+        while renewals(&state) < 2 {
+            assert!(begun.elapsed().as_secs() < 20, "it does not renew");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        first.close();
+        drop(first);
+        // It ended 31 days ago, and its state file says so, too.
+        let back = 31 * 86_400_000_000_i64;
+        let text = std::fs::read_to_string(&state).unwrap();
+        let mut known: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let started = known["run"]["started"].as_i64().unwrap();
+        known["run"]["started"] = (started - back).into();
+        std::fs::write(&state, known.to_string()).unwrap();
+        let aged = "UPDATE nodes SET started_at = started_at - interval '31 days', ended = now() - interval '31 days'";
+        cluster.psql(&database, aged).unwrap();
+        let second = postgres(&url, OpenMode::Serve).await.unwrap();
+        second.recover(at(2)).await.unwrap();
+        let old = "SELECT count(*) FROM nodes WHERE ended < now() - interval '30 days'";
+        let begun = std::time::Instant::now();
+        while cluster.psql(&database, old).unwrap() != "0" {
+            assert!(begun.elapsed().as_secs() < 20, "the row stays");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        drop(second);
+        let third = PostgresLedger::open(&address, &with_state()).await.unwrap();
+        third.recover(at(3)).await.unwrap();
+        assert_eq!(third.stats().lost, None);
+        // One that ended lately and has no row is missing.
+        known["run"]["started"] = started.into();
+        drop(third);
+        std::fs::write(&state, known.to_string()).unwrap();
+        let late = PostgresLedger::open(&address, &with_state()).await;
+        let late = match late {
+            Ok(late) => late.recover(at(4)).await.map(drop),
+            Err(error) => Err(error),
+        };
+        assert!(
+            late.unwrap_err()
+                .to_string()
+                .contains("renewals of this gateway")
+        );
     });
 }
 

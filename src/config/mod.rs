@@ -108,6 +108,23 @@ pub fn load_files(
     (loaded.config, loaded.diagnostics)
 }
 
+/// Files whose edits would not be seen.
+fn report_alone(report: &mut Report, texts: [&Result<Source, Unreadable>; 2]) {
+    for (read, file) in texts
+        .into_iter()
+        .zip([ConfigFile::Catalog, ConfigFile::Routes])
+    {
+        if let Some(source) = read.as_ref().ok().filter(|source| source.alone) {
+            let message = format!(
+                "`{}` is mounted by itself: an editor that saves by replacing the file changes another one than this",
+                source.name
+            );
+            let finding = report.add(Code::MountedAlone, Span::top(file), message);
+            finding.help("mount the folder that it is in, and not the file");
+        }
+    }
+}
+
 /// The outcome of a load, plus what the watcher needs.
 struct Loaded {
     config: Option<Config>,
@@ -154,6 +171,7 @@ fn load_all(
             }
         }
     }
+    report_alone(&mut report, [catalog, routes]);
     let catalog_text = read::syntax::readable(&mut report, ConfigFile::Catalog, &catalog_text.text);
     let routes_text = read::syntax::readable(&mut report, ConfigFile::Routes, &routes_text.text);
     let (catalog_root, routes_root) = (

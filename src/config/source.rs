@@ -4,7 +4,10 @@
 
 use std::fmt;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use farebox_ledger::is_mounted_alone;
 
 /// Larger files are refused: 10,000 models need about 5 MiB.
 const LARGEST_FILE: u64 = 64 * 1024 * 1024;
@@ -16,6 +19,8 @@ pub struct Source {
     pub name: String,
     /// The file's text, as it was read.
     pub text: String,
+    /// It is mounted by itself, or has been replaced where it comes from: an edit there is not seen here.
+    pub alone: bool,
 }
 
 impl Source {
@@ -24,6 +29,7 @@ impl Source {
         Self {
             name: name.into(),
             text: text.into(),
+            alone: false,
         }
     }
 
@@ -42,6 +48,7 @@ impl Source {
             absent: error.kind() == std::io::ErrorKind::NotFound,
             ..refuse(plain(&error))
         })?;
+        let alone = is_alone(path, &file);
         let mut bytes = Vec::new();
         file.take(LARGEST_FILE + 1)
             .read_to_end(&mut bytes)
@@ -53,7 +60,7 @@ impl Source {
             )));
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self { name, text }),
+            Ok(text) => Ok(Self { name, text, alone }),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
                 let line = error
@@ -75,6 +82,15 @@ impl fmt::Debug for Source {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Source({}, {} bytes)", self.name, self.text.len())
     }
+}
+
+/// Whether a file is a mount point itself, or has no name any more where it comes from.
+fn is_alone(path: &Path, file: &std::fs::File) -> bool {
+    let nameless = file.metadata().is_ok_and(|found| found.nlink() == 0);
+    nameless
+        || path
+            .canonicalize()
+            .is_ok_and(|real| is_mounted_alone(&real))
 }
 
 /// A file that cannot be read.
@@ -122,5 +138,26 @@ pub fn plain(error: &std::io::Error) -> String {
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// As a file that is mounted by itself looks after somebody has replaced it outside.
+    #[test]
+    fn a_file_that_has_been_replaced_where_it_comes_from_is_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("catalog.toml");
+        std::fs::write(&path, "x = 1\n").unwrap();
+        assert!(!Source::read(&path).unwrap().alone);
+        let open = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let nameless = format!("/proc/self/fd/{}", open.as_raw_fd());
+        let source = Source::read(Path::new(&nameless)).unwrap();
+        assert!(source.alone && source.text == "x = 1\n");
     }
 }

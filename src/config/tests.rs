@@ -173,6 +173,11 @@ fn every_mistake_has_its_report() {
         Code::AbilityMissing,
         Code::TargetFails,
         Code::NoCapacity,
+        Code::MountedAlone,
+        Code::CertificateUnusable,
+        Code::CertificateExpired,
+        Code::CertificateName,
+        Code::CertificateEnds,
     ];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {
         assert!(seen.contains(code.id()), "no file shows {}", code.id());

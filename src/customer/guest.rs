@@ -4,10 +4,21 @@ use std::net::IpAddr;
 
 use farebox_ledger::Key;
 
+use crate::proxy::ConnectionFate;
+
 /// A request under way, which the server keeps for its handler.
 pub trait Guest: Send + Sync {
+    /// The request shows a key, which is looked up now: until it is known, this is no stranger, however long that takes.
+    fn claims(&self);
+
     /// The request was made with this key, or in a session of it.
     fn belongs_to(&self, key: &Key);
+
+    /// The key that it shows is none.
+    fn is_refused(&self);
+
+    /// Who ends its connection.
+    fn connection(&self) -> ConnectionFate;
 
     /// The network address that it came from, as one peer: of an IPv6 host its /64.
     fn peer(&self) -> IpAddr;

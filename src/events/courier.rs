@@ -44,7 +44,8 @@ struct TriedDelivery {
 #[derive(Default)]
 struct Underway {
     events: HashSet<OperationId>,
-    trouble: Option<String>,
+    /// Since when every try has failed, and what was wrong with the last one.
+    trouble: Option<(Timestamp, String)>,
 }
 
 impl Underway {
@@ -232,7 +233,8 @@ impl Courier {
         for tried in self.ended.drain(..) {
             let underway = self.underway.entry(tried.webhook).or_default();
             underway.events.remove(&tried.event);
-            underway.trouble = tried.result.err().map(|error| error.to_string());
+            let since = underway.trouble.take().map_or(now, |(since, _)| since);
+            underway.trouble = tried.result.err().map(|error| (since, error.to_string()));
         }
         Ok(())
     }

@@ -316,8 +316,11 @@ impl Admitted {
         self.bill(counted, &End::INTERRUPTED)
     }
 
-    /// Ends the hold. This is the only place where a request's money is settled.
+    /// Ends the hold. This is the only place where a request's money is settled, and where what we have closed becomes free.
     pub(super) async fn settle(mut self: Box<Self>, end: &End) -> Settled {
+        let closed = !self.request.connection.pay();
+        let closed = closed.then(|| end.closed_by_us(self.outcome.first_byte.is_some()));
+        let end = closed.as_ref().unwrap_or(end);
         if end.reason == EndReason::Length {
             self.count.meter.ask_silence();
         }

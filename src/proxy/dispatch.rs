@@ -45,7 +45,9 @@ pub(super) async fn dispatch(
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
     let watches = stream && !admitted.holds_whole_limit;
-    let [left, rejected] = [const { AtomicBool::new(false) }; 2];
+    // Nothing is asked for a connection that we have closed by now.
+    let left = AtomicBool::new(admitted.request.connection.is_closed());
+    let rejected = AtomicBool::new(false);
     let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
     let payer = holder(admitted.request.customer);
     let call = UpstreamCall {

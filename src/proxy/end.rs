@@ -38,6 +38,18 @@ impl End {
     };
     /// The customer left, and no answer ever began.
     pub(super) const NEVER_BEGUN: Self = Self::nothing(EndReason::ClientGone, 499);
+    /// We closed the customer's connection, after `self` had been reached.
+    pub(super) const fn closed_by_us(&self, begun: bool) -> Self {
+        Self {
+            ending: match self.ending {
+                Ending::Nothing => Ending::Nothing,
+                Ending::Complete | Ending::Cut | Ending::Broken | Ending::Lost => Ending::Lost,
+            },
+            reason: EndReason::GatewayClosed,
+            status: if begun { 200 } else { 503 },
+        }
+    }
+
     /// The answer took longer than a request may.
     pub(super) const TOO_LONG: Self = Self::cut(EndReason::MaxDuration);
     /// The gateway died while the answer ran. Only checkpoints carry this reason.

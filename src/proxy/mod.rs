@@ -11,6 +11,7 @@ mod bodies;
 mod broken;
 mod capabilities;
 mod classes;
+mod connection_fate;
 pub mod count;
 mod dispatch;
 mod documents;
@@ -50,6 +51,7 @@ use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
 use admitted::{Admitted, ReplyTo};
 pub use admitted::{LOST, REMOVED};
+pub use connection_fate::ConnectionFate;
 pub use failure::Failure;
 pub use pins::Pins;
 use rate_limit::Pass;
@@ -101,6 +103,8 @@ pub struct Request {
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
+    /// Who ends its connection.
+    pub connection: ConnectionFate,
     /// The client's origin, for the log.
     pub origin: Origin,
     /// When it arrived, for durations.

@@ -112,6 +112,16 @@ impl RateLimits {
         traffic.free.take(FREE_RATE, now)
     }
 
+    /// Requests that have a place among those of their customer, and perhaps a hold.
+    #[must_use]
+    pub fn running(&self) -> u64 {
+        let customers = self.customers();
+        let running = customers.known.values();
+        running
+            .map(|traffic| u64::from(traffic.of_all.running))
+            .sum()
+    }
+
     fn begin(
         self: &Arc<Self>,
         key: &Key,

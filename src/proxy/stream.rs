@@ -395,9 +395,10 @@ impl StreamRelay {
         self.folded.is_none() && self.may_stop_target()
     }
 
-    /// Whether a target is left in the middle of its answer when nobody wants the rest.
+    /// Whether a target is left in the middle of its answer when nobody wants the rest, or pays for it.
     fn may_stop_target(&self) -> bool {
-        self.stop.is_none() && self.admitted.model.route.on_disconnect == OnDisconnect::Cancel
+        let cancels = self.admitted.model.route.on_disconnect == OnDisconnect::Cancel;
+        self.stop.is_none() && (cancels || self.admitted.request.connection.is_closed())
     }
 
     /// Settles, and only then sends the end.

@@ -43,6 +43,8 @@ impl Observer for Ended {
 struct House {
     proxy: Arc<Proxy>,
     rate_limits: Arc<RateLimits>,
+    /// Of all requests.
+    connection: ConnectionFate,
     ended: Arc<Ended>,
 }
 
@@ -79,6 +81,7 @@ impl House {
         Self {
             proxy: Arc::new(proxy),
             rate_limits: Arc::new(RateLimits::default()),
+            connection: ConnectionFate::default(),
             ended,
         }
     }
@@ -122,6 +125,7 @@ impl House {
             body: Bytes::from(body),
             headers: Vec::new(),
             origin: Origin::default(),
+            connection: self.connection.clone(),
             arrived: Instant::now(),
             at: clock::now(),
         };
@@ -342,6 +346,36 @@ async fn a_blocked_key_ends_its_streams_at_the_next_extension() {
         house.ask(&key, Family::Chat, "quick", 1, None).await,
         Err(Failure::KeyState(_))
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_we_close_is_free_and_is_no_leaving() {
+    let house = House::new();
+    let key = house.key("5").await;
+    let mut answer = stream(house.ask(&key, Family::Chat, "quick", 20_000, None).await);
+    answer.next().await.unwrap();
+    assert!(house.connection.close());
+    drop(answer);
+    let charges = house.charges().await;
+    assert_eq!(
+        (reason(&charges[0]), charges[0].amount),
+        ("gateway_closed", Amount::ZERO)
+    );
+    let bill = charges[0].bill.as_ref().unwrap();
+    assert_eq!(bill.status, 200);
+    assert!(bill.exposure > Amount::ZERO, "the provider bills it");
+    // A request that comes on a connection that is closed by then asks nobody.
+    let late = house.ask(&key, Family::Chat, "quick", 20_000, None).await;
+    assert!(late.is_err());
+    let charges = house.charges().await;
+    let closed = charges.iter().map(|charge| charge.bill.as_ref().unwrap());
+    let closed: Vec<_> = closed
+        .map(|bill| (bill.end_reason.as_str(), bill.status))
+        .collect();
+    assert_eq!(closed.len(), 2);
+    assert!(closed.contains(&("gateway_closed", 503)), "{closed:?}");
+    let account = house.account(&key).await;
+    assert_eq!(account.balance(), key.customer.account.balance());
 }
 
 #[tokio::test(start_paused = true)]

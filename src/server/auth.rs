@@ -5,7 +5,7 @@
 //! Rows of docs/interface.md: `key_is_stopped`, `authorization_bearer`, `native_client_sends_x_api_key`, `key_is_missing`,
 //! `key_is_copied_wrongly`, `key_of_a_provider`, `key_is_an_old_one`.
 
-use farebox_ledger::{CustomerStatus, Key, KeyStatus, Ledger, Secret};
+use farebox_ledger::{CustomerStatus, Key, KeyId, KeyStatus, Ledger, Secret};
 use farebox_protocol::{AuthStyle, Family};
 use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
@@ -28,27 +28,37 @@ pub(super) async fn authenticate(
     family: Family,
     known: &mut RefusedFacts,
 ) -> Result<Key, Failure> {
-    let key = find(front.ledger().as_ref(), req.headers(), family, known).await?;
-    if let Some(guest) = connections::of(depot) {
-        guest.belongs_to(&key);
+    let guest = connections::of(depot);
+    let sent = credentials(req.headers(), family);
+    let secrets: Vec<(KeyId, Secret)> = sent
+        .iter()
+        .filter_map(|text| Secret::parse(text).ok())
+        .collect();
+    if secrets.is_empty() {
+        return Err(Failure::Unauthenticated(if sent.is_empty() {
+            "no key was sent"
+        } else {
+            "this is not a key of this service, or it was not copied completely"
+        }));
     }
-    Ok(key)
+    guest.iter().for_each(|guest| guest.claims());
+    let found = find(front.ledger().as_ref(), &secrets, known).await;
+    match (&found, guest) {
+        (Ok(key), Some(guest)) => guest.belongs_to(key),
+        (Err(_), Some(guest)) => guest.is_refused(),
+        (_, None) => {}
+    }
+    found
 }
 
 async fn find(
     ledger: &dyn Ledger,
-    headers: &HeaderMap,
-    family: Family,
+    secrets: &[(KeyId, Secret)],
     known: &mut RefusedFacts,
 ) -> Result<Key, Failure> {
     let now = clock::now();
-    let mut problem = "no key was sent";
-    for text in credentials(headers, family) {
-        let Ok((id, secret)) = Secret::parse(text) else {
-            problem = "this is not a key of this service, or it was not copied completely";
-            continue;
-        };
-        match ledger.find_key(id).await? {
+    for (id, secret) in secrets {
+        match ledger.find_key(*id).await? {
             Some(key) if key.opens_with(secret.hash(), now) => {
                 known.key = Some(key.id);
                 return match (key.customer.status, key.status(now)) {
@@ -57,10 +67,10 @@ async fn find(
                     (stopped, _) => Err(Failure::CustomerState(stopped)),
                 };
             }
-            _ => problem = "this key is not known",
+            _ => {}
         }
     }
-    Err(Failure::Unauthenticated(problem))
+    Err(Failure::Unauthenticated("this key is not known"))
 }
 
 /// Every credential in a request, in order of precedence.

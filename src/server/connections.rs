@@ -2,7 +2,8 @@
 //!
 //! A peer is an IPv4 address or an IPv6 /64. At a limit a connection is closed and the new one is accepted: a stranger's first,
 //! whatever it is doing, then an idle one of a customer, then an idle one of a customer with money; of each the one that was
-//! used least recently. A connection with a customer's request under way is safe; if all are, the new connection is refused.
+//! used least recently. A connection with a customer's request under way is safe, and so is one whose key is being looked up; if all
+//! are, the new connection is one too many: its first request is turned away with a status. What we close is free for its customer.
 //! What strangers send slowly (heads, forms, bodies) has small pools of its own (`pool.rs`), so that they use up neither memory
 //! nor the places of others.
 
@@ -21,6 +22,7 @@ use ipnet::IpNet;
 use salvo::conn::ConnCtrl;
 
 use crate::byte_room::Holder;
+use crate::proxy::ConnectionFate;
 pub(super) use busy::{Crowded, begin, begin_of_operator, hold, of};
 use line::{ConnectionLine, Rank};
 use pool::{StrangerPool, Ticket};
@@ -38,6 +40,10 @@ const POOL: (usize, usize) = (8, 256);
 /// Connections of one customer that are safe, and at most a quarter of all: with few descriptors two customers could otherwise
 /// take every place.
 const MOST_SAFE: usize = 256;
+/// Connections whose keys are being looked up: at most this part of all, so that strangers with made-up keys do not keep all of them safe.
+const PART_OF_CLAIMS: usize = 2;
+/// Connections beyond the limits that wait to be turned away with a status: this part of all.
+const PART_OF_EXCESS: usize = 16;
 /// Connections of the admin listener.
 const MOST_OF_OPERATOR: usize = 64;
 /// Descriptors reserved for the ledger, the log, both listeners, the files and admin connections.
@@ -60,6 +66,9 @@ struct ConnectionLimits {
     of_peer: usize,
     of_proxy: usize,
     safe: usize,
+    claims: usize,
+    /// 0: those beyond the limits are closed at once.
+    excess: usize,
 }
 
 #[derive(Debug)]
@@ -70,8 +79,12 @@ struct OpenConnections {
     peers: HashMap<IpAddr, Peer>,
     /// Safe connections of each customer.
     safe: HashMap<Holder, usize>,
+    /// Requests whose keys are being looked up.
+    claims: usize,
     /// Requests under way of each peer of a trusted proxy.
     forwarded: HashMap<IpAddr, usize>,
+    /// Connections beyond the limits.
+    excess: StrangerPool,
     /// Strangers' unfinished heads.
     heads: StrangerPool,
     /// Strangers' requests under way: forms, and bodies that are read only to be dropped.
@@ -92,6 +105,11 @@ pub(super) struct Connection {
     address: SocketAddr,
     peer: IpAddr,
     ctrl: ConnCtrl,
+    fate: ConnectionFate,
+    /// It came when its peer, or all together, had as many as they may have.
+    is_excess: bool,
+    /// Its place among strangers' unfinished heads; changed only under the lock.
+    head: Mutex<Option<Ticket>>,
     /// Its place in the lines; changed only under the lock.
     place: line::LinePlace,
     /// Requests under way: the head is complete and the answer not yet sent.
@@ -107,6 +125,8 @@ pub(super) struct Connection {
 pub(super) struct ConnectionPlace {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
+    /// Among those beyond the limits.
+    excess: Option<Ticket>,
 }
 
 /// The listener's counters.
@@ -148,6 +168,8 @@ impl Connections {
             of_peer: all / PART,
             of_proxy: all / PART_OF_PROXY,
             safe: (all / PART).min(MOST_SAFE),
+            claims: all / PART_OF_CLAIMS,
+            excess: (all / PART_OF_EXCESS).max(1),
         };
         let pool = (all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
         Self::new(limits, pool, proxies)
@@ -162,6 +184,8 @@ impl Connections {
             of_peer: all,
             of_proxy: all,
             safe: all,
+            claims: all,
+            excess: 0,
         };
         // Programs of the operator's may open many at once.
         Self::new(limits, all, Vec::new())
@@ -174,7 +198,9 @@ impl Connections {
             line: ConnectionLine::default(),
             peers: HashMap::new(),
             safe: HashMap::new(),
+            claims: 0,
             forwarded: HashMap::new(),
+            excess: StrangerPool::new(limits.excess),
             heads: StrangerPool::new(pool),
             strangers: StrangerPool::new(pool),
         };
@@ -223,43 +249,59 @@ impl Connections {
         };
         let mut open = self.lock();
         let peer_is_full = open.peers.get(&peer).is_some_and(|own| own.open >= most);
-        if peer_is_full && !self.make_way(&mut open, Some(peer))
-            || open.by_address.len() >= self.limits.all && !self.make_way(&mut open, None)
-        {
+        let is_excess = peer_is_full && !self.make_way(&mut open, Some(peer))
+            || open.placed() >= self.limits.all && !self.make_way(&mut open, None);
+        if is_excess {
             self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        if is_excess && self.limits.excess == 0 {
             return None;
         }
         let connection = Arc::new(Connection {
             address,
             peer,
             ctrl,
+            fate: ConnectionFate::default(),
+            is_excess,
+            head: Mutex::default(),
             place: line::LinePlace::default(),
             busy: AtomicUsize::new(0),
             safe: AtomicUsize::new(0),
             begun: AtomicU64::new(0),
         });
-        open.peers.entry(peer).or_default().open += 1;
         open.by_address.insert(address, Arc::clone(&connection));
-        open.line_up(&connection);
+        let excess = is_excess.then(|| open.turn_away(&connection));
+        if !is_excess {
+            open.peers.entry(peer).or_default().open += 1;
+            open.line_up(&connection);
+        }
         Some(ConnectionPlace {
             connections: Arc::clone(self),
             connection,
+            excess,
         })
     }
 
     /// Closes a connection, of one peer or of all.
     fn make_way(&self, open: &mut OpenConnections, of: Option<IpAddr>) -> bool {
-        let first = match of {
-            Some(peer) => open.peers.get(&peer).and_then(|own| own.line.first()),
-            None => open.line.first(),
+        let line = match of {
+            Some(peer) => open.peers.get(&peer).map(|own| &own.line),
+            None => Some(&open.line),
         };
-        let Some(connection) = first.map(Arc::clone) else {
+        let closed = line.and_then(|line| line.in_order().find(|connection| connection.close()));
+        let Some(connection) = closed.map(Arc::clone) else {
             return false;
         };
         open.remove(&connection);
-        connection.ctrl.abort();
         self.evicted.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// Closes every connection, because the gateway stops: what still runs on one is free.
+    pub(super) fn close_all(&self) {
+        self.lock().by_address.values().for_each(|connection| {
+            connection.close();
+        });
     }
 
     fn is_proxy(&self, address: IpAddr) -> bool {
@@ -272,7 +314,44 @@ impl Connections {
     }
 }
 
+impl Connection {
+    /// Closes it, unless an answer on it is being paid for, or it is closed already.
+    fn close(&self) -> bool {
+        let closes = self.fate.close();
+        if closes {
+            self.ctrl.abort();
+        }
+        closes
+    }
+
+    fn head(&self) -> MutexGuard<'_, Option<Ticket>> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl OpenConnections {
+    /// How many have a place.
+    fn placed(&self) -> usize {
+        self.by_address.len().saturating_sub(self.excess.len())
+    }
+
+    /// The connection's head is complete, or its connection is gone.
+    fn leave_heads(&mut self, connection: &Connection) {
+        if let Some(ticket) = connection.head().take() {
+            self.heads.leave(ticket);
+        }
+    }
+
+    /// Lets a connection beyond the limits wait for its first request, to turn it away with a status.
+    fn turn_away(&mut self, connection: &Arc<Connection>) -> Ticket {
+        let (ticket, pushed_out) = self.excess.enter(connection.peer, Arc::clone(connection));
+        if let Some(oldest) = pushed_out {
+            self.remove(&oldest);
+            oldest.close();
+        }
+        ticket
+    }
+
     /// Puts a connection at the end of the lines of its rank, unless it is safe or closed.
     fn line_up(&mut self, connection: &Arc<Connection>) {
         self.leave_line(connection);
@@ -307,6 +386,9 @@ impl OpenConnections {
             return;
         }
         self.by_address.remove(&connection.address);
+        if connection.is_excess {
+            return;
+        }
         if let Some(own) = self.peers.get_mut(&connection.peer) {
             own.open = own.open.saturating_sub(1);
             if own.open == 0 {
@@ -332,43 +414,49 @@ impl ConnectionPlace {
         if self.connection.place.rank() != Rank::Stranger {
             return None;
         }
-        let (ctrl, connections) = (&self.connection.ctrl, &self.connections);
-        let ticket = connections.crowd(&mut connections.lock().heads, self.connection.peer, ctrl);
+        let (connection, connections) = (&self.connection, &self.connections);
+        let heads = &mut connections.lock().heads;
+        let ticket = connections.crowd(heads, connection.peer, connection);
+        *connection.head() = Some(ticket);
         Some(UnfinishedHead {
             connections: Arc::clone(connections),
-            ticket,
+            connection: Arc::clone(connection),
         })
     }
 }
 
 impl Connections {
     /// Takes a place in a pool of strangers; if it is full, the connection that has been in it for longest is closed.
-    fn crowd(&self, pool: &mut StrangerPool, peer: IpAddr, ctrl: &ConnCtrl) -> Ticket {
-        let (ticket, pushed_out) = pool.enter(peer, ctrl.clone());
+    fn crowd(&self, pool: &mut StrangerPool, peer: IpAddr, newcomer: &Arc<Connection>) -> Ticket {
+        let (ticket, pushed_out) = pool.enter(peer, Arc::clone(newcomer));
         if let Some(oldest) = pushed_out {
-            oldest.abort();
+            oldest.close();
             self.crowded.fetch_add(1, Ordering::Relaxed);
         }
         ticket
     }
 }
 
-/// The place of an unfinished head; given back when dropped.
+/// The place of an unfinished head; given back when dropped, or when its request begins.
 #[derive(Debug)]
 pub(super) struct UnfinishedHead {
     connections: Arc<Connections>,
-    ticket: Ticket,
+    connection: Arc<Connection>,
 }
 
 impl Drop for UnfinishedHead {
     fn drop(&mut self) {
-        self.connections.lock().heads.leave(self.ticket);
+        self.connections.lock().leave_heads(&self.connection);
     }
 }
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        self.connections.lock().remove(&self.connection);
+        let mut open = self.connections.lock();
+        open.remove(&self.connection);
+        if let Some(ticket) = self.excess {
+            open.excess.leave(ticket);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::funds::Funds;
 use super::request_id::{self, Arrival};
-use super::{Front, auth, body, decompress, failure};
+use super::{Front, auth, body, connections, decompress, failure};
 use crate::proxy::{
     Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, holder, pipe,
 };
@@ -84,6 +84,9 @@ impl Generate {
             family: self.family,
             body: body.bytes,
             headers: forwarded(req.headers(), self.family),
+            connection: connections::of(depot)
+                .map(|guest| guest.connection())
+                .unwrap_or_default(),
             origin: arrival.origin,
             arrived: arrival.instant,
             at: arrival.at,

@@ -7,6 +7,7 @@ mod account;
 pub mod admin;
 mod auth;
 mod body;
+mod certificate;
 mod connections;
 mod cors;
 mod decompress;
@@ -35,12 +36,16 @@ use farebox_protocol::Family;
 use farebox_protocol::paths::family_of;
 use ipnet::IpNet;
 use salvo::catcher::Catcher;
-use salvo::prelude::{CatchPanic, Request, Response, Service};
+use salvo::http::HeaderValue;
+use salvo::http::header::CONNECTION;
+use salvo::prelude::{CatchPanic, Depot, Request, Response, Service};
 
 use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
+pub use certificate::CertificateTrouble;
+use connections::Crowded;
 pub use connections::{ConnectionCounts, Connections};
 pub use listen::{Listening, listen, serve};
 use request_id::Arrival;
@@ -127,11 +132,17 @@ impl Front {
         failure
     }
 
-    /// Answers a request of a peer that has as many under way as it may have.
-    fn turn_away(&self, req: &Request, res: &mut Response, arrival: &Arrival) {
-        let family = family_of(req.uri().path());
-        let failure = self.refused(Failure::Crowded, family, arrival, RefusedFacts::default());
-        failure::answer(res, &failure, family, arrival);
+    /// Answers a request of a peer that has as many under way, or as many connections, as it may have.
+    fn turn_away(&self, why: Crowded, req: &mut Request, depot: &Depot, res: &mut Response) {
+        let (family, arrival) = (family_of(req.uri().path()), Arrival::of(depot));
+        body::discard(req, depot, &self.proxy.tasks);
+        if why == Crowded::Connections {
+            res.headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let known = RefusedFacts::default();
+        let failure = self.refused(Failure::Crowded, family, &arrival, known);
+        failure::answer(res, &failure, family, &arrival);
     }
 
     fn ledger(&self) -> &SharedLedger {

@@ -88,9 +88,9 @@ impl AssignRequestId {
                 ctrl.call_next(req, depot, res).await;
                 connections::hold(res, busy);
             }
-            Err(connections::Crowded) => {
+            Err(why) => {
                 ctrl.skip_rest();
-                self.front.turn_away(req, res, &arrival);
+                self.front.turn_away(why, req, depot, res);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! TLS on the customers' listener: one certificate, read from its files at startup and again when the operator asks.
 //!
-//! New files replace the old certificate only when both parse and match; open connections keep theirs.
+//! New files replace the old certificate only when both parse and match; open connections keep theirs. What is wrong with it is known at
+//! any time ([`Tls::troubles`]).
 //!
 //! Rows of docs/interface.md: `json_over_https`.
 
@@ -9,7 +10,8 @@ use std::future::{Ready, ready};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use farebox_ledger::Timestamp;
 use futures_util::stream::{Once, once};
 use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
@@ -19,6 +21,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use salvo::conn::IntoConfigStream;
 
+use super::certificate::{CertificateTrouble, Validity, other_name};
 use crate::config::source;
 
 /// A certificate with its intermediates has a few KiB.
@@ -53,7 +56,18 @@ impl TlsError {
 /// The certificate in force.
 pub struct Tls {
     files: TlsFiles,
-    current: ArcSwap<CertifiedKey>,
+    /// What its clients connect to, as far as that is known: host names and addresses.
+    names: Vec<String>,
+    current: ArcSwap<ShownCertificate>,
+    /// Why the files were not taken when they were last read.
+    rejected: ArcSwapOption<TlsError>,
+}
+
+/// A certificate, and what is known of it.
+struct ShownCertificate {
+    key: Arc<CertifiedKey>,
+    validity: Option<Validity>,
+    other_name: Option<String>,
 }
 
 impl fmt::Debug for Tls {
@@ -65,22 +79,57 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads both files.
+    /// Reads both files, for a listener whose clients connect to these names.
     ///
     /// # Errors
     /// [`TlsError`].
-    pub fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
-        let current = ArcSwap::from_pointee(read(&files)?);
-        Ok(Arc::new(Self { files, current }))
+    pub fn load(files: TlsFiles, names: Vec<String>) -> Result<Arc<Self>, TlsError> {
+        let current = ArcSwap::from_pointee(ShownCertificate::of(read(&files)?, &names));
+        let rejected = ArcSwapOption::empty();
+        Ok(Arc::new(Self {
+            files,
+            names,
+            current,
+            rejected,
+        }))
     }
 
     /// Reads both files again.
     ///
     /// # Errors
     /// [`TlsError`]; the certificate stays what it was.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        self.current.store(Arc::new(read(&self.files)?));
-        Ok(())
+    pub fn reload(&self) -> Result<(), Arc<TlsError>> {
+        match read(&self.files) {
+            Ok(key) => {
+                let shown = ShownCertificate::of(key, &self.names);
+                self.current.store(Arc::new(shown));
+                self.rejected.store(None);
+                Ok(())
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                self.rejected.store(Some(Arc::clone(&error)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Where the certificate is.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.files.certificate.display().to_string()
+    }
+
+    /// Everything that is wrong with it now.
+    #[must_use]
+    pub fn troubles(&self, now: Timestamp) -> Vec<CertificateTrouble> {
+        let shown = self.current.load();
+        let validity = shown.validity.and_then(|validity| validity.trouble(now));
+        let rejected = self.rejected.load();
+        let rejected = rejected.as_ref().map(|error| error.to_string());
+        let name = shown.other_name.clone().map(CertificateTrouble::OtherName);
+        let rejected = rejected.map(CertificateTrouble::Rejected);
+        validity.into_iter().chain(name).chain(rejected).collect()
     }
 
     /// The listener's TLS configuration.
@@ -97,7 +146,18 @@ impl Tls {
 
 impl ResolvesServerCert for Tls {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.load_full())
+        Some(Arc::clone(&self.current.load().key))
+    }
+}
+
+impl ShownCertificate {
+    fn of(key: CertifiedKey, names: &[String]) -> Self {
+        let own = key.cert.first();
+        Self {
+            validity: own.and_then(|own| Validity::of(own)),
+            other_name: own.and_then(|own| other_name(own, names)),
+            key: Arc::new(key),
+        }
     }
 }
 
@@ -112,8 +172,16 @@ fn read(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     }
     let private = PrivateKeyDer::from_pem_slice(&content(key)?)
         .map_err(|error| TlsError::new(key, &error))?;
-    CertifiedKey::from_der(chain, private, &default_provider())
-        .map_err(|error| TlsError::new(key, &error))
+    CertifiedKey::from_der(chain, private, &default_provider()).map_err(|error| {
+        if matches!(error, rustls::Error::InconsistentKeys(_)) {
+            let other = format!(
+                "it is not the key of the certificate in {}",
+                certificate.display()
+            );
+            return TlsError::new(key, &other);
+        }
+        TlsError::new(key, &error)
+    })
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, TlsError> {
@@ -152,7 +220,7 @@ mod tests {
             certificate: place("first.crt"),
             key: place("first.key"),
         };
-        let tls = Tls::load(files.clone()).unwrap();
+        let tls = Tls::load(files.clone(), Vec::new()).unwrap();
         for path in [&files.certificate, &files.key] {
             let kept = std::fs::read(path).unwrap();
             std::fs::remove_file(path).unwrap();
@@ -164,17 +232,24 @@ mod tests {
                     .success()
             );
             for problem in [
-                tls.reload().unwrap_err(),
-                Tls::load(files.clone()).unwrap_err(),
+                tls.reload().unwrap_err().to_string(),
+                Tls::load(files.clone(), Vec::new())
+                    .unwrap_err()
+                    .to_string(),
             ] {
                 assert_eq!(
-                    problem.to_string(),
+                    problem,
                     format!("{}: it is a pipe or a device, not a file", path.display())
                 );
             }
             std::fs::remove_file(path).unwrap();
             std::fs::write(path, kept).unwrap();
         }
+        assert!(matches!(
+            tls.troubles(crate::clock::now()).as_slice(),
+            [CertificateTrouble::Rejected(_)]
+        ));
         tls.reload().unwrap();
+        assert_eq!(tls.troubles(crate::clock::now()), []);
     }
 }

@@ -24,13 +24,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::listen::{Listening, serve_accepted};
-use super::{Front, Tls, service};
+use super::{Connections, Front, Tls, service};
 
 /// Connections that were given to a thread and that it has not yet taken. They have no place among [`super::Connections`], so further
 /// ones wait in the system's queue.
 const UNTAKEN: usize = 8;
 /// After the listening socket has failed, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long a stopping gateway goes on delivering what was just paid for.
+const LAST_FRAMES: Duration = Duration::from_secs(2);
 /// How often a thread wakes up for nothing.
 // A runtime wakes itself, with a system call, for each timer that is due before all that it knew when it last went to sleep. Most
 // timers of a request are due in many seconds and are removed long before, so without this one each of them would be the first.
@@ -102,11 +104,19 @@ impl Workers {
         }
     }
 
-    /// Lets running requests end; they have this long.
-    pub async fn stop(&mut self, patience: Duration) {
+    /// Lets running requests end; they have this long. Then we close their connections, and only what is paid for is still delivered.
+    pub async fn stop(&mut self, patience: Duration, connections: &Connections) {
         for thread in &self.threads {
-            thread.server.stop_graceful(patience);
+            thread.server.stop_graceful(patience + LAST_FRAMES);
         }
+        let ended = tokio::time::timeout(patience, self.ended()).await;
+        if ended.is_err() {
+            connections.close_all();
+            self.ended().await;
+        }
+    }
+
+    async fn ended(&mut self) {
         while self.servers.join_next().await.is_some() {}
     }
 }

@@ -14,11 +14,21 @@ pub struct WebhookSeen {
     pub disabled: Option<(Timestamp, String)>,
     /// Deliveries that wait; a hundred stands for that many or more.
     pub waiting: u64,
-    /// What was wrong with the last try, until one arrives.
-    pub trouble: Option<String>,
+    /// Since when every try has failed, as far as this gateway knows, and what was wrong with the last one.
+    pub trouble: Option<(Timestamp, String)>,
 }
 
+/// A webhook that has failed for this long is told: its receiver is not only being restarted.
+const LONG_MS: i64 = 3_600_000;
+
 impl WebhookSeen {
+    /// Since when and why nothing has arrived there, if that has lasted for an hour.
+    #[must_use]
+    pub fn failing_long(&self, now: Timestamp) -> Option<&(Timestamp, String)> {
+        let trouble = self.trouble.as_ref().filter(|_| self.disabled.is_none());
+        trouble.filter(|(since, _)| now.millis().saturating_sub(since.millis()) >= LONG_MS)
+    }
+
     /// As `/status` shows it.
     #[must_use]
     pub fn document(&self) -> Value {
@@ -32,7 +42,7 @@ impl WebhookSeen {
             "state": state,
             "waiting": self.waiting,
             "disabled_at": self.disabled.as_ref().map(|(at, _)| at),
-            "reason": self.disabled.as_ref().map(|(_, why)| why).or(self.trouble.as_ref()),
+            "reason": self.disabled.as_ref().or(self.trouble.as_ref()).map(|(_, why)| why),
         })
     }
 }
@@ -54,5 +64,28 @@ impl WebhookBoard {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_of_failures_is_long_and_a_disabled_webhook_has_its_own_alert() {
+        let at = Timestamp::from_millis;
+        let mut seen = WebhookSeen {
+            url: "https://a.example".to_owned(),
+            disabled: None,
+            waiting: 1,
+            trouble: Some((at(5_000), "it answered 500".to_owned())),
+        };
+        assert_eq!(seen.failing_long(at(3_604_999)), None);
+        let long = seen.failing_long(at(3_605_000));
+        assert_eq!(long.map(|(_, why)| why.as_str()), Some("it answered 500"));
+        assert_eq!(seen.document()["reason"], "it answered 500");
+        seen.disabled = Some((at(6_000), "it answered 410 Gone".to_owned()));
+        assert_eq!(seen.failing_long(at(3_605_000)), None);
+        assert_eq!(seen.document()["reason"], "it answered 410 Gone");
     }
 }

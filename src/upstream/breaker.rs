@@ -67,8 +67,6 @@ pub(super) struct Breaker {
     all: Option<Paused>,
     /// Connections that failed in a row, over all customers.
     unreachable: u32,
-    /// Failures in a row, over all customers; for observers.
-    failures: u32,
     keys: HashMap<Holder, KeyState>,
     /// Streams without a first frame, by their beginning.
     waiting: BTreeMap<(Instant, u64), Holder>,
@@ -217,7 +215,6 @@ impl Breaker {
     /// A good answer ended.
     pub(super) fn succeeded(&mut self, mut leave: Leave, now: Instant) {
         self.began(&mut leave, now);
-        self.failures = 0;
         let rests = |own: &KeyState| own.pause.is_some_and(|pause| pause.binds(now));
         if !self.keys.get(&leave.key).is_some_and(rests) {
             self.keys.remove(&leave.key);
@@ -235,7 +232,6 @@ impl Breaker {
         if let Some(place) = leave.waiting {
             self.waiting.remove(&place);
         }
-        self.failures = self.failures.saturating_add(1);
         self.unreachable = if fault.unreachable {
             self.unreachable.saturating_add(1)
         } else {
@@ -295,6 +291,8 @@ impl Breaker {
         match verdict {
             ProbeVerdict::Passed => self.passed(now),
             ProbeVerdict::Reached => self.reached(),
+            ProbeVerdict::Listed if self.all.is_some() => self.resume(),
+            ProbeVerdict::Listed => {}
             ProbeVerdict::Failed(TargetFault { unreachable, rest }) => {
                 let named = rest.map(|rest| now + rest.min(LONGEST_REST));
                 self.pause(unreachable, named, now);
@@ -325,22 +323,12 @@ impl Breaker {
         }
     }
 
-    /// How many customers cannot use the target because of their own failures.
-    pub(super) fn keys_closed(&self, now: Instant) -> usize {
-        self.paused_for(now).count()
-    }
-
-    /// These customers.
+    /// The customers that cannot use the target because of their own failures.
     pub(super) fn paused_for(&self, now: Instant) -> impl Iterator<Item = Holder> {
         let paused = move |own: &KeyState| own.pause.is_some_and(|pause| now < pause.until);
         let keys = self.keys.iter();
         keys.filter(move |(_, own)| paused(own))
             .map(|(key, _)| *key)
-    }
-
-    /// Failures in a row, over all customers.
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
     }
 
     fn pause(&mut self, unreachable: bool, named: Option<Instant>, now: Instant) {
@@ -355,7 +343,7 @@ impl Breaker {
 
     /// The target works again: what customers met during the outage was not their doing.
     fn resume(&mut self) {
-        (self.all, self.unreachable, self.failures) = (None, 0, 0);
+        (self.all, self.unreachable) = (None, 0);
         self.keys
             .retain(|_, own| own.pause.is_some_and(|pause| pause.named));
         self.probing.calm();

@@ -19,6 +19,7 @@ use rustls::{ClientConfig, RootCertStore};
 use thread_local::ThreadLocal;
 use tokio::time::Instant;
 
+use super::accounts::Accounts;
 use super::pieces::Pieces;
 use super::places::{LimitedPlaces, TakenPlace, TokenShare};
 use super::purse::Purse;
@@ -80,6 +81,8 @@ pub(super) struct Pool {
     turn: AtomicUsize,
     places: Option<Arc<LimitedPlaces>>,
     tokens: Option<Arc<LimitedPlaces>>,
+    /// Which of its accounts refuse us.
+    pub(super) accounts: Arc<Accounts>,
     /// What our own requests may cost.
     pub(super) purse: Arc<Purse>,
     /// For paths other than answers, which never take an answer's place.
@@ -127,6 +130,7 @@ impl Pool {
             turn: AtomicUsize::new(0),
             places,
             tokens,
+            accounts: Arc::default(),
             purse,
             side_places,
         })

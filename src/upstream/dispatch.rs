@@ -17,7 +17,6 @@ use super::redact::{self, Redacted};
 use super::retry::{self, Move};
 use super::route::{self, AskPermit, Skip};
 use super::stream::FrameStream;
-use super::trouble::RefusalScope;
 use super::{
     AnswerContent, Attempt, DispatchError, Prepare, Prepared, Progress, TargetOperation,
     UpstreamAnswer, UpstreamCall, Upstreams, as_told,
@@ -332,9 +331,7 @@ async fn enter(
 /// Counts a failure against the target, and what it says about our account.
 fn blame(running: &mut Try, failure: &AttemptFailure, reason: &Redacted, fault: TargetFault) {
     running.failed(failure.class(), reason, fault);
-    if let Some(refusal) = RefusalScope::of(failure) {
-        running.refused(refusal, reason);
-    }
+    running.judge(failure, reason);
 }
 
 /// The customer's own mistake goes back to the customer; no other target is asked.

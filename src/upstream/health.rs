@@ -14,12 +14,13 @@ use farebox_protocol::Family;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::accounts::{AccountRefusal, Accounts};
 use super::breaker::{Breaker, BreakerState, Leave};
-use super::classify::{FailureClass, TargetFault};
+use super::classify::{AttemptFailure, FailureClass, TargetFault};
 use super::places::TakenPlace;
 use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
-use super::trouble::{Looked, RefusalScope, Signs};
+use super::signs::{BreakerPlace, Signs, Trouble, Wrong};
 use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
 
@@ -31,6 +32,8 @@ pub(super) struct Health {
     /// frame sets it.
     last_frame: AtomicU64,
     origin: Instant,
+    /// The provider's accounts: what one target learns of them holds for all.
+    accounts: Arc<Accounts>,
     signals: Arc<Signals>,
 }
 
@@ -46,7 +49,7 @@ pub(super) struct Signals {
 #[derive(Debug, Default)]
 struct Inner {
     /// By family and account.
-    breakers: HashMap<(Family, usize), Breaker>,
+    breakers: HashMap<BreakerPlace, Breaker>,
     requests: u64,
     errors: u64,
     in_flight: u64,
@@ -74,8 +77,19 @@ pub(super) struct Due {
     pub(super) account: usize,
     /// How long nobody else should ask.
     pub(super) every: Duration,
-    /// Whether only the connection is in doubt.
-    pub(super) connection: bool,
+    /// What it has to prove.
+    pub(super) doubt: Doubt,
+}
+
+/// What is in doubt about a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// Only whether it can be reached: any answer proves it, and is free.
+    Connection,
+    /// Whether its account accepts our key: the free list of models may prove it.
+    Key,
+    /// Whether it answers.
+    Answer,
 }
 
 /// What a request wants from a target.
@@ -111,6 +125,8 @@ pub struct TargetState {
     pub in_flight: u64,
     /// The last failure.
     pub last_reason: Option<Redacted>,
+    /// What is told of it.
+    pub trouble: Option<Trouble>,
     /// Our own requests.
     pub probes: Probes,
 }
@@ -121,11 +137,12 @@ const HEAR_EVERY: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_secs(10);
 
 impl Health {
-    pub(super) fn new(signals: Arc<Signals>) -> Self {
+    pub(super) fn new(signals: Arc<Signals>, accounts: Arc<Accounts>) -> Self {
         Self {
             inner: Mutex::default(),
             last_frame: AtomicU64::new(0),
             origin: Instant::now(),
+            accounts,
             signals,
         }
     }
@@ -140,9 +157,8 @@ impl Health {
         let (mut inner, now) = (self.lock(), Instant::now());
         let mut wait = None;
         for account in wish.accounts() {
-            let admitted = inner
-                .breaker(wish.family, account)
-                .admit(wish.key, wish.stream, now);
+            let breaker = inner.breaker((wish.family, account));
+            let admitted = breaker.admit(wish.key, wish.stream, now);
             match admitted {
                 Ok(leave) => {
                     inner.requests += 1;
@@ -155,6 +171,7 @@ impl Health {
                         account,
                         leave: Some(leave),
                         policy,
+                        sent: now,
                         begun: false,
                         _place: place,
                     });
@@ -214,57 +231,50 @@ impl Health {
         }
     }
 
-    /// An answer of this account refused us as its operator.
-    pub(super) fn refused(&self, account: usize, refusal: RefusalScope, reason: &Redacted) {
-        let reason = reason.clone();
-        self.lock()
-            .signs
-            .refused(account, refusal, reason, Instant::now());
-    }
-
-    /// An answer to our own request was good.
-    pub(super) fn served(&self, account: usize) {
-        self.lock().signs.served(account, Instant::now());
-    }
-
-    /// What the operator should know of it.
-    pub(super) fn look(&self, now: Instant) -> Looked {
-        let inner = self.lock();
-        let mut paused_for: Vec<Holder> = (inner.breakers.values())
-            .flat_map(|breaker| breaker.paused_for(now))
-            .collect();
-        paused_for.sort_unstable_by_key(|key| key.0);
-        paused_for.dedup();
-        Looked {
-            paused: inner.breakers.values().any(Breaker::is_paused),
-            paused_for,
-            signs: inner.signs.clone(),
-            last_reason: inner.last_reason.clone(),
+    /// A failure may say that we are refused as the provider's customer.
+    pub(super) fn judge(&self, place: BreakerPlace, failure: &AttemptFailure, reason: &Redacted) {
+        let (mut inner, now) = (self.lock(), Instant::now());
+        if let Some(refusal) = AccountRefusal::of(failure) {
+            self.accounts.refused(place.1, refusal, reason.clone(), now);
+            inner.signs.met_refusal(place, now);
+        } else if matches!(failure, AttemptFailure::NotServed(_)) {
+            inner.signs.refused(place, reason.clone(), now);
         }
     }
 
-    /// The next request of our own that is due.
+    /// A request of our own, sent at `sent`, got a good answer.
+    pub(super) fn served(&self, place: BreakerPlace, sent: Instant) {
+        self.accounts.served(place.1, sent);
+        self.lock().signs.served(place);
+    }
+
+    /// The next request of our own that is due: what is told has stood for a moment, or a breaker has a reason.
     pub(super) fn probe_due(&self, now: Instant) -> Option<Due> {
         let inner = self.lock();
-        let due = inner
-            .breakers
-            .iter()
-            .filter_map(|((family, account), breaker)| {
-                Some(Due {
-                    at: breaker.probe_due(now)?,
-                    family: *family,
-                    account: *account,
-                    every: breaker.probing.every(),
-                    connection: breaker.doubts_connection(),
-                })
-            });
+        let due = inner.breakers.iter().filter_map(|(place, breaker)| {
+            let told = inner.signs.told_since(*place, &self.accounts);
+            let told = told.map(|since| breaker.probing.due(since + TRY_EVERY));
+            Some(Due {
+                at: [breaker.probe_due(now), told].into_iter().flatten().min()?,
+                family: place.0,
+                account: place.1,
+                every: breaker.probing.every(),
+                doubt: if breaker.doubts_connection() {
+                    Doubt::Connection
+                } else if self.accounts.doubts_key(place.1) {
+                    Doubt::Key
+                } else {
+                    Doubt::Answer
+                },
+            })
+        });
         due.min_by_key(|due| (due.at, due.family, due.account))
     }
 
     /// Notes that a request of our own is sent now. The target's other breakers wait, so that it is asked once in five seconds.
     pub(super) fn probing(&self, due: &Due, now: Instant) {
-        let (mut inner, asked) = (self.lock(), (due.family, due.account));
-        inner.breaker(due.family, due.account).probing.sent(now);
+        let (mut inner, asked) = (self.lock(), due.place());
+        inner.breaker(asked).probing.sent(now);
         for (at, breaker) in &mut inner.breakers {
             if *at != asked {
                 breaker.probing.postpone(now, TRY_EVERY);
@@ -282,9 +292,18 @@ impl Health {
         reason: Option<Redacted>,
     ) {
         let (mut inner, now) = (self.lock(), Instant::now());
-        let breaker = inner.breaker(due.family, due.account);
-        self.change(breaker, |breaker| breaker.probed(verdict, sent, now));
-        if verdict == ProbeVerdict::Passed || verdict == ProbeVerdict::Reached {
+        self.change(&mut inner, due.place(), |breaker| {
+            breaker.probed(verdict, sent, now);
+        });
+        match verdict {
+            ProbeVerdict::Passed => inner.signs.served(due.place()),
+            ProbeVerdict::Listed => self.accounts.listed(due.account, sent),
+            ProbeVerdict::Reached
+            | ProbeVerdict::Failed(_)
+            | ProbeVerdict::Nothing
+            | ProbeVerdict::Unasked => {}
+        }
+        if verdict.is_connected() {
             // Whoever could not connect in another family can now.
             inner.breakers.values_mut().for_each(Breaker::reached);
         }
@@ -303,11 +322,18 @@ impl Health {
     /// well again is used here, too.
     pub(super) fn heard(&self, due: &Due, found: Option<(i64, Instant, ProbeVerdict)>) {
         let (mut inner, now) = (self.lock(), Instant::now());
-        let breaker = inner.breaker(due.family, due.account);
+        let breaker = inner.breaker(due.place());
         let found = found.filter(|(number, ..)| breaker.probing.hear(*number));
         if let Some((_, asked, verdict)) = found {
-            self.change(breaker, |breaker| breaker.probed(verdict, asked, now));
+            self.change(&mut inner, due.place(), |breaker| {
+                breaker.probed(verdict, asked, now);
+            });
+            if verdict == ProbeVerdict::Passed {
+                self.accounts.served(due.account, asked);
+                inner.signs.served(due.place());
+            }
         }
+        let breaker = inner.breaker(due.place());
         if found.is_none() || breaker.is_paused() {
             breaker.probing.look_again(now + HEAR_EVERY);
         }
@@ -316,11 +342,17 @@ impl Health {
         }
     }
 
-    /// As an observer sees it.
-    pub(super) fn state(&self, slug: &str, target: &str) -> TargetState {
+    /// As an observer sees it; `account`: why no account of its provider may be used, if that is so.
+    pub(super) fn state(
+        &self,
+        slug: &str,
+        target: &str,
+        account: Option<(Wrong, Redacted)>,
+    ) -> TargetState {
         let inner = self.lock();
         let now = Instant::now();
         let breakers = || inner.breakers.values();
+        let wrong = account.or_else(|| inner.wrong(now));
         TargetState {
             slug: slug.to_owned(),
             target: target.to_owned(),
@@ -328,25 +360,34 @@ impl Health {
                 .map(Breaker::state)
                 .max()
                 .unwrap_or(BreakerState::Closed),
-            failures: breakers().map(Breaker::failures).max().unwrap_or_default(),
+            failures: inner.signs.failures(),
             keys_closed: breakers()
-                .map(|breaker| breaker.keys_closed(now))
+                .map(|breaker| breaker.paused_for(now).count())
                 .max()
                 .unwrap_or_default(),
             requests: inner.requests,
             errors: inner.errors,
             in_flight: inner.in_flight,
             last_reason: inner.last_reason.clone(),
+            trouble: wrong.map(|(what, reason)| Trouble {
+                what,
+                slug: slug.to_owned(),
+                target: target.to_owned(),
+                reason: reason.to_string(),
+            }),
             probes: inner.probes,
         }
     }
 
-    /// Changes a breaker, and says so if that pauses its target for all.
-    fn change(&self, breaker: &mut Breaker, change: impl FnOnce(&mut Breaker)) {
+    /// Changes a breaker, says so if that pauses its target for all, and forgets the failures before if it ends a pause.
+    fn change(&self, inner: &mut Inner, place: BreakerPlace, change: impl FnOnce(&mut Breaker)) {
+        let breaker = inner.breaker(place);
         let before = breaker.is_paused();
         change(breaker);
-        if !before && breaker.is_paused() {
-            self.signals.paused.notify_one();
+        match (before, breaker.is_paused()) {
+            (false, true) => self.signals.paused.notify_one(),
+            (true, false) => inner.signs.resumed(),
+            _ => {}
         }
     }
 
@@ -356,8 +397,32 @@ impl Health {
 }
 
 impl Inner {
-    fn breaker(&mut self, family: Family, account: usize) -> &mut Breaker {
-        self.breakers.entry((family, account)).or_default()
+    fn breaker(&mut self, place: BreakerPlace) -> &mut Breaker {
+        self.breakers.entry(place).or_default()
+    }
+
+    /// What is wrong with the target itself, and why. A refusal says more than the pause that follows from it.
+    fn wrong(&self, now: Instant) -> Option<(Wrong, Redacted)> {
+        let last = || {
+            let last = self.last_reason.clone();
+            last.unwrap_or_else(|| redact::plain("no reason was given"))
+        };
+        let (wrong, reason) = match self.signs.wrong() {
+            Some((wrong, Some(reason))) => (wrong, Some(reason.clone())),
+            _ if self.breakers.values().any(Breaker::is_paused) => (Wrong::Paused, None),
+            Some((wrong, None)) => (wrong, None),
+            None => {
+                let breakers = self.breakers.values();
+                let mut paused_for: Vec<Holder> = breakers
+                    .flat_map(|breaker| breaker.paused_for(now))
+                    .collect();
+                paused_for.sort_unstable_by_key(|key| key.0);
+                paused_for.dedup();
+                let paused_for = Some(paused_for).filter(|paused_for| !paused_for.is_empty())?;
+                (Wrong::PausedFor(paused_for), None)
+            }
+        };
+        Some((wrong, reason.unwrap_or_else(last)))
     }
 
     fn of_family(&self, family: Family) -> impl Iterator<Item = &Breaker> {
@@ -365,6 +430,13 @@ impl Inner {
             .iter()
             .filter(move |((of, _), _)| *of == family)
             .map(|(_, breaker)| breaker)
+    }
+}
+
+impl Due {
+    /// The breaker that asks.
+    pub(super) fn place(&self) -> BreakerPlace {
+        (self.family, self.account)
     }
 }
 
@@ -392,28 +464,33 @@ pub(super) struct Try {
     /// Handed back with the outcome.
     leave: Option<Leave>,
     policy: BreakerPolicy,
+    sent: Instant,
     begun: bool,
     _place: Option<TakenPlace>,
 }
 
 impl Try {
+    fn place(&self) -> BreakerPlace {
+        (self.family, self.account)
+    }
+
     /// The first frame of a good answer arrived.
     pub(super) fn began(&mut self) {
         self.begun = true;
+        let place = self.place();
         if let Some(leave) = &mut self.leave {
             let now = Instant::now();
             self.health.frame(now);
+            let mut inner = self.health.lock();
             self.health
-                .lock()
-                .breaker(self.family, self.account)
-                .began(leave, now);
+                .change(&mut inner, place, |breaker| breaker.began(leave, now));
         }
     }
 
     /// Whether the last connection failed.
     pub(super) fn is_unreachable(&self) -> bool {
         let mut inner = self.health.lock();
-        inner.breaker(self.family, self.account).is_unreachable()
+        inner.breaker(self.place()).is_unreachable()
     }
 
     /// The answer had got another frame by then.
@@ -426,9 +503,9 @@ impl Try {
         self.begun = true;
     }
 
-    /// The target refused us as its operator.
-    pub(super) fn refused(&self, refusal: RefusalScope, reason: &Redacted) {
-        self.health.refused(self.account, refusal, reason);
+    /// The target refused us as its operator, if this failure says so.
+    pub(super) fn judge(&self, failure: &AttemptFailure, reason: &Redacted) {
+        self.health.judge(self.place(), failure, reason);
     }
 
     /// The target failed.
@@ -437,12 +514,11 @@ impl Try {
             return;
         };
         let (mut inner, now) = (self.health.lock(), Instant::now());
-        let breaker = inner.breaker(self.family, self.account);
-        self.health.change(breaker, |breaker| {
+        self.health.change(&mut inner, self.place(), |breaker| {
             breaker.failed(leave, now, self.policy, fault);
         });
         inner.errors += 1;
-        inner.signs.failed(self.key);
+        inner.signs.failed(self.key, self.place(), now);
         inner.last_reason = Some(reason.labelled(class));
         drop(inner);
         self.health.signals.trouble.notify_one();
@@ -451,20 +527,23 @@ impl Try {
 
 impl Drop for Try {
     fn drop(&mut self) {
+        let (place, now) = (self.place(), Instant::now());
         let mut inner = self.health.lock();
         inner.in_flight = inner.in_flight.saturating_sub(1);
         let Some(leave) = self.leave.take() else {
             return;
         };
         if self.begun {
-            inner.signs.served(self.account, Instant::now());
+            self.health.accounts.served(self.account, self.sent);
+            inner.signs.served(place);
         }
-        let breaker = inner.breaker(self.family, self.account);
-        if self.begun {
-            breaker.succeeded(leave, Instant::now());
-        } else {
-            breaker.abandoned(leave, Instant::now());
-        }
+        self.health.change(&mut inner, place, |breaker| {
+            if self.begun {
+                breaker.succeeded(leave, now);
+            } else {
+                breaker.abandoned(leave, now);
+            }
+        });
     }
 }
 

@@ -23,7 +23,7 @@ fn wish(family: Family, key: u64) -> TargetWish {
 }
 
 fn new() -> Arc<Health> {
-    Arc::new(Health::new(Arc::default()))
+    Arc::new(Health::new(Arc::default(), Arc::default()))
 }
 
 fn fail(health: &Arc<Health>, wish: TargetWish, fault: TargetFault) {
@@ -57,13 +57,13 @@ async fn a_failing_family_leaves_the_others_alone() {
     );
     assert!(health.is_paused());
     assert_eq!(
-        health.state("slug", "a/b").state,
+        health.state("slug", "a/b", None).state,
         BreakerState::Open,
         "the worst of them is shown"
     );
     // What is proved about the connection holds for every family.
     let due = health.probe_due(Instant::now()).unwrap();
-    assert!(due.connection);
+    assert_eq!(due.doubt, Doubt::Connection);
     health.probed(&due, due.at, ProbeVerdict::Reached, None, None);
     assert!(!health.is_paused());
 }
@@ -71,7 +71,7 @@ async fn a_failing_family_leaves_the_others_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_for_all_is_told_whoever_has_caused_it() {
     let signals = Arc::<Signals>::default();
-    let health = Arc::new(Health::new(Arc::clone(&signals)));
+    let health = Arc::new(Health::new(Arc::clone(&signals), Arc::default()));
     let told = async || {
         let told = tokio::time::timeout(Duration::from_secs(1), signals.paused.notified());
         told.await.is_ok()
@@ -170,7 +170,7 @@ async fn counts_and_reasons_are_shown() {
     );
     broken.failed(FailureClass::Broken, &redact::plain("again"), UNREACHABLE);
     drop(broken);
-    let state = health.state("slug", "a/b");
+    let state = health.state("slug", "a/b", None);
     assert_eq!((state.requests, state.errors, state.in_flight), (2, 1, 1));
     assert_eq!(
         (state.state, state.keys_closed),
@@ -186,7 +186,7 @@ async fn counts_and_reasons_are_shown() {
         Some("broken: cut")
     );
     drop(running);
-    assert_eq!(health.state("slug", "a/b").in_flight, 0);
+    assert_eq!(health.state("slug", "a/b", None).in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ async fn what_our_own_requests_cost_is_shown() {
     let failed = ProbeVerdict::Failed(TargetFault::default());
     let reason = Some(redact::plain("no"));
     health.probed(&due, now, failed, Some(cost), reason);
-    let probes = health.state("slug", "a/b").probes;
+    let probes = health.state("slug", "a/b", None).probes;
     assert_eq!(
         (probes.sent, probes.failed, probes.cost),
         (2, 1, Amount::from_picos(14))
@@ -235,7 +235,7 @@ async fn what_another_gateway_finds_counts_once_and_is_looked_for_every_second()
     soon().await;
     hear(Some((8, Instant::now(), ProbeVerdict::Passed)));
     assert!(!health.is_paused());
-    let probes = health.state("slug", "a/b").probes;
+    let probes = health.state("slug", "a/b", None).probes;
     assert_eq!(probes, Probes::default(), "the cost is theirs");
     // The same finding heard again changes nothing, whatever has failed since.
     for key in [1, 2] {

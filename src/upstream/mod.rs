@@ -4,6 +4,7 @@
 //! can begin with an error), or the last failure. After that there is no retry: a customer never gets the start of two answers.
 //! Dropping an [`UpstreamAnswer`] closes the upstream connection immediately.
 
+mod accounts;
 mod attempt;
 mod breaker;
 mod classify;
@@ -23,6 +24,7 @@ mod reply;
 mod retry;
 mod route;
 mod secret_forms;
+mod signs;
 mod simulated;
 mod stream;
 #[cfg(test)]
@@ -53,11 +55,11 @@ pub use progress::{Progress, ProgressStage};
 use redact::{CustomerError, Redacted};
 pub use referee::{Heard, Lease, Referee};
 pub use secret_forms::SecretForms;
+pub use signs::{Trouble, Wrong};
 #[cfg(test)]
 pub(crate) use simulated::Recorded;
 use simulated::Simulated;
 pub use stream::{FrameStream, StreamBroken};
-pub use trouble::{Trouble, Wrong};
 
 /// Connections and health of every target; survives reloads for targets that did not change.
 pub struct Upstreams {
@@ -364,17 +366,6 @@ impl Upstreams {
         paused.map(|listed| listed.target.name()).collect()
     }
 
-    /// Every target of the snapshot in force, in the order of the files.
-    #[must_use]
-    pub fn states(&self) -> Vec<TargetState> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known
-            .targets
-            .iter()
-            .map(|listed| listed.health.state(&listed.slug, &listed.target.name()))
-            .collect()
-    }
-
     /// Makes the built-in provider play a recorded stream from now on.
     #[cfg(test)]
     pub(crate) fn play(&self, recorded: Recorded) {
@@ -405,9 +396,10 @@ impl Upstreams {
             Some(pool) => Arc::clone(pool),
             None => Arc::new(Pool::new(Arc::clone(&target.provider), &self.trust, None)?),
         };
-        let health = known
-            .health(&route.slug, target)
-            .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(&self.signals))));
+        let health = known.health(&route.slug, target).unwrap_or_else(|| {
+            let accounts = Arc::clone(&pool.accounts);
+            Arc::new(Health::new(Arc::clone(&self.signals), accounts))
+        });
         Ok((pool, health))
     }
 }
@@ -444,9 +436,14 @@ impl Pools {
         for model in &config.catalog.models {
             let route = &model.route;
             for target in &route.targets {
-                let health = before
-                    .health(&route.slug, target)
-                    .unwrap_or_else(|| Arc::new(Health::new(Arc::clone(signals))));
+                let health = before.health(&route.slug, target).unwrap_or_else(|| {
+                    let pool = state.pools.get(&target.provider.name);
+                    let accounts = pool.map(|pool| Arc::clone(&pool.accounts));
+                    Arc::new(Health::new(
+                        Arc::clone(signals),
+                        accounts.unwrap_or_default(),
+                    ))
+                });
                 let price = target.cost.as_deref().unwrap_or(&model.price);
                 state
                     .by_slug

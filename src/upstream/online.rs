@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::accounts::AccountRefusal;
 use super::attempt::{self, Begun};
 use super::classify::AttemptFailure;
 use super::client::Pool;
@@ -63,10 +64,8 @@ pub enum OnlineFault {
     Path,
     /// It knows no such model, or does not let this account use it.
     Model,
-    /// It refuses the key.
-    Key,
-    /// The account has no money, or its quota is used up.
-    Drained,
+    /// It refuses our account.
+    Account(AccountRefusal),
     /// It refuses what the model is sold for.
     Ability(Capability),
     /// It has no capacity now, so nothing is known.
@@ -314,19 +313,18 @@ impl Listing {
             _ => false,
         };
         let reason = failure.reason().to_ascii_lowercase();
-        let fault = match failure {
-            AttemptFailure::Unsent(_) => OnlineFault::Unreachable,
-            AttemptFailure::Operator(_) if is_about_money(&reason) => OnlineFault::Drained,
-            AttemptFailure::Operator(_) => OnlineFault::Key,
-            AttemptFailure::NotServed(_) if names_model(&reason, model) || unlisted => {
+        let fault = match (AccountRefusal::of(failure), failure) {
+            (Some(refusal), _) => OnlineFault::Account(refusal),
+            (_, AttemptFailure::Unsent(_)) => OnlineFault::Unreachable,
+            (_, AttemptFailure::NotServed(_)) if names_model(&reason, model) || unlisted => {
                 OnlineFault::Model
             }
-            AttemptFailure::NotServed(_) => OnlineFault::Path,
-            AttemptFailure::Client { .. } if unlisted || names_model(&reason, model) => {
+            (_, AttemptFailure::NotServed(_)) => OnlineFault::Path,
+            (_, AttemptFailure::Client { .. }) if unlisted || names_model(&reason, model) => {
                 OnlineFault::Model
             }
-            AttemptFailure::Busy { .. } => OnlineFault::Busy,
-            AttemptFailure::Failed(_) if matches!(self, Self::Missing) => OnlineFault::Path,
+            (_, AttemptFailure::Busy { .. }) => OnlineFault::Busy,
+            (_, AttemptFailure::Failed(_)) if matches!(self, Self::Missing) => OnlineFault::Path,
             _ => OnlineFault::Other,
         };
         let mut found = one.found(fault, failure);
@@ -379,21 +377,6 @@ fn is_named(listed: &str, model: &str) -> bool {
         || listed
             .rsplit_once('/')
             .is_some_and(|(_, last)| last == model)
-}
-
-/// Whether an account is refused for its money: by a 402, or in words.
-fn is_about_money(reason: &str) -> bool {
-    const WORDS: [&str; 8] = [
-        "quota",
-        "balance",
-        "credit",
-        "billing",
-        "fund",
-        "payment",
-        "budget",
-        "usage limit",
-    ];
-    reason.starts_with("402") || WORDS.iter().any(|word| reason.contains(word))
 }
 
 /// Whether a refusal speaks of the model and not of the path.

@@ -15,12 +15,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::attempt::{self, Begun};
 use super::classify::AttemptFailure;
 use super::client::Pool;
-use super::health::{Due, Health};
+use super::health::{Doubt, Due, Health};
 use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
 use super::referee::{self, Heard, Lease, Referee};
 use super::simulated::Simulated;
-use super::trouble::RefusalScope;
 use super::{ListedTarget, Prepared, UpstreamCall, Upstreams};
 use crate::byte_room::{ByteRoom, Holder};
 use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
@@ -126,7 +125,13 @@ impl Probe {
     async fn run<R: Referee>(self, referee: Arc<R>) {
         let target = self.target.name();
         let place = format!("{target} {} {}", self.due.family, self.due.account);
-        let asks_alone = self.due.connection || self.has_own_price();
+        // What is free, each gateway asks for itself.
+        let free = match self.due.doubt {
+            Doubt::Answer => None,
+            Doubt::Connection | Doubt::Key => self.reach().await,
+        };
+        let asks_alone =
+            free.is_some() || self.due.doubt == Doubt::Connection || self.has_own_price();
         if !asks_alone {
             match referee.lease(&target, &place).await {
                 Some(Lease::Ours { spent }) => {
@@ -137,8 +142,13 @@ impl Probe {
                 None => return self.hear(None),
             }
         }
-        let found = match self.reach().await {
-            Some(verdict) => verdict,
+        let found = match (free, self.due.doubt) {
+            (Some(found), _) => Some(found),
+            (None, Doubt::Answer) => self.reach().await,
+            (None, Doubt::Connection | Doubt::Key) => None,
+        };
+        let found = match found {
+            Some(found) => found,
             None => self.ask().await,
         };
         let ProbeResult {
@@ -172,8 +182,8 @@ impl Probe {
         self.rates.per_request.is_positive() || self.rates.per_image.is_positive()
     }
 
-    /// Asks for the list of models. It decides only about the connection: some services have no list, or refuse it to keys that may
-    /// use the models.
+    /// Asks for the list of models. It decides about the connection, and for a refused key: some services have no list, or refuse it to
+    /// keys that may use the models.
     async fn reach(&self) -> Option<ProbeResult> {
         let (family, account) = (self.due.family, self.due.account);
         let reached = match self.pool.list(family, account) {
@@ -182,21 +192,18 @@ impl Probe {
         };
         match reached {
             Ok(Err(failure @ AttemptFailure::Unsent(_))) => Some(self.failed(&failure, None)),
-            Ok(Err(AttemptFailure::Own(_))) => Some(ProbeResult::nothing()),
-            Ok(_) if self.due.connection => Some(ProbeResult {
-                verdict: ProbeVerdict::Reached,
-                ..ProbeResult::nothing()
-            }),
+            Ok(Err(AttemptFailure::Own(_))) => Some(ProbeVerdict::Nothing.into()),
+            Ok(_) if self.due.doubt == Doubt::Connection => Some(ProbeVerdict::Reached.into()),
+            Ok(Ok(reply)) if self.due.doubt == Doubt::Key && reply.status == 200 => {
+                Some(ProbeVerdict::Listed.into())
+            }
             _ => None,
         }
     }
 
     /// Asks for the smallest answer, if that may be paid.
     async fn ask(&self) -> ProbeResult {
-        let unasked = ProbeResult {
-            verdict: ProbeVerdict::Unasked,
-            ..ProbeResult::nothing()
-        };
+        let unasked = ProbeVerdict::Unasked.into();
         let limit = self.due.family.protocol().least_output();
         let most = price(&self.rates, INPUT, limit.into());
         let Some(most) = most.filter(|_| !self.has_own_price()) else {
@@ -204,7 +211,7 @@ impl Probe {
         };
         let Some(place) = self.pool.place(OURSELVES) else {
             // Every place serves somebody.
-            return ProbeResult::nothing();
+            return ProbeVerdict::Nothing.into();
         };
         let (today, model) = (today(), &self.target.model);
         let budget = self.pool.provider.probe_budget;
@@ -251,7 +258,7 @@ impl Probe {
         };
         match answer {
             Some(Ok(begun)) => {
-                self.health.served(self.due.account);
+                self.health.served(self.due.place(), self.sent);
                 let counted = match begun {
                     Begun::Whole(_, facts, _) => self.cost(&facts.usage),
                     Begun::Stream(..) => None,
@@ -262,14 +269,14 @@ impl Probe {
             Some(Err(AttemptFailure::Client { usage, .. })) => {
                 passed(self.cost(&usage).unwrap_or(Amount::ZERO))
             }
-            Some(Err(AttemptFailure::Own(_))) => ProbeResult::nothing(),
+            Some(Err(AttemptFailure::Own(_))) => ProbeVerdict::Nothing.into(),
             Some(Err(failure)) => {
                 let billed = failure.may_be_billed();
                 self.failed(&failure, Some(if billed { most } else { Amount::ZERO }))
             }
             None if self.health.is_busy(Instant::now()) => ProbeResult {
                 cost: Some(most),
-                ..ProbeResult::nothing()
+                ..ProbeVerdict::Nothing.into()
             },
             None => {
                 let late =
@@ -282,9 +289,7 @@ impl Probe {
     fn failed(&self, failure: &AttemptFailure, cost: Option<Amount>) -> ProbeResult {
         let fault = failure.fault().unwrap_or_default();
         let reason = redact::for_operator(&failure.reason(), &self.route);
-        if let Some(refusal) = RefusalScope::of(failure) {
-            self.health.refused(self.due.account, refusal, &reason);
-        }
+        self.health.judge(self.due.place(), failure, &reason);
         ProbeResult {
             verdict: ProbeVerdict::Failed(fault),
             cost,
@@ -298,10 +303,10 @@ impl Probe {
     }
 }
 
-impl ProbeResult {
-    fn nothing() -> Self {
+impl From<ProbeVerdict> for ProbeResult {
+    fn from(verdict: ProbeVerdict) -> Self {
         Self {
-            verdict: ProbeVerdict::Nothing,
+            verdict,
             cost: None,
             reason: None,
         }

@@ -16,12 +16,21 @@ pub(super) enum ProbeVerdict {
     Passed,
     /// It can be reached again, which is all that was in doubt.
     Reached,
+    /// Its account's list of models accepts our key, which is all that was in doubt.
+    Listed,
     /// It fails for us too.
     Failed(TargetFault),
     /// It proves nothing: the fault is ours, or the target was busy with other answers.
     Nothing,
     /// We may not ask now: the budget of the day is spent, requests have a price of their own, or all places are taken.
     Unasked,
+}
+
+impl ProbeVerdict {
+    /// Whether there was a connection, and nothing went wrong on it.
+    pub(super) const fn is_connected(self) -> bool {
+        matches!(self, Self::Passed | Self::Reached | Self::Listed)
+    }
 }
 
 /// The pace of our own requests to one breaker's target.
@@ -96,23 +105,26 @@ impl Probing {
 
     /// Adapts the interval: while a target is paused it is asked as often as allowed, so that it is used again soon.
     pub(super) fn learned(&mut self, verdict: ProbeVerdict, sent: Instant, paused: bool) {
-        if matches!(verdict, ProbeVerdict::Passed | ProbeVerdict::Reached) {
+        if verdict.is_connected() {
             self.passed = self.passed.max(Some(sent));
         }
         if verdict == ProbeVerdict::Passed {
             self.misled = None;
         }
         match verdict {
-            ProbeVerdict::Passed if !paused => self.every = (self.every * 2).min(LONGEST),
+            ProbeVerdict::Passed | ProbeVerdict::Listed if !paused => {
+                self.every = (self.every * 2).min(LONGEST)
+            }
             ProbeVerdict::Failed(_) => self.calm(),
             _ => {}
         }
         match verdict {
             ProbeVerdict::Unasked => self.unasked = true,
             ProbeVerdict::Nothing => {}
-            ProbeVerdict::Passed | ProbeVerdict::Reached | ProbeVerdict::Failed(_) => {
-                self.unasked = false
-            }
+            ProbeVerdict::Passed
+            | ProbeVerdict::Reached
+            | ProbeVerdict::Listed
+            | ProbeVerdict::Failed(_) => self.unasked = false,
         }
     }
 

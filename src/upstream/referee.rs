@@ -58,7 +58,10 @@ pub(super) fn words(verdict: ProbeVerdict) -> Option<String> {
             let rest = rest.unwrap_or_default().as_millis();
             Some(format!("failed {rest}"))
         }
-        ProbeVerdict::Failed(_) | ProbeVerdict::Reached | ProbeVerdict::Nothing => None,
+        ProbeVerdict::Failed(_)
+        | ProbeVerdict::Reached
+        | ProbeVerdict::Listed
+        | ProbeVerdict::Nothing => None,
     }
 }
 
@@ -97,6 +100,7 @@ mod tests {
         for own in [
             ProbeVerdict::Nothing,
             ProbeVerdict::Reached,
+            ProbeVerdict::Listed,
             failed(true, rest),
         ] {
             assert_eq!(words(own), None);

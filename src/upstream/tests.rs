@@ -118,7 +118,7 @@ impl Desk {
             let listed = ListedTarget {
                 slug: route.slug.clone(),
                 target: target.clone(),
-                health: Arc::new(Health::new(Arc::default())),
+                health: Arc::new(Health::new(Arc::default(), Arc::default())),
                 rates: RATES,
             };
             let at = known.targets.len();

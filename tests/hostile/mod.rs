@@ -1,6 +1,7 @@
 //! Hostile customers, strangers and providers: none keeps the others from being served, and none reads what is not theirs.
 
 mod breakers;
+mod busy_core;
 mod canary;
 mod crowd;
 mod descriptors;

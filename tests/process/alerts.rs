@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use farebox::telemetry::alerts;
+use farebox_protocol::Family;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::bad_days::{Place, logged, told};
 use crate::support::process::{client, document_at};
 use crate::support::skip::installed;
-use crate::support::upstream::{Reply, ScriptedUpstream};
+use crate::support::upstream::{Gate, Reply, ScriptedUpstream, Speech};
 use crate::support::{Gateway, chat, talking};
 
 /// Series of a ledger on PostgreSQL, which this gateway does not have; `money::failover` looks for them.
@@ -96,6 +99,53 @@ async fn the_alerts_look_at_series_that_there_are() {
         .filter(|name| !elsewhere(name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// A request with a place among its customer's counts, with its hold or before; a refused one whose body still comes does not.
+#[tokio::test]
+async fn what_is_in_flight_has_a_place() {
+    let gate = Gate::new();
+    let waits = Speech::new(Family::Chat, "PONG").whole().gated(&gate);
+    let upstream = ScriptedUpstream::start(waits).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    let in_flight = async || {
+        let metrics = gateway.ask("/metrics").await.text;
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("farebox_requests_in_flight "));
+        line.unwrap().to_owned()
+    };
+    let refused = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\ncontent-length: 9\r\n\r\n{{",
+        "sk-nobody"
+    );
+    let address = gateway.base.trim_start_matches("http://");
+    let mut stranger = TcpStream::connect(address).await.unwrap();
+    stranger.write_all(refused.as_bytes()).await.unwrap();
+    assert_eq!(
+        stranger.read_u8().await.unwrap(),
+        b'H',
+        "it is refused, and its body still comes"
+    );
+    assert_eq!(in_flight().await, "farebox_requests_in_flight 0");
+    let body = chat("test-model", false);
+    let two = async {
+        upstream.request(1).await;
+        let running = in_flight().await;
+        gate.open();
+        running
+    };
+    let path = "/v1/chat/completions";
+    let asked = (
+        gateway.post(path, &key, &body),
+        gateway.post(path, &key, &body),
+    );
+    let (one, other, running) = tokio::join!(asked.0, asked.1, two);
+    assert_eq!((one.status, other.status), (200, 200));
+    assert_eq!(running, "farebox_requests_in_flight 2");
+    gateway.settled().await;
+    assert_eq!(in_flight().await, "farebox_requests_in_flight 0");
 }
 
 /// One refused request is enough: the alert is told before anybody asks a second time. How soon is in the test's output.

@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// One small request of a key: the status.
-    async fn ask(&self, key: usize, words: &str, stream: bool) -> u16 {
+    pub(crate) async fn ask(&self, key: usize, words: &str, stream: bool) -> u16 {
         let body = json!({ "model": "test-model", "stream": stream, "messages": [{ "role": "user", "content": words }] });
         let request = client()
             .post(format!("{}/v1/chat/completions", self.served.base))
@@ -95,12 +95,12 @@ fn key(folder: &Path, number: usize) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-async fn read(served: &Served, path: &str) -> String {
+pub(crate) async fn read(served: &Served, path: &str) -> String {
     text_at(&client(), format!("{}{path}", served.admin)).await
 }
 
 /// The alert of this kind about this subject, if it stands.
-async fn alert(served: &Served, kind: &str, subject: &str) -> Option<Value> {
+pub(crate) async fn alert(served: &Served, kind: &str, subject: &str) -> Option<Value> {
     let status: Value = serde_json::from_str(&read(served, "/status").await).unwrap();
     let alerts = status["alerts"].as_array().unwrap();
     let found = alerts
@@ -110,7 +110,7 @@ async fn alert(served: &Served, kind: &str, subject: &str) -> Option<Value> {
 }
 
 /// Lines of the log about this alert with these words.
-fn lines(served: &Served, words: &str, kind: &str, subject: &str) -> usize {
+pub(crate) fn lines(served: &Served, words: &str, kind: &str, subject: &str) -> usize {
     let (kind, subject) = (
         format!("alert=\"{kind}\""),
         format!("subject=\"{subject}\""),
@@ -221,6 +221,7 @@ async fn a_refused_key_is_told_once_and_its_end_too() {
         "Incorrect API key provided",
     );
     let upstream = ScriptedUpstream::start(refused).await;
+    upstream.list(401, &[]);
     let place = Place::start(&upstream.base_url());
     assert_eq!(place.ask(0, "Say PONG", false).await, 503);
     let account = told(&place.served, "account_refused", "up").await;

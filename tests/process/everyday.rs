@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::process::{Served, farebox, json as document};
+use crate::support::skip::installed;
 
 fn succeed(folder: &Path, arguments: &[&str]) {
     let output = farebox(folder, arguments).output().unwrap();
@@ -148,6 +149,66 @@ fn many_keys_come_from_a_spreadsheet() {
     );
     let keys = document(folder, &["keys", "list"]);
     assert_eq!(keys["keys"].as_array().unwrap().len(), 4);
+}
+
+/// Rows are committed together, and each is still its own: one that fails takes no other with it. How fast is in the output.
+#[test]
+fn two_thousand_keys_take_a_moment_and_each_has_its_own_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let count = 2_000;
+    let rows: String = (0..count)
+        .map(|number| {
+            // One in a hundred pays with the reference of the row before it.
+            let reference = number - usize::from(number % 100 == 99);
+            format!("c{number},1.00,inv-{reference}\n")
+        })
+        .collect();
+    let rows = format!("label,balance,reference\n{rows}");
+    let begun = std::time::Instant::now();
+    let (code, printed, said) = create_from(folder, &rows, &["--new-ledger", "--json"]);
+    let took = begun.elapsed();
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("20 of 2000 rows created no key"), "{said}");
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    for (number, row) in report["rows"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(row["line"], json!(number + 2), "in the order of the file");
+        let error = row["error"].as_str().unwrap_or_default();
+        assert_eq!(error.contains("already used"), number % 100 == 99, "{row}");
+    }
+    println!("{:.0} rows a second", f64::from(2_000) / took.as_secs_f64());
+    if !installed(
+        "strace",
+        "how often a document of many rows waits for the disk",
+    ) {
+        return;
+    }
+    fs::write(folder.join("more.csv"), rows.replace("inv-", "more-")).unwrap();
+    let mut counted = Command::new("strace");
+    counted.current_dir(folder).env_clear();
+    counted.args([
+        "-f",
+        "-qq",
+        "-c",
+        "-e",
+        "trace=fsync,fdatasync",
+        "-o",
+        "waits",
+    ]);
+    counted.args([
+        env!("CARGO_BIN_EXE_farebox"),
+        "keys",
+        "create",
+        "--from",
+        "more.csv",
+    ]);
+    let output = counted.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let waits = fs::read_to_string(folder.join("waits")).unwrap();
+    let total = waits.lines().find(|line| line.ends_with(" total"));
+    let calls = total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
+    let calls: u32 = calls.unwrap_or_else(|| panic!("{waits}"));
+    assert!(calls < 500, "each row has waited for the disk: {waits}");
 }
 
 /// Customers first, then keys that name them: one purse for a class.

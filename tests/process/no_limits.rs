@@ -54,6 +54,17 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
     ),
     ("src/server/workers.rs", "TICK", "a timer that does nothing"),
     (
+        "src/server/workers.rs",
+        "LAST_FRAMES",
+        "what was just paid for is still delivered when the gateway stops",
+    ),
+    ("src/server/certificate.rs", "DAY_MS", "a unit"),
+    (
+        "src/server/certificate.rs",
+        "SOON_DAYS",
+        "when the operator is told that a certificate ends",
+    ),
+    (
         "src/server/request_id.rs",
         "LONGEST_OWN_ID",
         "a longer one is ignored",

@@ -44,7 +44,7 @@ async fn upstream(
     answer: impl Fn(&Seen) -> Reply + Send + 'static,
 ) -> (ScriptedUpstream, String) {
     let upstream = ScriptedUpstream::start(Script::by(move |seen, _| answer(seen))).await;
-    upstream.list(models);
+    upstream.list(200, models);
     let routes = routes_speaking(&upstream.base_url(), Family::Chat);
     (upstream, routes)
 }

@@ -147,6 +147,42 @@ fn a_ledger_that_is_mounted_by_itself_is_refused_and_one_whose_folder_is_mounted
     assert_eq!((code, booked(folder, "folder")), (0, 1), "{text}");
 }
 
+/// An edit that replaces the file outside is not seen inside, so it is said at the start, and when SIGHUP finds nothing new.
+#[test]
+fn a_file_of_the_configuration_that_is_mounted_by_itself_is_named() {
+    if !installed("unshare", "a catalog that is mounted by itself") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    assert_eq!(run(folder, &["init"]).0, 0);
+    let outside = folder.join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::copy(folder.join("catalog.toml"), outside.join("catalog.toml")).unwrap();
+    let program = env!("CARGO_BIN_EXE_farebox");
+    let script = format!(
+        "mount --bind outside/catalog.toml catalog.toml || exit 99; exec {program} serve --new-ledger"
+    );
+    let mut command = Command::new("unshare");
+    command
+        .env_clear()
+        .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+        .current_dir(folder);
+    let Ok(mut served) = Served::start_or_end(&mut command) else {
+        return skip("a catalog that is mounted by itself: mounting is not permitted");
+    };
+    let log = served.wait_for_log("is mounted by itself");
+    assert!(
+        log.contains("W422") && log.contains("catalog.toml"),
+        "{log}"
+    );
+    let edited = fs::read_to_string(outside.join("catalog.toml")).unwrap() + "# edited\n";
+    fs::write(outside.join("new"), edited).unwrap();
+    fs::rename(outside.join("new"), outside.join("catalog.toml")).unwrap();
+    served.signal("HUP");
+    served.wait_for_log("these are mounted by themselves");
+}
+
 /// An empty log reads as a file without anchors, and anchors written into it would overwrite commits.
 #[test]
 fn neither_anchors_nor_backups_are_written_into_the_ledgers_own_files() {

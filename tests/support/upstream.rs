@@ -145,8 +145,9 @@ struct Inner {
     served: ReportedUsage,
     strict: Strict,
     refused: Vec<VendorRefusal>,
-    /// What its list of models names.
+    /// What its list of models names, and the status of that answer.
     models: Vec<String>,
+    list_status: u16,
 }
 
 /// Whose rules an upstream follows, and what it does with a request that breaks one.
@@ -229,6 +230,7 @@ impl ScriptedUpstream {
             strict,
             refused: Vec::new(),
             models: Vec::new(),
+            list_status: 200,
         };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
@@ -248,9 +250,11 @@ impl ScriptedUpstream {
         self.shared.lock().script = script.into();
     }
 
-    /// Names these models on its list.
-    pub(crate) fn list(&self, models: &[&str]) {
-        self.shared.lock().models = models.iter().map(|id| (*id).to_owned()).collect();
+    /// Answers with this status and these models when it is asked for its list.
+    pub(crate) fn list(&self, status: u16, models: &[&str]) {
+        let mut inner = self.shared.lock();
+        inner.list_status = status;
+        inner.models = models.iter().map(|id| (*id).to_owned()).collect();
     }
 
     /// All requests so far.
@@ -367,7 +371,8 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
             let models: Vec<Value> = (shared.lock().models.iter())
                 .map(|id| json!({ "id": id }))
                 .collect();
-            let list = Reply::json(200, &json!({ "object": "list", "data": models }));
+            let status = shared.lock().list_status;
+            let list = Reply::json(status, &json!({ "object": "list", "data": models }));
             let played = play(&list, &seen.sent, &mut read, &mut write).await;
             if played.is_ok_and(|after| after == After::KeepAlive) {
                 continue;

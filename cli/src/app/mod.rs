@@ -7,6 +7,7 @@
 mod alerting;
 mod anchoring;
 mod asking;
+pub mod certificates;
 mod files_audit;
 mod notify;
 mod presence;
@@ -39,7 +40,7 @@ use farebox::events;
 use farebox::proxy::record::FanOut;
 use farebox::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
 use farebox::server::admin::{self, Admin, Guard};
-use farebox::server::{self, Connections, Front, Listening, Tls, TlsError, TlsFiles, Workers};
+use farebox::server::{self, Connections, Front, Listening, Tls, Workers};
 use farebox::telemetry::Telemetry;
 use farebox::turns::Turns;
 use farebox::upstream::Upstreams;
@@ -85,7 +86,7 @@ impl App {
         files: impl Into<Files>,
         log: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
-        let tls = certificates(settings)?;
+        let tls = certificates::load(settings)?;
         let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
         let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
@@ -107,12 +108,7 @@ impl App {
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let telemetry = Arc::new(Telemetry::default());
         let activity = Arc::new(Activity::default());
-        let observers: Vec<Arc<dyn Observer>> = vec![
-            Arc::<Telemetry>::clone(&telemetry),
-            Arc::<Activity>::clone(&activity),
-            log,
-        ];
-        let proxy = spine(config, &ledger, observers)?;
+        let proxy = spine(config, &ledger, (&telemetry, &activity, log))?;
         let trusted = settings.trusted_proxies.clone();
         let connections = Connections::with_descriptors(process::descriptors(), trusted.clone());
         let front = Front::new(
@@ -134,6 +130,7 @@ impl App {
             operator: settings.operator.clone(),
             started_at: clock::now(),
             connections: Connections::of_operator(),
+            certificates: certificates::shown(&tls),
             last_changes: ArcSwap::default(),
             differ: AtomicBool::new(false),
             books: ArcSwap::default(),
@@ -198,7 +195,7 @@ impl App {
             notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();
             front.context.close();
-            workers.stop(patience(&outcome)).await;
+            workers.stop(patience(&outcome), &front.connections).await;
             outcome
         };
         let outcome = tokio::select! {
@@ -227,12 +224,6 @@ impl App {
         }
         outcome
     }
-}
-
-/// The customers' certificate, and the operator's, where there are any.
-fn certificates(settings: &Settings) -> Result<[Option<Arc<Tls>>; 2], TlsError> {
-    let load = |files: &Option<TlsFiles>| files.clone().map(Tls::load).transpose();
-    Ok([load(&settings.tls)?, load(&settings.admin_tls)?])
 }
 
 /// Takes the ledger. A file is locked first, so that no other process serves it.
@@ -298,8 +289,13 @@ fn public_url(settings: &Settings, address: SocketAddr) -> String {
 fn spine(
     config: Arc<ConfigHandle>,
     ledger: &SharedStore,
-    observers: Vec<Arc<dyn Observer>>,
+    (telemetry, activity, log): (&Arc<Telemetry>, &Arc<Activity>, Arc<dyn Observer>),
 ) -> Result<Arc<Proxy>, StartError> {
+    let observers: Vec<Arc<dyn Observer>> = vec![
+        Arc::<Telemetry>::clone(telemetry),
+        Arc::<Activity>::clone(activity),
+        log,
+    ];
     let shared: SharedLedger = Arc::<dyn store::Store>::clone(ledger);
     Ok(Arc::new(Proxy {
         upstreams: Upstreams::new(&config.current()).map_err(StartError::Upstreams)?,
@@ -465,7 +461,7 @@ async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
     let mut readers = tokio::task::JoinSet::new();
     let wake = |tls: Arc<Tls>| {
         let again = Arc::new(Notify::new());
-        readers.spawn(read_again(tls, Arc::clone(&again)));
+        readers.spawn(certificates::read_again(tls, Arc::clone(&again)));
         again
     };
     let again: Vec<Arc<Notify>> = tls.into_iter().flatten().map(wake).collect();
@@ -473,20 +469,5 @@ async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
         // A reload that is already waiting covers this one too.
         let _ = ask.try_send(());
         again.iter().for_each(|reader| reader.notify_one());
-    }
-}
-
-/// Reads a certificate again whenever it is woken.
-async fn read_again(tls: Arc<Tls>, wake: Arc<Notify>) {
-    loop {
-        wake.notified().await;
-        let tls = Arc::clone(&tls);
-        match tokio::task::spawn_blocking(move || tls.reload()).await {
-            Ok(Ok(())) => tracing::info!("reloaded the certificate"),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "cannot use the new certificate; the old one stays in force")
-            }
-            Err(error) => tracing::error!(%error, "reading the certificate failed"),
-        }
     }
 }

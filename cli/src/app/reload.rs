@@ -76,6 +76,20 @@ impl ReloadFollower {
         self.log_new(findings);
     }
 
+    /// Says that a reload that was asked for has changed nothing, and why that may surprise.
+    fn tell_unchanged(&self) {
+        let alone = self.admin.reloader.as_ref();
+        let alone = alone.map(|reloader| reloader.alone()).unwrap_or_default();
+        if alone.is_empty() {
+            return tracing::info!("reload requested: the files have not changed");
+        }
+        tracing::warn!(
+            files = alone.join(", "),
+            "reload requested: the files have not changed; these are mounted by themselves, so an edit that replaces one is not seen \
+             here: mount their folder"
+        );
+    }
+
     /// Logs the findings that are new since the last load, so that an edit of one model does not repeat those of the others.
     fn log_new(&self, findings: &Diagnostics) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +138,9 @@ impl ReloadObserver for Following {
                 tracing::info!("the files match the running configuration again")
             }
             Reload::Unchanged { mended: false } if trigger == Trigger::Request => {
-                tracing::info!("reload requested: the files have not changed");
+                let follower = Arc::clone(&self.0);
+                let tasks = &self.0.admin.front.proxy.tasks;
+                tasks.spawn_blocking(move || follower.tell_unchanged());
             }
             Reload::Unchanged { mended: false } => {}
         }

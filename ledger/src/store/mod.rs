@@ -9,6 +9,7 @@ pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
 pub(crate) mod fleet;
 pub(crate) mod hour_rows;
+pub(crate) mod mounts;
 mod open;
 pub(crate) mod opening;
 pub mod owner;

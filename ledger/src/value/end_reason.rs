@@ -62,6 +62,8 @@ reasons! {
     Unnamed = "other";
     /// The customer left.
     ClientGone = "client_gone";
+    /// The gateway closed the customer's connection.
+    GatewayClosed = "gateway_closed";
     /// The key's money was used up.
     Balance = "balance";
     /// A cap of the key or its customer had no more room.
@@ -107,6 +109,7 @@ impl EndReason {
             | Self::Pause
             | Self::Unnamed => true,
             Self::ClientGone
+            | Self::GatewayClosed
             | Self::Balance
             | Self::Cap
             | Self::KeyState

@@ -352,10 +352,19 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
     };
     let steps = vec![
         tried(first, 1, DeliveryOutcome::Delivered),
-        tried(second, 1, again),
+        tried(second, 1, again.clone()),
         hand,
     ];
     ledger.deliver(steps).await.unwrap();
+    assert_eq!(due(199, 9).await, []);
+    // What waits for its next try is due at once, and has all of its tries again.
+    let enable = DeliveryStep::Enable {
+        webhook,
+        due: at(150),
+    };
+    ledger.deliver(vec![enable]).await.unwrap();
+    assert_eq!(due(150, 9).await, [(second, 0)]);
+    ledger.deliver(vec![tried(second, 1, again)]).await.unwrap();
     assert_eq!(due(199, 9).await, []);
     assert_eq!(due(200, 9).await, [(second, 1)]);
     let why = "it answered 410 Gone".to_owned();

@@ -106,7 +106,8 @@ impl State {
             known.disabled = None;
         }
         for ((of, _), delivery) in &mut self.deliveries {
-            if *of == webhook && delivery.state == DeliveryState::GivenUp {
+            let missed = [DeliveryState::Waits, DeliveryState::GivenUp];
+            if *of == webhook && missed.contains(&delivery.state) {
                 *delivery = Delivered::new(due);
             }
         }

@@ -99,6 +99,8 @@ codes! {
     AccountDrained     "E605" Error Both  "an account at a provider has no money or quota left";
     AbilityMissing     "E606" Error Both  "a target cannot do what its model is sold for";
     TargetFails        "E607" Error Both  "a target does not answer properly";
+    CertificateUnusable "E608" Error Both "a certificate that cannot be used";
+    CertificateExpired "E609" Error Both  "a certificate that has expired";
 
     RouteWithoutModel  "W401" Warning Both  "a route without a model";
     SimulatedInLineup  "W402" Warning Both  "a published slug is simulated beside real ones";
@@ -122,6 +124,9 @@ codes! {
     FarFromList        "W419" Warning Both  "a price far from the list price";
     NoCost             "W420" Warning Both  "a target without a cost that the library has";
     TinyPrice          "W421" Warning Both  "a price that looks like one per token or per thousand";
+    MountedAlone       "W422" Warning Place "a file that is mounted by itself";
+    CertificateName    "W423" Warning Both "a certificate for another name";
+    CertificateEnds    "W424" Warning Both "a certificate that ends within 14 days";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
@@ -133,12 +138,12 @@ impl Diagnostic {
     /// A finding of the running gateway about a target whose counts it cannot charge: a setting is wrong, and no line shows which.
     #[must_use]
     pub fn miscounting(what: String, remedy: String) -> Self {
-        Self::of_target(Code::Miscounting, what, remedy)
+        Self::without_line(Code::Miscounting, what, remedy)
     }
 
-    /// A finding about a target that was seen at work; no line shows it.
+    /// A finding about something other than the files, such as a target that was seen at work; no line shows it.
     #[must_use]
-    pub fn of_target(code: Code, what: String, remedy: String) -> Self {
+    pub fn without_line(code: Code, what: String, remedy: String) -> Self {
         Self {
             severity: code.severity(),
             code: code.id(),

@@ -225,6 +225,14 @@ impl Reloader {
         }
     }
 
+    /// Which of the two files are mounted by themselves, or have been replaced where they come from.
+    #[must_use]
+    pub fn alone(&self) -> Vec<String> {
+        let texts = [&self.catalog, &self.routes].map(|path| Source::read(path));
+        let alone = texts.into_iter().flatten().filter(|source| source.alone);
+        alone.map(|source| source.name).collect()
+    }
+
     /// The directories in which a change can affect the files.
     #[must_use]
     pub fn directories(&self) -> Vec<PathBuf> {

@@ -99,6 +99,9 @@ pub(super) fn explain(reason: &str) -> &'static str {
         }
         "cap" => "A cap had no more room, so the answer ended as at a length limit.",
         "client_gone" => "Your program disconnected before the end.",
+        "gateway_closed" => {
+            "We closed the connection: too many were open, or the gateway stopped. It was free. Try again."
+        }
         "upstream_broken" => {
             "The provider's answer broke off. Only what was delivered is charged; try again."
         }

@@ -51,7 +51,8 @@ impl Admitted {
         }
     }
 
-    /// What targets failed to do. A customer who has left may have caused it, so nothing of that is excused.
+    /// What targets failed to do. A customer who has left may have caused it, so nothing of that is excused; what we closed ourselves is,
+    /// whoever was asked.
     pub(in crate::proxy) fn failures(
         &self,
         bill: &Bill,
@@ -68,6 +69,14 @@ impl Admitted {
             exposure: at_cost(dearer.picos()),
             alone: true,
         });
+        if end.reason == EndReason::GatewayClosed {
+            return vec![TargetFailure {
+                target: bill.target.clone(),
+                kind: "closed",
+                exposure: at_cost(bill.exposure.picos()),
+                alone: true,
+            }];
+        }
         if end.reason == EndReason::ClientGone {
             return class.into_iter().collect();
         }

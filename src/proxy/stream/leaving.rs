@@ -23,6 +23,10 @@ const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 impl StreamRelay {
     /// Ends a stream without a customer, reading on where that is cheaper than a guess.
     pub(super) async fn client_gone(&mut self) -> End {
+        if self.admitted.request.connection.is_closed() {
+            // Nobody pays for it.
+            return End::CLIENT_GONE;
+        }
         if self.waited >= UNREAD_LEFT {
             self.count_unread().await;
         }

@@ -9,8 +9,10 @@ use farebox_ledger::{
 };
 
 use super::Admin;
+use crate::byte_room::Holder;
 use crate::clock;
 use crate::config::Severity;
+use crate::server::CertificateTrouble;
 use crate::telemetry::alerts::{self, Alert, AlertKind, StandingAlert};
 use crate::upstream::{Trouble, Wrong};
 
@@ -59,6 +61,7 @@ impl Admin {
         found.extend(selling.map(|(kind, why)| Alert::new(kind, "", why)));
         found.extend(self.of_ledger());
         found.extend(self.of_files());
+        found.extend(self.of_certificates());
         found.extend(self.of_webhooks());
         found.extend(self.of_prices());
         found.extend(self.of_books());
@@ -79,6 +82,11 @@ impl Admin {
             )
         } else if let Some(why) = stats.uncertain() {
             (&alerts::STANDBY_MISSING, format!("nothing is sold: {why}"))
+        } else if let Some(why) = stats.displaced {
+            (
+                &alerts::LEDGER_DISPLACED,
+                format!("the ledger cannot be written: {why}"),
+            )
         } else if self.ledger.lapsed() {
             (
                 &alerts::LEDGER_UNREACHABLE,
@@ -89,11 +97,6 @@ impl Admin {
             (
                 &alerts::CLOCK_WRONG,
                 format!("this machine's clock and the database's are {seconds} s apart"),
-            )
-        } else if let Some(why) = stats.displaced {
-            (
-                &alerts::LEDGER_DISPLACED,
-                format!("the ledger cannot be written: {why}"),
             )
         } else if let Some(why) = stats.no_room {
             no_room(why, stats.log.as_ref())
@@ -145,12 +148,40 @@ impl Admin {
         Some(Alert::new(&alerts::EDIT_REJECTED, "", why))
     }
 
-    /// Webhooks that get no more events.
+    /// What is wrong with the listeners' certificates.
+    fn of_certificates(&self) -> Vec<Alert> {
+        let mut found = Vec::new();
+        for (listener, tls) in &self.certificates {
+            for trouble in tls.troubles(clock::now()) {
+                let kind = match &trouble {
+                    CertificateTrouble::Expired(_) | CertificateTrouble::NotYet(_) => {
+                        &alerts::CERTIFICATE_EXPIRED
+                    }
+                    CertificateTrouble::OtherName(_) => &alerts::CERTIFICATE_NAME,
+                    CertificateTrouble::EndsSoon(..) => &alerts::CERTIFICATE_ENDS,
+                    CertificateTrouble::Rejected(_) => &alerts::CERTIFICATE_REJECTED,
+                };
+                let why = format!("{}: {trouble}", tls.path());
+                let alert = Alert::new(kind, *listener, why);
+                found.push(alert.with_remedy(trouble.remedy().to_owned()));
+            }
+        }
+        found
+    }
+
+    /// Webhooks that get no more events, or have got none for long.
     fn of_webhooks(&self) -> Vec<Alert> {
-        let webhooks = self.telemetry.webhooks.seen().into_iter();
-        let alerts = webhooks.filter_map(|webhook| {
-            let (_, why) = webhook.disabled?;
-            Some(Alert::new(&alerts::WEBHOOK_DISABLED, webhook.url, why))
+        let (webhooks, now) = (self.telemetry.webhooks.seen(), clock::now());
+        let alerts = webhooks.iter().filter_map(|webhook| {
+            let (kind, why) = match (&webhook.disabled, webhook.failing_long(now)) {
+                (Some((_, why)), _) => (&alerts::WEBHOOK_DISABLED, why.clone()),
+                (None, Some((since, why))) => (
+                    &alerts::WEBHOOK_FAILING,
+                    format!("nothing has arrived there since {since}: {why}"),
+                ),
+                (None, None) => return None,
+            };
+            Some(Alert::new(kind, webhook.url.clone(), why))
         });
         alerts.collect()
     }
@@ -311,6 +342,18 @@ fn unresolved(stats: &WriterStats) -> Option<Alert> {
     Some(alert.with("sqlstates", rejected))
 }
 
+/// The alert that tells of it.
+pub(super) const fn kind_of(wrong: &Wrong) -> &'static AlertKind {
+    match wrong {
+        Wrong::Account(..) => &alerts::ACCOUNT_REFUSED,
+        Wrong::Dead => &alerts::SLUG_DEAD,
+        Wrong::Refuses => &alerts::TARGET_REFUSES,
+        Wrong::Paused => &alerts::TARGET_PAUSED,
+        Wrong::Failing => &alerts::TARGET_FAILING,
+        Wrong::PausedFor(_) => &alerts::TARGET_PAUSED_FOR,
+    }
+}
+
 fn of_upstream(trouble: &Trouble) -> Alert {
     let Trouble {
         what,
@@ -318,49 +361,51 @@ fn of_upstream(trouble: &Trouble) -> Alert {
         target,
         reason,
     } = trouble;
-    let at = |kind| Alert::new(kind, format!("{slug} at {target}"), reason.clone());
+    let kind = kind_of(what);
     let alert = match what {
-        Wrong::Account(number, of) => {
+        Wrong::Account(_, number, of) => {
             let subject = if *of > 1 {
                 format!("{target}, key {} of {of}", number + 1)
             } else {
                 target.clone()
             };
-            let alert = Alert::new(&alerts::ACCOUNT_REFUSED, subject, reason.clone());
-            return alert.with("provider", target.clone());
+            let alert = Alert::new(kind, subject, reason.clone());
+            let alert = alert.with("provider", target.clone());
+            return match trouble.remedy() {
+                Some(remedy) => alert.with_remedy(remedy),
+                None => alert,
+            };
         }
         Wrong::Dead => {
-            let alert = Alert::new(&alerts::SLUG_DEAD, slug.clone(), reason.clone());
+            let alert = Alert::new(kind, slug.clone(), reason.clone());
             return alert.with("slug", slug.clone());
         }
-        Wrong::Refuses => at(&alerts::TARGET_REFUSES),
-        Wrong::Paused => at(&alerts::TARGET_PAUSED),
-        Wrong::Failing => at(&alerts::TARGET_FAILING),
+        Wrong::Refuses | Wrong::Paused | Wrong::Failing => {
+            Alert::new(kind, format!("{slug} at {target}"), reason.clone())
+        }
         Wrong::PausedFor(holders) => {
-            let known = holders
-                .iter()
-                .filter_map(|holder| CustomerId::from_i64(holder.0.cast_signed()));
-            let customers: Vec<String> = known.map(|customer| customer.to_string()).collect();
-            let mut named = customers
-                .iter()
-                .take(MOST_NAMED)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ");
-            let more = customers.len().saturating_sub(MOST_NAMED);
-            if more > 0 {
-                named = format!("{named} and {more} more");
-            }
-            let subject = format!("{slug} at {target}");
-            let alert = Alert::new(
-                &alerts::TARGET_PAUSED_FOR,
-                subject,
-                format!("for {named}: {reason}"),
-            );
+            let (named, customers) = named(holders);
+            let reason = format!("for {named}: {reason}");
+            let alert = Alert::new(kind, format!("{slug} at {target}"), reason);
             alert.with("customer_ids", customers)
         }
     };
     alert
         .with("slug", slug.clone())
         .with("target", target.clone())
+}
+
+/// Customers, as a reason names them, and all of them.
+fn named(holders: &[Holder]) -> (String, Vec<String>) {
+    let known = holders
+        .iter()
+        .filter_map(|holder| CustomerId::from_i64(holder.0.cast_signed()));
+    let customers: Vec<String> = known.map(|customer| customer.to_string()).collect();
+    let few = customers.iter().take(MOST_NAMED).cloned();
+    let mut named = few.collect::<Vec<_>>().join(", ");
+    let more = customers.len().saturating_sub(MOST_NAMED);
+    if more > 0 {
+        named = format!("{named} and {more} more");
+    }
+    (named, customers)
 }

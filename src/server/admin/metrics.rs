@@ -134,9 +134,9 @@ fn process(out: &mut Exposition, admin: &Admin) {
     out.metric(
         "farebox_requests_in_flight",
         MetricKind::Gauge,
-        "Running requests, and refused ones whose body is still being read.",
+        "Requests that have a place among those of their customer, and perhaps a hold.",
     )
-    .sample(&[], admin.front.proxy.tasks.len());
+    .sample(&[], admin.front.rate_limits.running());
     let stopped = admin.front.rate_limits.stopped(clock::now()).len();
     out.metric(
         "farebox_keys_stopped",

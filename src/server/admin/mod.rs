@@ -24,7 +24,7 @@ use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
 
 use super::routes::reading;
-use super::{Connections, Front};
+use super::{Connections, Front, Tls};
 use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
 pub use alerts::BooksSeen;
@@ -47,6 +47,8 @@ pub struct Admin {
     pub hosts: Vec<String>,
     /// This listener's connections.
     pub connections: Arc<Connections>,
+    /// The certificates of the listeners, each with the listener's name.
+    pub certificates: Vec<(&'static str, Arc<Tls>)>,
     /// Who runs it, for the audit of the files.
     pub operator: String,
     /// When this process began to serve.

@@ -11,7 +11,7 @@ use farebox_ledger::{Gateway, LogStats, Server, Standby, Timestamp, Totals, Writ
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
-use super::Admin;
+use super::{Admin, alerts};
 use crate::config::{
     Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
 };
@@ -145,7 +145,8 @@ impl Admin {
                 "probes": {
                     "sent": state.probes.sent, "failed": state.probes.failed, "cost": state.probes.cost.to_string(),
                 },
-                "reason": state.last_reason.as_deref(),
+                "alert": state.trouble.as_ref().map(|trouble| alerts::kind_of(&trouble.what).id),
+                "reason": state.trouble.as_ref().map_or(state.last_reason.as_deref(), |trouble| Some(&trouble.reason)),
             }));
         }
         (targets, in_flight)

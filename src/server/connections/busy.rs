@@ -1,6 +1,7 @@
 //! A request under way on a connection, from its complete head to the end of its answer.
 //!
-//! It begins as a stranger's, with a place in their pool. Once its key is known, its connection is safe until it has ended. Behind
+//! It begins as a stranger's, with a place in their pool. From when it shows a key its connection is safe, until the key is known to be
+//! none, or until it has ended: looking a key up may take long on a busy gateway, and whoever waits for that is no stranger. Behind
 //! a trusted proxy one connection carries many peers, so requests are counted per forwarded peer.
 
 use std::net::{IpAddr, SocketAddr};
@@ -16,10 +17,10 @@ use salvo::http::ResBody;
 use salvo::hyper::body::{Body, Frame};
 use salvo::prelude::{Depot, Request, Response};
 
-use super::{Connection, Connections, Rank, Ticket, peer};
+use super::{Connection, Connections, OpenConnections, Rank, Ticket, peer};
 use crate::byte_room::Holder;
 use crate::customer::Guest;
-use crate::proxy::holder;
+use crate::proxy::{ConnectionFate, holder};
 
 /// A request under way, until dropped.
 #[derive(Debug)]
@@ -35,15 +36,22 @@ pub(in crate::server) struct BusyRequest {
 #[derive(Debug)]
 enum RequestStanding {
     Stranger(Ticket),
+    /// That of somebody whose key is being looked up.
+    Claimed,
     /// A customer's, which makes its connection safe.
     Safe(Holder),
     /// A customer's who has as many safe connections as a customer may have.
     Known,
 }
 
-/// A peer behind a trusted proxy has as many requests under way as it may have.
+/// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) struct Crowded;
+pub(in crate::server) enum Crowded {
+    /// Its peer behind a trusted proxy has as many requests under way as it may have.
+    Requests,
+    /// Its connection is one more than its peer, or all together, may have.
+    Connections,
+}
 
 impl Connections {
     /// Notes that a request's head is complete; its connection is busy until the returned value is dropped. `client` is where it
@@ -61,19 +69,24 @@ impl Connections {
         let Some(connection) = open.by_address.get(&address).map(Arc::clone) else {
             return Ok(None);
         };
+        // The connection may not be read again before the answer begins, so that nobody else would say so.
+        open.leave_heads(&connection);
+        if connection.is_excess {
+            return Err(Crowded::Connections);
+        }
         let forwarded = client.filter(|_| is_proxy).map(peer);
         if let Some(peer) = forwarded {
             let running = open.forwarded.entry(peer).or_default();
             if *running >= self.limits.of_peer {
                 self.crowded.fetch_add(1, Ordering::Relaxed);
-                return Err(Crowded);
+                return Err(Crowded::Requests);
             }
             *running += 1;
         }
         connection.begun.fetch_add(1, Ordering::Relaxed);
         connection.busy.fetch_add(1, Ordering::AcqRel);
         let pool = &mut open.strangers;
-        let ticket = self.crowd(pool, forwarded.unwrap_or(connection.peer), &connection.ctrl);
+        let ticket = self.crowd(pool, forwarded.unwrap_or(connection.peer), &connection);
         Ok(Some(Arc::new(BusyRequest {
             connections: Arc::clone(self),
             connection,
@@ -87,11 +100,12 @@ impl BusyRequest {
     /// Notes whose request it is: its connection is safe until it ends.
     pub(super) fn belongs(&self, to: Holder, pays: bool) {
         let mut standing = self.standing();
-        let RequestStanding::Stranger(ticket) = *standing else {
-            return;
-        };
         let mut open = self.connections.lock();
-        open.strangers.leave(ticket);
+        match *standing {
+            RequestStanding::Stranger(ticket) => drop(open.strangers.leave(ticket)),
+            RequestStanding::Claimed => self.give_up_claim(&mut open),
+            RequestStanding::Safe(_) | RequestStanding::Known => return,
+        }
         let rank = if pays { Rank::Paying } else { Rank::Customer };
         let safe = open.safe.entry(to).or_default();
         *standing = if *safe < self.connections.limits.safe {
@@ -106,12 +120,51 @@ impl BusyRequest {
         open.line_up(&self.connection);
     }
 
+    /// Looking its key up has ended.
+    fn give_up_claim(&self, open: &mut OpenConnections) {
+        open.claims = open.claims.saturating_sub(1);
+        self.connection.safe.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn standing(&self) -> MutexGuard<'_, RequestStanding> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Guest for BusyRequest {
+    fn claims(&self) {
+        let mut standing = self.standing();
+        let RequestStanding::Stranger(ticket) = *standing else {
+            return;
+        };
+        let mut open = self.connections.lock();
+        if open.claims >= self.connections.limits.claims {
+            return;
+        }
+        open.claims += 1;
+        open.strangers.leave(ticket);
+        self.connection.safe.fetch_add(1, Ordering::Relaxed);
+        open.leave_line(&self.connection);
+        *standing = RequestStanding::Claimed;
+    }
+
+    fn is_refused(&self) {
+        let mut standing = self.standing();
+        if !matches!(*standing, RequestStanding::Claimed) {
+            return;
+        }
+        let mut open = self.connections.lock();
+        self.give_up_claim(&mut open);
+        let pool = &mut open.strangers;
+        let ticket = self.connections.crowd(pool, self.peer(), &self.connection);
+        *standing = RequestStanding::Stranger(ticket);
+        open.line_up(&self.connection);
+    }
+
+    fn connection(&self) -> ConnectionFate {
+        self.connection.fate.clone()
+    }
+
     fn belongs_to(&self, key: &Key) {
         self.belongs(
             holder(key.customer.id),
@@ -127,11 +180,14 @@ impl Guest for BusyRequest {
 impl Drop for BusyRequest {
     fn drop(&mut self) {
         self.connection.busy.fetch_sub(1, Ordering::AcqRel);
+        self.connection.fate.rest();
+        let standing = self.standing();
         let mut open = self.connections.lock();
-        match *self.standing() {
+        match *standing {
             RequestStanding::Stranger(ticket) => {
                 open.strangers.leave(ticket);
             }
+            RequestStanding::Claimed => self.give_up_claim(&mut open),
             RequestStanding::Safe(customer) => {
                 self.connection.safe.fetch_sub(1, Ordering::Relaxed);
                 if let Some(safe) = open.safe.get_mut(&customer) {

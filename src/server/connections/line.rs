@@ -53,10 +53,9 @@ pub(super) struct ConnectionLine {
 }
 
 impl ConnectionLine {
-    /// The one to close first.
-    pub(super) fn first(&self) -> Option<&Arc<Connection>> {
-        let (_, first) = self.ranks.iter().find_map(BTreeMap::first_key_value)?;
-        Some(first)
+    /// All of them, the one to close first at the beginning.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Arc<Connection>> {
+        self.ranks.iter().flat_map(BTreeMap::values)
     }
 
     /// Gives a connection the next number, and puts it at the end.

@@ -1,6 +1,7 @@
 //! Who is closed first, who never, and what strangers may have under way.
 
 use super::*;
+use crate::customer::Guest as _;
 use crate::server::connections::busy::BusyRequest;
 
 const GOOD: Holder = Holder(7);
@@ -11,6 +12,8 @@ fn connections(all: usize, of_peer: usize) -> Arc<Connections> {
         of_peer,
         of_proxy: all / 2,
         safe: 3,
+        claims: all / 2,
+        excess: 0,
     };
     let pool = (all / PART_OF_STRANGERS).clamp(POOL.0, POOL.1);
     Connections::new(limits, pool, vec!["10.0.0.0/8".parse().unwrap()])
@@ -145,7 +148,11 @@ fn behind_a_trusted_proxy_requests_are_bounded_by_the_forwarded_peer() {
     };
     let first = begin(0, "2001:db8::1").unwrap();
     let _second = begin(1, "2001:db8::2").unwrap();
-    assert_eq!(begin(2, "2001:db8::3").err(), Some(Crowded), "the same /64");
+    assert_eq!(
+        begin(2, "2001:db8::3").err(),
+        Some(Crowded::Requests),
+        "the same /64"
+    );
     let _other = begin(2, "2001:db8:0:1::3").unwrap();
     drop(first);
     assert!(begin(3, "2001:db8::3").is_ok());
@@ -195,8 +202,101 @@ fn unfinished_heads_have_a_pool_and_a_customers_connection_needs_none() {
     let (place, _ctrl) = admit(&connections, "192.0.2.9", 1).unwrap();
     used(&connections, "192.0.2.9", 1, true);
     assert!(place.unfinished_head().is_none());
+    // A request that has begun has a complete head, whatever is read of its connection until the answer.
+    let last = slow.last().unwrap();
+    let heads = connections.counts().heads;
+    let request = begin(&connections, "192.0.2.1", last.0.connection.address.port());
+    assert_eq!(connections.counts().heads, heads - 1);
+    drop(request);
     drop(slow);
     assert_eq!(connections.counts().heads, 0);
+}
+
+/// However long it takes to look a key up, whoever shows one is no stranger meanwhile; and half of all at most, so that made-up keys do
+/// not keep every connection.
+#[test]
+fn who_shows_a_key_is_no_stranger_until_it_is_known_to_be_none() {
+    let connections = connections(80, 80);
+    let most = u16::try_from(connections.counts().most_of_strangers).unwrap();
+    let asking: Vec<_> = (0..4 * most)
+        .map(|port| {
+            let place = admit(&connections, "192.0.2.1", port).unwrap();
+            let request = begin(&connections, "192.0.2.1", port);
+            request.claims();
+            (place, request)
+        })
+        .collect();
+    assert_eq!(connections.counts().strangers, 0);
+    assert!(asking.iter().all(|((_, ctrl), _)| !ctrl.is_aborted()));
+    // Newcomers push each other out, and none of those.
+    let _idle: Vec<_> = (100..180)
+        .map(|port| admit(&connections, "192.0.2.2", port))
+        .collect();
+    assert!(asking.iter().all(|((_, ctrl), _)| !ctrl.is_aborted()));
+    let beyond = admit(&connections, "192.0.2.3", 1).unwrap();
+    let one_more = begin(&connections, "192.0.2.3", 1);
+    one_more.claims();
+    assert_eq!(connections.counts().strangers, 1, "half of all show a key");
+    // A good key makes it safe, and a bad one a stranger's.
+    asking[0].1.belongs(GOOD, true);
+    asking[1].1.is_refused();
+    asking[1].1.is_refused();
+    let counts = connections.counts();
+    assert_eq!((counts.safe, counts.strangers), (1, 2));
+    drop((asking, one_more, beyond));
+    let open = connections.lock();
+    assert_eq!(
+        (open.claims, open.strangers.len(), open.safe.len()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn a_connection_beyond_the_limits_is_turned_away_at_its_first_request() {
+    let connections = Connections::with_descriptors(1_024, Vec::new());
+    let counts = connections.counts();
+    let most = u16::try_from(counts.most_of_peer).unwrap();
+    let open: Vec<_> = (0..most)
+        .map(|port| {
+            let place = admit(&connections, "192.0.2.1", port).unwrap();
+            let request = begin(&connections, "192.0.2.1", port);
+            request.claims();
+            (place, request)
+        })
+        .collect();
+    let waiting: Vec<_> = (0..30)
+        .map(|port| admit(&connections, "192.0.2.1", 1_000 + port).unwrap())
+        .collect();
+    assert!(open.iter().all(|((_, ctrl), _)| !ctrl.is_aborted()));
+    let begun = |port| connections.begin(from("192.0.2.1", port), None);
+    assert_eq!(begun(1_029).err(), Some(Crowded::Connections));
+    let left = waiting.iter().filter(|(_, ctrl)| !ctrl.is_aborted());
+    assert_eq!(left.count(), counts.most / PART_OF_EXCESS, "the newest");
+    assert_eq!(connections.counts().refused, 30);
+    let (_other, other) = admit(&connections, "192.0.2.9", 1).unwrap();
+    assert!(begin(&connections, "192.0.2.9", 1).peer().is_ipv4() && !other.is_aborted());
+    drop((open, waiting));
+    let _newcomer = admit(&connections, "192.0.2.1", 1).unwrap();
+    assert_eq!(connections.counts().open, 2);
+}
+
+/// What is being paid for is delivered: another one makes way.
+#[test]
+fn a_connection_with_an_answer_that_is_paid_for_makes_no_way() {
+    let connections = connections(4, 4);
+    let open: Vec<_> = (0..4)
+        .map(|port| admit(&connections, "192.0.2.1", port).unwrap())
+        .collect();
+    let busy: Vec<_> = (0..4)
+        .map(|port| begin(&connections, "192.0.2.1", port))
+        .collect();
+    busy.iter().for_each(|busy| busy.belongs(GOOD, true));
+    let (fate, paid) = (busy[3].connection(), &open[3].1);
+    assert!(fate.pay());
+    assert!(admit(&connections, "192.0.2.1", 9).is_none() && !paid.is_aborted());
+    fate.rest();
+    assert!(admit(&connections, "192.0.2.1", 9).is_some());
+    assert!(paid.is_aborted() && fate.is_closed());
 }
 
 #[test]

@@ -66,9 +66,9 @@ kinds! {
         "503 `ledger_unavailable`";
         "end the transaction or the process that the reason names (*When the disk fills*); selling goes on by itself within a second"
     LEDGER_DISPLACED "ledger_displaced" Page:
-        "the ledger's path no longer leads to the file that was opened, or the file cannot be written; selling has stopped";
+        "the ledger's path no longer leads to the file that was opened, the file cannot be written, or another version of the program has changed its schema; selling has stopped";
         "503 `ledger_unavailable`";
-        "put the ledger back with its `-wal`, or restore a backup (*Back up and restore*); selling goes on by itself"
+        "put the ledger back with its `-wal`, or restore a backup (*Back up and restore*), and selling goes on by itself; after another version, start that one"
     LEDGER_STOPPED "ledger_stopped" Page:
         "the ledger's writer has stopped for good; the process exits";
         "503 `ledger_unavailable`";
@@ -85,6 +85,10 @@ kinds! {
         "this machine's clock and the database's are 30 s or more apart; selling has stopped here";
         "503 `ledger_unavailable`";
         "set the clock (`timedatectl`, `chronyc tracking`); selling goes on by itself"
+    CERTIFICATE_EXPIRED "certificate_expired" Page:
+        "the certificate of a listener has expired, or is not valid yet";
+        "their programs refuse the connection; for the admin listener yours do";
+        "renew it, put the new certificate and its key in the place of both files, and `systemctl reload farebox` (or SIGHUP)"
     SLUG_DEAD "slug_dead" Page:
         "no target of a published model works";
         "503 (529 on `/native`) `upstream_unavailable` for each request of this model";
@@ -92,7 +96,7 @@ kinds! {
     ACCOUNT_REFUSED "account_refused" Warn:
         "a provider refuses your account: a wrong key, no money, a quota that is used up";
         "nothing where another target answers, else 503 `upstream_unavailable`";
-        "read the reason: replace the key's file, or pay the provider; the next answer from there ends the alert"
+        "read the reason: replace the key's file, or pay the provider; the gateway asks every 5 s, and its own success ends the alert"
     TARGET_REFUSES "target_refuses" Warn:
         "a provider knows no such path or model, or does not let you use it";
         "nothing where another target answers, else 503 `upstream_unavailable`";
@@ -104,7 +108,7 @@ kinds! {
     TARGET_FAILING "target_failing" Warn:
         "tries at a target fail one after the other: five, or three of more than one customer";
         "nothing where another target answers, else 503 `upstream_unavailable`, or streams that break";
-        "read the reason; the next answer that ends well ends the alert"
+        "read the reason; the gateway asks every 5 s, and its own success ends the alert"
     ENDINGS_BREAK "endings_break" Warn:
         "a target repeatedly breaks answers off in the middle";
         "an error inside the stream; they pay for what was delivered";
@@ -129,6 +133,18 @@ kinds! {
         "a target lets another model make a part of an answer, which is charged at this model's price";
         "the price of the model that they asked for";
         "turn advisors and fallbacks off at the provider, and compare its bill with the charges of this target"
+    CERTIFICATE_NAME "certificate_name" Warn:
+        "the certificate of a listener is for another name than `--public-url` or `--admin-host` gives";
+        "their programs refuse the connection; for the admin listener yours do";
+        "get a certificate for this name, or give the name that it is for"
+    CERTIFICATE_ENDS "certificate_ends" Warn:
+        "the certificate of a listener ends within 14 days";
+        "nothing, until then";
+        "renew it, put the new certificate and its key in the place of both files, and `systemctl reload farebox` (or SIGHUP)"
+    CERTIFICATE_REJECTED "certificate_rejected" Warn:
+        "new files of a certificate were not taken: they are damaged, or the key is another certificate's; the old certificate is shown";
+        "nothing, until the old certificate ends";
+        "put the certificate and its own key in the place of both files, and `systemctl reload farebox` (or SIGHUP)"
     EDIT_REJECTED "edit_rejected" Warn:
         "the saved files have mistakes and are not in force; the last good ones are";
         "nothing: models and prices as before the edit";
@@ -141,6 +157,10 @@ kinds! {
         "a webhook gets no more events: it answered 410, or an event did not arrive in ten tries over three days";
         "nothing; your own programs no longer hear of payments and balances";
         "mend the receiver, then `farebox events replay URL`: what it missed is delivered again"
+    WEBHOOK_FAILING "webhook_failing" Warn:
+        "a webhook has failed for an hour; each event is tried ten times in three days, then the webhook gets no more";
+        "nothing; your own programs hear of payments and balances late";
+        "mend the receiver (the reason is its last answer), then `farebox events replay URL`: what waits is delivered at once"
     PAYMENT_UNAPPLIED "payment_unapplied" Warn:
         "a payment came that could not be booked: a closed or suspended customer, the highest balance, a token's daily bound";
         "money that they paid and do not have";

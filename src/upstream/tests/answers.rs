@@ -186,7 +186,7 @@ async fn an_unchanged_target_keeps_connection_and_health_over_a_reload() {
         .unwrap()
         .health("slug", &again.targets[0])
         .unwrap();
-    assert_eq!(kept.state("slug", "a/a-model").requests, 1);
+    assert_eq!(kept.state("slug", "a/a-model", None).requests, 1);
     desk.upstreams
         .reconcile(&config(std::slice::from_ref(&again)));
     text_of(desk.ask(Family::Chat, false).await.unwrap())

@@ -8,7 +8,7 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
     // Some vendors say it with a 400 and no code.
     let refusal = Reply::error(400, "invalid_request_error", None, "Nothing like that here");
     let upstream = ScriptedUpstream::tolerant(refusal).await;
-    upstream.list(&["models/a-mode", "other"]);
+    upstream.list(200, &["models/a-mode", "other"]);
     let Desk { upstreams, route } = Desk::before(&[&upstream]);
     let asked = OnlineRequest {
         slug: route.slug.clone(),
@@ -26,7 +26,7 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
         found[0].nearest.contains(&"models/a-mode".to_owned()),
         "{found:?}"
     );
-    upstream.list(&["models/a-model"]);
+    upstream.list(200, &["models/a-model"]);
     let found = upstreams.examine(vec![asked]).await;
     assert_eq!(
         found[0].fault,

@@ -168,6 +168,8 @@ pub(crate) struct ReportedTarget {
     pub(crate) provider: String,
     /// `closed`, `open` or `half_open`.
     pub(crate) state: String,
+    /// The kind of the alert that tells of it.
+    pub(crate) alert: Option<String>,
     pub(crate) failures: u64,
     pub(crate) requests: u64,
     pub(crate) errors: u64,

@@ -372,9 +372,13 @@ fn explain(app: &ConsoleApp, target: &ReportedTarget) -> String {
     if let Some(alert) = app.alerts().iter().find(|alert| alert.is_about(&name)) {
         return format!("! {}", alert.text);
     }
-    let state = match target.state.as_str() {
-        "open" => "PAUSED for all: the gateway asks every 5 s whether it answers again".to_owned(),
-        "half_open" => "PAUSED for all: one request in 5 s tries it".to_owned(),
+    let state = match (target.state.as_str(), target.alert.as_deref()) {
+        (_, Some("account_refused")) => {
+            "REFUSED: the provider refuses the account; the gateway asks every 5 s whether it still does"
+                .to_owned()
+        }
+        ("open", _) => "PAUSED for all: the gateway asks every 5 s whether it answers again".to_owned(),
+        ("half_open", _) => "PAUSED for all: one request in 5 s tries it".to_owned(),
         _ => format!(
             "{} failures in a row, {} in flight",
             target.failures, target.in_flight
@@ -415,12 +419,14 @@ fn route_cells(pen: &Pen<'_>, status: &StatusReport, slug: &str) -> Vec<Cell> {
 }
 
 fn target_cells(pen: &Pen<'_>, before: &str, target: &ReportedTarget) -> Vec<Cell> {
-    let state = match target.state.as_str() {
-        "open" => "OPEN",
-        "half_open" => "trial",
-        "closed" if target.requests == 0 => "idle",
-        "closed" => "ok",
-        other => other,
+    let state = match (target.state.as_str(), target.alert.as_deref()) {
+        ("open", _) => "OPEN",
+        ("half_open", _) => "trial",
+        (_, Some("account_refused" | "target_refuses")) => "REFUSED",
+        (_, Some("target_failing")) => "failing",
+        ("closed", _) if target.requests == 0 => "idle",
+        ("closed", _) => "ok",
+        (other, _) => other,
     };
     let errors = if target.errors > 0 {
         pen.theme.warn()

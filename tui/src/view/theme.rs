@@ -103,9 +103,11 @@ impl Theme {
     pub(crate) fn state(self, word: &str) -> Style {
         match word {
             "ok" | "closed" | "LIVE" | "running" | "active" => self.good(),
-            "low" | "in use" | "half_open" | "trial" | "warning" | "EXPIRED" => self.warn(),
-            "EMPTY" | "OWES" | "STOPPED" | "SUSPENDED" | "CLOSED" | "BLOCKED" | "REVOKED"
-            | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => self.bad(),
+            "low" | "in use" | "half_open" | "trial" | "failing" | "warning" | "EXPIRED" => {
+                self.warn()
+            }
+            "EMPTY" | "REFUSED" | "OWES" | "STOPPED" | "SUSPENDED" | "CLOSED" | "BLOCKED"
+            | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => self.bad(),
             _ => Style::new(),
         }
     }

@@ -25,6 +25,8 @@ use crate::book::head::Hash;
 use crate::store::rows::RowColumns as _;
 use crate::{Cause, CustomerId, LedgerError, Timestamp};
 
+/// How long the row of a gateway that has ended is kept.
+pub(super) const ENDED_KEPT_DAYS: i32 = 30;
 /// How many entries are remembered: the last one of each recent batch.
 const ENTRIES: usize = 64;
 
@@ -169,10 +171,18 @@ impl Confirmed {
     /// Checks whether everything is still there. Takes over a generation that an operator has raised.
     pub(super) async fn look(&self, link: &Link) -> Result<Comparison, TransactionTrouble> {
         let known = lock(&self.state).clone();
-        let sql = "SELECT i.ledger, i.generation, n.renewals FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
+        // The row of a run that may have ended long ago is gone with good reason: it proves nothing, so it counts as whole.
+        let sql = "SELECT i.ledger, i.generation, coalesce(n.renewals, CASE WHEN $2::bigint + $3::bigint * 1000000 < \
+             (extract(epoch FROM now() - make_interval(days => $4)) * 1000000)::bigint THEN $3::bigint END) \
+             FROM identity i LEFT JOIN nodes n ON n.epoch = $1 \
              AND (extract(epoch FROM n.started_at) * 1000000)::bigint = $2 WHERE i.id = 1";
+        let Run {
+            epoch,
+            started,
+            renewals,
+        } = known.run;
         let rows = link
-            .query(sql, &[&known.run.epoch, &known.run.started])
+            .query(sql, &[&epoch, &started, &renewals, &ENDED_KEPT_DAYS])
             .await?;
         let row = rows
             .first()

@@ -86,7 +86,7 @@ fn delivery(step: &DeliveryStep, writes: &mut Vec<Write<'_>>) {
                 vec![Box::new(webhook.0)],
             );
             write(
-                "UPDATE deliveries SET status = 1, tries = 0, due = $2 WHERE webhook = $1 AND status = 3",
+                "UPDATE deliveries SET status = 1, tries = 0, due = $2 WHERE webhook = $1 AND status IN (1, 3)",
                 vec![Box::new(webhook.0), Box::new(due.millis())],
             );
         }

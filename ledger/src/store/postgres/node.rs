@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::confirmed::{Comparison, Run};
+use super::confirmed::{Comparison, ENDED_KEPT_DAYS, Run};
 use super::connector::Connector;
 use super::facts::Backend;
 use super::link::Link;
@@ -237,6 +237,13 @@ impl NodeLease {
         let Some(link) = &self.link else {
             return Err(TransactionTrouble::Lost("not connected".into()));
         };
+        let version = "SELECT version FROM identity WHERE id = 1";
+        if let Some(row) = link.query(version, &[]).await?.first() {
+            self.shared.note_schema(Columns::of(row).take()?);
+        }
+        if self.shared.displaced().is_some() {
+            return Ok(());
+        }
         // A renewal without a standby would wait for one, or be confirmed with no other copy of it.
         let standby = standby::look(link, self.shared.allow_single).await?;
         let missing = matches!(standby, Standby::Missing(_));
@@ -336,6 +343,7 @@ impl NodeLease {
             .is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY)
         {
             disown(link, &self.shared, epoch).await?;
+            forget_nodes(link).await?;
             self.swept = Some(now);
         }
         Ok(())
@@ -430,6 +438,15 @@ async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Transact
             "holds of this gateway belong to no request; they are ended at their checkpoints"
         );
     }
+    Ok(())
+}
+
+/// Deletes the rows of gateways that ended long ago. The newest stays, because the next epoch is one more, and so does one that still
+/// has holds.
+async fn forget_nodes(link: &Link) -> Result<(), TransactionTrouble> {
+    let sql = "DELETE FROM nodes n WHERE ended < now() - make_interval(days => $1) AND epoch < (SELECT max(epoch) FROM nodes) \
+         AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.epoch = n.epoch)";
+    link.query(sql, &[&ENDED_KEPT_DAYS]).await?;
     Ok(())
 }
 

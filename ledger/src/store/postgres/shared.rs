@@ -17,6 +17,7 @@ use super::job::{Job, OutcomeAnswer, OutcomeCaller};
 use super::lanes::{Lane, LaneQueue};
 use super::link::Link;
 use super::lock::lock;
+use super::migrations::{VERSION, changed};
 use super::printable::printable;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::store::replies::Caller;
@@ -162,10 +163,31 @@ impl Shared {
         }
     }
 
+    /// Notes the schema that the ledger has now: into one of another version nothing is written.
+    pub(super) fn note_schema(&self, version: i32) {
+        let why = (version != VERSION).then(|| changed(version));
+        let mut stats = lock(&self.stats);
+        if stats.displaced != why {
+            match &why {
+                Some(why) => tracing::error!(why, "selling stops"),
+                None => tracing::warn!("the ledger has this version's schema again"),
+            }
+            stats.displaced = why;
+        }
+    }
+
+    /// Why nothing may be written, if the ledger has a schema of another version.
+    pub(super) fn displaced(&self) -> Option<String> {
+        lock(&self.stats).displaced.clone()
+    }
+
     /// Why no hold may begin or grow now, if that is so.
     fn refuses_to_begin(&self) -> Option<String> {
         if lock(&self.stats).is_clock_wrong() {
             return Some("this machine's clock is wrong".to_owned());
+        }
+        if let Some(why) = self.displaced() {
+            return Some(why);
         }
         self.uncertain().or_else(|| {
             self.lapsed()

@@ -386,6 +386,9 @@ impl LaneWriter {
             self.link = None;
             return Err(TransactionTrouble::Lost(why.into()));
         }
+        if let Some(why) = self.shared.displaced() {
+            return Err(TransactionTrouble::Lost(why.into()));
+        }
         let number = self.connector.servers().number();
         let link = match &mut self.link {
             Some(link) if !link.client.is_closed() && link.number == number => link,

@@ -19,10 +19,10 @@ use super::index::LogIndex;
 use super::location::{Displaced, Location, WrittenFiles};
 use super::lock;
 use super::migrations::{BASE, Birth, FileContent, VERSION, identify, migrate};
-use super::mounts::is_mounted_alone;
 use super::paths::{cannot_open, index_path, move_away, resolve, wal_path};
 use super::verify::verify;
 use crate::store::copy::{MOVED, MOVED_AWAY};
+use crate::store::mounts::is_mounted_alone;
 use crate::store::opening::too_old;
 use crate::{Cause, LedgerError, OpenMode};
 

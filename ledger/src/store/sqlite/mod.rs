@@ -33,7 +33,6 @@ mod location;
 mod lock;
 mod log_readers;
 mod migrations;
-mod mounts;
 mod paths;
 mod payments;
 mod readers;

@@ -81,6 +81,11 @@ pub(super) fn entry(conn: &Connection, operation: OperationId) -> Result<Option<
         .map(|stored| stored.map(|stored| stored.entry))
 }
 
+/// The version of the schema.
+pub(super) fn schema(conn: &Connection) -> Result<i64> {
+    conn.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
 pub(super) fn totals(conn: &Connection) -> Result<Totals> {
     let instant = conn.unchecked_transaction()?;
     let mut totals = totals::count(conn)?.sums.totals;

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::file_id::FileId;
 use super::location::{Displaced, Location};
+use super::migrations::VERSION;
 use super::readers::Readers;
 use super::remembered::KeyCache;
 use super::writer::WriterHandle;
@@ -35,6 +36,18 @@ pub enum FilesCheck {
     Returned,
 }
 
+impl Opened {
+    /// Whether another version of this program has changed the schema, or moved the ledger elsewhere. No commit may tell so for hours.
+    fn check_schema(&self) -> Result<(), Displaced> {
+        match self.readers.point(reads::schema) {
+            Ok(version) if version != VERSION => {
+                Err(Displaced::Changed(self.location.given.clone(), version))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
 impl SqliteLedger {
     /// The gateway's check: call it at least once a second. `locked`: the serve lock is next to the ledger that is there now.
     #[must_use]
@@ -43,7 +56,8 @@ impl SqliteLedger {
         let Some(writer) = &opened.writer else {
             return FilesCheck::Here;
         };
-        let Err(displaced) = opened.location.check() else {
+        let checked = opened.location.check().and_then(|()| opened.check_schema());
+        let Err(displaced) = checked else {
             self.log_missing.store(0, Ordering::Relaxed);
             writer.note_displaced(None);
             if let Some(unsettled) = &self.unsettled

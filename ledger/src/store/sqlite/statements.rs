@@ -118,7 +118,7 @@ statements! {
     PutDelivery = "INSERT INTO deliveries (event, webhook, status, tries, due) VALUES (?1, ?2, 1, 0, ?3)
          ON CONFLICT DO UPDATE SET status = 1, tries = 0, due = excluded.due";
     UpdateDelivery = "UPDATE deliveries SET status = ?3, tries = ?4, due = coalesce(?5, due), why = ?6 WHERE event = ?1 AND webhook = ?2";
-    ReviveDeliveries = "UPDATE deliveries SET status = 1, tries = 0, due = ?2 WHERE webhook = ?1 AND status = 3";
+    ReviveDeliveries = "UPDATE deliveries SET status = 1, tries = 0, due = ?2 WHERE webhook = ?1 AND status IN (1, 3)";
     Lot = concat!(select_lot!(), " WHERE l.id = ?1");
     InsertLot = "INSERT INTO lots (id, count, amount, expires_at, once, void, redeemed, created_at, created_by, operation)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";

@@ -1,13 +1,14 @@
 //! Detects a file that is a mount point itself, as a container makes it with `-v ./farebox.db:/data/farebox.db`.
 //!
-//! Such a file appears in a second folder, which has its own log, shared memory and lock: two gateways would sell the same money,
-//! each without the other's commits. Reads only the kernel's list of mounts, if there is one.
+//! Such a ledger appears in a second folder, which has its own log, shared memory and lock: two gateways would sell the same money,
+//! each without the other's commits. Another file that is mounted so stays what it was when an editor replaces it. Reads only the kernel's list of mounts, if there is one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Whether something is mounted at exactly this path, in which links are resolved. Without `/proc` the answer is no.
-pub(super) fn is_mounted_alone(real: &Path) -> bool {
+#[must_use]
+pub fn is_mounted_alone(real: &Path) -> bool {
     std::fs::read("/proc/self/mountinfo").is_ok_and(|mounts| has_mount(&mounts, real))
 }
 
