@@ -27,7 +27,8 @@ use farebox::clock;
 use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
 use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{
-    Calibrations, Origin, Pins, Proxy, RefusedFacts, ReplyBody, Request, UnderWay, holder,
+    Calibrations, ConnectionFate, Origin, Pins, Proxy, RefusedFacts, ReplyBody, Request, UnderWay,
+    holder,
 };
 use farebox::telemetry::Telemetry;
 use farebox::turns::{Turns, Work};
@@ -465,6 +466,7 @@ impl Gateway {
                 family: Family::Chat,
                 body: body.clone(),
                 headers: Vec::new(),
+                connection: ConnectionFate::default(),
                 origin: Origin::default(),
                 arrived: Instant::now(),
                 at: clock::now(),

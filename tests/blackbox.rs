@@ -15,3 +15,4 @@ mod money;
 mod process;
 mod selling;
 mod support;
+mod trouble;

@@ -39,6 +39,11 @@ impl Cause {
         &self.words
     }
 
+    /// The error that it came from, if it is of this type.
+    pub(crate) fn came_from<E: Error + 'static>(&self) -> Option<&E> {
+        self.source().and_then(|source| source.downcast_ref())
+    }
+
     /// The error that it came from.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source

@@ -145,9 +145,7 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         let why = refused(&url, OpenMode::Write, None).await;
         assert!(why.contains("fence"), "{why}");
         assert!(ledger.open_hold(new_hold(1, 24, "0.01")).await.is_err());
-        let (begun, why) = (Instant::now(), || {
-            ledger.stats().uncertain().unwrap_or_default().to_owned()
-        });
+        let (begun, why) = (Instant::now(), || why_not(&*ledger));
         while !why().contains("stale primary on timeline 1: fence it") {
             assert!(begun.elapsed() < PATIENCE, "{}", why());
             tokio::time::sleep(Duration::from_millis(50)).await;

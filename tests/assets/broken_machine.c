@@ -1,30 +1,48 @@
-/* A machine that is out of order, for one process: its clock is off and its disk fails, as two files in $BROKEN_MACHINE say.
+/* A machine that is out of order, for one process, as the files in $BROKEN_MACHINE say: its clock is off (seconds), its disk fails (disk)
+   or takes long (sync, milliseconds), and the name database.test leads to an address or nowhere (name).
    Preloaded by tests/process/bad_machines.rs. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-static long told(const char *name) {
+static const char *words(const char *name, char *text, size_t size) {
     const char *folder = getenv("BROKEN_MACHINE");
-    char path[4096], text[32] = {0};
-    if (!folder) return 0;
+    char path[4096];
+    text[0] = 0;
+    if (!folder) return text;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    ssize_t length = read(file, text, sizeof text - 1);
+    if (file < 0) return text;
+    ssize_t length = read(file, text, size - 1);
     close(file);
-    return length > 0 ? atol(text) : 0;
+    text[length > 0 ? length : 0] = 0;
+    return text;
+}
+
+static long told(const char *name) {
+    char text[32];
+    return atol(words(name, text, sizeof text));
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = (int)syscall(SYS_clock_gettime, clock, now);
     if (result == 0 && clock == CLOCK_REALTIME) now->tv_sec += told("seconds");
     return result;
+}
+
+time_t time(time_t *now) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (now) *now = found.tv_sec;
+    return found.tv_sec;
 }
 
 static int fails(void) {
@@ -41,6 +59,20 @@ ssize_t pwrite(int file, const void *bytes, size_t count, off_t at) {
     return fails() ? -1 : syscall(SYS_pwrite64, file, bytes, count, at);
 }
 
-int fsync(int file) { return fails() ? -1 : (int)syscall(SYS_fsync, file); }
+static int syncs(void) {
+    long wait = told("sync");
+    struct timespec time = {wait / 1000, wait % 1000 * 1000000};
+    if (wait) nanosleep(&time, NULL);
+    return !fails();
+}
 
-int fdatasync(int file) { return fails() ? -1 : (int)syscall(SYS_fdatasync, file); }
+int fsync(int file) { return syncs() ? (int)syscall(SYS_fsync, file) : -1; }
+
+int fdatasync(int file) { return syncs() ? (int)syscall(SYS_fdatasync, file) : -1; }
+
+int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **found) {
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+    char address[64];
+    if (name && !strcmp(name, "database.test")) name = words("name", address, sizeof address);
+    return name && !*name ? EAI_NONAME : real(name, port, hints, found);
+}

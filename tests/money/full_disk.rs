@@ -30,6 +30,11 @@ const LIMIT: &[&str] = &["--ledger", "disk/farebox.db", "--wal-limit", "96MiB"];
 pub(crate) struct Shell(Child);
 
 impl Shell {
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Runs this, and waits for more.
     pub(crate) fn open(ledger: &Path, statements: &str) -> Self {
         let mut child = Command::new("sqlite3")
@@ -122,10 +127,10 @@ async fn a_forgotten_shell_and_a_full_disk_stop_only_what_is_new() {
     let shell = Shell::open(&ledger, "BEGIN; SELECT count(*) FROM entries;");
     asked_until(&served.base, &key, 200).await;
     let alert = told(&served, "log_held", "").await;
-    let process = format!("process {} (sqlite3)", shell.0.id());
+    let process = format!("process {} (sqlite3)", shell.id());
     let named = |text: &str| assert!(text.contains(&process), "{process}: {text}");
     named(alert["reason"].as_str().unwrap());
-    assert_eq!(alert["pids"][0], shell.0.id());
+    assert_eq!(alert["pids"][0], shell.id());
     grow_log(&own, &key, &ledger, 64 << 20).await;
     named(
         told(&served, "log_grows", "").await["reason"]

@@ -174,12 +174,16 @@ pub(crate) async fn told(served: &Served, kind: &str, subject: &str) -> Value {
         "{kind} has no rule"
     );
     if let Some(screen) = &served.screen {
-        block_in_place(|| {
-            screen.until(&format!("{kind} {subject}"));
-            for field in ["reason", "customers", "remedy"] {
-                screen.until(found[field].as_str().unwrap());
-            }
-        });
+        block_in_place(|| screen.until(&format!("{kind} {subject}")));
+        // A reason becomes more exact as more is known.
+        until(served, "a console that shows it", async || {
+            let Some(now) = alert(served, kind, subject).await else {
+                return false;
+            };
+            let shown = |field: &&str| screen.shows(now[*field].as_str().unwrap());
+            block_in_place(|| ["reason", "customers", "remedy"].iter().all(shown))
+        })
+        .await;
     }
     found
 }

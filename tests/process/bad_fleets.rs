@@ -124,7 +124,7 @@ async fn a_lost_standby_a_frozen_primary_and_a_stale_one_are_told() {
     let primary = fleet.pair.primary();
     block_in_place(|| fleet.pair.signal(primary, "STOP"));
     let away = told(&fleet.gateway, "ledger_unreachable", "").await;
-    says(&away, "cannot reach the ledger");
+    says(&away, "cannot be reached");
     block_in_place(|| fleet.pair.signal(primary, "CONT"));
     over(&fleet.gateway, "ledger_unreachable", "").await;
     fleet.sells().await;

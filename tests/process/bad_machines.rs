@@ -45,15 +45,20 @@ impl Machine {
         Some(Self { folder, library })
     }
 
+    /// Where it is, for a server that runs as another user.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Variables for whoever runs on it.
-    fn environment(&self) -> [(&str, &str); 2] {
+    pub(crate) fn environment(&self) -> [(&str, &str); 2] {
         [
             ("LD_PRELOAD", self.library.to_str().unwrap()),
             ("BROKEN_MACHINE", self.folder.path().to_str().unwrap()),
         ]
     }
 
-    fn set(&self, what: &str, value: &str) {
+    pub(crate) fn set(&self, what: &str, value: &str) {
         let new = self.folder.path().join("new");
         fs::write(&new, value).unwrap();
         fs::rename(new, self.folder.path().join(what)).unwrap();

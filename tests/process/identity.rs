@@ -82,7 +82,7 @@ pub(super) fn booked(folder: &Path, reference: &str) -> usize {
 }
 
 /// Moves the ledger away, with its log and shared memory; which of them there are is SQLite's business.
-pub(super) fn move_all(from: &Path, to: &Path) {
+pub(crate) fn move_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for name in FILES {
         let _ = fs::rename(from.join(name), to.join(name));
@@ -90,7 +90,7 @@ pub(super) fn move_all(from: &Path, to: &Path) {
 }
 
 /// Moves all of it back, the ledger last, as the manual says: a command that finds it without its log begins another log.
-pub(super) fn put_back(from: &Path, to: &Path) {
+pub(crate) fn put_back(from: &Path, to: &Path) {
     for name in FILES.iter().rev() {
         let _ = fs::rename(from.join(name), to.join(name));
     }
@@ -132,7 +132,8 @@ async fn a_ledger_that_is_moved_stops_the_sale_until_it_is_back() {
     let (folder, away) = (folder.path(), folder.path().join("away"));
     let served = Served::start(folder, &[]);
     served.ask("sim-chat", &secret).await.unwrap();
-    assert_eq!(status(&served).await["ledger"]["displaced"], Value::Null);
+    let trouble = &status(&served).await["ledger"]["trouble"];
+    assert_eq!(trouble, &Value::Array(Vec::new()));
     move_all(folder, &away);
     let refused = served.ask("sim-chat", &secret).await.unwrap_err();
     assert!(
@@ -143,7 +144,7 @@ async fn a_ledger_that_is_moved_stops_the_sale_until_it_is_back() {
     assert!(why.contains("farebox.db was moved or deleted"), "{why}");
     let shown = status(&served).await;
     assert!(
-        shown["ledger"]["displaced"]
+        shown["ledger"]["trouble"][0]["cause"]
             .as_str()
             .unwrap()
             .contains("moved or deleted"),

@@ -64,6 +64,11 @@ impl Screen {
         self.wait(words, true);
     }
 
+    /// Whether it shows these words now.
+    pub(crate) fn shows(&self, words: &str) -> bool {
+        in_one_line(&self.tmux(&["capture-pane", "-p"])).contains(&in_one_line(words))
+    }
+
     /// Waits until it does not show them any more.
     pub(crate) fn until_gone(&self, words: &str) {
         self.wait(words, false);

@@ -103,7 +103,6 @@ impl App {
         recover(&ledger).await?;
         let slugs = reload::slugs(&config.current());
         ledger.publish(slugs, clock::now()).await?;
-
         let listening = listen(settings.listen)?;
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let telemetry = Arc::new(Telemetry::default());
@@ -134,6 +133,7 @@ impl App {
             last_changes: ArcSwap::default(),
             differ: AtomicBool::new(false),
             books: ArcSwap::default(),
+            sums: ArcSwap::default(),
             draining: AtomicBool::new(false),
         });
         Ok(Self {

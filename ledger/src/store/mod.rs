@@ -22,6 +22,8 @@ pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;
 pub(crate) mod token_rows;
+pub(crate) mod trouble;
+pub(crate) mod trouble_record;
 pub mod unsettled;
 pub(crate) mod voucher_rows;
 
@@ -32,7 +34,8 @@ use async_trait::async_trait;
 
 use crate::book::anchor::Anchor;
 use crate::{
-    Finish, Gateway, Ledger, LedgerError, Recovered, Server, Timestamp, VerifyReport, WriterStats,
+    Finish, Gateway, Ledger, LedgerError, LedgerTrouble, Recovered, Server, Timestamp,
+    VerifyReport, WriterStats,
 };
 use unsettled::{Left, Unsettled};
 
@@ -44,6 +47,14 @@ pub trait Store: Ledger {
 
     /// How the writer is doing.
     fn stats(&self) -> WriterStats;
+
+    /// What is wrong now, the most telling first. From memory: it neither asks the ledger nor waits for it.
+    fn troubles(&self) -> Vec<LedgerTrouble>;
+
+    /// Why nothing can be sold now, if that is so.
+    fn obstacle(&self) -> Option<LedgerTrouble> {
+        self.troubles().into_iter().find(|trouble| trouble.stops)
+    }
 
     /// The gateways that share the ledger, including this one; none if it is a file.
     ///

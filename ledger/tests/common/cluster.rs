@@ -39,6 +39,11 @@ impl Cluster {
 
     /// A server with settings of its own.
     pub(crate) fn start(bin: PathBuf, settings: &[&str]) -> Self {
+        Self::start_on(bin, settings, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn start_on(bin: PathBuf, settings: &[&str], environment: &[(&str, &str)]) -> Self {
         let base = tempfile::Builder::new()
             .prefix("farebox-pg-")
             .tempdir()
@@ -90,6 +95,7 @@ impl Cluster {
         keeper.args(server.iter().flat_map(|setting| ["-c", setting]));
         let keeper = keeper
             .current_dir(&base)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .spawn()
             .expect("a shell runs");

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use farebox_ledger::postgres::PostgresLedger;
 use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::store::Store;
 use farebox_ledger::*;
 pub(crate) use skip::skip;
 
@@ -457,6 +458,12 @@ pub(crate) async fn gateway(url: &str) -> Arc<PostgresLedger> {
     let ledger = postgres(url, OpenMode::Serve).await.unwrap();
     ledger.recover(at(1)).await.unwrap();
     Arc::new(ledger)
+}
+
+/// Why nothing is sold; empty if it is.
+pub(crate) fn why_not(ledger: &dyn Store) -> String {
+    let obstacle = ledger.obstacle();
+    obstacle.map_or_else(String::new, |trouble| trouble.fault.to_string())
 }
 
 /// Why a ledger on PostgreSQL cannot be used.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farebox_ledger::{
-    CustomerId, Gateway, LOG_LOUD, LedgerError, LogStats, NoRoom, Payment, PaymentStatus, Standby,
-    Token, TokenStatus, UtcDay, WriterStats,
+    CustomerId, Gateway, LOG_LOUD, LedgerError, LedgerTrouble, Payment, PaymentStatus, Standby,
+    Token, TokenStatus, TroubleKind, UtcDay, WriterStats,
 };
 
 use super::Admin;
@@ -32,10 +32,15 @@ const MOST_NAMED: usize = 5;
 impl Admin {
     /// Looks now, and returns what stands, the most urgent first. `gateways`: those that share the ledger.
     pub fn alerts(&self, gateways: &[Gateway]) -> Vec<StandingAlert> {
-        self.differ
-            .store(Gateway::differ(gateways), Ordering::Relaxed);
+        self.compare(gateways);
         self.look();
         self.telemetry.alerts.standing()
+    }
+
+    /// Notes whether these gateways run different files.
+    pub fn compare(&self, gateways: &[Gateway]) {
+        self.differ
+            .store(Gateway::differ(gateways), Ordering::Relaxed);
     }
 
     /// Reads what of the books has to be told: tokens near their daily bound, and payments that could not be booked.
@@ -57,8 +62,6 @@ impl Admin {
     /// Looks at everything that may be wrong.
     pub fn look(&self) {
         let mut found = Vec::new();
-        let selling = self.not_selling();
-        found.extend(selling.map(|(kind, why)| Alert::new(kind, "", why)));
         found.extend(self.of_ledger());
         found.extend(self.of_files());
         found.extend(self.of_certificates());
@@ -72,50 +75,20 @@ impl Admin {
         self.telemetry.alerts.follow(clock::now(), found);
     }
 
-    /// Why nothing is sold, if that is so while the gateway is not stopping.
-    pub(super) fn not_selling(&self) -> Option<(&'static AlertKind, String)> {
-        let stats = self.ledger.stats();
-        let found = if stats.stopped {
-            (
-                &alerts::LEDGER_STOPPED,
-                "the ledger's writer has stopped".to_owned(),
-            )
-        } else if let Some(why) = stats.uncertain() {
-            (&alerts::STANDBY_MISSING, format!("nothing is sold: {why}"))
-        } else if let Some(why) = stats.displaced {
-            (
-                &alerts::LEDGER_DISPLACED,
-                format!("the ledger cannot be written: {why}"),
-            )
-        } else if self.ledger.lapsed() {
-            (
-                &alerts::LEDGER_UNREACHABLE,
-                "this gateway cannot reach the ledger that it shares".to_owned(),
-            )
-        } else if stats.is_clock_wrong() {
-            let seconds = stats.clock_off_ms.abs() / 1_000;
-            (
-                &alerts::CLOCK_WRONG,
-                format!("this machine's clock and the database's are {seconds} s apart"),
-            )
-        } else if let Some(why) = stats.no_room {
-            no_room(why, stats.log.as_ref())
-        } else {
-            return None;
-        };
-        Some(found)
-    }
-
-    /// What is wrong with the ledger while it may be written.
+    /// What is wrong with the ledger, and what it says of itself.
     fn of_ledger(&self) -> Vec<Alert> {
-        let stats = self.ledger.stats();
-        let mut found = Vec::new();
+        let (stats, troubles) = (self.ledger.stats(), self.ledger.troubles());
+        let stopped = troubles.iter().any(|trouble| trouble.stops);
+        // What stops everything says why the rest is slow, too.
+        let told = troubles
+            .iter()
+            .filter(|trouble| trouble.stops || !stopped || is_of_its_own(trouble));
+        let mut found: Vec<Alert> = told.map(|trouble| of_trouble(trouble, &stats)).collect();
         if stats.standby == Standby::Single {
             let why = "--allow-single: no standby has what is confirmed";
             found.push(Alert::new(&alerts::SINGLE, "", why));
         }
         found.extend(unresolved(&stats));
-        found.extend(stats.log.as_ref().and_then(held_log));
         for server in self.ledger.servers() {
             if server.stale {
                 let why = format!("{} {}: {}", server.name, server.place, server.state);
@@ -289,37 +262,55 @@ impl Admin {
     }
 }
 
-/// Why a ledger in a file takes no new holds.
-fn no_room(why: NoRoom, log: Option<&LogStats>) -> (&'static AlertKind, String) {
-    let kind = match why {
-        NoRoom::Full | NoRoom::Low => &alerts::DISK_FULL,
-        NoRoom::Log => &alerts::LOG_LIMIT,
-    };
-    let held = log.and_then(|log| log.held.as_ref());
-    let held = held.map_or_else(String::new, |held| format!("; {held}"));
-    (kind, format!("nothing new is sold: {why}{held}"))
+/// Whether it does not follow from another trouble of the ledger.
+const fn is_of_its_own(trouble: &LedgerTrouble) -> bool {
+    matches!(
+        trouble.fault.kind,
+        TroubleKind::LogHeld | TroubleKind::ClockJumped
+    )
 }
 
-/// A log that cannot be copied into the ledger's file.
-fn held_log(log: &LogStats) -> Option<Alert> {
-    let held = log.held.as_ref()?;
-    let kind = if log.bytes < LOG_LOUD {
-        &alerts::LOG_HELD
-    } else {
-        &alerts::LOG_GROWS
+/// What of the ledger's record is told, and how much it matters.
+fn of_trouble(trouble: &LedgerTrouble, stats: &WriterStats) -> Alert {
+    let (fault, stops) = (&trouble.fault, trouble.stops);
+    let log_bytes = stats.log.as_ref().map_or(0, |log| log.bytes);
+    let kind = match fault.kind {
+        TroubleKind::Stopped => &alerts::LEDGER_STOPPED,
+        TroubleKind::Displaced => &alerts::LEDGER_DISPLACED,
+        TroubleKind::ClockWrong => &alerts::CLOCK_WRONG,
+        TroubleKind::ClockJumped => &alerts::CLOCK_JUMPED,
+        TroubleKind::DiskFull => &alerts::DISK_FULL,
+        TroubleKind::LogLimit => &alerts::LOG_LIMIT,
+        TroubleKind::LogHeld if log_bytes >= LOG_LOUD => &alerts::LOG_GROWS,
+        TroubleKind::LogHeld => &alerts::LOG_HELD,
+        TroubleKind::Slow => &alerts::LEDGER_SLOW,
+        TroubleKind::Uncertain if stops => &alerts::STANDBY_MISSING,
+        TroubleKind::Unreachable if stops => &alerts::LEDGER_UNREACHABLE,
+        TroubleKind::Blocked if stops => &alerts::LEDGER_BLOCKED,
+        TroubleKind::Refused if stops => &alerts::LEDGER_REFUSED,
+        TroubleKind::Uncertain
+        | TroubleKind::Unreachable
+        | TroubleKind::Blocked
+        | TroubleKind::Refused => &alerts::LEDGER_IMPAIRED,
     };
-    let why = format!(
-        "{held}; the log has {} MiB of the {} MiB that it may have",
-        log.bytes >> 20,
-        log.limit >> 20
-    );
-    let alert = Alert::new(kind, "", why).with("bytes", log.bytes);
-    let pids: Vec<u32> = held
-        .readers
-        .iter()
-        .filter_map(|reader| reader.pid)
-        .collect();
-    Some(alert.with("pids", pids))
+    let mut alert = Alert::new(kind, "", fault.cause.clone())
+        .with_remedy(fault.remedy.clone())
+        .ending_at_once();
+    let blockers = &fault.blockers;
+    let pids: Vec<u32> = blockers.iter().filter_map(|blocker| blocker.pid).collect();
+    if !pids.is_empty() || fault.kind == TroubleKind::LogHeld {
+        alert = alert.with("pids", pids);
+    }
+    if let Some(table) = blockers.iter().find_map(|blocker| blocker.table.clone()) {
+        alert = alert.with("table", table);
+    }
+    if let Some(sqlstate) = fault.sqlstate.clone() {
+        alert = alert.with("sqlstate", sqlstate);
+    }
+    match fault.kind {
+        TroubleKind::LogHeld => alert.with("bytes", log_bytes),
+        _ => alert,
+    }
 }
 
 /// Holds that cannot be ended now, if there are any.

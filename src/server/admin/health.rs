@@ -51,6 +51,8 @@ impl Admin {
         if self.draining.load(Ordering::Relaxed) {
             return Some("the gateway is stopping".to_owned());
         }
-        self.not_selling().map(|(_, why)| why)
+        self.ledger
+            .obstacle()
+            .map(|trouble| trouble.fault.to_string())
     }
 }

@@ -8,7 +8,7 @@ use farebox_ledger::{Gateway, LogStats, Standby, Totals, WriterStats, amount};
 use salvo::http::{HeaderValue, StatusCode};
 use salvo::prelude::{Response, handler};
 
-use super::{Admin, text};
+use super::{Admin, SumsSeen, text};
 use crate::clock;
 use crate::telemetry::alerts::StandingAlert;
 use crate::telemetry::{Exposition, MetricKind, lost_lines, seconds};
@@ -26,26 +26,24 @@ impl MetricsHandler {
     }
 
     async fn handle(&self, res: &mut Response) {
-        // The other metrics are served even if the ledger's sums cannot be read.
-        let totals = self.admin.ledger.totals().await.ok();
-        let gateways = self.admin.ledger.gateways().await.unwrap_or_default();
-        let admin = Arc::clone(&self.admin);
+        let (admin, sums) = (Arc::clone(&self.admin), self.admin.sums().await);
         // Writing thousands of targets takes too long for a thread that serves requests.
-        let written =
-            tokio::task::spawn_blocking(move || write(&admin, totals.as_ref(), &gateways)).await;
+        let written = tokio::task::spawn_blocking(move || write(&admin, &sums)).await;
         text(res, StatusCode::OK, written.unwrap_or_default());
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         res.headers_mut().insert("content-type", kind);
     }
 }
 
-fn write(admin: &Admin, totals: Option<&Totals>, gateways: &[Gateway]) -> String {
+fn write(admin: &Admin, sums: &SumsSeen) -> String {
+    let gateways = &sums.gateways;
     let mut out = Exposition::default();
     process(&mut out, admin);
     admin.telemetry.metrics.write(&mut out);
     targets(&mut out, admin);
-    writer(&mut out, &admin.ledger.stats());
-    if let Some(totals) = totals {
+    let writable = admin.ledger.obstacle().is_none();
+    writer(&mut out, &admin.ledger.stats(), writable);
+    if let Some(totals) = &sums.totals {
         books(&mut out, totals);
     }
     files(&mut out, admin);
@@ -359,14 +357,13 @@ fn probes(out: &mut Exposition, admin: &Admin) {
     }
 }
 
-fn writer(out: &mut Exposition, stats: &WriterStats) {
-    let writable = u8::from(stats.is_writable());
+fn writer(out: &mut Exposition, stats: &WriterStats, writable: bool) {
     out.metric(
         "farebox_ledger_writable",
         MetricKind::Gauge,
         "0 when the ledger cannot be written.",
     )
-    .sample(&[], writable);
+    .sample(&[], u8::from(writable));
     out.metric(
         "farebox_ledger_queue",
         MetricKind::Gauge,

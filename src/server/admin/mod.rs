@@ -12,6 +12,7 @@ mod live;
 mod metrics;
 mod requests;
 mod status;
+mod sums;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,7 @@ use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
 pub use alerts::BooksSeen;
 pub use guard::{Guard, TokenError};
+pub use sums::SumsSeen;
 
 /// What the admin listener shows.
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub struct Admin {
     pub differ: AtomicBool,
     /// What of the books has to be told, as it was read last.
     pub books: ArcSwap<BooksSeen>,
+    /// The ledger's sums and gateways, as they were read last.
+    pub sums: ArcSwap<SumsSeen>,
     /// The gateway is stopping.
     pub draining: AtomicBool,
 }

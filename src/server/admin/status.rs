@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farebox_ledger::{Gateway, LogStats, Server, Standby, Timestamp, Totals, WriterStats, amount};
+use farebox_ledger::{
+    Blocker, Gateway, LedgerTrouble, Server, Standby, Timestamp, Totals, WriterStats, amount,
+};
 use salvo::prelude::{Response, handler};
 use serde_json::{Value, json};
 
-use super::{Admin, alerts};
+use super::{Admin, SumsSeen, alerts};
 use crate::config::{
     Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
 };
@@ -33,24 +35,15 @@ impl StatusHandler {
 
     async fn handle(&self, res: &mut Response) {
         let admin = Arc::clone(&self.admin);
-        let books = LedgerStatus {
-            totals: admin.ledger.totals().await.ok(),
-            gateways: admin.ledger.gateways().await.unwrap_or_default(),
-        };
+        let sums = admin.sums().await;
         // Writing thousands of models takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || admin.status(&books).to_string()).await;
+        let written = tokio::task::spawn_blocking(move || admin.status(&sums).to_string()).await;
         failure::json(res, written.unwrap_or_default());
     }
 }
 
-/// The ledger's part of the document.
-struct LedgerStatus {
-    totals: Option<Totals>,
-    gateways: Vec<Gateway>,
-}
-
 impl Admin {
-    fn status(&self, books: &LedgerStatus) -> Value {
+    fn status(&self, sums: &SumsSeen) -> Value {
         let config = self.front.proxy.config.current();
         let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
         let (targets, in_flight) = self.targets();
@@ -70,15 +63,15 @@ impl Admin {
                 "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
-                "alerts": self.alerts(&books.gateways).iter().map(StandingAlert::document).collect::<Vec<_>>(),
+                "alerts": self.alerts(&sums.gateways).iter().map(StandingAlert::document).collect::<Vec<_>>(),
                 "webhooks": self.telemetry.webhooks.seen().iter().map(WebhookSeen::document).collect::<Vec<_>>(),
                 "removed_members": self.removed_members(),
                 "client_fields": self.client_fields(),
-                "nodes": books.gateways.iter().map(node).collect::<Vec<_>>(),
+                "nodes": sums.gateways.iter().map(node).collect::<Vec<_>>(),
                 "servers": self.ledger.servers().iter().map(server).collect::<Vec<_>>(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
-                "ledger": ledger(&self.ledger.stats(), &self.ledger.place(), books.totals.as_ref()),
+                "ledger": self.ledger_status(sums.totals.as_ref()),
                 "summary": config.summary(),
             }),
         ];
@@ -88,6 +81,18 @@ impl Admin {
             }
         }
         status
+    }
+
+    fn ledger_status(&self, totals: Option<&Totals>) -> Value {
+        let troubles = self.ledger.troubles();
+        let mut shown = ledger(&self.ledger.stats(), &self.ledger.place(), totals);
+        if let Some(fields) = shown.as_object_mut() {
+            let writable = !troubles.iter().any(|trouble| trouble.stops);
+            fields.insert("writable".to_owned(), writable.into());
+            let troubles = troubles.iter().map(trouble).collect::<Vec<_>>();
+            fields.insert("trouble".to_owned(), troubles.into());
+        }
+        shown
     }
 
     /// Members of answers that customers do not see; `pass_answer` of the provider shows them.
@@ -249,14 +254,10 @@ fn server(server: &Server) -> Value {
 fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
     json!({
         "path": place,
-        "writable": stats.is_writable(),
-        "displaced": stats.displaced,
-        "no_room": stats.no_room.map(|why| why.to_string()),
-        "log": stats.log.as_ref().map(log),
+        "log": stats.log.as_ref().map(|log| json!({ "bytes": log.bytes, "limit": log.limit })),
         "clock_off_ms": stats.clock_off_ms,
         "standbys": stats.standby.count(),
         "single": stats.standby == Standby::Single,
-        "uncertain": stats.uncertain(),
         "unknown_commits": stats.unknown_commits,
         "queue": stats.queued,
         "unresolved": stats.unresolved,
@@ -270,14 +271,27 @@ fn ledger(stats: &WriterStats, place: &str, totals: Option<&Totals>) -> Value {
     })
 }
 
-fn log(log: &LogStats) -> Value {
+fn trouble(trouble: &LedgerTrouble) -> Value {
+    let fault = &trouble.fault;
     json!({
-        "bytes": log.bytes,
-        "limit": log.limit,
-        "held": log.held.as_ref().map(|held| json!({
-            "seconds": held.seconds,
-            "readers": held.readers.iter().map(|reader| json!({ "pid": reader.pid, "name": reader.name })).collect::<Vec<_>>(),
-        })),
+        "kind": fault.kind.name(),
+        "cause": fault.cause,
+        "remedy": fault.remedy,
+        "sqlstate": fault.sqlstate,
+        "blocked_by": fault.blockers.iter().map(blocker).collect::<Vec<_>>(),
+        "since": trouble.since,
+        "seconds": trouble.lasts.as_secs(),
+        "stops": trouble.stops,
+    })
+}
+
+fn blocker(blocker: &Blocker) -> Value {
+    json!({
+        "pid": blocker.pid,
+        "name": blocker.name,
+        "table": blocker.table,
+        "query": blocker.query,
+        "file": blocker.file.as_ref().map(|file| file.display().to_string()),
     })
 }
 

@@ -24,6 +24,8 @@ pub struct Alert {
     pub remedy: Option<String>,
     /// Further fields for programs.
     pub facts: Map<String, Value>,
+    /// It never flaps: whoever finds it knows exactly when it begins and ends.
+    pub ends_at_once: bool,
 }
 
 impl Alert {
@@ -40,6 +42,7 @@ impl Alert {
             reason: reason.into(),
             remedy: None,
             facts: Map::new(),
+            ends_at_once: false,
         }
     }
 
@@ -48,6 +51,15 @@ impl Alert {
     pub fn with_remedy(self, remedy: String) -> Self {
         Self {
             remedy: Some(remedy),
+            ..self
+        }
+    }
+
+    /// With an end that is told as soon as it comes.
+    #[must_use]
+    pub fn ending_at_once(self) -> Self {
+        Self {
+            ends_at_once: true,
             ..self
         }
     }
@@ -169,7 +181,8 @@ impl Board {
                 return true;
             }
             entry.gone.get_or_insert(now);
-            if !entry.ended && (!entry.flaps || entry.is_over(now)) {
+            let waits = entry.flaps && !entry.standing.alert.ends_at_once;
+            if !entry.ended && (!waits || entry.is_over(now)) {
                 entry.ended = true;
                 ended.push(entry.standing.clone());
             }
@@ -313,5 +326,12 @@ mod tests {
         board.follow(at(200_000), vec![paused()]);
         board.follow(at(201_000), Vec::new());
         assert_eq!(board.standing(), [], "long after, it is new again");
+        let exact = || Alert::new(&DISK_FULL, "", "no space").ending_at_once();
+        for second in [300, 302, 304] {
+            board.follow(at(second * 1_000), vec![exact()]);
+            assert_eq!(board.standing()[0].since, at(second * 1_000));
+            board.follow(at(second * 1_000 + 500), Vec::new());
+            assert_eq!(board.standing(), [], "its end is known exactly");
+        }
     }
 }

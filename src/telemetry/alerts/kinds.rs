@@ -74,9 +74,17 @@ kinds! {
         "503 `ledger_unavailable`";
         "read the last lines of the log, mend the disk, and start the gateway again"
     LEDGER_UNREACHABLE "ledger_unreachable" Page:
-        "this gateway cannot reach the database that it shares; selling has stopped here";
+        "this gateway cannot reach the database that it shares, or is not let in; selling has stopped here";
         "503 `ledger_unavailable`";
-        "the network to the database, and the database itself; `docs/FLEET.md`"
+        "the alert's own `remedy`: the server, the network, or what it answers to a new connection (a limit, a password, a certificate)"
+    LEDGER_BLOCKED "ledger_blocked" Page:
+        "another program or session has locked what commits write; selling has stopped meanwhile";
+        "503 `ledger_unavailable` after some seconds";
+        "let whoever the reason names finish, or end it; selling goes on at once"
+    LEDGER_REFUSED "ledger_refused" Page:
+        "the database is reached and refuses to be written: read-only, a right or a time limit";
+        "503 `ledger_unavailable`";
+        "the alert's own `remedy` names the setting; selling goes on by itself within a second"
     STANDBY_MISSING "standby_missing" Page:
         "what is confirmed would be lost with the database's primary, or has been; selling has stopped";
         "503 `ledger_unavailable`";
@@ -173,6 +181,18 @@ kinds! {
         "settlements wait for the ledger";
         "money stays held until they are written";
         "the log says why; they are tried until they are written, at the next start at the latest"
+    LEDGER_SLOW "ledger_slow" Warn:
+        "a commit, or a sync of the ledger's log, has been under way for more than a second, and nobody is in its way";
+        "nothing, answers that begin late, or 503 `ledger_unavailable` if it lasts";
+        "the disk of the ledger or of its database, which the reason names (`iostat -x 1`)"
+    LEDGER_IMPAIRED "ledger_impaired" Warn:
+        "a part of the ledger's work fails or waits, while selling goes on: a customer that is locked, a payment, a new connection";
+        "503 `ledger_unavailable` for what it is about";
+        "the alert's own `remedy`"
+    CLOCK_JUMPED "clock_jumped" Warn:
+        "this machine's clock jumped by 30 s or more";
+        "keys, caps and dates that follow the new time";
+        "if it is wrong now, set it; else nothing: it ends by itself after ten minutes"
     LOG_GROWS "log_grows" Warn:
         "a program has had a transaction of the ledger open for so long that the log has grown to 64 MiB; it grows with each request";
         "nothing until it reaches `--wal-limit`";

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -17,12 +17,14 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::facts::ServerPurpose;
+use super::faults;
 use super::link::Link;
 use super::lock::lock;
 use super::servers::{AskedServer, Servers, choose};
 use super::tls::DatabaseTls;
 use super::trouble::cause;
 use crate::store::address::Database;
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::{Cause, LedgerError, Server};
 
 /// A server that has not answered by then is left out, if another one has.
@@ -49,6 +51,9 @@ pub(super) struct Connector {
     purpose: ServerPurpose,
     allow_single: bool,
     servers: Arc<Servers>,
+    record: Arc<TroubleRecord>,
+    /// How the server was reached that was used last.
+    used: Arc<Mutex<Option<Config>>>,
 }
 
 impl std::fmt::Debug for Connector {
@@ -95,12 +100,25 @@ impl Connector {
             purpose,
             allow_single,
             servers: Arc::default(),
+            record: TroubleRecord::new(faults::unexplained),
+            used: Arc::default(),
         })
     }
 
     /// What is known of the servers.
     pub(super) const fn servers(&self) -> &Arc<Servers> {
         &self.servers
+    }
+
+    /// What is wrong with the ledger.
+    pub(super) const fn record(&self) -> &Arc<TroubleRecord> {
+        &self.record
+    }
+
+    /// The server in use, in words.
+    pub(super) fn used(&self) -> String {
+        let used = self.servers.last_used();
+        used.unwrap_or_else(|| "the server".to_owned())
     }
 
     /// The servers as they last answered.
@@ -123,6 +141,29 @@ impl Connector {
 
     /// Opens a connection to the server that suits.
     pub(super) async fn connect(&self) -> Result<Link, Cause> {
+        let under_way = self.record.begin(LedgerWork::Connect);
+        match self.open().await {
+            Ok(link) => {
+                under_way.succeeded();
+                Ok(link)
+            }
+            Err(why) => {
+                under_way.failed(faults::of(&why));
+                Err(why)
+            }
+        }
+    }
+
+    /// Opens another connection to the server that was used last, without asking the others: one of them may be what is wrong.
+    pub(super) async fn connect_beside(&self) -> Result<Link, Cause> {
+        let used = lock(&self.used).clone();
+        match used {
+            Some(config) => self.ask_server(config).await,
+            None => self.connect().await,
+        }
+    }
+
+    async fn open(&self) -> Result<Link, Cause> {
         let (asked, links) = self.ask().await;
         let chosen = choose(
             &asked,
@@ -138,6 +179,7 @@ impl Connector {
             .find_map(|(number, link)| (number == at).then_some(link))
             .ok_or("no answer")?;
         link.number = self.servers.number();
+        *lock(&self.used) = Some(link.config.clone());
         if let Some(place) = place {
             self.refuse_shared_sessions(&link, place).await?;
         }

@@ -102,7 +102,7 @@ impl ServerFacts {
 
     /// Whether its commits wait for standbys that are there.
     pub(super) fn has_standby(&self, allow_single: bool) -> bool {
-        !matches!(judge(&self.standbys, allow_single), Standby::Missing(_))
+        judge(&self.standbys, allow_single).is_ok()
     }
 }
 
@@ -127,8 +127,11 @@ pub(super) struct ReplicationAnswer {
     pub(super) hidden: i64,
 }
 
-/// Whether what a server says is enough to sell by.
-pub(super) fn judge(seen: &ReplicationAnswer, allow_single: bool) -> Standby {
+/// What a server says, if it is enough to sell by; otherwise why not, and what ends that.
+pub(super) fn judge(
+    seen: &ReplicationAnswer,
+    allow_single: bool,
+) -> Result<Standby, (String, &'static str)> {
     let ReplicationAnswer {
         waits,
         for_anybody,
@@ -136,28 +139,35 @@ pub(super) fn judge(seen: &ReplicationAnswer, allow_single: bool) -> Standby {
         streaming,
         hidden,
     } = *seen;
-    match (waits, allow_single) {
-        (false, true) => Standby::Single,
-        (false, false) => Standby::Missing(
-            "the database confirms commits that no standby has: set synchronous_standby_names on the primary, \
-             or start with --allow-single to try things out"
-                .to_owned(),
+    let (why, remedy) = match (waits, allow_single) {
+        (false, true) => return Ok(Standby::Single),
+        (false, false) => (
+            "the database confirms commits that no standby has".to_owned(),
+            "set synchronous_standby_names on the primary, or start with --allow-single to try things out",
         ),
-        (true, _) if for_anybody => Standby::Missing(
-            "synchronous_standby_names has a *, which a running pg_basebackup answers to as well: \
-             name the standbys instead, each by its cluster_name"
+        (true, _) if for_anybody => (
+            "synchronous_standby_names has a *, which a running pg_basebackup answers to as well"
                 .to_owned(),
+            "name the standbys instead, each by its cluster_name",
         ),
         // The rows of others are blank for a role that may not see them.
-        (true, _) if streaming < needed && hidden > 0 => Standby::Missing(
-            "this role may not see the standbys: as the database's administrator, GRANT pg_monitor to it".to_owned(),
+        (true, _) if streaming < needed && hidden > 0 => (
+            "this role may not see the standbys".to_owned(),
+            "as the database's administrator, GRANT pg_monitor to it",
         ),
-        (true, _) if streaming < needed => Standby::Missing(format!(
-            "no commit is confirmed: {streaming} of {needed} synchronous standbys stream from the primary; start them, or, if one of \
-             them was promoted, fence this server and start none of its standbys"
-        )),
-        (true, _) => Standby::Streaming(u64::try_from(streaming).unwrap_or_default()),
-    }
+        (true, _) if streaming < needed => (
+            format!(
+                "no commit is confirmed: {streaming} of {needed} synchronous standbys stream from the primary"
+            ),
+            "start them, or, if one of them was promoted, fence this server and start none of its standbys; docs/FLEET.md",
+        ),
+        (true, _) => {
+            return Ok(Standby::Streaming(
+                u64::try_from(streaming).unwrap_or_default(),
+            ));
+        }
+    };
+    Err((why, remedy))
 }
 
 /// How many milliseconds the clock of a command or a console may be ahead of the database's. A gateway sells up to half a minute off,
@@ -189,7 +199,7 @@ mod tests {
             streaming: 2,
             hidden: 0,
         };
-        assert_eq!(judge(&two, false), Standby::Streaming(2));
+        assert_eq!(judge(&two, false), Ok(Standby::Streaming(2)));
         assert_eq!(
             judge(
                 &ReplicationAnswer {
@@ -199,7 +209,7 @@ mod tests {
                 },
                 true
             ),
-            Standby::Single
+            Ok(Standby::Single)
         );
         for (seen, allow_single, said) in [
             (
@@ -254,11 +264,8 @@ mod tests {
                 "pg_monitor",
             ),
         ] {
-            let found = judge(&seen, allow_single);
-            assert!(
-                matches!(&found, Standby::Missing(why) if why.contains(said)),
-                "{found:?}"
-            );
+            let (why, remedy) = judge(&seen, allow_single).unwrap_err();
+            assert!(format!("{why}; {remedy}").contains(said), "{why}; {remedy}");
         }
     }
 }

@@ -98,7 +98,8 @@ pub(super) async fn fetch(
     .await;
     begun?;
     passes(&fenced?, epoch)?;
-    let placed = placed?;
+    // In the order of the statements: after one has failed, each that follows it says only that the transaction is aborted.
+    let (customers, keys, placed, read) = (customers?, keys?, placed?, read?);
     let mut placed = Columns::of(&placed);
     let mut rows = Rows {
         ledger,
@@ -107,20 +108,20 @@ pub(super) async fn fetch(
         now: placed.number()?,
         ..Rows::default()
     };
-    for row in customers? {
+    for row in customers {
         let (stored, traffic) = rows::stored_customer(&row)?;
         let id = stored.customer.id;
         let customer = CustomerRow::stored(stored, Some(traffic));
         rows.customers.insert(id, customer);
     }
-    for row in keys? {
+    for row in keys {
         let (key, traffic) = rows::key_record(&row)?;
         // Of a customer that was skipped: its operations are skipped, too.
         if rows.customers.contains_key(&key.belongs_to) {
             rows.keys.insert(key.id, KeyRow::stored(key, traffic));
         }
     }
-    fill(&mut rows, &read?, locked)?;
+    fill(&mut rows, &read, locked)?;
     Ok(rows)
 }
 
@@ -135,7 +136,7 @@ fn passes(fenced: &[Row], epoch: i64) -> Result<(), TransactionTrouble> {
         Some(row) => match Columns::of(row).take::<i32>()? {
             migrations::VERSION => Ok(()),
             other => Err(TransactionTrouble::Failed(
-                migrations::changed(other).into(),
+                migrations::changed(other).to_string().into(),
             )),
         },
     }

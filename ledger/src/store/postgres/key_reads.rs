@@ -6,11 +6,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::lists;
+use super::link::Link;
 use super::lock::lock;
 use super::readers::Readers;
+use super::{faults, lists};
 use crate::batch::rows::ById;
 use crate::store::replies::{Caller, CallerValue, Replies};
+use crate::store::trouble_record::LedgerWork;
 use crate::{Key, KeyId, LedgerError};
 
 type KeyReadResult = Result<Option<Arc<Key>>, LedgerError>;
@@ -55,9 +57,22 @@ impl KeyReads {
             ids.sort_unstable();
             ids.dedup();
             let asked = &ids;
-            let found = readers
-                .with(|link| async move { lists::read_keys(&link, asked).await })
-                .await;
+            let under_way = readers.record().begin(LedgerWork::KeyRead);
+            let reading = &under_way;
+            let read = |link: Arc<Link>| async move {
+                reading.done_by(link.process());
+                lists::read_keys(&link, asked).await
+            };
+            let found = match readers.read(read).await {
+                Ok(found) => {
+                    under_way.succeeded();
+                    Ok(found)
+                }
+                Err(why) => {
+                    under_way.failed(faults::of(&why));
+                    Err(readers.unavailable(why))
+                }
+            };
             let shared = |key: Key| (key.id, Arc::new(key));
             let found: Result<ById<_, _>, _> =
                 found.map(|keys| keys.into_iter().map(shared).collect());

@@ -13,6 +13,7 @@ use super::job::Job;
 use crate::CustomerId;
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::Operation;
+use crate::store::trouble_record::LedgerWork;
 
 /// How long a customer that was found locked keeps its lane. Each batch that finds it locked restarts this time.
 // A customer that several gateways serve is found locked again and again: without its own lane each batch of the common lane would skip it
@@ -31,6 +32,17 @@ pub(super) enum Lane {
     Rest,
     /// One of the customers that are locked elsewhere.
     Locked,
+}
+
+impl Lane {
+    /// As what its batches are told.
+    pub(super) const fn work(self) -> LedgerWork {
+        match self {
+            Self::Common => LedgerWork::Commit,
+            Self::Rest => LedgerWork::Payments,
+            Self::Locked => LedgerWork::LockedCustomer,
+        }
+    }
 }
 
 /// A batch, and the customer if it comes from a customer's lane.

@@ -96,6 +96,11 @@ impl Link {
         Ok(link)
     }
 
+    /// The server process that answered at first, as a number.
+    pub(super) fn process(&self) -> Option<i32> {
+        self.facts.backend.pid.parse().ok()
+    }
+
     /// The server process that answers now; another one than at first behind a pooler that shares sessions.
     pub(super) async fn session(&self) -> String {
         let messages = self.client.simple_query("SELECT pg_backend_pid()").await;

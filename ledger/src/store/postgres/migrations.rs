@@ -12,7 +12,7 @@ use super::trouble::{cause, words};
 use crate::store::copy::{CopyIdentity, MOVED, MOVED_AWAY};
 use crate::store::opening::too_old;
 use crate::store::rows::RowColumns as _;
-use crate::{Cause, LedgerError, OpenMode};
+use crate::{Cause, Fault, LedgerError, OpenMode, TroubleKind};
 
 /// The schema with which ledgers begin. Older ones are refused.
 const BASE: i32 = 14;
@@ -188,13 +188,21 @@ pub(super) async fn refuse_gateways(client: &impl GenericClient) -> Result<(), L
 }
 
 /// Why a program goes on no more with a ledger that it opened when its schema was [`VERSION`].
-pub(super) fn changed(version: i32) -> String {
-    if version > MOVED {
-        return format!("this ledger {MOVED_AWAY}");
-    }
-    format!(
-        "the ledger was brought to schema {version} by another version of this program while it was open here: use that version"
-    )
+pub(super) fn changed(version: i32) -> Fault {
+    let (cause, remedy) = if version > MOVED {
+        (
+            format!("this ledger {MOVED_AWAY}"),
+            "start the gateway with the new one",
+        )
+    } else {
+        (
+            format!(
+                "the ledger was brought to schema {version} by another version of this program while it was open here"
+            ),
+            "use that version",
+        )
+    };
+    Fault::new(TroubleKind::Displaced, cause, remedy)
 }
 
 /// Refuses a database that is not empty.

@@ -8,6 +8,7 @@
 //! No row is cached from one batch to the next, and no batch updates sums over all keys.
 
 mod anchors;
+mod blocked;
 mod closing;
 mod confirmed;
 mod connector;
@@ -15,6 +16,7 @@ mod copy;
 mod deliveries;
 mod events;
 mod facts;
+mod faults;
 mod fetch;
 mod flush;
 mod job;
@@ -66,10 +68,10 @@ use crate::store::address::Database;
 use crate::store::unsettled::{Left, Unsettled};
 use crate::{
     Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
-    Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease,
-    PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token, Totals,
-    UsageRow, VerifyReport, Vote, WriterStats,
+    Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, Lot,
+    MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData,
+    ProbeLease, PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token,
+    Totals, UsageRow, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -218,6 +220,15 @@ impl Store for PostgresLedger {
             .as_ref()
             .map(|writer| writer.stats())
             .unwrap_or_default()
+    }
+
+    fn troubles(&self) -> Vec<LedgerTrouble> {
+        let mut troubles = self.connector.record().standing();
+        let lapsed = self.writer.as_ref().is_some_and(|writer| writer.lapsed());
+        if lapsed && !troubles.iter().any(|trouble| trouble.stops) {
+            troubles.push(shared::lapse());
+        }
+        troubles
     }
 
     async fn gateways(&self) -> Result<Vec<Gateway>, LedgerError> {

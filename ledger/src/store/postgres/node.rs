@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::confirmed::{Comparison, ENDED_KEPT_DAYS, Run};
 use super::connector::Connector;
 use super::facts::Backend;
+use super::faults;
 use super::link::Link;
 use super::lock::lock;
 use super::migrations::VERSION;
@@ -24,8 +25,20 @@ use super::trouble::TransactionTrouble;
 use crate::batch::operation::{Operation, Outcome};
 use crate::store::begin::log_late;
 use crate::store::rows::RowColumns as _;
-use crate::{Finish, Gateway, Standby, Timestamp};
+use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
+use crate::{Fault, Finish, Gateway, Timestamp, TroubleKind};
 
+/// What batches are told as, and the reads of keys before them.
+const BATCHES: [LedgerWork; 4] = [
+    LedgerWork::Commit,
+    LedgerWork::KeyRead,
+    LedgerWork::Payments,
+    LedgerWork::LockedCustomer,
+];
+/// What a batch locks, and the rights that it needs.
+const TRIAL: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; UPDATE accounts SET id = id WHERE false; UPDATE keys SET id = id WHERE false; \
+     INSERT INTO holds SELECT * FROM holds WHERE false; UPDATE holds SET epoch = epoch WHERE false; DELETE FROM holds WHERE false; \
+     INSERT INTO entries SELECT * FROM entries WHERE false; INSERT INTO events SELECT * FROM events WHERE false; COMMIT";
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
 /// A node that has not renewed for this long is dead.
@@ -38,6 +51,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const ROUND: Duration = Duration::from_secs(3);
 /// How many milliseconds a gateway's clock may be off before it is reported.
 const CLOCK_OFF: i64 = 2_000;
+/// Clocks so many milliseconds apart would expire keys at the wrong time and book hours wrongly: nothing is sold.
+const CLOCK_WRONG: u64 = 30_000;
 /// Time between two searches for unknown holds, without an interruption.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Only holds at least this many milliseconds old are searched.
@@ -173,19 +188,24 @@ impl NodeLease {
             }
             let asked = Instant::now();
             self.shared.begin_lease(asked);
+            let under_way = self.shared.record.begin(LedgerWork::Renewal);
             // Not part of the round: the search for a server may take as long as a renewal.
             if let Err(trouble) = self.reach().await {
-                self.interrupted(&trouble);
+                self.interrupted(under_way, &trouble);
                 continue;
             }
+            under_way.done_by(self.link.as_ref().and_then(Link::process));
             match tokio::time::timeout(ROUND, self.round(epoch)).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => under_way.succeeded(),
                 // Any batch would find out; this reports it even without customers.
                 Ok(Err(TransactionTrouble::Fenced)) => self
                     .shared
                     .resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
-                Ok(Err(trouble)) => self.interrupted(&trouble),
-                Err(_) => self.interrupted(&TransactionTrouble::Lost("no answer in time".into())),
+                Ok(Err(trouble)) => self.interrupted(under_way, &trouble),
+                Err(_) => {
+                    let silent = TransactionTrouble::Lost("no answer in time".into());
+                    self.interrupted(under_way, &silent);
+                }
             }
             // The clocks of this process may have stood still between two instants.
             if asked.elapsed() > INTERRUPTED {
@@ -194,7 +214,10 @@ impl NodeLease {
         }
     }
 
-    fn interrupted(&mut self, trouble: &TransactionTrouble) {
+    fn interrupted(&mut self, under_way: WorkUnderWay, trouble: &TransactionTrouble) {
+        if let Some(fault) = faults::of_batch(trouble) {
+            under_way.failed(fault);
+        }
         if self.link.is_some() {
             // The other connections lead the same way, and what reads on them would wait for longer.
             self.connector.servers().doubt();
@@ -218,7 +241,9 @@ impl NodeLease {
             Err(why) => {
                 // Only stale primaries are left: nothing else would say so before the lease is over.
                 if !self.connector.servers().to_fence().is_empty() {
-                    standby::note(&self.shared, Standby::Missing(why.words().to_owned()));
+                    let fence =
+                        "fence the stale server, and bring the newer one back; docs/FLEET.md";
+                    standby::note(&self.shared, Err((why.words().to_owned(), fence)));
                 }
                 return Err(TransactionTrouble::Lost(why));
             }
@@ -246,7 +271,7 @@ impl NodeLease {
         }
         // A renewal without a standby would wait for one, or be confirmed with no other copy of it.
         let standby = standby::look(link, self.shared.allow_single).await?;
-        let missing = matches!(standby, Standby::Missing(_));
+        let missing = standby.is_err();
         standby::note(&self.shared, standby);
         forget_ended(link, &self.shared).await?;
         let is_whole =
@@ -256,6 +281,7 @@ impl NodeLease {
             return Ok(());
         }
         let renewed = self.renew(epoch).await?;
+        self.try_to_write().await?;
         self.watch(epoch, renewed).await?;
         self.recover(epoch).await
     }
@@ -316,6 +342,13 @@ impl NodeLease {
             Err(error) => tracing::error!(%error, "cannot write the state file"),
         }
         lock(&self.shared.stats).clock_off_ms = off;
+        let wrong = (off.unsigned_abs() >= CLOCK_WRONG).then(|| {
+            let seconds = off.unsigned_abs() / 1_000;
+            let cause = format!("this machine's clock and the database's are {seconds} s apart");
+            let remedy = "set the clock (timedatectl, chronyc tracking); selling goes on by itself";
+            Fault::new(TroubleKind::ClockWrong, cause, remedy)
+        });
+        self.shared.record.note(LedgerWork::DatabaseClock, wrong);
         if off.abs() >= CLOCK_OFF {
             tracing::warn!(
                 milliseconds = off,
@@ -323,6 +356,28 @@ impl NodeLease {
             );
         }
         Ok(asked)
+    }
+
+    /// After a commit has failed: whether one could be written now. It takes the locks and rights of a batch, and changes nothing. Who
+    /// asked for the last one may not ask again for hours.
+    async fn try_to_write(&self) -> Result<(), TransactionTrouble> {
+        let failed = BATCHES
+            .iter()
+            .filter(|work| self.shared.record.stands(**work));
+        let failed: Vec<LedgerWork> = failed.copied().collect();
+        let Some(link) = self.link.as_ref().filter(|_| !failed.is_empty()) else {
+            return Ok(());
+        };
+        let tried = link.client.batch_execute(TRIAL).await;
+        if let Err(error) = tried {
+            let undone = link.client.batch_execute("ROLLBACK").await;
+            tracing::debug!(%error, "nothing can be written yet");
+            return Ok(undone?);
+        }
+        for work in failed {
+            self.shared.record.end(work);
+        }
+        Ok(())
     }
 
     /// Checks the other gateways, ends those that are silent, and gives up holds that no request here knows.

@@ -11,7 +11,8 @@ use super::connector::Connector;
 use super::link::Link;
 use super::lock::lock;
 use super::trouble::TransactionTrouble;
-use crate::LedgerError;
+use crate::store::trouble_record::TroubleRecord;
+use crate::{Cause, LedgerError};
 
 /// Concurrent connections.
 const READERS: usize = 4;
@@ -38,6 +39,11 @@ impl Readers {
         }
     }
 
+    /// What is wrong with the ledger.
+    pub(super) const fn record(&self) -> &Arc<TroubleRecord> {
+        self.connector.record()
+    }
+
     /// Runs something on the runtime of the connections.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(task));
@@ -51,8 +57,19 @@ impl Readers {
     where
         Reading: Future<Output = Result<T, TransactionTrouble>>,
     {
-        let closed = |_| LedgerError::unavailable("the ledger is closed".to_owned());
-        let _permit = self.free.acquire().await.map_err(closed)?;
+        let found = self.read(read).await;
+        found.map_err(|why| self.unavailable(why))
+    }
+
+    /// The same for a caller who tells the record of it.
+    pub(super) async fn read<T, Reading>(
+        &self,
+        read: impl Fn(Arc<Link>) -> Reading,
+    ) -> Result<T, Cause>
+    where
+        Reading: Future<Output = Result<T, TransactionTrouble>>,
+    {
+        let _permit = (self.free.acquire().await).map_err(|_| "the ledger is closed")?;
         let mut again = true;
         loop {
             let link = self.link().await?;
@@ -69,12 +86,8 @@ impl Readers {
                     return Ok(found);
                 }
                 Ok(Err(TransactionTrouble::Lost(_))) if again => again = false,
-                Ok(Err(trouble)) => return Err(LedgerError::unavailable(trouble.cause())),
-                Err(_) => {
-                    return Err(LedgerError::unavailable(
-                        "the database did not answer in time".to_owned(),
-                    ));
-                }
+                Ok(Err(trouble)) => return Err(trouble.cause()),
+                Err(_) => return Err("the database did not answer in time".into()),
             }
         }
     }
@@ -87,12 +100,18 @@ impl Readers {
     where
         Reading: Future<Output = Result<T, TransactionTrouble>>,
     {
-        read(self.connect().await?)
+        let link = self.connect().await.map_err(|why| self.unavailable(why))?;
+        read(link)
             .await
-            .map_err(|trouble| LedgerError::unavailable(trouble.cause()))
+            .map_err(|trouble| self.unavailable(trouble.cause()))
     }
 
-    async fn link(&self) -> Result<Arc<Link>, LedgerError> {
+    /// With what the record knows of the cause.
+    pub(super) fn unavailable(&self, cause: Cause) -> LedgerError {
+        LedgerError::Unavailable(self.record().worded(cause))
+    }
+
+    async fn link(&self) -> Result<Arc<Link>, Cause> {
         let number = self.connector.servers().number();
         loop {
             let idle = lock(&self.idle).pop();
@@ -104,13 +123,13 @@ impl Readers {
         }
     }
 
-    async fn connect(&self) -> Result<Arc<Link>, LedgerError> {
+    async fn connect(&self) -> Result<Arc<Link>, Cause> {
         let connector = self.connector.clone();
         let connecting = self.runtime.spawn(async move { connector.connect().await });
         match connecting.await {
             Ok(Ok(link)) => Ok(Arc::new(link)),
-            Ok(Err(why)) => Err(LedgerError::unavailable(why)),
-            Err(_) => Err(LedgerError::unavailable("the ledger is closed".to_owned())),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err("the ledger is closed".into()),
         }
     }
 }

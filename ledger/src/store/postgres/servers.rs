@@ -107,9 +107,14 @@ pub(super) fn choose(
 /// Why no server suits: each with its state, and what to do.
 fn none(asked: &[AskedServer], purpose: ServerPurpose, newest: &Newest) -> Cause {
     let list = describe(asked, None, newest);
-    let said: Vec<String> = (list.iter())
-        .map(|server| format!("{}: {}", server.place, server.state))
-        .collect();
+    let words = |(one, server): (&AskedServer, &Server)| match one.facts() {
+        // Not how far it is behind, which is another number every second, and of no use to who wants to write.
+        Some(facts) if facts.is_standby && purpose == ServerPurpose::Write => {
+            format!("{}: standby on timeline {}", server.place, facts.timeline)
+        }
+        _ => format!("{}: {}", server.place, server.state),
+    };
+    let said: Vec<String> = asked.iter().zip(&list).map(words).collect();
     let said = said.join("; ");
     if list.iter().any(|server| server.stale) {
         let system = (asked.iter().find_map(AskedServer::facts)).map_or("", |facts| &facts.system);
@@ -131,7 +136,8 @@ fn none(asked: &[AskedServer], purpose: ServerPurpose, newest: &Newest) -> Cause
              (sslrootcert=FILE) or in SSL_CERT_FILE"
         }
         ServerPurpose::Write if a_standby => {
-            "; give the address of the primary, or one address with all servers"
+            "; if one that does not answer is the primary, wake or start it, or fence it and promote the standby; otherwise give the address \
+             of the primary, or one address with all servers"
         }
         ServerPurpose::Read if a_standby => {
             "; give the address of the primary, or read the standby as it is with --standby"
@@ -257,6 +263,11 @@ impl Servers {
     /// The servers as they last answered.
     pub(super) fn list(&self) -> Vec<Server> {
         lock(&self.list).clone()
+    }
+
+    /// The place of the server that was used last.
+    pub(super) fn last_used(&self) -> Option<String> {
+        lock(&self.last).as_ref().map(|last| last.place.clone())
     }
 
     /// The newest timeline seen; of no cluster before the first connection.

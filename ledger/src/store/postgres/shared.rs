@@ -21,9 +21,11 @@ use super::migrations::{VERSION, changed};
 use super::printable::printable;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::store::replies::Caller;
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::store::unsettled::Unsettled;
+use crate::value::clock;
 use crate::{CustomerId, Finish, LedgerError, OperationId, Refusal, Timestamp};
-use crate::{Durability, Opening, WriterStats};
+use crate::{Durability, Fault, LedgerTrouble, Opening, TroubleKind, WriterStats};
 
 /// New holds are refused while this many operations wait.
 const MAX_QUEUE: usize = 20_000;
@@ -31,6 +33,14 @@ const MAX_QUEUE: usize = 20_000;
 const MOST_TOLD: usize = 10;
 /// A node whose last renewal is older than this opens and extends nothing, because others may soon declare it dead.
 const LEASE: Duration = Duration::from_secs(7);
+/// From this many dropped connections on, nothing is sold: each may hold locks, and each counts against the server's limit.
+const MOST_DROPPED: usize = 4;
+/// Why no commit is certain enough to sell by.
+const UNCERTAIN: &[LedgerWork] = &[
+    LedgerWork::Confirmed,
+    LedgerWork::Standby,
+    LedgerWork::Abandoned,
+];
 
 /// A connection that was given up in the middle of something.
 #[derive(Debug, Clone)]
@@ -46,6 +56,7 @@ pub(super) struct Shared {
     /// Whether several requests ran here when a batch was last taken.
     crowded: Arc<AtomicBool>,
     pub(super) stats: Mutex<WriterStats>,
+    pub(super) record: Arc<TroubleRecord>,
     pub(super) fatal: watch::Sender<Option<String>>,
     pub(super) drained: watch::Sender<bool>,
     /// The node's epoch; 0 before it has one, and in programs that are not gateways.
@@ -84,12 +95,18 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(opening: &Opening, confirmed: Confirmed, crowded: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        opening: &Opening,
+        confirmed: Confirmed,
+        crowded: Arc<AtomicBool>,
+        record: Arc<TroubleRecord>,
+    ) -> Self {
         Self {
             queue: Mutex::default(),
             wake: Default::default(),
             crowded,
             stats: Mutex::default(),
+            record,
             fatal: watch::Sender::new(None),
             drained: watch::Sender::new(false),
             epoch: AtomicI64::new(0),
@@ -165,33 +182,30 @@ impl Shared {
 
     /// Notes the schema that the ledger has now: into one of another version nothing is written.
     pub(super) fn note_schema(&self, version: i32) {
-        let why = (version != VERSION).then(|| changed(version));
-        let mut stats = lock(&self.stats);
-        if stats.displaced != why {
-            match &why {
-                Some(why) => tracing::error!(why, "selling stops"),
-                None => tracing::warn!("the ledger has this version's schema again"),
+        if version == VERSION {
+            if self.record.end(LedgerWork::Schema) {
+                tracing::warn!("the ledger has this version's schema again");
             }
-            stats.displaced = why;
+            return;
+        }
+        let fault = changed(version);
+        let why = fault.to_string();
+        if self.record.set(LedgerWork::Schema, fault) {
+            tracing::error!(why, "selling stops");
         }
     }
 
     /// Why nothing may be written, if the ledger has a schema of another version.
     pub(super) fn displaced(&self) -> Option<String> {
-        lock(&self.stats).displaced.clone()
+        self.record.words_of(&[LedgerWork::Schema])
     }
 
     /// Why no hold may begin or grow now, if that is so.
     fn refuses_to_begin(&self) -> Option<String> {
-        if lock(&self.stats).is_clock_wrong() {
-            return Some("this machine's clock is wrong".to_owned());
-        }
-        if let Some(why) = self.displaced() {
-            return Some(why);
-        }
-        self.uncertain().or_else(|| {
-            self.lapsed()
-                .then(|| "this gateway has not reached the database for too long".to_owned())
+        let known = (self.record).words_of(&[LedgerWork::DatabaseClock, LedgerWork::Schema]);
+        known.or_else(|| self.uncertain()).or_else(|| {
+            let known = || self.record.words_of(&[LedgerWork::Renewal]);
+            (self.lapsed()).then(|| known().unwrap_or_else(|| lapse().fault.to_string()))
         })
     }
 
@@ -353,35 +367,44 @@ impl Shared {
 
     /// Why no commit is certain now, if that is so.
     pub(super) fn uncertain(&self) -> Option<String> {
-        lock(&self.stats).uncertain().map(str::to_owned)
+        self.record.words_of(UNCERTAIN)
     }
 
     /// Whether something that was confirmed is missing.
     pub(super) fn has_lost(&self) -> bool {
-        lock(&self.stats).lost.is_some()
+        self.record.stands(LedgerWork::Confirmed)
     }
 
     /// Records what the database has lost of what it had confirmed; an empty list ends that state.
     pub(super) fn lost(&self, lost: &[String], stale: Option<String>) {
         let gone_back = (!lost.is_empty()).then(|| {
             let (some, more) = lost.split_at(lost.len().min(MOST_TOLD));
-            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-            format!(
-                "the database has gone back in time: {}{more}; if another server was promoted, fence this one and bring that one \
-                 back; otherwise find out what was lost, then `farebox ledger accept --lost`",
+            let more = if more.is_empty() {
+                String::new()
+            } else {
+                format!(" and {} more", more.len())
+            };
+            let why = format!(
+                "the database has gone back in time: {}{more}",
                 some.join(", ")
-            )
+            );
+            let remedy = "if another server was promoted, fence this one and bring that one back; otherwise find out what was lost, then \
+                 `farebox ledger accept --lost`";
+            (why, remedy)
         });
-        let why = stale.or(gone_back);
-        let mut stats = lock(&self.stats);
-        if stats.lost != why {
-            match &why {
-                Some(why) => tracing::error!(why, "selling stops"),
-                None => tracing::warn!(
+        let fence = "stop it and rebuild it as a standby; docs/FLEET.md";
+        let Some((why, remedy)) = stale.map(|stale| (stale, fence)).or(gone_back) else {
+            if self.record.end(LedgerWork::Confirmed) {
+                tracing::warn!(
                     "nothing is missing any more, or the loss was accepted; selling goes on"
-                ),
+                );
             }
-            stats.lost = why;
+            return;
+        };
+        let cause = format!("nothing is sold: {why}");
+        let fault = Fault::new(TroubleKind::Uncertain, cause, remedy);
+        if self.record.set(LedgerWork::Confirmed, fault) {
+            tracing::error!(why, "selling stops");
         }
     }
 
@@ -396,7 +419,22 @@ impl Shared {
             backend: link.facts.backend.clone(),
             since: super::now(),
         });
-        lock(&self.stats).dropped = dropped.len();
+        self.tell_dropped(
+            dropped.len(),
+            "it is not known yet whether the database still works for them",
+        );
+    }
+
+    /// Too many of them, and nothing is sold.
+    fn tell_dropped(&self, dropped: usize, what: &str) {
+        lock(&self.stats).dropped = dropped;
+        let fault = (dropped >= MOST_DROPPED).then(|| {
+            let cause = format!("nothing is sold: this gateway gave up {dropped} connections, and {what}");
+            let remedy = "one that waits for a standby ends when a standby streams (do not end it otherwise), any other by itself within \
+                 seconds";
+            Fault::new(TroubleKind::Uncertain, cause, remedy)
+        });
+        self.record.note(LedgerWork::Abandoned, fault);
     }
 
     /// The dropped connections for which the server may still be working.
@@ -417,16 +455,8 @@ impl Shared {
             }));
             found.is_some()
         });
-        let mut stats = lock(&self.stats);
-        stats.dropped = dropped.len();
-        stats.waits = (stats.dropped >= WriterStats::MOST_DROPPED).then(|| {
-            format!(
-                "the database still works for {} connections that this gateway gave up: {}; one that waits for a standby ends when a \
-                 standby streams (do not end it otherwise), any other by itself within seconds",
-                stats.dropped,
-                said.join(", ")
-            )
-        });
+        let what = format!("the database still works for them: {}", said.join(", "));
+        self.tell_dropped(dropped.len(), &what);
     }
 
     /// Whether others have declared this node dead.
@@ -479,6 +509,18 @@ impl Shared {
     pub(super) async fn drained(&self) {
         let mut watcher = self.drained.subscribe();
         let _ = watcher.wait_for(|drained| *drained).await;
+    }
+}
+
+/// A lease that is over before anything is known of its renewal, as after the whole process stood still.
+pub(super) fn lapse() -> LedgerTrouble {
+    let cause = "the database cannot be reached: this gateway's lease was not renewed for 7 s";
+    let remedy = "it is renewed every second: if this does not end, look at the database and the network to it";
+    LedgerTrouble {
+        fault: Fault::new(TroubleKind::Unreachable, cause, remedy),
+        since: clock::now(),
+        lasts: Duration::ZERO,
+        stops: true,
     }
 }
 

@@ -10,7 +10,11 @@ use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
-use crate::{Durability, LedgerError, Standby};
+use crate::store::trouble_record::LedgerWork;
+use crate::{Durability, Fault, LedgerError, Standby, TroubleKind};
+
+/// The standbys, or why none can be relied on and what ends that.
+pub(super) type StandbyAnswer = Result<Standby, (String, &'static str)>;
 
 /// Begins a batch that waits until a standby has flushed it; every session's default.
 pub(super) const BEGIN_FLUSHED: &str = "BEGIN";
@@ -26,7 +30,10 @@ pub(super) const fn session(durability: Durability) -> &'static str {
 }
 
 /// Checks whether commits wait for standbys, and whether enough of them are there. It only reads, so it never waits for a lock.
-pub(super) async fn look(link: &Link, allow_single: bool) -> Result<Standby, TransactionTrouble> {
+pub(super) async fn look(
+    link: &Link,
+    allow_single: bool,
+) -> Result<StandbyAnswer, TransactionTrouble> {
     let rows = link.query(LOOK, &[]).await?;
     let row = rows.first().ok_or_else(|| {
         TransactionTrouble::Failed("the database says nothing of its standbys".into())
@@ -53,28 +60,44 @@ pub(super) async fn require(
     allow_single: bool,
 ) -> Result<Standby, LedgerError> {
     let found = look(link, allow_single).await;
-    match found.map_err(TransactionTrouble::unusable)? {
-        Standby::Missing(why) => {
+    found
+        .map_err(TransactionTrouble::unusable)?
+        .map_err(|(why, remedy)| {
             let others = connector.servers().to_fence();
-            Err(LedgerError::unusable(format!("{why}{others}")))
-        }
-        there => Ok(there),
-    }
+            LedgerError::unusable(format!("{why}: {remedy}{others}"))
+        })
 }
 
 /// Records the state of the standbys, and logs it when it has changed.
-pub(super) fn note(shared: &Shared, standby: Standby) {
+pub(super) fn note(shared: &Shared, found: StandbyAnswer) {
+    let standby = match found {
+        Ok(standby) => {
+            shared.record.end(LedgerWork::Standby);
+            standby
+        }
+        Err((why, remedy)) => {
+            let cause = format!("nothing is sold: {why}");
+            if (shared.record).set(
+                LedgerWork::Standby,
+                Fault::new(TroubleKind::Uncertain, cause, remedy),
+            ) {
+                tracing::error!(why, "no standby: selling stops");
+            }
+            Standby::Streaming(0)
+        }
+    };
     let mut stats = lock(&shared.stats);
     if stats.standby == standby {
         return;
     }
-    match &standby {
-        Standby::Missing(why) => tracing::error!(why, "no standby: selling stops"),
+    match standby {
         Standby::Single => {
             tracing::warn!("--allow-single: no standby has what is confirmed; for trials only")
         }
-        Standby::Streaming(standbys) => tracing::info!(standbys, "commits wait for a standby"),
-        Standby::Unused => {}
+        Standby::Streaming(standbys) if standbys > 0 => {
+            tracing::info!(standbys, "commits wait for a standby")
+        }
+        Standby::Streaming(_) | Standby::Unused => {}
     }
     stats.standby = standby;
 }

@@ -13,7 +13,7 @@ use super::readers::Readers;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use super::writer::Lanes;
-use super::{events, facts, migrations, standby};
+use super::{blocked, events, facts, migrations, standby};
 use crate::{LedgerError, OpenMode, Opening};
 
 /// The purpose for which the thread was started.
@@ -57,11 +57,12 @@ pub(super) async fn start(
     if mode == OpenMode::Write {
         facts::refuse_clock(&link.facts)?;
     }
-    let shared = Arc::new(Shared::new(&opening, confirmed, crowded));
+    let record = Arc::clone(connector.record());
+    let shared = Arc::new(Shared::new(&opening, confirmed, crowded, record));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client).await?;
         let standby = standby::require(&link, &connector, opening.allow_single).await?;
-        standby::note(&shared, standby);
+        standby::note(&shared, Ok(standby));
     }
     let ledger = migrations::prepare(&mut link.client, mode).await?;
     if mode == OpenMode::Serve {
@@ -95,6 +96,7 @@ pub(super) async fn start(
         if connector.has_several() {
             tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
         }
+        tokio::spawn(blocked::watch(Arc::clone(&shared), connector.clone()));
         tokio::spawn(NodeLease::new(Arc::clone(&shared), connector).run());
     }
     Ok(Started {

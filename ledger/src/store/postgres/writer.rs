@@ -20,11 +20,12 @@ use super::locking::Locked;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use super::wanted::WantedRows;
-use super::{fetch, flush, node};
+use super::{faults, fetch, flush, node};
 use crate::batch::apply::apply;
 use crate::batch::operation::{Operation, Outcome};
 use crate::store::replies::Replies;
-use crate::{Cause, CustomerId, Durability, LedgerError, Refusal};
+use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
+use crate::{Cause, CustomerId, Durability, Fault, LedgerError, Refusal, TroubleKind};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
 const LOCKED_AT_ONCE: usize = 4;
@@ -221,14 +222,14 @@ impl LaneWriter {
                     groups.extend(jobs.into_iter().map(|job| vec![job]));
                 }
                 Err(TransactionTrouble::Unknown(why)) => self.give_up(GivenUpBatch {
-                    error: LedgerError::Unknown(why),
+                    error: LedgerError::Unknown(self.shared.record.worded(why)),
                     sqlstate: None,
                     jobs,
                 }),
                 Err(trouble) => {
                     let sqlstate = trouble.sqlstate().map(str::to_owned);
                     self.give_up(GivenUpBatch {
-                        error: LedgerError::unavailable(trouble.cause()),
+                        error: LedgerError::unavailable(self.shared.record.worded(trouble.cause())),
                         sqlstate,
                         jobs,
                     });
@@ -298,7 +299,10 @@ impl LaneWriter {
             Some(link) => node::store_late_bills(link, epoch, bills).await,
             None => Err(TransactionTrouble::Lost("not connected".into())),
         };
-        lock(&self.shared.stats).stopped = true;
+        let cause = format!("the ledger's writer has stopped: {why}");
+        let remedy = "it starts again by itself where a service manager restarts it; otherwise start the gateway again";
+        let fault = Fault::new(TroubleKind::Stopped, cause, remedy);
+        self.shared.record.set(LedgerWork::Writer, fault);
         self.shared.fatal.send_replace(Some(why.to_owned()));
         match stored {
             Ok(()) => jobs.retain(|job| job.caller.is_some()),
@@ -315,6 +319,32 @@ impl LaneWriter {
 
     /// Applies operations in one transaction, repeatedly until the outcome is known or the time limit is reached.
     async fn commit(&mut self, jobs: &[Job]) -> Result<Outcomes, TransactionTrouble> {
+        let under_way = self.shared.record.begin(self.lane.work());
+        match self.commit_with(jobs, &under_way).await {
+            Ok(outcomes) => {
+                under_way.succeeded();
+                Ok(outcomes)
+            }
+            Err(trouble) => {
+                if let Some(fault) = self.fault_of(&trouble) {
+                    under_way.failed(fault);
+                }
+                Err(trouble)
+            }
+        }
+    }
+
+    /// What a failure is told as, unless the record says already why nothing was sent.
+    fn fault_of(&self, trouble: &TransactionTrouble) -> Option<Fault> {
+        let known = self.shared.uncertain().is_some();
+        faults::of_batch(trouble).filter(|_| !known)
+    }
+
+    async fn commit_with(
+        &mut self,
+        jobs: &[Job],
+        under_way: &WorkUnderWay,
+    ) -> Result<Outcomes, TransactionTrouble> {
         let begun = Instant::now();
         let mut unknown: Option<Cause> = None;
         let mut attempts = 0_usize;
@@ -322,7 +352,11 @@ impl LaneWriter {
             // Once an outcome is unknown, only waiting for the customer's lock can tell.
             let skips = self.lane == Lane::Common && attempts == 0;
             let trouble = match self
-                .attempt(jobs, if skips { Locked::Skip } else { Locked::Wait })
+                .attempt(
+                    jobs,
+                    if skips { Locked::Skip } else { Locked::Wait },
+                    under_way,
+                )
                 .await
             {
                 Ok(outcomes) => {
@@ -332,6 +366,9 @@ impl LaneWriter {
                 Err(trouble) => trouble,
             };
             attempts = attempts.saturating_add(1);
+            if let Some(fault) = self.fault_of(&trouble) {
+                under_way.met(fault);
+            }
             match &trouble {
                 TransactionTrouble::Fenced => return Err(trouble),
                 // Undone this time, but an earlier attempt may have gone through.
@@ -380,6 +417,7 @@ impl LaneWriter {
         &mut self,
         jobs: &[Job],
         locked: Locked,
+        under_way: &WorkUnderWay,
     ) -> Result<Outcomes, TransactionTrouble> {
         if let Some(why) = self.shared.uncertain() {
             // Sent now, it would wait, with its locks, for a standby that is not there.
@@ -395,6 +433,7 @@ impl LaneWriter {
             place => {
                 let connecting = self.connector.connect_for_batches();
                 let link = connecting.await.map_err(TransactionTrouble::Lost)?;
+                under_way.done_by(link.process());
                 let confirmed = tokio::time::timeout(TRIP, node::confirm(&link, &self.shared));
                 if !confirmed.await.map_err(too_late)?? {
                     return Err(TransactionTrouble::Lost(
@@ -404,6 +443,7 @@ impl LaneWriter {
                 place.insert(link)
             }
         };
+        under_way.done_by(link.process());
         let place = TransactionContext {
             shared: &self.shared,
             ledger: self.ledger,

@@ -2,7 +2,7 @@
 //!
 //! Only `make_new` and a copy make a ledger, and a file that is not one of our ledgers is left alone. The database file is only ever opened through SQLite: closing another handle of it would drop SQLite's locks.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, FileTimes, Metadata, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -328,6 +328,34 @@ fn open_and_identify(
         }
         found => Ok((conn, found)),
     }
+}
+
+/// How often it is looked at whether a file system has become read-only.
+const READ_ONLY_TRIES: u32 = 5;
+
+/// What is wrong with a file system that has stopped taking writes, as one does after a fault of its disk. SQLite says only that writing
+/// failed. Setting the log's own times to what they are is a write that changes nothing.
+pub(super) fn read_only(location: &Location) -> Option<String> {
+    let write = || {
+        let log = OpenOptions::new()
+            .write(true)
+            .open(wal_path(&location.real))?;
+        log.set_times(FileTimes::new().set_accessed(log.metadata()?.accessed()?))
+    };
+    let is_read_only = || write().is_err_and(|error| error.kind() == ErrorKind::ReadOnlyFilesystem);
+    // A sync fails a moment before the file system says so.
+    let mut tries = 0..READ_ONLY_TRIES;
+    let read_only = is_read_only()
+        || tries.any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            is_read_only()
+        });
+    read_only.then(|| {
+        format!(
+            "the file system of {} has become read-only: the kernel's log says why; check its disk, and mount it again for writing",
+            location.given.display()
+        )
+    })
 }
 
 /// Copies the log into the ledger's file and empties it, unless another program is using them: that one will do it. A command leaves it

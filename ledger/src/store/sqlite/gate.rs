@@ -11,7 +11,8 @@ use super::SqliteLedger;
 use super::location::Location;
 use super::room::DiskRoom;
 use crate::store::stats::LOG_LOUD;
-use crate::{HeldLog, LedgerError, LogStats, NoRoom};
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
+use crate::{Fault, LedgerError, LogStats, TroubleKind};
 
 /// New holds are refused before the last of the disk is used: other programs need some of it, and so do settlements where nothing
 /// can be reserved.
@@ -23,6 +24,44 @@ impl SqliteLedger {
     /// From this size of the log on new holds are refused; 1 GiB unless it is set.
     pub fn limit_log(&self, bytes: u64) {
         self.log_limit.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Why a ledger in a file takes no new holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoRoom {
+    /// Nothing more can be reserved on the disk.
+    Full,
+    /// Less is free than is kept for running requests.
+    Low,
+    /// The log has reached its limit.
+    Log,
+}
+
+impl NoRoom {
+    /// Who keeps the log long is told with it.
+    pub(super) fn fault(self, held: Option<&Fault>) -> Fault {
+        let why = match self {
+            Self::Full => "the disk is full".to_owned(),
+            Self::Low => format!(
+                "the disk is full: its last {} MiB are kept for what runs",
+                FLOOR >> 20
+            ),
+            Self::Log => "its log has reached --wal-limit".to_owned(),
+        };
+        let (kind, remedy) = match self {
+            Self::Full | Self::Low => (
+                TroubleKind::DiskFull,
+                "free space on the ledger's disk (*When the disk fills*); selling goes on by itself within a second",
+            ),
+            Self::Log => (
+                TroubleKind::LogLimit,
+                "end the transaction or the process that is named (*When the disk fills*); selling goes on by itself within a second",
+            ),
+        };
+        let by = held.map_or_else(String::new, |held| format!("; {}", held.cause));
+        let fault = Fault::new(kind, format!("nothing new is sold: {why}{by}"), remedy);
+        fault.by(held.map_or_else(Vec::new, |held| held.blockers.clone()))
     }
 }
 
@@ -43,7 +82,7 @@ pub(super) struct RoomFacts {
     /// The size of the ledger's file once everything in the log is copied.
     pub(super) bytes: u64,
     /// Who keeps it from being copied.
-    pub(super) held: Option<HeldLog>,
+    pub(super) held: Option<Fault>,
 }
 
 /// Decides whether holds are taken.
@@ -51,6 +90,7 @@ pub(super) struct RoomFacts {
 pub(super) struct HoldGate {
     /// How long the log may become.
     limit: Arc<AtomicU64>,
+    record: Arc<TroubleRecord>,
     state: Mutex<GateState>,
 }
 
@@ -63,7 +103,9 @@ struct GateState {
     begun: u64,
     /// How many bytes of the disk are free; before the first look as many as there may be.
     free: Option<u64>,
-    log: LogStats,
+    log_bytes: u64,
+    /// Who keeps the log from being copied.
+    held: Option<Fault>,
     /// The disk was full; when to try again.
     full: Option<Instant>,
 }
@@ -72,6 +114,7 @@ impl HoldGate {
     /// The gate of a gateway reserves room in the files of `location`; that of a command refuses nothing but after a full disk.
     pub(super) fn new(
         limit: Arc<AtomicU64>,
+        record: Arc<TroubleRecord>,
         location: Option<&Location>,
     ) -> Result<Self, LedgerError> {
         let room = location.map(DiskRoom::of).transpose()?;
@@ -79,7 +122,11 @@ impl HoldGate {
             room,
             ..GateState::default()
         });
-        Ok(Self { limit, state })
+        Ok(Self {
+            limit,
+            record,
+            state,
+        })
     }
 
     /// What of a batch with so many new holds may run.
@@ -92,6 +139,7 @@ impl HoldGate {
             state.note(covered.transpose(), now);
         }
         let admission = self.judge(&state);
+        self.tell(&state, admission);
         if admission == Admission::All {
             state.begun = state.begun.saturating_add(holds);
         }
@@ -108,7 +156,9 @@ impl HoldGate {
 
     /// A commit found the disk full.
     pub(super) fn note_full(&self, now: Instant) {
-        self.state().full = now.checked_add(RETRY_AFTER);
+        let mut state = self.state();
+        state.full = now.checked_add(RETRY_AFTER);
+        self.tell(&state, self.judge(&state));
     }
 
     /// How many holds were begun since the last look. Read it before the open holds are counted, and give it to [`HoldGate::look`].
@@ -121,7 +171,7 @@ impl HoldGate {
         let mut state = self.state();
         state.begun = state.begun.saturating_sub(begun);
         state.holds = seen.holds;
-        state.log.held = seen.held;
+        state.held = seen.held;
         let open = state.open();
         if let Some(room) = &state.room {
             let covered = room
@@ -130,24 +180,31 @@ impl HoldGate {
             let (bytes, free) = (room.log_bytes(), room.free());
             state.note(covered, now);
             // Neither fails on an open file; if one does, what was seen before stands.
-            state.log.bytes = bytes.unwrap_or(state.log.bytes);
+            state.log_bytes = bytes.unwrap_or(state.log_bytes);
             state.free = free.ok().or(state.free);
         }
-        self.judge(&state) != Admission::All
+        self.record.note(LedgerWork::LogReaders, state.held.clone());
+        let admission = self.judge(&state);
+        self.tell(&state, admission);
+        admission != Admission::All
     }
 
-    /// Why no holds are taken, and the log.
-    pub(super) fn stats(&self) -> (Option<NoRoom>, Option<LogStats>) {
+    /// The log.
+    pub(super) fn log(&self) -> Option<LogStats> {
         let state = self.state();
-        let refused = match self.judge(&state) {
+        state.room.as_ref().map(|_| LogStats {
+            bytes: state.log_bytes,
+            limit: self.limit.load(Ordering::Relaxed),
+        })
+    }
+
+    fn tell(&self, state: &GateState, admission: Admission) {
+        let why = match admission {
             Admission::All => None,
             Admission::NoHolds(why) | Admission::Ends(why) => Some(why),
         };
-        let log = state.room.as_ref().map(|_| LogStats {
-            limit: self.limit.load(Ordering::Relaxed),
-            ..state.log.clone()
-        });
-        (refused, log)
+        let fault = why.map(|why| why.fault(state.held.as_ref()));
+        self.record.note(LedgerWork::Room, fault);
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
@@ -166,7 +223,7 @@ impl HoldGate {
     fn scarce(&self, state: &GateState) -> Option<NoRoom> {
         match state.free {
             Some(free) if free < FLOOR => Some(NoRoom::Low),
-            _ => (state.log.bytes >= self.limit.load(Ordering::Relaxed)).then_some(NoRoom::Log),
+            _ => (state.log_bytes >= self.limit.load(Ordering::Relaxed)).then_some(NoRoom::Log),
         }
     }
 }

@@ -76,7 +76,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
             "{refused:?}"
         );
         assert_eq!(ledger.look(true), FilesCheck::Away);
-        let why = ledger.stats().displaced.unwrap_or_default();
+        let why = ledger.obstacle().unwrap().fault.cause;
         assert!(why.contains("-wal"), "{why}");
         // Another process that comes now is told as well.
         let second = SqliteLedger::open(&path, OpenMode::Write, Durability::Prompt).map(drop);
@@ -148,7 +148,7 @@ fn a_log_that_is_cut_off_is_named_and_what_is_left_goes_on() {
             .unwrap();
         log.set_len(log.metadata().unwrap().len() / 2).unwrap();
         assert_eq!(ledger.look(true), FilesCheck::Away);
-        let why = ledger.stats().displaced.unwrap_or_default();
+        let why = ledger.obstacle().unwrap().fault.cause;
         assert!(why.contains("a.db-wal was cut off"), "{why}");
         assert!(ledger.fatal().await.contains("cut off"));
         drop(ledger);

@@ -51,18 +51,20 @@ mod statements;
 mod tests;
 mod tokens;
 mod totals;
+mod troubles;
 mod unopened;
 #[cfg(test)]
 mod unsettled_tests;
 mod upkeep;
 mod verify;
 mod vouchers;
+mod wall_clock;
 mod worker;
 mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
@@ -77,19 +79,21 @@ use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::store::unsettled::{Left, Unsettled};
 use crate::{
     Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
-    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, Lot, MarginQuery,
-    Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow, VerifyReport, Vote,
-    WriterStats,
+    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, Lot,
+    MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData,
+    PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow,
+    VerifyReport, Vote, WriterStats,
 };
 use file_id::FileId;
 use job::BatchWork;
 use location::Location;
 use readers::Readers;
 use remembered::KeyCache;
+use wall_clock::WallClock;
 use writer::WriterHandle;
 
 /// How long the log may become before new holds are refused, unless it is set.
@@ -108,9 +112,10 @@ pub struct SqliteLedger {
     /// A file in the ledger's place that turned out to be another ledger. This lock is held while the path is reopened.
     other: Mutex<Option<FileId>>,
     log_missing: AtomicU32,
-    /// Set when the gateway has opened a file that returned and has not recovered it yet.
-    recovering: AtomicBool,
     fatal: watch::Sender<Option<String>>,
+    record: Arc<TroubleRecord>,
+    /// Only in the gateway.
+    wall_clock: Option<WallClock>,
     /// Only in the gateway.
     unsettled: Option<Unsettled>,
 }
@@ -145,12 +150,10 @@ impl SqliteLedger {
         let log_limit = Arc::new(AtomicU64::new(LOG_LIMIT));
         let unsettled =
             (mode == OpenMode::Serve).then(|| Unsettled::beside(&whole.1.real, whole.1.ledger));
-        let opened = Opened::start(whole, mode, durability, &log_limit, &fatal)?;
-        let (other, log_missing, recovering) = (
-            Mutex::default(),
-            AtomicU32::default(),
-            AtomicBool::default(),
-        );
+        let record = TroubleRecord::new(troubles::slow);
+        let opened = Opened::start(whole, mode, durability, &log_limit, (&fatal, &record))?;
+        let (other, log_missing) = (Mutex::default(), AtomicU32::default());
+        let wall_clock = (mode == OpenMode::Serve).then(WallClock::default);
         let opened = RwLock::new(Arc::new(opened));
         Ok(Self {
             path,
@@ -160,8 +163,9 @@ impl SqliteLedger {
             opened,
             other,
             log_missing,
-            recovering,
             fatal,
+            record,
+            wall_clock,
             unsettled,
         })
     }
@@ -189,16 +193,8 @@ impl SqliteLedger {
     /// The writer's state.
     #[must_use]
     pub fn stats(&self) -> WriterStats {
-        let mut stats = self
-            .opened()
-            .writer
-            .as_ref()
-            .map(WriterHandle::stats)
-            .unwrap_or_default();
-        if self.recovering.load(Ordering::Acquire) {
-            stats.displaced = Some("the ledger's file is back; ending its open holds".to_owned());
-        }
-        stats
+        let opened = self.opened();
+        (opened.writer.as_ref()).map_or_else(WriterStats::default, WriterHandle::stats)
     }
 
     /// Writes what is waiting and stops the writer; later changes are [`LedgerError::Unavailable`]. May be called twice. Who is the
@@ -215,7 +211,7 @@ impl SqliteLedger {
             Some(unsettled) => unsettled.close(&due),
             None => Left::without_bills(due.len()),
         };
-        if ended && !writer.stats().stopped {
+        if ended && !self.record.stands(LedgerWork::Writer) {
             files::fold_log(&opened.location);
         }
         left
@@ -257,7 +253,7 @@ impl SqliteLedger {
     }
 
     async fn submit(&self, work: BatchWork) -> Result<Outcome, LedgerError> {
-        if work.class() == OperationClass::Hold && self.recovering.load(Ordering::Acquire) {
+        if work.class() == OperationClass::Hold && self.record.stands(LedgerWork::Recovery) {
             return Err(LedgerError::unavailable("ending its open holds".to_owned()));
         }
         match &self.current()?.writer {
@@ -283,6 +279,11 @@ impl Store for SqliteLedger {
 
     fn stats(&self) -> WriterStats {
         Self::stats(self)
+    }
+
+    fn troubles(&self) -> Vec<LedgerTrouble> {
+        self.look_for_trouble();
+        self.record.standing()
     }
 
     async fn fatal(&self) -> String {

@@ -1,6 +1,7 @@
 //! A cached key equals what a read would find, whoever has changed the ledger meanwhile.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 

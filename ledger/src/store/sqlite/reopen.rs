@@ -18,7 +18,8 @@ use super::readers::Readers;
 use super::remembered::KeyCache;
 use super::writer::WriterHandle;
 use super::{Opened, SqliteLedger, files, reads};
-use crate::{Durability, LedgerError, OpenMode};
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
+use crate::{Durability, Fault, LedgerError, OpenMode, TroubleKind};
 
 /// The gateway stops after the log or its index has been missing in this many checks in a row (2 s). Fewer can mean that an operator is
 /// moving the files one after the other.
@@ -29,7 +30,7 @@ const LOOKS_FOR_LOG: u32 = 4;
 pub enum FilesCheck {
     /// The path leads to the files that were opened.
     Here,
-    /// It does not, so nothing is written; [`WriterStats::displaced`](crate::WriterStats::displaced) has the reason.
+    /// It does not, so nothing is written; [`Store::troubles`](crate::store::Store::troubles) has the reason.
     Away,
     /// It did not, and now leads to a copy of this ledger, which has been opened. Call
     /// [`Ledger::recover`](crate::Ledger::recover) and then [`SqliteLedger::resume`].
@@ -107,7 +108,7 @@ impl SqliteLedger {
 
     /// Allows new holds again, after a restored file was recovered.
     pub fn resume(&self) {
-        self.recovering.store(false, Ordering::Release);
+        self.record.end(LedgerWork::Recovery);
         tracing::info!("the ledger's file is back and recovered; selling resumes");
     }
 
@@ -165,13 +166,18 @@ impl SqliteLedger {
         }
         // Set before the new file becomes visible: it may contain open holds of an earlier run, and new holds must not mix with
         // them before recovery has ended them.
-        self.recovering.store(serves, Ordering::Release);
+        if serves {
+            let cause = "the ledger's file is back; ending its open holds";
+            let fault = Fault::new(TroubleKind::Displaced, cause, "it ends by itself");
+            self.record.set(LedgerWork::Recovery, fault);
+            self.record.end(LedgerWork::Files);
+        }
         let fresh = Opened::start(
             whole,
             self.mode,
             self.durability,
             &self.log_limit,
-            &self.fatal,
+            (&self.fatal, &self.record),
         );
         let fresh = Arc::new(fresh.map_err(|error| format!("{displaced}; {error}"))?);
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
@@ -196,7 +202,7 @@ impl Opened {
         mode: OpenMode,
         durability: Durability,
         log_limit: &Arc<AtomicU64>,
-        fatal: &watch::Sender<Option<String>>,
+        (fatal, record): (&watch::Sender<Option<String>>, &Arc<TroubleRecord>),
     ) -> Result<Self, LedgerError> {
         let location = Arc::new(location);
         let readers = Readers::open(&location, mode)?;
@@ -212,7 +218,7 @@ impl Opened {
                 remembered.clone(),
                 (mode, durability),
                 Arc::clone(log_limit),
-                fatal.clone(),
+                (fatal.clone(), Arc::clone(record)),
             )?),
         };
         Ok(Self {

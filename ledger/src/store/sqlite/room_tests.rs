@@ -11,7 +11,7 @@ use super::tests::{create, new_hold, open, run};
 use super::*;
 use crate::store::room::reserve;
 use crate::store::stats::LOG_LOUD;
-use crate::{Bill, Hold, NoRoom};
+use crate::{Bill, Hold, TroubleKind};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -105,7 +105,9 @@ fn a_log_at_its_limit_takes_no_holds_but_their_ends_and_mends_itself() {
                 .unwrap();
         }
         until("a look at the log", || {
-            ledger.stats().no_room == Some(NoRoom::Log)
+            ledger
+                .obstacle()
+                .is_some_and(|trouble| trouble.fault.kind == TroubleKind::LogLimit)
         })
         .await;
         let refused = hold(&ledger, 102).await;
@@ -117,7 +119,7 @@ fn a_log_at_its_limit_takes_no_holds_but_their_ends_and_mends_itself() {
             .await
             .unwrap();
         drop(reader);
-        until("an end", || ledger.stats().no_room.is_none()).await;
+        until("an end", || ledger.obstacle().is_none()).await;
         assert!(log_bytes(&ledger) < LOG_LOUD, "it was cut");
         hold(&ledger, 103).await.unwrap();
         assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
@@ -139,8 +141,8 @@ fn a_reader_is_told_after_ten_seconds_without_a_copied_page() {
     assert_eq!(note(10, 6), None, "a page was copied");
     assert_eq!(note(19, 6), None);
     let held = note(21, 6).unwrap();
-    assert_eq!((held.seconds, held.readers.as_slice()), (11, [].as_slice()));
-    assert!(held.to_string().contains("of this gateway"), "{held}");
+    assert_eq!(held.blockers, []);
+    assert!(held.cause.contains("of this gateway"), "{held}");
     assert_eq!(note(30, 1_000), None, "all is copied");
     assert_eq!(note(60, 6), None, "it begins anew");
 }

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use super::gate::HoldGate;
 use super::job::{BatchWork, Job};
 use crate::batch::operation::Operation;
-use crate::{Finish, WriterStats};
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
+use crate::{Fault, Finish, TroubleKind, WriterStats};
 
 /// State shared by callers and the thread.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(super) struct Shared {
     pub(super) queue: Mutex<JobQueue>,
     pub(super) wake: Condvar,
     pub(super) stats: Mutex<WriterStats>,
+    pub(super) record: Arc<TroubleRecord>,
     pub(super) gate: Arc<HoldGate>,
     pub(super) fatal: watch::Sender<Option<String>>,
     /// Bills that nobody books any more.
@@ -48,15 +50,21 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     pub(super) fn note_displaced(&self, why: Option<String>) {
-        let mut stats = lock(&self.stats);
-        if stats.displaced == why {
-            return;
+        match why {
+            Some(why) => {
+                let cause = format!("the ledger cannot be written: {why}");
+                let remedy = "put the ledger back with its -wal, or restore a backup (*Back up and restore*); selling goes on by itself";
+                let fault = Fault::new(TroubleKind::Displaced, cause, remedy);
+                if self.record.set(LedgerWork::Files, fault) {
+                    tracing::error!("selling stops: {why}");
+                }
+            }
+            None => {
+                if self.record.end(LedgerWork::Files) {
+                    tracing::info!("the ledger's file is back where it was; selling resumes");
+                }
+            }
         }
-        match &why {
-            Some(why) => tracing::error!("selling stops: {why}"),
-            None => tracing::info!("the ledger's file is back where it was; selling resumes"),
-        }
-        stats.displaced = why;
     }
 
     /// Keeps the bills of these jobs for whoever closes the ledger.

@@ -114,7 +114,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
             matches!(&error, LedgerError::Unavailable(text) if text.words().contains("full")),
             "{error:?}"
         );
-        assert!(opened.len() > 2 && ledger.stats().no_room.is_some());
+        assert!(opened.len() > 2 && ledger.obstacle().is_some());
         // Settlements with long bills do not fit either: they wait in the resolver.
         let count = opened.len();
         for hold in opened {
@@ -138,7 +138,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         ledger.open_hold(new_hold(91)).await.unwrap();
-        assert!(ledger.stats().no_room.is_none());
+        assert!(ledger.obstacle().is_none());
         let totals = ledger.totals().await.unwrap();
         assert_eq!((totals.entries, totals.holds), (1 + count as u64, 1));
         assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
@@ -181,7 +181,7 @@ fn an_io_error_stops_the_writer_for_good() {
         ));
         assert!(
             together.await.unwrap().contains("stopped")
-                && ledger.stats().stopped
+                && ledger.record.stands(LedgerWork::Writer)
                 && ledger.stopped()
         );
         assert!(

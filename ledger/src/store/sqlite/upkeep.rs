@@ -15,12 +15,13 @@ use super::log_readers::{Copied, LogReaders};
 use super::paths::wal_path;
 use super::readers;
 use crate::store::stats::LOG_LOUD;
-use crate::{Cause, HeldLog, LedgerError, OpenMode};
+use crate::store::trouble_record::{LedgerWork, TroubleRecord};
+use crate::{Cause, Fault, LedgerError, OpenMode};
 
 /// When the log is looked at again while it is not all copied, or no holds are taken.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Work that runs a fixed delay after the first request for it, once for all requests made in between; it may ask for a further run
+/// LedgerWork that runs a fixed delay after the first request for it, once for all requests made in between; it may ask for a further run
 /// itself. Dropping it runs what is due.
 #[derive(Debug)]
 pub(super) struct Chore {
@@ -135,12 +136,15 @@ impl Drop for Chore {
 /// The log cannot be opened, or there is no thread for it.
 pub(super) fn sync(
     location: &Location,
+    record: &Arc<TroubleRecord>,
     broken: impl Fn(String) + Send + 'static,
 ) -> Result<Chore, LedgerError> {
-    let mut wal = WalSync::open(location)?;
+    let (mut wal, record) = (WalSync::open(location)?, Arc::clone(record));
     let work = move || {
-        if let Err(error) = wal.sync() {
-            broken(error.to_string());
+        let under_way = record.begin(LedgerWork::Sync);
+        match wal.sync() {
+            Ok(()) => under_way.succeeded(),
+            Err(error) => broken(error.to_string()),
         }
         None
     };
@@ -155,7 +159,7 @@ pub(super) fn sync(
 /// There is no connection or no thread for it.
 pub(super) fn checkpoint(
     location: &Arc<Location>,
-    gate: &Arc<HoldGate>,
+    (gate, record): (&Arc<HoldGate>, &Arc<TroubleRecord>),
     broken: impl Fn(String) + Send + 'static,
 ) -> Result<Chore, LedgerError> {
     let conn = files::connect_again(location, OpenMode::Write)?;
@@ -163,7 +167,11 @@ pub(super) fn checkpoint(
     // It never waits: what another program prevents now is done the next time.
     conn.busy_timeout(Duration::ZERO).map_err(unreadable)?;
     let mut readers = LogReaders::of(location)?;
-    let (gate, wal) = (Arc::clone(gate), wal_path(&location.real));
+    let (gate, record, wal) = (
+        Arc::clone(gate),
+        Arc::clone(record),
+        wal_path(&location.real),
+    );
     // Before the first hold is taken.
     let begun = gate.begun();
     let seen = look(&conn, None).map_err(unreadable)?;
@@ -174,14 +182,16 @@ pub(super) fn checkpoint(
             return Some(LOOK_AGAIN);
         }
         let begun = gate.begun();
+        let under_way = record.begin(LedgerWork::Checkpoint);
         let looked = copy_log(&conn, &wal).and_then(|found| {
+            under_way.succeeded();
             let held = found.and_then(|found| readers.note(found, Instant::now()));
             Ok((found, look(&conn, held)?))
         });
         match looked {
             Ok((found, seen)) => {
                 let refuses = gate.look(seen, begun, Instant::now());
-                let waits = found.is_none_or(|found| !found.is_all());
+                let waits = found.is_none_or(|found| !found.is_all()) || !may_write(&conn, &record);
                 (refuses || waits).then_some(LOOK_AGAIN)
             }
             Err(error) if is(&error, ErrorCode::DatabaseBusy) => Some(LOOK_AGAIN),
@@ -197,6 +207,15 @@ pub(super) fn checkpoint(
     // A start on a full disk may commit nothing that would ask for a look.
     chore.ask(LOOK_AGAIN);
     Ok(chore)
+}
+
+/// Whether a commit could begin, if the last one could not: nobody may ask for another one for hours.
+fn may_write(conn: &Connection, record: &TroubleRecord) -> bool {
+    if record.stands(LedgerWork::Commit) && conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok()
+    {
+        record.end(LedgerWork::Commit);
+    }
+    !record.stands(LedgerWork::Commit)
 }
 
 fn is(error: &rusqlite::Error, code: ErrorCode) -> bool {
@@ -229,7 +248,7 @@ fn copy_log(conn: &Connection, wal: &Path) -> rusqlite::Result<Option<Copied>> {
 }
 
 /// What the gate has to know of the ledger.
-fn look(conn: &Connection, held: Option<HeldLog>) -> rusqlite::Result<RoomFacts> {
+fn look(conn: &Connection, held: Option<Fault>) -> rusqlite::Result<RoomFacts> {
     let number = |text| -> rusqlite::Result<u64> {
         let number: i64 = conn.query_row(text, [], |row| row.get(0))?;
         Ok(number.unsigned_abs())

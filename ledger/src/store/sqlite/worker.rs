@@ -11,16 +11,18 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::files;
-use super::gate::Admission;
+use super::gate::{Admission, NoRoom};
 use super::job::Job;
 use super::location::{Displaced, Location};
+use super::log_readers::LogLocks;
 use super::paths::wal_path;
 use super::shared::{Shared, lock};
 use super::upkeep::Chore;
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::OperationClass;
 use crate::store::replies::Replies;
-use crate::{Cause, Durability, LedgerError, NoRoom};
+use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
+use crate::{Cause, Durability, Fault, LedgerError, TroubleKind};
 
 /// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
 /// are for a batch that may be running.
@@ -95,7 +97,7 @@ pub(super) struct Worker<'c> {
     idle: Duration,
 }
 
-/// Work that follows a commit on other threads, so that no commit waits for it.
+/// LedgerWork that follows a commit on other threads, so that no commit waits for it.
 pub(super) struct Chores {
     pub(super) sync: Chore,
     /// Only in the gateway. A command that writes a row or two leaves the checkpoint to the gateway.
@@ -287,8 +289,9 @@ impl<'c> Worker<'c> {
                 jobs.into_iter().partition(|job| job.work.class().ends()),
             ),
         };
+        let why = why.fault(None).cause;
         for job in refused {
-            job.reply(Err(LedgerError::unavailable(why.to_string())));
+            job.reply(Err(LedgerError::unavailable(why.clone())));
         }
         kept
     }
@@ -298,9 +301,11 @@ impl<'c> Worker<'c> {
     fn process(&mut self, mut jobs: Vec<Job>) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::Continue;
         let begun = clock();
+        let under_way = self.shared.record.begin(LedgerWork::Commit);
         self.idle = Duration::ZERO;
         let error = match self.attempt(&mut jobs) {
             Ok(()) => {
+                under_way.succeeded();
                 self.note_commit(&jobs, begun);
                 Replies(jobs).send();
                 return Continue(());
@@ -317,11 +322,16 @@ impl<'c> Worker<'c> {
                 return Continue(());
             }
         };
-        self.failed(jobs, error)
+        self.failed(jobs, error, under_way)
     }
 
     /// Does what a failure of the database asks for.
-    fn failed(&mut self, jobs: Vec<Job>, error: rusqlite::Error) -> std::ops::ControlFlow<()> {
+    fn failed(
+        &mut self,
+        jobs: Vec<Job>,
+        error: rusqlite::Error,
+        under_way: WorkUnderWay,
+    ) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
         match trouble(&error) {
             CommitTrouble::Fatal => {
@@ -337,19 +347,24 @@ impl<'c> Worker<'c> {
             // Nothing was written, so callers may repeat; the writer lives on, because the other program (a copy, a checker)
             // will finish.
             CommitTrouble::Busy => {
-                let why = "another program is writing to it".to_owned();
-                let why = Cause::in_words(why, error);
+                let fault = self.busy();
+                let why = Cause::in_words(fault.to_string(), error);
+                under_way.failed(fault);
+                if let Some(checkpoint) = &self.chores.checkpoint {
+                    checkpoint.ask(CHECKPOINT_AFTER);
+                }
                 self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
             CommitTrouble::Full => {
                 tracing::error!("the disk is full: new holds are refused until there is space");
                 self.shared.gate.note_full(clock());
-                let why = Cause::in_words(NoRoom::Full.to_string(), error);
+                let why = Cause::in_words(NoRoom::Full.fault(None).cause, error);
                 self.park(jobs, RETRY_AFTER, LedgerError::Unavailable(why));
                 Continue(())
             }
             CommitTrouble::Failed if jobs.len() > 1 => {
+                drop(under_way);
                 // Nothing joins a batch that is expected to have only one operation.
                 self.batching.note(1);
                 let mut jobs = jobs.into_iter();
@@ -365,6 +380,16 @@ impl<'c> Worker<'c> {
                 Continue(())
             }
         }
+    }
+
+    /// Another program has the write lock, or had it a moment ago.
+    fn busy(&self) -> Fault {
+        let locks = LogLocks::of(&self.location).ok();
+        let found = locks.and_then(|locks| locks.busy());
+        found.unwrap_or_else(|| {
+            let cause = "another program is writing to it, and commits wait for it";
+            Fault::new(TroubleKind::Blocked, cause, "let it finish").vaguely()
+        })
     }
 
     fn attempt(&mut self, jobs: &mut Vec<Job>) -> Result<(), BatchFailure> {
@@ -432,11 +457,8 @@ impl<'c> Worker<'c> {
         let mut stats = lock(&self.shared.stats);
         stats.note(operations, took);
         stats.unresolved = self.unresolved.len();
-        let was_displaced = stats.displaced.is_some();
         drop(stats);
-        if was_displaced {
-            self.shared.note_displaced(None);
-        }
+        self.shared.note_displaced(None);
     }
 
     /// After a rollback: holds that must be ended wait for the next attempt, all other callers get this error.
@@ -495,6 +517,10 @@ impl<'c> Worker<'c> {
 
     /// Ends all writing. The outcome of the current batch is unknown; what was still queued certainly did not happen.
     fn stop(&mut self, error: Cause, batch: Vec<Job>) {
+        let error = match files::read_only(&self.location) {
+            Some(words) => error.reworded(words),
+            None => error,
+        };
         let reason = format!("the ledger's writer stopped: {error}");
         let cause = error.reworded(reason.clone());
         tracing::error!(reason, "no more writes are safe");
@@ -503,7 +529,9 @@ impl<'c> Worker<'c> {
             queue.closed = Some(reason.clone());
             std::mem::take(&mut queue.jobs)
         };
-        lock(&self.shared.stats).stopped = true;
+        let remedy = "read the last lines of the log, mend the disk, and start the gateway again";
+        let fault = Fault::new(TroubleKind::Stopped, reason.clone(), remedy);
+        self.shared.record.set(LedgerWork::Writer, fault);
         self.park(batch, RETRY_AFTER, LedgerError::Unknown(cause.clone()));
         self.park(waiting.into(), RETRY_AFTER, LedgerError::Unavailable(cause));
         self.shared.fatal.send_replace(Some(reason));

@@ -14,12 +14,14 @@ use super::batch::Batch;
 use super::gate::HoldGate;
 use super::job::{BatchWork, Job};
 use super::location::Location;
+use super::log_readers::LogLocks;
 use super::remembered::KeyCache;
 use super::shared::{JobQueue, Shared, lock};
 use super::upkeep;
 use super::worker::{Chores, Worker};
 use crate::batch::operation::{Operation, OperationClass, Outcome};
 use crate::store::replies::Caller;
+use crate::store::trouble_record::{LATE, LedgerWork, TroubleRecord};
 use crate::{Cause, Durability, Finish, LedgerError, OpenMode, WriterStats};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
@@ -29,6 +31,8 @@ const MAX_QUEUE: usize = 20_000;
 #[derive(Debug)]
 pub(super) struct WriterHandle {
     shared: Arc<Shared>,
+    /// Only in the gateway.
+    locks: Option<LogLocks>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -40,10 +44,15 @@ impl WriterHandle {
         remembered: Option<Arc<KeyCache>>,
         (mode, durability): (OpenMode, Durability),
         log_limit: Arc<AtomicU64>,
-        fatal: watch::Sender<Option<String>>,
+        (fatal, record): (watch::Sender<Option<String>>, Arc<TroubleRecord>),
     ) -> Result<Self, LedgerError> {
         let serves = mode == OpenMode::Serve;
-        let gate = HoldGate::new(log_limit, serves.then_some(location.as_ref()))?;
+        let gate = HoldGate::new(
+            log_limit,
+            Arc::clone(&record),
+            serves.then_some(location.as_ref()),
+        )?;
+        let locks = serves.then(|| LogLocks::of(location)).transpose()?;
         let shared = Arc::new(Shared {
             gate: Arc::new(gate),
             queue: Mutex::new(JobQueue {
@@ -52,6 +61,7 @@ impl WriterHandle {
             }),
             wake: Condvar::new(),
             stats: Mutex::new(WriterStats::default()),
+            record,
             fatal,
             due: Mutex::default(),
         });
@@ -63,9 +73,12 @@ impl WriterHandle {
             LedgerError::unavailable(Cause::of("cannot start the threads of the writer", error))
         };
         let chores = Chores {
-            sync: upkeep::sync(location, breaks(&shared))?,
+            sync: upkeep::sync(location, &shared.record, breaks(&shared))?,
             checkpoint: serves
-                .then(|| upkeep::checkpoint(location, &shared.gate, breaks(&shared)))
+                .then(|| {
+                    let gate = (&shared.gate, &shared.record);
+                    upkeep::checkpoint(location, gate, breaks(&shared))
+                })
                 .transpose()?,
         };
         let (for_worker, location) = (Arc::clone(&shared), Arc::clone(location));
@@ -85,6 +98,7 @@ impl WriterHandle {
             .map_err(no_thread)?;
         Ok(Self {
             shared,
+            locks,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -143,12 +157,19 @@ impl WriterHandle {
 
     pub(super) fn stats(&self) -> WriterStats {
         let queued = lock(&self.shared.queue).jobs.len();
-        let (no_room, log) = self.shared.gate.stats();
         WriterStats {
             queued,
-            no_room,
-            log,
+            log: self.shared.gate.log(),
             ..lock(&self.shared.stats).clone()
+        }
+    }
+
+    /// Finds out who keeps a commit waiting that is late.
+    pub(super) fn explain(&self) {
+        let Some(locks) = &self.locks else { return };
+        let late = self.shared.record.late(LATE).into_iter();
+        for late in late.filter(|late| late.work == LedgerWork::Commit) {
+            self.shared.record.explain(late.number, locks.busy());
         }
     }
 
