@@ -17,9 +17,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::byte_room::Holder;
 use budget::Budgets;
 pub use budget::{OF_CUSTOMER, UNPAID};
+use farebox_door::byte_room::Holder;
 pub use work::{Work, WorkUndone};
 
 /// The threads give way to those that serve requests: a tenth of a contested CPU is theirs.
@@ -234,7 +234,7 @@ impl WorkTurn {
         let job = move || {
             // Moved into the job, so that a dropped request does not free the place while the thread is still busy.
             let _turn = self;
-            let (done, took) = budget::measured(work);
+            let (done, took) = farebox_door::cpu::measured(work);
             booking.aside.fetch_add(micros(took), Ordering::Relaxed);
             let mut state = booking.lock();
             state.budgets.book(holder, took, paid, Instant::now());

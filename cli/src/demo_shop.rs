@@ -71,6 +71,7 @@ pub(super) async fn open(
         tax: Gross::parse(tax).unwrap_or_default(),
     };
     let settings = ShopSettings {
+        trusted_proxies: Vec::new(),
         id: None,
         name: NAME.to_owned(),
         contact: Some("whoever started this demo".to_owned()),

@@ -46,6 +46,12 @@ fn announce(args: &Args, app: &App) {
         "serving {models} at {base}/v1 and {base}/native, ledger {}",
         args.ledger
     );
+    let mib = |bytes: usize| bytes >> 20;
+    tracing::info!(
+        "memory: at most {} MiB of request bodies and {} MiB of answers in flight, a quarter of what this process may have",
+        mib(app.front.body_room.total()),
+        mib(app.front.proxy.upstreams.answer_bytes().1),
+    );
     let address = app.address();
     if !address.ip().is_loopback() && args.tls_cert.is_none() {
         tracing::warn!(

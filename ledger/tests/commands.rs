@@ -345,14 +345,12 @@ fn a_gateway_whose_ledger_got_a_newer_schema_stops_selling_and_says_so() {
     set(version + 1);
     for _ in 0..3 {
         assert_eq!(gateway.look(true), FilesCheck::Away);
-        let stats = gateway.stats();
-        assert!(!stats.is_writable());
-        let why = stats.displaced.unwrap();
+        let why = why_not(&gateway);
         assert!(why.contains("use that version"), "{why}");
     }
     set(version);
     assert_eq!(gateway.look(true), FilesCheck::Here);
-    assert!(gateway.stats().is_writable());
+    assert_eq!(gateway.obstacle(), None);
 
     with_cluster("a newer schema", async |cluster| {
         let database = cluster.database();
@@ -362,15 +360,15 @@ fn a_gateway_whose_ledger_got_a_newer_schema_stops_selling_and_says_so() {
         let set = |sql: &str| cluster.psql(&database, sql).unwrap();
         let until = async |writable: bool| {
             let begun = std::time::Instant::now();
-            while gateway.stats().is_writable() != writable {
-                assert!(begun.elapsed().as_secs() < 20, "{:?}", gateway.stats());
+            while gateway.obstacle().is_none() != writable {
+                assert!(begun.elapsed().as_secs() < 20, "{:?}", gateway.troubles());
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
         };
         until(true).await;
         set("UPDATE identity SET version = version + 1");
         until(false).await;
-        let why = gateway.stats().displaced.unwrap();
+        let why = why_not(&gateway);
         assert!(why.contains("use that version"), "{why}");
         set("UPDATE identity SET version = version - 1");
         until(true).await;
@@ -428,7 +426,7 @@ fn rows_of_gateways_that_ended_long_ago_are_deleted_and_missed_by_nobody() {
         drop(second);
         let third = PostgresLedger::open(&address, &with_state()).await.unwrap();
         third.recover(at(3)).await.unwrap();
-        assert_eq!(third.stats().lost, None);
+        assert_eq!(third.obstacle(), None);
         // One that ended lately and has no row is missing.
         known["run"]["started"] = started.into();
         drop(third);

@@ -1,5 +1,6 @@
 //! How every answer of the shop is sent: the headers of a page, and what an answer can be.
 
+use farebox_door::BodyFault;
 use maud::Markup;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use salvo::http::{HeaderName, HeaderValue, StatusCode};
@@ -52,6 +53,12 @@ pub(crate) fn line(res: &mut Response, status: StatusCode, text: &str) {
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
     res.body(format!("{text}\n"));
+}
+
+/// What is wrong with a body, in a line.
+pub(crate) fn fault(res: &mut Response, fault: BodyFault) {
+    let status = StatusCode::from_u16(fault.status()).unwrap_or_default();
+    line(res, status, &fault.message());
 }
 
 /// The style sheet, which may be kept: its address names its contents.

@@ -7,10 +7,16 @@
 use farebox_ledger::clock;
 use salvo::http::HeaderMap;
 use salvo::http::header::COOKIE;
+use salvo::prelude::Request;
 use sha2::{Digest, Sha256};
+
+use crate::hidden::HiddenText;
+use crate::signature;
 
 /// The prefix makes browsers refuse it from any other host, and without TLS.
 const COOKIE_NAME: &str = "__Host-farebox-shop";
+/// Its own paper that it paid here.
+const PAID_NAME: &str = "__Host-farebox-paid";
 /// Long enough to come back for a receipt.
 const LIFETIME: u32 = 30 * 24 * 3_600;
 
@@ -30,13 +36,7 @@ impl Buyer {
 
     /// The browser that sends this cookie.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
-        let cookies = headers
-            .get_all(COOKIE)
-            .into_iter()
-            .filter_map(|value| value.to_str().ok());
-        let mut pairs = cookies
-            .flat_map(|cookies| cookies.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='));
+        let mut pairs = cookies(headers);
         let is_token =
             |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let token = pairs.find_map(|(name, token)| (name == COOKIE_NAME).then_some(token))?;
@@ -56,10 +56,42 @@ impl Buyer {
         hex::encode(Sha256::digest(self.token.as_bytes()))
     }
 
+    /// What only the page after a payment leads to: this browser paid. `secret` is the shop's own.
+    pub(crate) fn paid(&self, secret: &HiddenText) -> String {
+        let signed = signature::sign(secret, 0, self.mark().as_bytes());
+        signed.rsplit('=').next().unwrap_or_default().to_owned()
+    }
+
+    /// Whether it came back from a payment, lately or earlier; then the cookie that says so.
+    pub(crate) fn has_paid(&self, req: &Request, secret: &HiddenText) -> Option<String> {
+        let asked = req.query::<String>("paid");
+        let kept =
+            cookies(req.headers()).find_map(|(name, text)| (name == PAID_NAME).then_some(text));
+        let is_ours = |mac: &str| {
+            let secrets = std::slice::from_ref(secret);
+            signature::check(&format!("t=0,v1={mac}"), self.mark().as_bytes(), secrets, 0).is_ok()
+        };
+        let mut shown = asked.as_deref().into_iter().chain(kept);
+        let mac = shown.find(|mac| is_ours(mac))?;
+        Some(format!(
+            "{PAID_NAME}={mac}; Path=/; Max-Age={LIFETIME}; HttpOnly; SameSite=Lax; Secure"
+        ))
+    }
+
     /// What its forms carry.
     pub(crate) fn proof(&self) -> String {
         hex::encode(Sha256::digest(format!("form {}", self.token).as_bytes()))
     }
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let cookies = headers
+        .get_all(COOKIE)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
 }
 
 #[cfg(test)]
@@ -85,5 +117,30 @@ mod tests {
         for foreign in ["", sibling.as_str(), "__Host-farebox-shop=short"] {
             assert_eq!(of(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn only_whoever_paid_shows_it() {
+        let (buyer, secret) = (Buyer::new(), HiddenText::new("of the shop"));
+        let asks = |mac: &str| {
+            let mut request = Request::new();
+            request
+                .queries_mut()
+                .insert("paid".to_owned(), mac.to_owned());
+            request
+        };
+        let paid = buyer.paid(&secret);
+        let cookie = buyer.has_paid(&asks(&paid), &secret).unwrap();
+        let mut again = Request::new();
+        let sent = HeaderValue::from_str(cookie.split(';').next().unwrap()).unwrap();
+        again.headers_mut().insert(COOKIE, sent);
+        assert!(buyer.has_paid(&again, &secret).is_some());
+        assert!(Buyer::new().has_paid(&again, &secret).is_none());
+        assert!(buyer.has_paid(&asks(&"0".repeat(64)), &secret).is_none());
+        assert!(
+            buyer
+                .has_paid(&asks(""), &HiddenText::new("other"))
+                .is_none()
+        );
     }
 }

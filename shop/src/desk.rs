@@ -1,28 +1,37 @@
 //! The shop's paths: what a buyer's browser asks, and the processor's callbacks.
 
+mod callback;
+
+use std::hash::RandomState;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_door::byte_room::ByteRoom;
+use farebox_door::{
+    BodyRule, CallPlace, CallPlaces, Door, DoorPath, FormFields, Method, PathCaller, TurnAway,
+    TurnedAway, UnreadBody, Visit, memory,
+};
 use farebox_ledger::{CustomerId, clock, text};
 use salvo::http::StatusCode;
-use salvo::prelude::{Request, Response, Router, handler};
-use serde_json::Value;
-use tokio::sync::{Mutex, Semaphore};
+use salvo::prelude::{Depot, Request, Response, handler};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::answer;
-use crate::booking::{self, Booking};
 use crate::buyer::Buyer;
 use crate::checkout::{ADDRESS, Checkout, NAME};
 use crate::gateway::{ApiFailure, GatewayApi, ModelRow};
+use crate::hidden::HiddenText;
 use crate::pages::{self, PricePage, PurchasePage, Seller};
-use crate::processor::{BadMessage, FoundCheckout, Processor, ProcessorMessage, Ways};
+use crate::processor::{FoundCheckout, Processor, Ways};
+use crate::receipts;
 use crate::settings::ShopSettings;
 
-/// The largest form and the largest callback.
-const LARGEST: usize = 512 << 10;
-/// Calls to the processor at once: anybody can begin a checkout.
-const AT_ONCE: usize = 16;
+/// The largest callback.
+const CALLBACK: usize = 512 << 10;
+/// The most bytes of bodies in flight; less where the process may have little memory.
+const BODY_BYTES_IN_FLIGHT: usize = 64 << 20;
 /// How long a list of models is shown before it is asked for again.
 const FRESH: Duration = Duration::from_secs(30);
 
@@ -35,13 +44,28 @@ pub(crate) struct ShopDesk {
     pub(crate) public_url: String,
     pub(crate) api: GatewayApi,
     pub(crate) processor: Box<dyn Processor>,
-    places: Semaphore,
-    models: Mutex<Option<(Instant, Vec<ModelRow>)>>,
+    /// Signs what only the way back from a payment leads to.
+    secret: HiddenText,
+    /// CallPlaces to the processor at once: anybody can begin a checkout.
+    calls: CallPlaces<ShopCaller>,
+    room: Arc<ByteRoom>,
+    /// Numbers for addresses, which nobody outside can choose.
+    peers: RandomState,
+    models: Mutex<Option<(Instant, Option<Vec<ModelRow>>)>>,
 }
 
-/// One path.
+/// Who has the processor asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum ShopCaller {
+    /// Whoever paid here: the mark of its browser.
+    Buyer(String),
+    /// Anybody, by address.
+    Stranger(Option<IpAddr>),
+}
+
+/// What answers on a path.
 #[derive(Debug, Clone, Copy)]
-enum DeskPath {
+pub(crate) enum DeskTask {
     Prices,
     Checkout,
     Bought,
@@ -52,41 +76,91 @@ enum DeskPath {
     Health,
 }
 
-struct DeskHandler(Arc<ShopDesk>, DeskPath);
+struct DeskHandler(Arc<ShopDesk>, DeskTask);
 
-/// Every path.
-pub(crate) fn router(desk: &Arc<ShopDesk>) -> Router {
-    let at = |path: DeskPath| DeskHandler(Arc::clone(desk), path);
-    let on = |path: &str| Router::with_path(path.to_owned());
-    let router = Router::new()
-        .get(at(DeskPath::Prices))
-        .push(on("checkout").post(at(DeskPath::Checkout)))
-        .push(on("bought").get(at(DeskPath::Bought)))
-        .push(on("key").post(at(DeskPath::Key)))
-        .push(on("receipt").get(at(DeskPath::Receipt)))
-        .push(on("webhook").post(at(DeskPath::Callback)))
-        .push(on("page.css").get(at(DeskPath::Style)))
-        .push(on("healthz").get(at(DeskPath::Health)));
-    match desk.processor.pages() {
-        Some(pages) => router.push(pages),
-        None => router,
+const fn form(path: &'static str) -> DoorPath {
+    DoorPath::new(Method::Post, path, BodyRule::Form, PathCaller::Anybody)
+}
+
+/// Every path; the processor may have some of its own.
+pub(crate) const PATHS: [(DoorPath, DeskTask); 8] = [
+    (DoorPath::read("/", PathCaller::Anybody), DeskTask::Prices),
+    (form("/checkout"), DeskTask::Checkout),
+    (
+        DoorPath::read("/bought", PathCaller::Anybody),
+        DeskTask::Bought,
+    ),
+    (form("/key"), DeskTask::Key),
+    (
+        DoorPath::read("/receipt", PathCaller::Anybody),
+        DeskTask::Receipt,
+    ),
+    (
+        DoorPath::new(
+            Method::Post,
+            "/webhook",
+            BodyRule::Json(CALLBACK),
+            PathCaller::Signer,
+        ),
+        DeskTask::Callback,
+    ),
+    (
+        DoorPath::read("/page.css", PathCaller::Anybody),
+        DeskTask::Style,
+    ),
+    (
+        DoorPath::read("/healthz", PathCaller::Monitor),
+        DeskTask::Health,
+    ),
+];
+
+/// The door of all of them.
+pub(crate) fn door(desk: &Arc<ShopDesk>) -> Door {
+    let trusted = desk.settings.trusted_proxies.clone();
+    let door = Door::new(Arc::new(ShopWords), trusted, Arc::default());
+    let door = PATHS.into_iter().fold(door, |door, (path, task)| {
+        door.path(path, DeskHandler(Arc::clone(desk), task))
+    });
+    desk.processor.pages(door)
+}
+
+/// How the shop says that a request is turned away.
+struct ShopWords;
+
+impl TurnAway for ShopWords {
+    fn turn_away(&self, why: TurnedAway, _: &Request, _: &Depot, res: &mut Response) {
+        let status = StatusCode::from_u16(why.status()).unwrap_or_default();
+        answer::line(res, status, why.message());
+        if let Some(seconds) = why.retry_after() {
+            res.headers_mut().insert("retry-after", seconds.into());
+        }
     }
 }
 
 #[handler]
 impl DeskHandler {
-    async fn handle(&self, req: &mut Request, res: &mut Response) {
-        req.set_secure_max_size(LARGEST);
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let Self(desk, path) = self;
+        let form = match path {
+            DeskTask::Checkout | DeskTask::Key => UnreadBody::of(depot).form().await,
+            _ => Ok(FormFields::default()),
+        };
+        let form = match form {
+            Ok(form) => form,
+            Err(fault) => return answer::fault(res, fault),
+        };
         match path {
-            DeskPath::Prices => desk.prices(req, res, StatusCode::OK, None).await,
-            DeskPath::Checkout => desk.checkout(req, res).await,
-            DeskPath::Bought => desk.bought(req, res).await,
-            DeskPath::Key => desk.key(req, res).await,
-            DeskPath::Receipt => desk.receipt(req, res).await,
-            DeskPath::Callback => desk.callback(req, res).await,
-            DeskPath::Style => answer::style(res, pages::STYLE),
-            DeskPath::Health => answer::line(res, StatusCode::OK, "ok"),
+            DeskTask::Prices => {
+                let customer = req.query::<String>("customer");
+                desk.prices(req, res, customer, None).await;
+            }
+            DeskTask::Checkout => desk.checkout(req, &form, depot, res).await,
+            DeskTask::Bought => desk.bought(req, depot, res).await,
+            DeskTask::Key => desk.key(req, &form, depot, res).await,
+            DeskTask::Receipt => desk.receipt(req, depot, res).await,
+            DeskTask::Callback => desk.callback(req, depot, res).await,
+            DeskTask::Style => answer::style(res, pages::STYLE),
+            DeskTask::Health => answer::line(res, StatusCode::OK, "ok"),
         }
     }
 }
@@ -106,6 +180,7 @@ impl ShopDesk {
         (id, public_url): (String, String),
         api: GatewayApi,
         processor: Box<dyn Processor>,
+        secret: HiddenText,
     ) -> Self {
         Self {
             settings,
@@ -113,7 +188,10 @@ impl ShopDesk {
             public_url,
             api,
             processor,
-            places: Semaphore::new(AT_ONCE),
+            secret,
+            calls: CallPlaces::default(),
+            room: ByteRoom::new(memory::share_of_flight(1, 1, BODY_BYTES_IN_FLIGHT)),
+            peers: RandomState::new(),
             models: Mutex::new(None),
         }
     }
@@ -124,18 +202,13 @@ impl ShopDesk {
 
     async fn prices(
         &self,
-        req: &mut Request,
+        req: &Request,
         res: &mut Response,
-        status: StatusCode,
+        customer: Option<String>,
         told: Option<&str>,
     ) {
         let known = Buyer::of(req.headers());
         let buyer = known.clone().unwrap_or_else(Buyer::new);
-        // A form that was refused brings whom it was about.
-        let customer = match told {
-            Some(_) => req.form::<String>("customer").await,
-            None => req.query::<String>("customer"),
-        };
         let (proof, models) = (buyer.proof(), self.models().await);
         let once = hex::encode(clock::random::<16>());
         let page = PricePage {
@@ -146,6 +219,7 @@ impl ShopDesk {
             models: models.as_deref(),
             told,
         };
+        let status = told.map_or(StatusCode::OK, |_| StatusCode::UNPROCESSABLE_ENTITY);
         answer::page(res, status, self.seller().prices(&page));
         if known.is_none() {
             answer::cookie(res, &buyer.cookie());
@@ -157,12 +231,18 @@ impl ShopDesk {
         let mut kept = self.models.lock().await;
         let is_fresh = |at: &Instant| at.elapsed() < FRESH;
         if kept.as_ref().is_none_or(|(at, _)| !is_fresh(at)) {
-            match self.api.models().await {
-                Ok(models) => *kept = Some((Instant::now(), models)),
-                Err(failure) => tracing::warn!(?failure, "the gateway does not list its models"),
-            }
+            let before = kept.take().and_then(|(_, models)| models);
+            let models = match self.api.models().await {
+                Ok(models) => Some(models),
+                Err(failure) => {
+                    tracing::warn!(?failure, "the gateway does not list its models");
+                    before
+                }
+            };
+            // One that does not answer keeps one buyer waiting, not each.
+            *kept = Some((Instant::now(), models));
         }
-        kept.as_ref().map(|(_, models)| models.clone())
+        kept.as_ref().and_then(|(_, models)| models.clone())
     }
 
     /// The model of a first request: one that is best on chat, if there is one.
@@ -173,13 +253,15 @@ impl ShopDesk {
     }
 
     /// Begins a checkout and sends the browser to pay.
-    async fn checkout(&self, req: &mut Request, res: &mut Response) {
-        let checkout = match self.asked(req).await {
-            Ok(checkout) => checkout,
+    async fn checkout(&self, req: &Request, form: &FormFields, depot: &Depot, res: &mut Response) {
+        let asked = own_form(req, form)
+            .and_then(|buyer| self.asked(&buyer, form).map(|checkout| (buyer, checkout)));
+        let (buyer, checkout) = match asked {
+            Ok(asked) => asked,
             Err(told) => {
-                return self
-                    .prices(req, res, StatusCode::UNPROCESSABLE_ENTITY, Some(&told))
-                    .await;
+                // A form that was refused brings whom it was about.
+                let customer = form.get("customer").map(str::to_owned);
+                return self.prices(req, res, customer, Some(&told)).await;
             }
         };
         let left = match checkout.customer {
@@ -187,14 +269,18 @@ impl ShopDesk {
             None => format!("{}/", self.public_url),
         };
         let back = Ways {
-            paid: format!("{}/bought?checkout=", self.public_url),
+            paid: format!(
+                "{}/bought?paid={}&checkout=",
+                self.public_url,
+                buyer.paid(&self.secret)
+            ),
             left,
             what: format!(
                 "{} USD of credit at {}",
                 checkout.offer.credit, self.settings.name
             ),
         };
-        let Ok(_place) = self.places.try_acquire() else {
+        let Some(_place) = self.place(req, &buyer, depot).await else {
             return self.busy(res);
         };
         match self.processor.begin(&checkout, &back).await {
@@ -227,26 +313,38 @@ impl ShopDesk {
         );
     }
 
+    /// A place for a call to the processor. Who paid here has places that strangers do not take; strangers have a budget besides.
+    async fn place(
+        &self,
+        req: &Request,
+        buyer: &Buyer,
+        depot: &Depot,
+    ) -> Option<CallPlace<ShopCaller>> {
+        if buyer.has_paid(req, &self.secret).is_some() {
+            return self.calls.of_known(ShopCaller::Buyer(buyer.mark())).await;
+        }
+        let visit = Visit::of(depot)?;
+        visit.call_as_stranger().ok()?;
+        let peer = ShopCaller::Stranger(visit.sender.peer());
+        self.calls.of_stranger(peer).await
+    }
+
     /// What the form of the price page asks for.
-    async fn asked(&self, req: &mut Request) -> Result<Checkout, String> {
-        let buyer = self.own_form(req).await?;
-        let field = async |req: &mut Request, name: &str| {
-            let text = req.form::<String>(name).await.unwrap_or_default();
-            text.trim().to_owned()
-        };
-        let offer = field(req, "offer").await.parse::<usize>().ok();
+    fn asked(&self, buyer: &Buyer, form: &FormFields) -> Result<Checkout, String> {
+        let field = |name: &str| form.text(name).trim().to_owned();
+        let offer = field("offer").parse::<usize>().ok();
         let offer = offer.and_then(|at| self.settings.offers.get(at));
         let offer = offer.ok_or("Choose how much credit you want.")?.clone();
-        let customer = match field(req, "customer").await.as_str() {
+        let customer = match field("customer").as_str() {
             "" => None,
             id => Some(
                 id.parse()
                     .map_err(|_| "This is no customer's id, as in c_7f3q9d2xw1.".to_owned())?,
             ),
         };
-        let name = of_receipt("name", field(req, "name").await, NAME)?;
-        let address = of_receipt("address", field(req, "address").await, ADDRESS)?;
-        let once = field(req, "once").await;
+        let name = of_receipt("name", field("name"), NAME)?;
+        let address = of_receipt("address", field("address"), ADDRESS)?;
+        let once = field("once");
         if once.is_empty() || once.len() > 64 || !once.bytes().all(|byte| byte.is_ascii_hexdigit())
         {
             return Err("This form is not complete. Try again.".to_owned());
@@ -263,22 +361,10 @@ impl ShopDesk {
         })
     }
 
-    /// The buyer whose own page posted a form.
-    async fn own_form(&self, req: &mut Request) -> Result<Buyer, String> {
-        let buyer = Buyer::of(req.headers()).ok_or(
-            "Your browser sent no cookie, and without one the key could not be shown to you alone. Allow cookies for this page and try again.",
-        )?;
-        let proof = req.form::<String>("proof").await.unwrap_or_default();
-        if proof != buyer.proof() {
-            return Err("This form did not come from this page. Try again.".to_owned());
-        }
-        Ok(buyer)
-    }
-
     /// The page of a purchase.
-    async fn bought(&self, req: &mut Request, res: &mut Response) {
+    async fn bought(&self, req: &Request, depot: &Depot, res: &mut Response) {
         let id = req.query::<String>("checkout").unwrap_or_default();
-        let Some(own) = self.own_purchase(req, res, id).await else {
+        let Some(own) = self.own_purchase(req, depot, res, id).await else {
             return;
         };
         let offer = &own.found.checkout.offer;
@@ -298,11 +384,17 @@ impl ShopDesk {
     async fn own_purchase(
         &self,
         req: &Request,
+        depot: &Depot,
         res: &mut Response,
         id: String,
     ) -> Option<OwnPurchase> {
+        // Nobody is asked for whom nothing would be shown.
+        let Some(buyer) = Buyer::of(req.headers()) else {
+            answer::page(res, StatusCode::FORBIDDEN, self.seller().stranger(&id));
+            return None;
+        };
         let found = {
-            let Ok(_place) = self.places.try_acquire() else {
+            let Some(_place) = self.place(req, &buyer, depot).await else {
                 self.busy(res);
                 return None;
             };
@@ -320,13 +412,14 @@ impl ShopDesk {
             answer::page(res, StatusCode::NOT_FOUND, page);
             return None;
         };
-        let buyer = Buyer::of(req.headers()).filter(|buyer| buyer.mark() == found.checkout.buyer);
-        let Some(buyer) = buyer else {
-            let reference = found.payment.unwrap_or(id);
-            let page = self.seller().stranger(&reference);
+        if buyer.mark() != found.checkout.buyer {
+            let page = self.seller().stranger(&found.payment.unwrap_or(id));
             answer::page(res, StatusCode::FORBIDDEN, page);
             return None;
-        };
+        }
+        if let Some(cookie) = buyer.has_paid(req, &self.secret) {
+            answer::cookie(res, &cookie);
+        }
         let Some(reference) = found.payment.clone() else {
             answer::page(res, StatusCode::OK, self.seller().waiting(None));
             return None;
@@ -360,13 +453,13 @@ impl ShopDesk {
     }
 
     /// Makes the key of a first purchase, or replaces it before its first use, and shows it.
-    async fn key(&self, req: &mut Request, res: &mut Response) {
-        if let Err(told) = self.own_form(req).await {
+    async fn key(&self, req: &Request, form: &FormFields, depot: &Depot, res: &mut Response) {
+        if let Err(told) = own_form(req, form) {
             let page = self.seller().notice("Refused", &told);
             return answer::page(res, StatusCode::FORBIDDEN, page);
         }
-        let id = req.form::<String>("checkout").await.unwrap_or_default();
-        let Some(own) = self.own_purchase(req, res, id).await else {
+        let id = form.text("checkout").to_owned();
+        let Some(own) = self.own_purchase(req, depot, res, id).await else {
             return;
         };
         if !own.has_key() {
@@ -402,14 +495,14 @@ impl ShopDesk {
         }
     }
 
-    async fn receipt(&self, req: &mut Request, res: &mut Response) {
+    async fn receipt(&self, req: &Request, depot: &Depot, res: &mut Response) {
         let id = req.query::<String>("checkout").unwrap_or_default();
-        let Some(own) = self.own_purchase(req, res, id).await else {
+        let Some(own) = self.own_purchase(req, depot, res, id).await else {
             return;
         };
         match self.api.receipt(&own.reference).await {
             Ok(Some(document)) => {
-                let page = self.seller().receipt(&receipt_lines(&document));
+                let page = self.seller().receipt(&receipts::lines(&document));
                 answer::page(res, StatusCode::OK, page);
             }
             Ok(None) => {
@@ -420,41 +513,6 @@ impl ShopDesk {
             Err(failure) => self.gateway_away(res, &failure),
         }
     }
-
-    /// A callback of the processor: it is acknowledged only when the books have it.
-    async fn callback(&self, req: &mut Request, res: &mut Response) {
-        let Ok(body) = req.payload_with_max_size(LARGEST).await.cloned() else {
-            return answer::line(res, StatusCode::BAD_REQUEST, "the body did not arrive");
-        };
-        let now = clock::now().millis() / 1_000;
-        let message = self.processor.message(req.headers(), &body, now).await;
-        let booking = match message {
-            Ok(ProcessorMessage::Paid(paid)) => booking::book(&self.api, &self.id, &paid).await,
-            Ok(ProcessorMessage::Back(back)) => booking::take_back(&self.api, &back).await,
-            Ok(ProcessorMessage::Nothing(why)) => Booking::Done(why),
-            Err(BadMessage::Forged(why)) => {
-                tracing::warn!(why, "refused a callback");
-                return answer::line(res, StatusCode::BAD_REQUEST, why);
-            }
-            Err(BadMessage::Unreadable(why)) => Booking::Wrong(why),
-            Err(BadMessage::Away(away)) => Booking::Later(away.0),
-        };
-        let (status, text) = match booking {
-            Booking::Done(text) => {
-                tracing::info!(text, "callback");
-                (StatusCode::OK, text)
-            }
-            Booking::Later(text) => {
-                tracing::warn!(text, "a callback has to come again");
-                (StatusCode::SERVICE_UNAVAILABLE, text)
-            }
-            Booking::Wrong(text) => {
-                tracing::error!(text, "a callback needs somebody to look at it");
-                (StatusCode::UNPROCESSABLE_ENTITY, text)
-            }
-        };
-        answer::line(res, status, &text);
-    }
 }
 
 impl OwnPurchase {
@@ -462,6 +520,17 @@ impl OwnPurchase {
     fn has_key(&self) -> bool {
         self.found.checkout.customer != Some(self.customer)
     }
+}
+
+/// The buyer whose own page posted a form.
+fn own_form(req: &Request, form: &FormFields) -> Result<Buyer, String> {
+    let buyer = Buyer::of(req.headers()).ok_or(
+        "Your browser sent no cookie, and without one the key could not be shown to you alone. Allow cookies for this page and try again.",
+    )?;
+    if form.text("proof") != buyer.proof() {
+        return Err("This form did not come from this page. Try again.".to_owned());
+    }
+    Ok(buyer)
 }
 
 /// What a receipt may say of a buyer: one line, all of whose characters can be seen.
@@ -475,38 +544,4 @@ fn of_receipt(what: &str, typed: String, most: usize) -> Result<Option<String>, 
         ));
     }
     Ok(Some(typed).filter(|typed| !typed.is_empty()))
-}
-
-/// An instant for people, to the second.
-fn to_the_second(at: &str) -> String {
-    match at.split_once('T') {
-        Some((day, time)) => format!("{day} {} UTC", time.get(..8).unwrap_or(time)),
-        None => at.to_owned(),
-    }
-}
-
-/// The lines of a receipt for people, from the gateway's document.
-fn receipt_lines(document: &Value) -> Vec<(&'static str, String)> {
-    let text = |name: &str| match document.get(name) {
-        Some(Value::String(text)) => Some(text.clone()),
-        _ => None,
-    };
-    let currency = text("currency").unwrap_or_default();
-    let money = |name: &str| text(name).map(|sum| format!("{sum} {currency}"));
-    let usd = text("credit").map(|sum| format!("{sum} USD"));
-    [
-        ("Number", text("number")),
-        ("Date", text("at").map(|at| to_the_second(&at))),
-        ("Customer", text("customer")),
-        ("Name", text("name")),
-        ("Address", text("address")),
-        ("Payment", text("reference")),
-        ("Net", money("net")),
-        ("Tax", money("tax")),
-        ("Total", money("gross")),
-        ("Credit", usd),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name, value?)))
-    .collect()
 }

@@ -16,6 +16,7 @@ mod gateway;
 mod hidden;
 mod pages;
 mod processor;
+mod receipts;
 mod settings;
 mod signature;
 mod simulated;
@@ -25,9 +26,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_door::DoorPath;
 use salvo::conn::tcp::TcpAcceptor;
 use salvo::fuse::FuseConfig;
-use salvo::prelude::{CatchPanic, Server, Service};
+use salvo::prelude::{CatchPanic, Server};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
@@ -85,8 +87,7 @@ impl OpenShop {
         let processor: Box<dyn Processor> = match &settings.processor {
             ProcessorSettings::Simulated => Box::new(Arc::new(SimulatedProcessor {
                 client,
-                // Known to nobody else, and the same after a restart.
-                secret: derived(&settings.token),
+                secret: derived("simulated processor", &settings.token),
                 public_url: public_url.clone(),
                 webhook: format!("http://{address}/webhook"),
             })),
@@ -98,7 +99,8 @@ impl OpenShop {
                 shop: id.clone(),
             }),
         };
-        let desk = ShopDesk::new(settings, (id, public_url), api, processor);
+        let secret = derived("purchase", &settings.token);
+        let desk = ShopDesk::new(settings, (id, public_url), api, processor, secret);
         Ok(Self {
             listener,
             desk: Arc::new(desk),
@@ -124,7 +126,7 @@ impl OpenShop {
             .with_request_body_timeout(IDLE);
         let server = Server::new(acceptor).fuse_config(fuse);
         let handle = server.handle();
-        let service = Service::new(desk::router(&self.desk)).hoop(CatchPanic::new());
+        let service = desk::door(&self.desk).service().hoop(CatchPanic::new());
         let serving = server.try_serve(service);
         tokio::pin!(serving);
         tokio::select! {
@@ -137,7 +139,15 @@ impl OpenShop {
     }
 }
 
-fn derived(token: &HiddenText) -> HiddenText {
-    let text = format!("farebox simulated processor {}", token.reveal());
+/// Every path of a shop, with what it takes; the last ones are the simulated processor's.
+#[must_use]
+pub fn paths() -> Vec<DoorPath> {
+    let desk = desk::PATHS.iter().map(|(path, _)| *path);
+    desk.chain(simulated::PATHS).collect()
+}
+
+/// A secret for one purpose: known to nobody else, and the same after a restart.
+fn derived(purpose: &str, token: &HiddenText) -> HiddenText {
+    let text = format!("farebox {purpose} {}", token.reveal());
     HiddenText::new(hex::encode(Sha256::digest(text.as_bytes())))
 }

@@ -1,9 +1,9 @@
 //! What the shop asks of whoever charges cards. Another processor is one more file with this trait.
 
 use async_trait::async_trait;
+use farebox_door::Door;
 use farebox_ledger::Gross;
 use salvo::http::HeaderMap;
-use salvo::prelude::Router;
 
 use crate::checkout::Checkout;
 
@@ -16,6 +16,9 @@ pub(crate) trait Processor: Send + Sync {
     /// What the processor knows of a checkout by its own id; `None` if nothing.
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable>;
 
+    /// The header that carries a callback's signature.
+    fn signature_header(&self) -> &'static str;
+
     /// Reads a callback: its raw body, judged by its signature at this instant (seconds since 1970).
     async fn message(
         &self,
@@ -25,8 +28,8 @@ pub(crate) trait Processor: Send + Sync {
     ) -> Result<ProcessorMessage, BadMessage>;
 
     /// Pages that the processor itself needs here.
-    fn pages(&self) -> Option<Router> {
-        None
+    fn pages(&self, door: Door) -> Door {
+        door
     }
 }
 

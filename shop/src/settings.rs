@@ -1,9 +1,10 @@
 //! `shop.toml`: what is for sale, where the gateway is, and through whom cards are charged. Every mistake is reported at once.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use farebox_ledger::{Amount, Gross, parse_public_url};
+use ipnet::IpNet;
 use serde::Deserialize;
 
 use crate::currency;
@@ -22,6 +23,8 @@ pub struct ShopSettings {
     pub listen: SocketAddr,
     /// Where buyers reach it, without a slash at the end; `None` is this machine, for trials.
     pub public_url: Option<String>,
+    /// Forwarded headers count only from these addresses.
+    pub trusted_proxies: Vec<IpNet>,
     /// The currency of all prices: three capital letters.
     pub currency: String,
     /// The gateway's admin listener.
@@ -73,6 +76,8 @@ struct ShopFile {
     contact: Option<String>,
     listen: Option<String>,
     public_url: Option<String>,
+    #[serde(default)]
+    trusted_proxy: Vec<String>,
     currency: String,
     gateway: GatewayTable,
     processor: ProcessorTable,
@@ -142,6 +147,9 @@ impl ShopSettings {
                 )
                 .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8090))),
             public_url: file.public_url.and_then(|url| check.public_url(&url)),
+            trusted_proxies: (file.trusted_proxy.iter())
+                .filter_map(|net| check.net(net))
+                .collect(),
             currency: check.currency(&file.currency),
             api: check.url("gateway.api", &file.gateway.api),
             gateway_url: check.url("gateway.url", &file.gateway.url),
@@ -189,6 +197,12 @@ impl FileCheck {
             self.fault(format!("{field}: write one line of at most 100 characters"));
         }
         text.to_owned()
+    }
+
+    fn net(&mut self, text: &str) -> Option<IpNet> {
+        let one = text.parse::<IpAddr>().map(IpNet::from);
+        let read = one.or_else(|_| text.parse::<IpNet>());
+        self.of("trusted_proxy", read)
     }
 
     fn currency(&mut self, text: &str) -> String {
@@ -258,6 +272,7 @@ mod tests {
         name = "Key Corner"
         contact = "help@shop.example"
         public_url = "https://shop.example/"
+        trusted_proxy = ["127.0.0.1", "fd00::/8"]
         currency = "EUR"
         [gateway]
         api = "http://127.0.0.1:9090"
@@ -276,6 +291,7 @@ mod tests {
     fn a_file_is_read_and_hides_its_secrets() {
         let read = ShopSettings::parse(GOOD).unwrap();
         assert_eq!(read.public_url.as_deref(), Some("https://shop.example"));
+        assert_eq!(read.trusted_proxies.len(), 2);
         assert_eq!(read.gateway_url, "https://llm.example");
         assert_eq!(read.offers[0].price, Gross::parse("11.9").unwrap());
         let path = std::env::var("PATH").unwrap();
@@ -286,6 +302,7 @@ mod tests {
     fn every_mistake_is_told_at_once() {
         let bad = GOOD
             .replace("\"EUR\"", "\"eur\"")
+            .replace("fd00::/8", "the proxy")
             .replace("https://shop.example/", "http://shop.example")
             .replace(
                 "token = { env = \"PATH\" }",
@@ -295,6 +312,7 @@ mod tests {
         let mistakes = ShopSettings::parse(&bad).unwrap_err().join("\n");
         for told in [
             "three capital",
+            "trusted_proxy: ",
             "over TLS",
             "NO_SUCH_NAME is not set",
             "tax is part",

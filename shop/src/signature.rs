@@ -24,6 +24,29 @@ pub(crate) fn sign(secret: &HiddenText, at: i64, body: &[u8]) -> String {
     format!("t={at},v1={}", mac.unwrap_or_default())
 }
 
+/// The parts of a header, by name.
+fn parts(header: &str) -> impl Iterator<Item = (&str, &str)> {
+    let parts = header.split(',');
+    parts.filter_map(|part| part.trim().split_once('='))
+}
+
+/// Whether a header may be a signature of this time: then its body is worth reading. Returns its time as it was sent.
+///
+/// # Errors
+/// Why it is refused.
+pub(crate) fn look(header: &str, now: i64) -> Result<&str, &'static str> {
+    let at = parts(header).find_map(|(name, value)| (name == "t").then_some(value));
+    let at = at.ok_or("the signature has no time")?;
+    let seconds: i64 = at.parse().map_err(|_| "the signature has no time")?;
+    if now.abs_diff(seconds) > TOLERANCE.unsigned_abs() {
+        return Err("the signature is too old");
+    }
+    if !parts(header).any(|(name, value)| name == "v1" && value.len() == 64) {
+        return Err("there is no signature of a version that is read here");
+    }
+    Ok(at)
+}
+
 /// Checks a signature with any of the secrets; they are several while one is replaced.
 ///
 /// # Errors
@@ -34,15 +57,8 @@ pub(crate) fn check(
     secrets: &[HiddenText],
     now: i64,
 ) -> Result<(), &'static str> {
-    let parts = || {
-        header
-            .split(',')
-            .filter_map(|part| part.trim().split_once('='))
-    };
-    let at = parts().find_map(|(name, value)| (name == "t").then_some(value));
-    let at = at.ok_or("the signature has no time")?;
-    let seconds: i64 = at.parse().map_err(|_| "the signature has no time")?;
-    let given = parts().filter(|(name, _)| *name == "v1");
+    let at = look(header, now)?;
+    let given = parts(header).filter(|(name, _)| *name == "v1");
     let given: Vec<Vec<u8>> = given
         .filter_map(|(_, value)| hex::decode(value).ok())
         .collect();
@@ -52,9 +68,6 @@ pub(crate) fn check(
     };
     if !secrets.iter().any(is_ours) {
         return Err("the signature is not of this endpoint's secret");
-    }
-    if now.abs_diff(seconds) > TOLERANCE.unsigned_abs() {
-        return Err("the signature is too old");
     }
     Ok(())
 }
@@ -86,6 +99,10 @@ mod tests {
             (String::new(), &body[..], 1_000),
         ] {
             assert!(check(&header, body, &secrets, now).is_err(), "{header}");
+        }
+        assert_eq!(look(&both, 700), Ok("1000"));
+        for (header, now) in [(both.as_str(), 1_301), ("t=1000,v1=ab", 1_000), ("", 0)] {
+            assert!(look(header, now).is_err(), "{header}");
         }
     }
 }

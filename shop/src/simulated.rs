@@ -10,10 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use farebox_door::{BodyRule, Door, DoorPath, Method, PathCaller, UnreadBody};
 use farebox_ledger::{Gross, clock};
 use maud::{Markup, html};
 use salvo::http::{HeaderMap, StatusCode};
-use salvo::prelude::{Request, Response, Router, handler};
+use salvo::prelude::{Depot, Request, Response, handler};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -31,6 +32,17 @@ use crate::signature;
 /// How often a callback is sent that is not acknowledged, and the rest after the first.
 const DELIVERIES: u32 = 12;
 const REST: Duration = Duration::from_millis(250);
+
+/// The page of test cards, and its form.
+pub(crate) const PATHS: [DoorPath; 2] = [
+    DoorPath::read("/test-cards", PathCaller::Anybody),
+    DoorPath::new(
+        Method::Post,
+        "/test-cards",
+        BodyRule::Form,
+        PathCaller::Anybody,
+    ),
+];
 
 /// The simulated processor of one shop.
 #[derive(Debug)]
@@ -134,6 +146,10 @@ impl Processor for Arc<SimulatedProcessor> {
         }))
     }
 
+    fn signature_header(&self) -> &'static str {
+        "simulated-signature"
+    }
+
     async fn message(
         &self,
         headers: &HeaderMap,
@@ -141,7 +157,7 @@ impl Processor for Arc<SimulatedProcessor> {
         now: i64,
     ) -> Result<ProcessorMessage, BadMessage> {
         let header = headers
-            .get("simulated-signature")
+            .get(self.signature_header())
             .and_then(|value| value.to_str().ok())
             .ok_or(BadMessage::Forged("there is no signature"))?;
         let secrets = std::slice::from_ref(&self.secret);
@@ -169,10 +185,10 @@ impl Processor for Arc<SimulatedProcessor> {
         })
     }
 
-    fn pages(&self) -> Option<Router> {
-        let cards = TestCards(Self::clone(self));
-        let posted = TestCards(Self::clone(self));
-        Some(Router::with_path("test-cards").get(cards).post(posted))
+    fn pages(&self, door: Door) -> Door {
+        PATHS.into_iter().fold(door, |door, path| {
+            door.path(path, TestCards(Self::clone(self)))
+        })
     }
 }
 
@@ -182,10 +198,14 @@ struct TestCards(Arc<SimulatedProcessor>);
 
 #[handler]
 impl TestCards {
-    async fn handle(&self, req: &mut Request, res: &mut Response) {
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let asked = req.query::<String>("checkout").unwrap_or_default();
-        let posted = req.form::<String>("checkout").await;
-        let id = posted.clone().unwrap_or(asked);
+        let form = match UnreadBody::of(depot).form().await {
+            Ok(form) => form,
+            Err(fault) => return answer::fault(res, fault),
+        };
+        let posted = form.get("checkout");
+        let id = posted.map_or(asked, str::to_owned);
         let Some((checkout, sealed)) = self.0.open(&id) else {
             let text = "This is no checkout of this shop.";
             return answer::page(res, StatusCode::NOT_FOUND, pages::bare("Test cards", text));
@@ -197,7 +217,7 @@ impl TestCards {
                 cards(&id, &checkout, &sealed.left, None),
             );
         }
-        match req.form::<String>("card").await.as_deref() {
+        match form.get("card") {
             Some("good") => {
                 let callback = Callback {
                     event: format!("sim_{}", hex::encode(clock::random::<12>())),

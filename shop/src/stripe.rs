@@ -9,8 +9,9 @@ use farebox_ledger::Gross;
 use reqwest::Url;
 use salvo::http::HeaderMap;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::checkout::Checkout;
 use crate::client::{self, below, form};
@@ -66,7 +67,7 @@ struct Dispute {
     #[serde(default)]
     status: String,
     #[serde(default)]
-    balance_transactions: Vec<Value>,
+    balance_transactions: Vec<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +93,8 @@ struct StripeEvent {
 
 #[derive(Deserialize)]
 struct StripeEventData {
-    object: Value,
+    /// Read by whoever knows its kind; never as a tree.
+    object: Box<RawValue>,
 }
 
 #[async_trait]
@@ -127,6 +129,10 @@ impl Processor for Stripe {
         }))
     }
 
+    fn signature_header(&self) -> &'static str {
+        "stripe-signature"
+    }
+
     async fn message(
         &self,
         headers: &HeaderMap,
@@ -134,25 +140,25 @@ impl Processor for Stripe {
         now: i64,
     ) -> Result<ProcessorMessage, BadMessage> {
         let header = headers
-            .get("stripe-signature")
+            .get(self.signature_header())
             .and_then(|value| value.to_str().ok())
             .ok_or(BadMessage::Forged("there is no signature"))?;
         signature::check(header, body, &self.webhook, now).map_err(BadMessage::Forged)?;
         let event: StripeEvent = read(body)?;
         match event.kind.as_str() {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
-                self.paid(object(event.data.object)?)
+                self.paid(object(&event.data.object)?)
             }
             "checkout.session.async_payment_failed" => {
                 nothing("the payment failed; nothing was booked for it")
             }
-            "charge.refunded" => self.refunded(event.id, object(event.data.object)?),
+            "charge.refunded" => self.refunded(event.id, object(&event.data.object)?),
             "charge.dispute.funds_withdrawn" => {
-                self.disputed(event.id, "dispute", object(event.data.object)?)
+                self.disputed(event.id, "dispute", object(&event.data.object)?)
                     .await
             }
             "charge.dispute.funds_reinstated" => {
-                self.disputed(event.id, "dispute-won", object(event.data.object)?)
+                self.disputed(event.id, "dispute-won", object(&event.data.object)?)
                     .await
             }
             _ => nothing("an event of another kind"),
@@ -300,8 +306,8 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, BadMessage> {
     serde_json::from_slice(body).map_err(|error| BadMessage::Unreadable(error.to_string()))
 }
 
-fn object<T: DeserializeOwned>(object: Value) -> Result<T, BadMessage> {
-    serde_json::from_value(object).map_err(|error| BadMessage::Unreadable(error.to_string()))
+fn object<T: DeserializeOwned>(object: &RawValue) -> Result<T, BadMessage> {
+    serde_json::from_str(object.get()).map_err(|error| BadMessage::Unreadable(error.to_string()))
 }
 
 /// The document of an answer; `None` if there is no such thing.

@@ -34,9 +34,10 @@ async fn a_stranger_buys_a_key_comes_back_and_tops_up() {
     let (id, event) = street.stripe.pay(&pay);
     let session = street.stripe.session(&id);
     let back = session["success_url"].as_str().unwrap();
-    assert_eq!(
-        back,
-        format!("{SHOP}/bought?checkout={{CHECKOUT_SESSION_ID}}")
+    assert!(
+        back.starts_with(&format!("{SHOP}/bought?paid="))
+            && back.ends_with("&checkout={CHECKOUT_SESSION_ID}"),
+        "{back}"
     );
     let back = back.replace("{CHECKOUT_SESSION_ID}", &id);
 
@@ -152,7 +153,9 @@ async fn without_its_cookie_a_browser_sees_reference_and_contact_alone() {
             let page = stranger.get(&format!("/{path}?checkout={id}")).await;
             assert_eq!(page.status, 403, "{path}");
             assert!(
-                page.text.contains("pi_1") && page.text.contains("help@shop.example"),
+                // The processor is not asked for whoever brings no cookie.
+                (page.text.contains("pi_1") || page.text.contains(&id))
+                    && page.text.contains("help@shop.example"),
                 "{}",
                 page.text
             );

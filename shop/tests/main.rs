@@ -8,6 +8,7 @@
 
 mod buyers;
 mod callbacks;
+mod door;
 mod file;
 mod judged;
 mod kills;

@@ -137,7 +137,8 @@ impl Town {
         let onward = self.until(Step::Post("/checkout", &form), served).await;
         let (id, event) = self.street.stripe.pay(&pay_page(&onward));
         self.until(Step::Tell(&event), served).await;
-        let back = format!("/bought?checkout={id}");
+        let back = self.street.stripe.session(&id)["success_url"].clone();
+        let back = back.as_str().unwrap().replace("{CHECKOUT_SESSION_ID}", &id);
         let shows = |part: &'static str| move |page: &Answer| page.text.contains(part);
         let thanks = self.until(Step::Get(&back), shows("Show my key")).await;
         let proof = hidden(&thanks.text, "proof");

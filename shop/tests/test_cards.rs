@@ -44,7 +44,7 @@ async fn a_test_card_pays_and_a_declined_one_does_not() {
         assert_eq!(paid.status, 303);
         let back = paid.headers["location"].to_str().unwrap().to_owned();
         assert!(
-            back.starts_with(&format!("{SHOP}/bought?checkout=sim_")),
+            back.starts_with(&format!("{SHOP}/bought?paid=")) && back.contains("&checkout=sim_"),
             "{back}"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -14,9 +14,9 @@ pub(crate) mod silence;
 
 use farebox_ledger::CustomerId;
 
-use crate::byte_room::Holder;
 pub use calibration::{Calibrations, Learned};
 pub use exposure::StoppedPayer;
+use farebox_door::byte_room::Holder;
 pub use last_hour::HourStanding;
 
 /// A number for the customer, for rooms that know none: memory budgets and the health of targets. All keys of a customer share it, so

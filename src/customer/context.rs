@@ -1,12 +1,13 @@
 //! The parts of the gateway that the customer's side uses, and its answers to programs that call with a key.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use farebox_ledger::{Key, SharedLedger, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::Activity;
+use super::constant::ConstantDocument;
 use super::decimal_json::DecimalJson;
 use super::dialects::{Dialect, Statement};
 use super::guesses::WrongGuesses;
@@ -15,7 +16,7 @@ use super::share::KeyShare;
 use super::usage::Days;
 use super::{receipt, usage};
 use crate::clock;
-use crate::config::{ConfigHandle, Shop};
+use crate::config::{Config, ConfigHandle, Shop};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, record};
 
@@ -28,6 +29,8 @@ pub struct Context {
     pub(super) activity: Arc<Activity>,
     /// Who tried codes of vouchers that are none.
     pub(super) wrong_guesses: WrongGuesses,
+    /// The page of prices, and the snapshot that it was made of.
+    pub(super) prices: Mutex<Option<(Arc<Config>, ConstantDocument)>>,
     /// The only base of printed URLs.
     pub(super) public_url: String,
     /// The address of the customers' listener.
@@ -99,6 +102,7 @@ impl Context {
             rate_limits,
             activity,
             wrong_guesses: WrongGuesses::default(),
+            prices: Mutex::default(),
             public_url,
             address,
             closing: CancellationToken::new(),

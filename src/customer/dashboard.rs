@@ -6,15 +6,15 @@ mod sign_in;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use farebox_door::{FormFields, UnreadBody, Visit};
 use farebox_ledger::{KeyId, Ledger};
 use farebox_protocol::Family;
 use maud::Markup;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use salvo::http::{HeaderName, HeaderValue, ResBody, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::assets::Asset;
 use super::context::Context;
@@ -38,9 +38,6 @@ const HEADERS: [(&str, &str); 5] = [
     ("x-frame-options", "DENY"),
     ("cross-origin-opener-policy", "same-origin"),
 ];
-
-/// How long a posted form may take to arrive: it has a hundred bytes.
-const FORM: Duration = Duration::from_secs(10);
 
 /// The page or action behind one path of the dashboard.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +112,10 @@ impl Dashboard {
         res.headers_mut()
             .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let guest = depot.get_typed::<Arc<dyn Guest>>().ok().map(Arc::clone);
-        if let Err(failure) = self.answer(req, guest, res).await {
+        // It is read when whoever sent it may post it.
+        let mut arriving = ArrivingForm(Some(UnreadBody::of(depot)));
+        let visit = Visit::of(depot).cloned();
+        if let Err(failure) = self.answer(req, (guest, visit), &mut arriving, res).await {
             let status = failure.status(Family::Chat);
             html(
                 res,
@@ -135,12 +135,13 @@ impl Dashboard {
     async fn answer(
         &self,
         req: &mut Request,
-        guest: Option<Arc<dyn Guest>>,
+        (guest, visit): (Option<Arc<dyn Guest>>, Option<Visit>),
+        form: &mut ArrivingForm,
         res: &mut Response,
     ) -> Result<(), Failure> {
         match self.room {
             Room::Asset(asset) => file(res, asset),
-            Room::Prices => html(res, 200, views::prices(&self.context)),
+            Room::Prices => views::prices(&self.context).answer(req.headers(), res),
             Room::Enter => html(res, 200, page::enter(&self.context.shop(), None)),
             Room::Act(act)
                 if !session::is_own_origin(
@@ -160,8 +161,8 @@ impl Dashboard {
                     page::notice(&self.context.shop(), "Refused", &text),
                 );
             }
-            Room::Act(PostedForm::Login) => self.login(req, res).await?,
-            Room::Act(PostedForm::Enter) => self.enter(req, res).await?,
+            Room::Act(PostedForm::Login) => self.login(req, &form.read().await?, res).await?,
+            Room::Act(PostedForm::Enter) => self.enter(req, &form.read().await?, res).await?,
             Room::Act(PostedForm::Logout | PostedForm::LogoutEverywhere) => {
                 self.logout(req, res).await?
             }
@@ -175,14 +176,19 @@ impl Dashboard {
             | Room::Voucher
             | Room::Act(PostedForm::Test | PostedForm::Redeem | PostedForm::Owner(_)) => {
                 let Some(visitor) = self.visitor(req).await? else {
-                    self.send_to_sign_in(req, res);
+                    // Whatever cookie it brought: it is worth nothing.
+                    let mut send = || self.send_to_sign_in(req, res);
+                    match &visit {
+                        Some(visit) => visit.as_stranger(&mut send)?,
+                        None => send(),
+                    }
                     return Ok(());
                 };
                 if let Some(guest) = &guest {
                     guest.belongs_to(&visitor.key);
                 }
-                let peer = guest.map(|guest| guest.peer());
-                self.serve(visitor, peer, req, res).await?;
+                let peer = guest.and_then(|guest| guest.peer());
+                self.serve(visitor, peer, (req, form), res).await?;
             }
         }
         Ok(())
@@ -193,7 +199,7 @@ impl Dashboard {
         &self,
         visitor: Visitor,
         peer: Option<IpAddr>,
-        req: &mut Request,
+        (req, form): (&mut Request, &mut ArrivingForm),
         res: &mut Response,
     ) -> Result<(), Failure> {
         let query = |name: &str| req.query::<String>(name);
@@ -215,9 +221,15 @@ impl Dashboard {
             Room::View(view) if !view.is_for(&visitor.key) => self.only_owners(res),
             Room::View(DashboardView::Keys) => self.keys(&visitor, None, None, res).await?,
             Room::Key => self.keys(&visitor, named(req)?, None, res).await?,
-            Room::Act(PostedForm::Owner(form)) => self.manage(form, &visitor, req, res).await?,
+            Room::Act(PostedForm::Owner(act)) => {
+                let fields = form.read().await?;
+                self.manage(act, &visitor, (req, &fields), res).await?;
+            }
             Room::Voucher => self.voucher(&visitor, 200, Redeeming::Asked, res),
-            Room::Act(PostedForm::Redeem) => self.redeem(&visitor, peer, req, res).await?,
+            Room::Act(PostedForm::Redeem) => {
+                self.redeem(&visitor, peer, &form.read().await?, res)
+                    .await?;
+            }
             Room::View(view) => html(
                 res,
                 200,
@@ -225,11 +237,8 @@ impl Dashboard {
             ),
             Room::Receipt => {
                 let id = req.param::<String>("id").unwrap_or_default();
-                html(
-                    res,
-                    200,
-                    views::receipt(&self.context, &visitor.key, &id).await?,
-                );
+                let page = views::receipt(&self.context, &visitor.key, &id).await?;
+                html(res, 200, page);
             }
             Room::Live => {
                 let events = live::events(
@@ -244,8 +253,8 @@ impl Dashboard {
                 res.body(ResBody::stream(events));
             }
             _ => {
-                let pasted = field(req, "key").await?;
-                let checked = self.check(&visitor, &pasted).await?;
+                let fields = form.read().await?;
+                let checked = self.check(&visitor, fields.text("key")).await?;
                 html(
                     res,
                     200,
@@ -310,20 +319,21 @@ impl Dashboard {
         &self,
         form: OwnerForm,
         visitor: &Visitor,
-        req: &mut Request,
+        (req, fields): (&Request, &FormFields),
         res: &mut Response,
     ) -> Result<(), Failure> {
         let Some(owner) = Owner::of(self.ledger(), visitor) else {
             self.only_owners(res);
             return Ok(());
         };
+        let field = |name| fields.text(name).to_owned();
         let fields = OwnerFields {
-            once: field(req, "once").await?,
-            label: field(req, "label").await?,
-            interval: field(req, "interval").await?,
-            model: field(req, "model").await?,
-            limit: field(req, "limit").await?,
-            overlap: field(req, "overlap").await?,
+            once: field("once"),
+            label: field("label"),
+            interval: field("interval"),
+            model: field("model"),
+            limit: field("limit"),
+            overlap: field("overlap"),
         };
         let target = named(req)?;
         match owner.act(form, target, &fields).await {
@@ -351,11 +361,11 @@ impl Dashboard {
         &self,
         visitor: &Visitor,
         peer: Option<IpAddr>,
-        req: &mut Request,
+        form: &FormFields,
         res: &mut Response,
     ) -> Result<(), Failure> {
-        let code = field(req, "code").await?;
-        let not = match self.context.redeem(&visitor.key, peer, &code).await {
+        let code = form.text("code");
+        let not = match self.context.redeem(&visitor.key, peer, code).await {
             Ok(posted) => {
                 self.voucher(visitor, 200, Redeeming::Done(&posted), res);
                 return Ok(());
@@ -439,17 +449,20 @@ impl Dashboard {
     }
 }
 
-/// A field of a posted form; empty if there is none.
-///
-/// # Errors
-/// 400 for a form that does not arrive in time: a stranger could otherwise keep a connection busy for weeks, byte by byte.
-async fn field(req: &mut Request, name: &str) -> Result<String, Failure> {
-    let arriving = timeout(FORM, req.form::<String>(name));
-    let late = || "the form arrived too slowly; send it again over a faster connection".to_owned();
-    arriving
-        .await
-        .map(Option::unwrap_or_default)
-        .map_err(|_| Failure::bad_query(name, late()))
+/// A form that may still be on its way.
+struct ArrivingForm(Option<UnreadBody>);
+
+impl ArrivingForm {
+    /// Reads it, once.
+    ///
+    /// # Errors
+    /// 400, 413 or 415 for one that is not a small form, or does not arrive in time.
+    async fn read(&mut self) -> Result<FormFields, Failure> {
+        match self.0.take() {
+            Some(body) => Ok(body.form().await?),
+            None => Ok(FormFields::default()),
+        }
+    }
 }
 
 fn html(res: &mut Response, status: u16, page: Markup) {
@@ -492,40 +505,5 @@ fn file(res: &mut Response, asset: &'static Asset) {
 fn header(res: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         res.headers_mut().insert(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use futures_util::stream;
-    use http_body_util::StreamBody;
-    use salvo::http::ReqBody;
-    use salvo::hyper::body::Frame;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_form_that_comes_byte_by_byte_is_given_up() {
-        let letters = stream::unfold((), async |()| {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            Some((
-                Ok::<_, salvo::BoxedError>(Frame::data(Bytes::from_static(b"x"))),
-                (),
-            ))
-        });
-        let mut request = Request::new();
-        request.headers_mut().insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded"),
-        );
-        request.replace_body(ReqBody::Boxed {
-            inner: Box::pin(StreamBody::new(letters)),
-            fuse_config: None,
-        });
-        let begun = Instant::now();
-        let late = field(&mut request, "key").await.unwrap_err();
-        assert!(late.message().contains("too slowly"), "{late:?}");
-        assert_eq!(begun.elapsed(), FORM);
     }
 }

@@ -20,6 +20,6 @@ pub trait Guest: Send + Sync {
     /// Who ends its connection.
     fn connection(&self) -> ConnectionFate;
 
-    /// The network address that it came from, as one peer: of an IPv6 host its /64.
-    fn peer(&self) -> IpAddr;
+    /// The network address that it came from, as one peer: of an IPv6 host its /64. `None` where a trusted proxy names none.
+    fn peer(&self) -> Option<IpAddr>;
 }

@@ -5,6 +5,7 @@
 
 mod activity;
 mod assets;
+mod constant;
 mod context;
 mod dashboard;
 mod decimal_json;
@@ -26,6 +27,7 @@ mod views;
 
 pub use activity::Activity;
 pub use assets::{SCRIPT, STYLE};
+pub use constant::ConstantDocument;
 pub use context::{Context, ProgramAnswer, ProgramQuery};
 pub use dashboard::{Dashboard, PostedForm, Room};
 pub use dialects::{DIALECTS, Dialect};

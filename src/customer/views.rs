@@ -1,6 +1,6 @@
 //! The ledger reads of each view. Every read is bounded: the newest rows and the hourly sums, whatever the history.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use farebox_ledger::{
     Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger, LedgerError,
@@ -8,6 +8,7 @@ use farebox_ledger::{
 };
 use maud::Markup;
 
+use super::constant::ConstantDocument;
 use super::context::Context;
 use super::owner::{self, Owner};
 use super::page::chart::Range;
@@ -146,11 +147,23 @@ pub(super) async fn keys(
 }
 
 /// What is on sale, for everybody.
-pub(super) fn prices(context: &Context) -> Markup {
+pub(super) fn prices(context: &Context) -> ConstantDocument {
     let config = context.config.current();
+    let mut kept = context
+        .prices
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some((of, page)) = &*kept
+        && Arc::ptr_eq(of, &config)
+    {
+        return page.clone();
+    }
     let (shop, models) = (&config.catalog.shop, &config.catalog.models);
     let content = page::prices::page(shop, &context.public_url, models);
-    page::public(shop, "Prices", &content)
+    let page = page::public(shop, "Prices", &content).into_string();
+    let page = ConstantDocument::new("text/html; charset=utf-8", page);
+    *kept = Some((config, page.clone()));
+    page
 }
 
 /// The content of the first view.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_door::{BodyFault, NotRead, TurnedAway};
 use farebox_ledger::{Amount, CapReached, CustomerStatus, KeyId, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
@@ -55,6 +56,10 @@ pub enum Failure {
     TooLarge(usize),
     /// The body has a content coding that is not supported.
     UnknownCoding,
+    /// The body has another content type than the one that the path takes.
+    WrongType(&'static str),
+    /// Whoever shows no key asks for more than strangers get; when to come back.
+    Stranger(Duration),
     /// The key sends too many requests; when to come back.
     RateLimited(String, Duration),
     /// Too much of the key's last hour was not paid for; minutes until it is served again.
@@ -226,8 +231,13 @@ impl Failure {
             Self::WrongMethod(_) | Self::NoWebSocket => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
-            Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding => Case::BadRequest,
-            Self::RateLimited(..) | Self::ExposureLimit { .. } | Self::Crowded => Case::RateLimited,
+            Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding | Self::WrongType(_) => {
+                Case::BadRequest
+            }
+            Self::RateLimited(..)
+            | Self::ExposureLimit { .. }
+            | Self::Crowded
+            | Self::Stranger(_) => Case::RateLimited,
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
@@ -256,6 +266,8 @@ impl Failure {
             Self::BadRequest(_) => "bad_request",
             Self::TooLarge(_) => "request_too_large",
             Self::UnknownCoding => "unsupported_encoding",
+            Self::WrongType(_) => "unsupported_content_type",
+            Self::Stranger(_) => "stranger_limit_exceeded",
             Self::RateLimited(..) => "rate_limit_exceeded",
             Self::ExposureLimit { .. } => "exposure_limit",
             Self::Crowded => "address_limit_exceeded",
@@ -276,7 +288,7 @@ impl Failure {
     pub fn status(&self, family: Family) -> u16 {
         match self {
             Self::Upstream(status, _) => *status,
-            Self::UnknownCoding => 415,
+            Self::UnknownCoding | Self::WrongType(_) => 415,
             Self::NoWebSocket => 426,
             Self::OutOfBalance(Balance {
                 seller: Some(seller),
@@ -345,7 +357,9 @@ impl Failure {
                 ("retry-after-ms", "250".to_owned()),
             ],
             Self::BalanceInUse(_) | Self::Crowded => vec![("retry-after", "1".to_owned())],
-            Self::RateLimited(_, wait) => vec![("retry-after", seconds(*wait))],
+            Self::RateLimited(_, wait) | Self::Stranger(wait) => {
+                vec![("retry-after", seconds(*wait))]
+            }
             Self::NoTarget(wait) => {
                 vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))]
             }
@@ -386,7 +400,9 @@ impl Failure {
             Self::UnknownCoding => {
                 "this content-encoding is not supported; send the body uncompressed, or as gzip or zstd".to_owned()
             }
-            Self::TooLarge(limit) => format!("the request body is larger than {} MiB; send less", limit / (1024 * 1024)),
+            Self::TooLarge(limit) => BodyFault::TooLarge(*limit).message(),
+            Self::WrongType(expected) => BodyFault::WrongType(expected).message(),
+            Self::Stranger(wait) => TurnedAway::Beyond(*wait).message().to_owned(),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
             Self::ExposureLimit { minutes, cause } => format!(
                 "exposure limit: too many requests of {} in the last hour were left early or broke, and were paid only in part; \
@@ -441,6 +457,36 @@ impl Error for Failure {
 impl From<BadRequest> for Failure {
     fn from(bad: BadRequest) -> Self {
         Self::BadRequest(bad)
+    }
+}
+
+impl From<BodyFault> for Failure {
+    fn from(fault: BodyFault) -> Self {
+        match fault {
+            BodyFault::TooLarge(most) => Self::TooLarge(most),
+            BodyFault::WrongType(expected) => Self::WrongType(expected),
+            BodyFault::TooSlow | BodyFault::SlowForm | BodyFault::Broken | BodyFault::Trailers => {
+                Self::BadRequest(BadRequest::new(fault.message()))
+            }
+        }
+    }
+}
+
+impl From<NotRead<Failure>> for Failure {
+    fn from(unread: NotRead<Failure>) -> Self {
+        match unread {
+            NotRead::Refused(failure) => failure,
+            NotRead::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<TurnedAway> for Failure {
+    fn from(why: TurnedAway) -> Self {
+        match why {
+            TurnedAway::Beyond(wait) => Self::Stranger(wait),
+            TurnedAway::UnknownCoding => Self::BadRequest(BadRequest::new(why.message())),
+        }
     }
 }
 

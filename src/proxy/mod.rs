@@ -45,7 +45,6 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub use crate::billing::{Calibrations, HourStanding, Learned, holder};
-use crate::byte_room::ByteShare;
 use crate::config::ConfigHandle;
 use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
@@ -53,6 +52,7 @@ use admitted::{Admitted, ReplyTo};
 pub use admitted::{LOST, REMOVED};
 pub use connection_fate::ConnectionFate;
 pub use failure::Failure;
+use farebox_door::byte_room::ByteShare;
 pub use pins::Pins;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record, RefusedFacts, Told};

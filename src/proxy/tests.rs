@@ -17,9 +17,9 @@ use super::rate_limit::RateLimits;
 use super::*;
 use crate::billing::exposure::ExposedCustomers;
 use crate::billing::outages::FailedTarget;
-use crate::byte_room::ByteShare;
 use crate::clock;
 use crate::config::{self, Config, Lookup, ProcessSecrets, Source};
+use farebox_door::byte_room::ByteShare;
 
 mod counting;
 mod oddities;

@@ -10,8 +10,8 @@ use super::end::End;
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::billing::calibration::AnswerSample;
-use crate::byte_room::ByteShare;
 use crate::upstream::redact;
+use farebox_door::byte_room::ByteShare;
 
 /// A whole answer of a target, on its way to its customer.
 pub(super) struct WholeRelay {

@@ -14,16 +14,17 @@ mod pool;
 mod tests;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use farebox_door::peer;
 use ipnet::IpNet;
 use salvo::conn::ConnCtrl;
 
-use crate::byte_room::Holder;
 use crate::proxy::ConnectionFate;
-pub(super) use busy::{Crowded, begin, begin_of_operator, hold, of};
+pub(super) use busy::{Crowded, begin, begin_of_operator, hold, of, showed_token};
+use farebox_door::byte_room::Holder;
 use line::{ConnectionLine, Rank};
 use pool::{StrangerPool, Ticket};
 
@@ -46,6 +47,8 @@ const PART_OF_CLAIMS: usize = 2;
 const PART_OF_EXCESS: usize = 16;
 /// Connections of the admin listener.
 const MOST_OF_OPERATOR: usize = 64;
+/// Of these, so many are not for calls of the API: whoever asks whether the gateway is well always gets one.
+const OF_MONITORS: usize = 16;
 /// Descriptors reserved for the ledger, the log, both listeners, the files and admin connections.
 const KEPT_BACK: usize = 128;
 
@@ -183,7 +186,7 @@ impl Connections {
             all,
             of_peer: all,
             of_proxy: all,
-            safe: all,
+            safe: all - OF_MONITORS,
             claims: all,
             excess: 0,
         };
@@ -457,16 +460,5 @@ impl Drop for ConnectionPlace {
         if let Some(ticket) = self.excess {
             open.excess.leave(ticket);
         }
-    }
-}
-
-/// What counts as one peer: an IPv6 host usually has a whole /64.
-pub(super) fn peer(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = u128::from(address) & (u128::MAX << 64);
-            IpAddr::V6(Ipv6Addr::from(network))
-        }
-        v4 => v4,
     }
 }

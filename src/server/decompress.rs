@@ -7,15 +7,17 @@ use std::io::Read;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farebox_door::UnreadBody;
+use farebox_door::byte_room::{ByteRoom, ByteShare};
 use farebox_ledger::Key;
+use farebox_protocol::BadRequest;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use salvo::http::HeaderMap;
 use salvo::http::header::CONTENT_ENCODING;
-use salvo::prelude::Request;
 
 use super::body::{self, LARGEST, RequestBody, reserve};
 use super::funds::Funds;
-use crate::byte_room::{ByteRoom, ByteShare};
 use crate::proxy::Failure;
 use crate::turns::Work;
 
@@ -25,16 +27,17 @@ use crate::turns::Work;
 /// 415 for a coding other than gzip and zstd, and those of [`body::read`] and of a body that is not coded as it says; 429 when the
 /// customer's turn does not come.
 pub(super) async fn read(
-    req: &mut Request,
+    headers: &HeaderMap,
+    body: UnreadBody,
     room: &Arc<ByteRoom>,
     key: &Key,
     funds: Option<Funds>,
     work: &mut Work,
 ) -> Result<RequestBody, Failure> {
-    let headers = req.headers().get_all(CONTENT_ENCODING).into_iter();
-    let named: Vec<&str> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
+    let codings = headers.get_all(CONTENT_ENCODING).into_iter();
+    let named: Vec<&str> = codings.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
-    let body = body::read(req, room, key, funds.clone()).await?;
+    let body = body::read(body, room, key, funds.clone()).await?;
     coding.decode(body, funds, work).await
 }
 
@@ -99,9 +102,8 @@ impl Coding {
 }
 
 fn miscoded() -> Failure {
-    body::bad(
-        "the request body is cut off, or is not coded as its content-encoding says; send it uncompressed",
-    )
+    let text = "the request body is cut off, or is not coded as its content-encoding says; send it uncompressed";
+    Failure::BadRequest(BadRequest::new(text))
 }
 
 fn take(mut from: impl Read, room: &mut ByteShare, funds: Option<Funds>) -> Result<Bytes, Failure> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use farebox_door::UnreadBody;
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use salvo::http::header::{ACCEPT, LOCATION};
@@ -10,7 +11,7 @@ use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
-use super::{Front, auth, body, decompress, failure, generate};
+use super::{Front, auth, decompress, failure, generate};
 use crate::proxy::{Failure, RefusedFacts, count, holder};
 use crate::turns::Work;
 
@@ -80,7 +81,6 @@ impl CountTokens {
                 failure::json(res, counted.to_string());
             }
             Err(failure) => {
-                body::discard(req, depot, &self.front.proxy.tasks);
                 let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
             }
@@ -89,16 +89,17 @@ impl CountTokens {
 
     async fn count(
         &self,
-        req: &mut Request,
-        depot: &Depot,
+        req: &Request,
+        depot: &mut Depot,
         known: &mut RefusedFacts,
     ) -> Result<count::InputTokens, Failure> {
         let key = auth::authenticate(&self.front, req, depot, self.family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let mut work = Work::of(&self.front.proxy.turns, holder(key.customer.id));
+        let (headers, body) = (req.headers(), UnreadBody::of(depot));
         let room = &self.front.body_room;
-        let body = decompress::read(req, room, &key, None, &mut work).await?;
-        let headers = generate::forwarded(req.headers(), self.family);
+        let body = decompress::read(headers, body, room, &key, None, &mut work).await?;
+        let headers = generate::forwarded(headers, self.family);
         let ask_upstream = key.customer.account.available() > Amount::ZERO;
         count::tokens(
             &self.front.proxy,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farebox_door::UnreadBody;
 use farebox_protocol::Family;
 use futures_util::stream;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use super::funds::Funds;
 use super::request_id::{self, Arrival};
-use super::{Front, auth, body, connections, decompress, failure};
+use super::{Front, auth, connections, decompress, failure};
 use crate::proxy::{
     Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, holder, pipe,
 };
@@ -40,7 +41,6 @@ impl Generate {
         match self.serve(req, depot, arrival, &mut known).await {
             Ok(reply) => answer(res, reply),
             Err(failure) => {
-                body::discard(req, depot, &self.front.proxy.tasks);
                 let failure = self.told_to(req.headers(), failure);
                 let failure = self.front.refused(failure, self.family, &arrival, known);
                 failure::answer(res, &failure, self.family, &arrival);
@@ -60,8 +60,8 @@ impl Generate {
 
     async fn serve(
         &self,
-        req: &mut Request,
-        depot: &Depot,
+        req: &Request,
+        depot: &mut Depot,
         arrival: Arrival,
         known: &mut RefusedFacts,
     ) -> Result<Reply, Failure> {
@@ -72,8 +72,9 @@ impl Generate {
         funds.cover(0)?;
         let pass = front.rate_limits.enter(&key, Instant::now())?;
         let mut work = Work::of(&front.proxy.turns, holder(key.customer.id));
+        let (headers, body) = (req.headers(), UnreadBody::of(depot));
         let room = &front.body_room;
-        let body = decompress::read(req, room, &key, Some(funds), &mut work).await?;
+        let body = decompress::read(headers, body, room, &key, Some(funds), &mut work).await?;
         let request = ProxyRequest {
             id: arrival.id,
             customer: key.customer.id,
@@ -83,7 +84,7 @@ impl Generate {
             room: Some(body.room),
             family: self.family,
             body: body.bytes,
-            headers: forwarded(req.headers(), self.family),
+            headers: forwarded(headers, self.family),
             connection: connections::of(depot)
                 .map(|guest| guest.connection())
                 .unwrap_or_default(),

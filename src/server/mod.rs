@@ -12,7 +12,6 @@ mod connections;
 mod cors;
 mod decompress;
 mod failure;
-mod forwarded;
 mod free;
 mod funds;
 mod generate;
@@ -24,13 +23,13 @@ mod request_id;
 mod router_list;
 pub mod routes;
 mod tls;
-mod transfer;
 mod vouchers;
 mod workers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use farebox_door::{Strangers, TurnAway, TurnedAway, memory};
 use farebox_ledger::SharedLedger;
 use farebox_protocol::Family;
 use farebox_protocol::paths::family_of;
@@ -40,20 +39,20 @@ use salvo::http::HeaderValue;
 use salvo::http::header::CONNECTION;
 use salvo::prelude::{CatchPanic, Depot, Request, Response, Service};
 
-use crate::byte_room::ByteRoom;
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
 use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
 pub use certificate::CertificateTrouble;
 use connections::Crowded;
 pub use connections::{ConnectionCounts, Connections};
+use farebox_door::byte_room::ByteRoom;
 pub use listen::{Listening, listen, serve};
 use request_id::Arrival;
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use workers::Workers;
 
-/// Bytes of request bodies in flight over all requests.
-pub const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
+/// The most bytes of request bodies in flight over all requests; less where the process may have little memory.
+const BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;
 
 /// What every handler needs.
 #[derive(Debug)]
@@ -66,6 +65,8 @@ pub struct Front {
     pub body_room: Arc<ByteRoom>,
     /// The customers' connections.
     pub connections: Arc<Connections>,
+    /// What strangers have used of their budget.
+    pub strangers: Arc<Strangers>,
     /// The only base of printed URLs; the `Host` header is never used.
     pub public_url: String,
     /// The customer's side.
@@ -88,7 +89,10 @@ impl Front {
         cors_origins: Vec<String>,
         connections: Arc<Connections>,
     ) -> Arc<Self> {
-        let body_room = ByteRoom::new(BODY_BYTES_IN_FLIGHT);
+        let body_room = ByteRoom::of_wholes(
+            memory::share_of_flight(2, 3, BODY_BYTES_IN_FLIGHT),
+            body::LARGEST,
+        );
         let rate_limits = Arc::new(RateLimits::default());
         let context = Arc::new(Context::new(
             &proxy,
@@ -102,6 +106,7 @@ impl Front {
             rate_limits,
             body_room,
             connections,
+            strangers: Arc::default(),
             public_url,
             context,
             trusted_proxies,
@@ -133,9 +138,8 @@ impl Front {
     }
 
     /// Answers a request of a peer that has as many under way, or as many connections, as it may have.
-    fn turn_away(&self, why: Crowded, req: &mut Request, depot: &Depot, res: &mut Response) {
+    fn crowded(&self, why: Crowded, req: &Request, depot: &Depot, res: &mut Response) {
         let (family, arrival) = (family_of(req.uri().path()), Arrival::of(depot));
-        body::discard(req, depot, &self.proxy.tasks);
         if why == Crowded::Connections {
             res.headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -150,12 +154,26 @@ impl Front {
     }
 }
 
+impl TurnAway for Front {
+    fn turn_away(&self, why: TurnedAway, req: &Request, depot: &Depot, res: &mut Response) {
+        let (path, arrival) = (req.uri().path(), Arrival::of(depot));
+        let family = family_of(path);
+        let failure = self.refused(why.into(), family, &arrival, RefusedFacts::default());
+        failure::answer(res, &failure, family, &arrival);
+        if path.starts_with("/dashboard") || path == "/prices" {
+            // A person reads it, and a page would be work.
+            failure::headers(res, vec![("content-type", "text/plain".to_owned())]);
+            res.body(format!("{}\n", failure.message()));
+        }
+    }
+}
+
 /// Every path of the customers' listener.
 #[must_use]
 pub fn service(front: &Arc<Front>) -> Service {
-    Service::new(routes::router(front))
+    routes::door(front)
+        .service()
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
-        .hoop(transfer::plain_end)
         .hoop(cors::Cors::new(Arc::clone(front)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))

@@ -9,7 +9,7 @@ use salvo::http::header::UPGRADE;
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 
 use super::request_id::Arrival;
-use super::{Front, body, failure};
+use super::{Front, failure};
 use crate::proxy::Failure;
 
 /// Answers everything that no path matched.
@@ -34,7 +34,6 @@ impl NotFound {
         let arrival = Arrival::of(depot);
         let path = req.uri().path().to_owned();
         let family = paths::family_of(&path);
-        body::discard(req, depot, &self.front.proxy.tasks);
         let base = &self.front.public_url;
         let failure = match res.status_code {
             _ if paths::has_websocket(&path) && wants_websocket(req) => Failure::NoWebSocket,

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use farebox_door::Visit;
 use farebox_ledger::{OperationId, Timestamp};
 use salvo::http::header::STRICT_TRANSPORT_SECURITY;
 use salvo::http::{HeaderMap, HeaderValue};
 use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use tokio::time::Instant;
 
-use super::{Front, connections, forwarded};
+use super::{Front, connections};
 use crate::clock;
 use crate::proxy::{Origin, record};
 
@@ -65,12 +66,10 @@ impl AssignRequestId {
         ctrl: &mut FlowCtrl,
     ) {
         let secure = req.scheme() == &salvo::http::uri::Scheme::HTTPS;
-        let origin = forwarded::origin(
-            req.remote_addr().ip(),
-            secure,
-            req.headers(),
-            &self.front.trusted_proxies,
-        );
+        let origin = Visit::of(depot).map_or_else(Origin::default, |visit| Origin {
+            client: visit.sender.client,
+            secure: visit.sender.secure,
+        });
         let arrival = Arrival::now(origin);
         depot.insert_typed(arrival);
         if let Ok(id) = HeaderValue::from_str(&arrival.shown()) {
@@ -90,7 +89,7 @@ impl AssignRequestId {
             }
             Err(why) => {
                 ctrl.skip_rest();
-                self.front.turn_away(why, req, depot, res);
+                self.front.crowded(why, req, depot, res);
             }
         }
     }

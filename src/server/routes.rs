@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use farebox_door::{BodyRule, Door, DoorPath, FORM, Method, PathCaller};
 use farebox_protocol::Family;
-use salvo::prelude::Router;
-use salvo::routing::{Filter, filters};
 
+use super::body::LARGEST;
 use super::models::ModelListing;
 use super::{Front, account, free, generate, models, vouchers};
 use crate::customer::{
@@ -26,17 +26,6 @@ pub struct ServedPath {
     /// Relative to the public base URL, with a leading slash; parameters in braces.
     pub path: &'static str,
     serves: Serves,
-}
-
-/// How a path is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// A read.
-    Get,
-    /// Probes whether the server is up.
-    Head,
-    /// An action.
-    Post,
 }
 
 /// What answers on a path.
@@ -210,57 +199,57 @@ const fn at(method: Method, path: &'static str, serves: Serves) -> ServedPath {
     }
 }
 
-/// What only reads: every GET path also takes HEAD, and the HTTP layer leaves out the body.
-pub(super) fn reading() -> Router {
-    Router::with_filter(filters::get().or(filters::head()))
-}
-
-/// The router of all of them.
-pub(super) fn router(front: &Arc<Front>) -> Router {
+/// The door of all of them.
+pub(super) fn door(front: &Arc<Front>) -> Door {
+    let strangers = Arc::clone(&front.strangers);
+    let door = Door::new(
+        Arc::<Front>::clone(front),
+        front.trusted_proxies.clone(),
+        strangers,
+    );
     endpoints()
         .into_iter()
-        .fold(Router::new(), |router, endpoint| {
-            router.push(endpoint.route(front))
-        })
+        .fold(door, |door, endpoint| endpoint.enter(door, front))
 }
 
 impl ServedPath {
-    fn route(self, front: &Arc<Front>) -> Router {
-        let path = self.path.trim_start_matches('/');
-        let place = if path.is_empty() {
-            Router::new()
-        } else {
-            Router::with_path(path)
-        };
-        let router = match self.method {
-            Get => reading(),
-            Head => Router::with_filter(filters::head()),
-            Post => Router::with_filter(filters::post()),
-        };
-        let front = Arc::clone(front);
-        place.push(match self.serves {
-            Generate(family) => router.goal(generate::Generate::new(front, family)),
-            CountTokens(family) => router.goal(free::CountTokens::new(front, family)),
-            Models(list) => router.goal(models::Models::new(front, list)),
-            Account(read) => router.goal(account::AccountHandler::new(front, read)),
-            Redeem => router.goal(vouchers::RedeemHandler::new(front)),
-            Serves::Dashboard(room) => {
-                router.goal(Dashboard::new(Arc::clone(&front.context), room))
-            }
-            Home => router.goal(free::Home::new(front)),
-            Probe => router.goal(free::probe),
-        })
-    }
-}
-
-impl Method {
-    /// Its name in HTTP.
+    /// What it takes, and from whom.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Get => "GET",
-            Head => "HEAD",
-            Post => "POST",
+    pub const fn at_the_door(&self) -> DoorPath {
+        let (body, caller) = match self.serves {
+            Generate(_) | CountTokens(_) => (BodyRule::Json(LARGEST), PathCaller::Known),
+            Models(_) | Account(_) => (BodyRule::Nothing, PathCaller::Known),
+            Redeem => (BodyRule::document(FORM), PathCaller::Known),
+            Serves::Dashboard(Room::Act(PostedForm::Login | PostedForm::Enter)) => {
+                (BodyRule::Form, PathCaller::Anybody)
+            }
+            Serves::Dashboard(Room::Act(_)) => (BodyRule::Form, PathCaller::Known),
+            Home | Probe | Serves::Dashboard(Room::Prices | Room::Enter | Room::Asset(_)) => {
+                (BodyRule::Nothing, PathCaller::Anybody)
+            }
+            Serves::Dashboard(_) => (BodyRule::Nothing, PathCaller::Known),
+        };
+        DoorPath {
+            method: self.method,
+            path: self.path,
+            body,
+            caller,
+        }
+    }
+
+    fn enter(self, door: Door, front: &Arc<Front>) -> Door {
+        let (path, front) = (self.at_the_door(), Arc::clone(front));
+        match self.serves {
+            Generate(family) => door.path(path, generate::Generate::new(front, family)),
+            CountTokens(family) => door.path(path, free::CountTokens::new(front, family)),
+            Models(list) => door.path(path, models::Models::new(front, list)),
+            Account(read) => door.path(path, account::AccountHandler::new(front, read)),
+            Redeem => door.path(path, vouchers::RedeemHandler::new(front)),
+            Serves::Dashboard(room) => {
+                door.path(path, Dashboard::new(Arc::clone(&front.context), room))
+            }
+            Home => door.path(path, free::Home::new(front)),
+            Probe => door.path(path, free::probe),
         }
     }
 }

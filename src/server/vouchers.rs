@@ -2,17 +2,25 @@
 
 use std::sync::Arc;
 
+use farebox_door::UnreadBody;
 use farebox_ledger::Posted;
 use farebox_protocol::{BadRequest, Family};
 use salvo::http::HeaderValue;
 use salvo::http::header::CACHE_CONTROL;
 use salvo::prelude::{Depot, Request, Response, handler};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
 use super::{Front, auth, body, connections, failure};
 use crate::proxy::{Failure, RefusedFacts};
+
+/// What is sent.
+#[derive(Deserialize)]
+struct AskedVoucher {
+    code: String,
+}
 
 /// The handler.
 pub(super) struct RedeemHandler {
@@ -51,20 +59,20 @@ impl RedeemHandler {
 
     async fn redeem(
         &self,
-        req: &mut Request,
-        depot: &Depot,
+        req: &Request,
+        depot: &mut Depot,
         known: &mut RefusedFacts,
     ) -> Result<Posted, Failure> {
         let front = &self.front;
         let key = auth::authenticate(front, req, depot, Family::Chat, known).await?;
         let _pass = front.rate_limits.enter_free(&key, Instant::now())?;
-        let read = body::read(req, &front.body_room, &key, None).await?;
-        let asked: Value = serde_json::from_slice(&read.bytes).unwrap_or_default();
-        let typed = asked.get("code").and_then(Value::as_str).ok_or_else(|| {
+        let body = UnreadBody::of(depot);
+        let read = body::read(body, &front.body_room, &key, None).await?;
+        let asked: AskedVoucher = serde_json::from_slice(&read.bytes).map_err(|_| {
             let say = "send the code as JSON: {\"code\":\"FB-XXXX-XXXX-XXXX-XXXX-XXXX\"}";
             BadRequest::at("code", say)
         })?;
-        let peer = connections::of(depot).map(|guest| guest.peer());
-        Ok(front.context.redeem(&key, peer, typed).await?)
+        let peer = connections::of(depot).and_then(|guest| guest.peer());
+        Ok(front.context.redeem(&key, peer, &asked.code).await?)
     }
 }

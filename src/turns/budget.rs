@@ -6,23 +6,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use farebox_door::byte_room::Holder;
+use farebox_door::cpu::{BudgetUsed, CpuBudget};
 use tokio::time::Instant;
-
-use crate::byte_room::Holder;
 
 /// From this many customers on, those with full budgets are forgotten; again when there are twice as many as were left.
 // Far more customers than are active at once, so a sweep is rare. Doubling before the next one keeps its cost per booking
 // constant even if all of them are.
 const REMEMBERED: usize = 10_000;
-
-/// CPU time for each second, and how much of it may be saved up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CpuBudget {
-    /// For each second.
-    pub rate: Duration,
-    /// The most that may be saved up and spent at once.
-    pub burst: Duration,
-}
 
 /// All work of a customer: a tenth of one CPU, which reads some 30 MB of JSON a second.
 // Lower, and clients that send a long conversation again with every call wait behind others; higher, and fewer than ten
@@ -50,26 +41,6 @@ pub(super) struct Budgets {
 struct Spent {
     all: BudgetUsed,
     unpaid: BudgetUsed,
-}
-
-/// What is used of a budget, and when that was.
-#[derive(Debug, Default)]
-struct BudgetUsed {
-    time: Duration,
-    at: Option<Instant>,
-}
-
-impl BudgetUsed {
-    fn now(&mut self, of: CpuBudget, now: Instant) -> &mut Duration {
-        let passed = self
-            .at
-            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        self.at = Some(now);
-        // A float is enough: this decides about order, never about money.
-        let refilled = of.rate.mul_f64(passed.as_secs_f64());
-        self.time = self.time.saturating_sub(refilled);
-        &mut self.time
-    }
 }
 
 impl Spent {
@@ -119,17 +90,4 @@ impl Budgets {
             .filter_map(|spent| (!spent.is_within(now)).then_some(()))
             .count()
     }
-}
-
-/// Does some work, and measures the CPU time of this thread that it took: waiting for a CPU is nobody's fault.
-pub(super) fn measured<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let before = cpu_time();
-    let done = work();
-    (done, cpu_time().saturating_sub(before))
-}
-
-fn cpu_time() -> Duration {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
-    // The kernel has this clock for every thread; without it nothing would be counted, and nobody refused.
-    time.map_or(Duration::ZERO, Duration::from)
 }

@@ -150,7 +150,7 @@ async fn what_is_not_paid_for_has_a_small_budget() {
         state.budgets.is_within(Holder(holder), Instant::now())
     };
     let burn = || {
-        let begun = budget::measured(|| ()).1;
+        let begun = farebox_door::cpu::measured(|| ()).1;
         assert!(begun < UNPAID.burst);
         let mut state = turns.lock();
         for holder in [1, 2] {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{Turns, WorkTurn, budget, micros};
-use crate::byte_room::Holder;
+use super::{Turns, WorkTurn, micros};
+use farebox_door::byte_room::Holder;
 
 /// Larger bodies are never read on a thread that serves requests: this much JSON takes about a millisecond.
 // Lower, and ordinary requests pay for a hop to another thread and back; higher, and the streams that share the serving thread
@@ -64,7 +64,7 @@ impl Work {
         if bytes > SMALL || !within(self) {
             return self.aside(work).await;
         }
-        let (done, took) = budget::measured(work);
+        let (done, took) = farebox_door::cpu::measured(work);
         self.spent += took;
         self.turns.inline.fetch_add(micros(took), Ordering::Relaxed);
         let mut state = self.turns.lock();

@@ -16,11 +16,11 @@ use super::reply::{DeclaredType, UnjudgedReply};
 use super::simulated::Simulated;
 use super::stream::{AnswerBody, Unread, cause};
 use super::{Prepared, TargetOperation, UpstreamCall};
-use crate::byte_room::ByteShare;
 use crate::config::Target;
+use farebox_door::byte_room::ByteShare;
 
-/// Largest whole answer accepted.
-const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// Largest whole answer accepted, where there is so much memory.
+pub(super) const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Most of an error body that is read.
 const MAX_ERROR_BYTES: usize = 256 << 10;
 
@@ -163,7 +163,8 @@ async fn whole(
     (call, extra): (&UpstreamCall<'_>, &[String]),
     mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
-    let bytes = body.whole(MAX_ANSWER_BYTES, &mut room).await?;
+    let most = MAX_ANSWER_BYTES.min(room.largest());
+    let bytes = body.whole(most, &mut room).await?;
     let read = call.family.protocol().read_answer_with(&bytes, extra);
     match read {
         None => Err(AttemptFailure::Broken(

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::classify::TargetFault;
 use super::probing::{ProbeVerdict, Probing, TRY_EVERY};
-use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
+use farebox_door::byte_room::Holder;
 
 /// What a breaker does with the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

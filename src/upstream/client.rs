@@ -26,8 +26,8 @@ use super::purse::Purse;
 use super::retry::RepeatBudget;
 use super::secret_forms::SecretForms;
 use super::{Prepared, TargetOperation, UpstreamCall};
-use crate::byte_room::Holder;
 use crate::config::{self, Endpoint, Provider, ProxyChoice, RESERVED_HEADERS};
+use farebox_door::byte_room::Holder;
 
 /// Concurrent token-count requests to one provider.
 const SIDE_PLACES: u32 = 8;

@@ -21,8 +21,8 @@ use super::places::TakenPlace;
 use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
 use super::signs::{BreakerPlace, Signs, Trouble, Wrong};
-use crate::byte_room::Holder;
 use crate::config::BreakerPolicy;
+use farebox_door::byte_room::Holder;
 
 /// The health of one target of one slug.
 #[derive(Debug)]

@@ -41,13 +41,14 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
 use tokio::time::Instant;
 
-use crate::byte_room::{ByteRoom, ByteShare, Holder};
 use crate::config::{Config, Provider, Rates, Route, Target};
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::{FailureClass, GivenUp};
 pub use client::plain_client;
 use client::{Pool, Trust};
+use farebox_door::byte_room::{ByteRoom, ByteShare, Holder};
+use farebox_door::memory;
 use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use places::TokenShare;
@@ -302,7 +303,8 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Bytes of answers in flight: when they are used up, reading from upstreams waits.
+/// The most bytes of answers in flight, less where the process may have little memory: when they are used up, reading from upstreams
+/// waits.
 const ANSWER_BYTES_IN_FLIGHT: usize = 256 << 20;
 impl Upstreams {
     /// Pools for every provider of a snapshot.
@@ -316,7 +318,10 @@ impl Upstreams {
             trust,
             simulated: Arc::default(),
             known: RwLock::new(state),
-            answers: ByteRoom::new(ANSWER_BYTES_IN_FLIGHT),
+            answers: ByteRoom::of_wholes(
+                memory::share_of_flight(1, 3, ANSWER_BYTES_IN_FLIGHT),
+                attempt::MAX_ANSWER_BYTES,
+            ),
             signals,
         })
     }

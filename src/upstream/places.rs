@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::byte_room::Holder;
+use farebox_door::byte_room::Holder;
 
 /// A limited quantity.
 #[derive(Debug)]

@@ -21,8 +21,8 @@ use super::redact::{self, Redacted};
 use super::referee::{self, Heard, Lease, Referee};
 use super::simulated::Simulated;
 use super::{ListedTarget, Prepared, UpstreamCall, Upstreams};
-use crate::byte_room::{ByteRoom, Holder};
 use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
+use farebox_door::byte_room::{ByteRoom, Holder};
 
 /// We ask as a customer that no key can be: keys' numbers are positive.
 pub(super) const OURSELVES: Holder = Holder(u64::MAX);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::accounts::{AccountRefusal, Accounts};
 use super::redact::Redacted;
-use crate::byte_room::Holder;
+use farebox_door::byte_room::Holder;
 
 /// Tries that fail in a row are a sign of trouble from this many on …
 const FAILURES: u32 = 5;

@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep_until};
 use super::classify::{self, AttemptFailure, FailureClass, GivenUp, TargetFault};
 use super::health::Try;
 use super::redact::{self, CustomerError, Redacted};
-use crate::byte_room::ByteShare;
 use crate::config::Route;
 use crate::deadline::Deadline;
+use farebox_door::byte_room::ByteShare;
 
 /// Bytes that an answer may have in memory uncounted, so that ordinary ones take no lock.
 const UNCOUNTED: usize = 64 * 1024;
@@ -318,7 +318,7 @@ impl fmt::Debug for FrameStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::byte_room::{ByteRoom, Holder};
+    use farebox_door::byte_room::{ByteRoom, Holder};
 
     /// `pieces` of 61,000 bytes.
     async fn whole(pieces: usize) -> Result<usize, AttemptFailure> {

@@ -164,7 +164,7 @@ impl Desk {
             stream,
             ..UpstreamCall::new(
                 &self.route,
-                crate::byte_room::Holder(1),
+                farebox_door::byte_room::Holder(1),
                 family,
                 TargetOperation::Generate,
             )
@@ -204,7 +204,7 @@ fn counting(route: &Route) -> UpstreamCall<'_> {
     let family = Family::Messages;
     UpstreamCall::new(
         route,
-        crate::byte_room::Holder(1),
+        farebox_door::byte_room::Holder(1),
         family,
         TargetOperation::CountTokens,
     )

@@ -5,6 +5,7 @@ mod busy_core;
 mod canary;
 mod crowd;
 mod descriptors;
+mod door;
 mod fuzz;
 mod kept;
 mod memory;

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use farebox::byte_room::{ByteRoom, ByteShare, Holder};
 use farebox::clock;
+use farebox_door::byte_room::{ByteRoom, ByteShare, Holder};
 use farebox_ledger::key::Change;
 use farebox_ledger::{KeySettings, Secret, Timestamp};
 use farebox_protocol::Family;

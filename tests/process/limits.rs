@@ -6,12 +6,19 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use farebox_cli::Args;
 
+use super::door_limits::DOOR_NUMBERS;
 use super::no_limits::NO_LIMITS;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Gateway, talking};
 
 /// The beginning of a row, what it says, and the file that declares it with these words.
-const NUMBERS: &[(&str, &str, &str, &str)] = &[
+pub(super) type LimitNumber = (&'static str, &'static str, &'static str, &'static str);
+
+fn numbers() -> impl Iterator<Item = &'static LimitNumber> {
+    NUMBERS.iter().chain(DOOR_NUMBERS)
+}
+
+const NUMBERS: &[LimitNumber] = &[
     (
         "paid requests of a key whose",
         "half its charges",
@@ -43,19 +50,19 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "FREE_RATE: RateRule = RateRule { per_second: 10, burst: 20 };",
     ),
     (
-        "request bodies",
+        "request bodies in",
         "512 MiB",
         "src/server/mod.rs",
         "BODY_BYTES_IN_FLIGHT: usize = 512 * 1024 * 1024;",
     ),
     (
-        "request bodies",
+        "request bodies in",
         "a quarter",
-        "src/byte_room.rs",
+        "door/src/byte_room.rs",
         "PART: usize = 4;",
     ),
     (
-        "request bodies",
+        "request bodies in",
         "16 MiB with nothing",
         "src/server/body.rs",
         "MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;",
@@ -117,13 +124,13 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "one body",
         "; 30 s and",
-        "src/server/body.rs",
+        "door/src/body.rs",
         "PATIENCE: Duration = Duration::from_secs(30);",
     ),
     (
         "one body",
         "each 8 KiB",
-        "src/server/body.rs",
+        "door/src/body.rs",
         "SLOWEST: usize = 8 * 1024;",
     ),
     (
@@ -203,6 +210,12 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
         "64 connections",
         "src/server/connections.rs",
         "MOST_OF_OPERATOR: usize = 64;",
+    ),
+    (
+        "the other half",
+        "16 of them",
+        "src/server/connections.rs",
+        "OF_MONITORS: usize = 16;",
     ),
     (
         "a customer who takes",
@@ -302,6 +315,12 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "wrong tokens of a peer",
+        "the last 1 s",
+        "src/server/admin/api/gate.rs",
+        "FRESH: Duration = Duration::from_secs(1);",
+    ),
+    (
+        "wrong tokens of a peer",
         "each 5 s",
         "src/server/admin/api/gate.rs",
         "EACH: Duration = Duration::from_secs(5);",
@@ -315,8 +334,8 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
     (
         "a body at `/api/v1`",
         "| 64 KiB",
-        "src/server/admin/api/mod.rs",
-        "LARGEST: usize = 64 * 1024;",
+        "src/server/admin/mod.rs",
+        "BodyRule::document(LARGEST_TREE),",
     ),
     (
         "a body at `/api/v1`",
@@ -370,7 +389,7 @@ const NUMBERS: &[(&str, &str, &str, &str)] = &[
 
 /// Files and folders in which a number with a unit of its own is a limit, unless [`NO_LIMITS`] has it.
 const ROOMS: &[&str] = &[
-    "src/byte_room.rs",
+    "door/src",
     "src/customer/live.rs",
     "src/billing/last_hour.rs",
     "src/proxy/rate_limit.rs",
@@ -424,9 +443,8 @@ fn every_limit_in_the_code_has_a_row() {
             .into_owned();
         for name in constants(&read(&shown)) {
             let declares = format!("{name}:");
-            let has_row = NUMBERS
-                .iter()
-                .any(|(_, _, at, says)| *at == shown && says.starts_with(&declares));
+            let has_row =
+                numbers().any(|(_, _, at, says)| *at == shown && says.starts_with(&declares));
             let none = NO_LIMITS
                 .iter()
                 .any(|(at, of, _)| *at == shown && *of == name);
@@ -489,7 +507,7 @@ fn folded(code: &str) -> String {
 #[test]
 fn every_number_on_the_page_of_limits_is_declared_in_the_code() {
     let rows = rows();
-    for (row, says, file, declares) in NUMBERS {
+    for (row, says, file, declares) in numbers() {
         let found = rows
             .iter()
             .find(|cells| cells[0].starts_with(row))
@@ -503,7 +521,7 @@ fn every_number_on_the_page_of_limits_is_declared_in_the_code() {
     }
     for cells in rows {
         assert!(
-            NUMBERS.iter().any(|(row, ..)| cells[0].starts_with(row)),
+            numbers().any(|(row, ..)| cells[0].starts_with(row)),
             "nothing checks the row {:?}",
             cells[0]
         );
@@ -540,7 +558,7 @@ fn every_flag_on_the_page_of_limits_can_be_typed() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 6, "the page names six flags");
+    assert_eq!(seen, 7, "the page names seven flags");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod caps;
 mod certificates;
 pub(crate) mod cli;
 mod customers;
+mod door_limits;
 mod drill;
 mod everyday;
 mod first_hour;

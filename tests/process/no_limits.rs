@@ -2,8 +2,21 @@
 
 /// Constants of the same files and rooms that limit nobody.
 pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
-    ("src/byte_room.rs", "STEP", "how finely room is taken"),
-    ("src/byte_room.rs", "MIB", "a unit"),
+    ("door/src/byte_room.rs", "STEP", "how finely room is taken"),
+    ("door/src/byte_room.rs", "MIB", "a unit"),
+    ("door/src/body.rs", "TRUSTED", "how a body's room grows"),
+    ("door/src/memory.rs", "UNKNOWN", "where no memory is told"),
+    ("door/src/strangers.rs", "CALL", "a unit"),
+    (
+        "door/src/strangers.rs",
+        "REMEMBERED",
+        "idle peers are forgotten without a loss",
+    ),
+    (
+        "door/src/strangers.rs",
+        "LOOK",
+        "how often what waits looks",
+    ),
     ("src/customer/live.rs", "LOOK", "how often a page looks"),
     ("src/customer/live.rs", "PAUSE", "how often a page is told"),
     ("src/customer/live.rs", "SILENCE", "a sign of life"),
@@ -41,7 +54,6 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
         "of the operator's token",
     ),
     ("src/server/admin/live.rs", "KEEP_ALIVE", "a sign of life"),
-    ("src/server/body.rs", "TRUSTED", "how a body's room grows"),
     (
         "src/server/workers.rs",
         "UNTAKEN",

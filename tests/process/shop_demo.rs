@@ -133,8 +133,10 @@ impl Buyer {
             value.unwrap_or_default()
         };
         let (set, to) = (header("set-cookie"), header("location"));
-        if let Some(cookie) = set.split(';').next().filter(|cookie| !cookie.is_empty()) {
-            cookie.clone_into(&mut self.cookie);
+        if let Some(cookie) = set.split(';').next().filter(|cookie| !cookie.is_empty())
+            && !self.cookie.contains(cookie)
+        {
+            self.cookie = format!("{}; {cookie}", self.cookie);
         }
         (answer.status().as_u16(), answer.text().await.unwrap(), to)
     }

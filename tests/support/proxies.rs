@@ -68,6 +68,7 @@ impl Proxy {
         let mut site = site
             .replace("[::]:443", &format!("[::1]:{}", address.port()))
             .replace("listen 443", &format!("listen {address}"))
+            .replace("/var/lib/nginx/farebox", &format!("{here}/bodies"))
             .replace(
                 "/etc/letsencrypt/live/api.example.com/fullchain.pem",
                 &tls.join("first.crt").display().to_string(),

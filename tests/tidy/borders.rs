@@ -1,7 +1,7 @@
 //! Which room a file or path belongs to, whether one may name another, and the table of all of them.
 
 use crate::house::Room;
-use crate::rooms::ROOMS;
+use crate::rooms::rooms;
 
 /// What a pure room leaves alone in the standard library.
 pub(crate) const OUTSIDE: [&str; 7] = [
@@ -16,8 +16,7 @@ pub(crate) const OUTSIDE: [&str; 7] = [
 
 /// The room of a source file.
 pub(crate) fn of_file(path: &str) -> Option<&'static Room> {
-    ROOMS
-        .iter()
+    rooms()
         .filter(|room| path.starts_with(room.folder))
         .max_by_key(|room| room.folder.len())
 }
@@ -32,10 +31,7 @@ pub(crate) fn of_path(path: &[String]) -> Option<&'static Room> {
                 .zip(path)
                 .all(|(part, segment)| part == segment)
     };
-    ROOMS
-        .iter()
-        .filter(leads)
-        .max_by_key(|room| room.module.len())
+    rooms().filter(leads).max_by_key(|room| room.module.len())
 }
 
 impl Room {
@@ -66,7 +62,7 @@ impl Room {
 /// The table *Who may import whom*, as Markdown.
 pub(crate) fn table() -> String {
     let mut text = "| room | its job | of ours | crates | |\n|---|---|---|---|---|\n".to_owned();
-    for room in ROOMS {
+    for room in rooms() {
         let code = |names: &[&str]| match names {
             [] => "–".to_owned(),
             _ => names

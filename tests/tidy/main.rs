@@ -15,6 +15,7 @@ mod house;
 mod names;
 mod pages;
 mod planted;
+mod programs;
 mod rooms;
 mod rules;
 

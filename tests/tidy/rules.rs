@@ -103,6 +103,16 @@ const BANS: &[Ban] = &[
     },
     Ban {
         paths: &[
+            "salvo::Router",
+            "salvo::prelude::Router",
+            "salvo::routing",
+            "salvo::http::ReqBody",
+        ],
+        allowed: &["door/src/", "bench/"],
+        instead: "write a path into a farebox_door::Door, and read its body as an UnreadBody: both have their bounds there",
+    },
+    Ban {
+        paths: &[
             "reqwest::Client::new",
             "reqwest::Client::builder",
             "reqwest::ClientBuilder",

@@ -28,6 +28,12 @@ const AGAIN: Duration = Duration::from_secs(3);
 const BODIES: u64 = 300;
 /// Compressed bodies, and requests with documents, under way at once.
 const HEAVY: u64 = 8;
+/// Large bodies without a key, and connections for pages, at once.
+const UNKEYED: u64 = 24;
+/// A large body without a key.
+const UNKEYED_BYTES: usize = 32 << 20;
+/// Requests for pages on one connection.
+const PIPELINED: usize = 200;
 /// Between two of one connection.
 const PAUSE: Duration = Duration::from_secs(1);
 /// What a compressed body of a few kB becomes.
@@ -46,6 +52,17 @@ pub(super) enum AttackAct {
     Documents,
     /// Bodies with a key that come byte by byte.
     Bodies,
+    /// Large bodies without a key, and large forms of many parts.
+    Unkeyed,
+    /// Pages and documents that need no key, many on one connection.
+    Pages,
+}
+
+/// A proxy with its shipped file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShippedProxy {
+    Nginx,
+    Caddy,
 }
 
 /// An attacker that is measured by itself.
@@ -53,37 +70,46 @@ pub(super) enum AttackAct {
 pub(super) struct Attacker {
     pub(super) name: &'static str,
     pub(super) acts: &'static [AttackAct],
-    /// It and the customer come through nginx, with the shipped file.
-    pub(super) by_proxy: bool,
+    /// It and the customer come through this proxy.
+    pub(super) through: Option<ShippedProxy>,
 }
 
-pub(super) const ATTACKERS: [Attacker; 10] = [
-    of("forms-1", &[AttackAct::Forms(1)], false),
-    of("forms-4", &[AttackAct::Forms(4)], false),
-    of("forms-64", &[AttackAct::Forms(64)], false),
-    of("proxied-1", &[AttackAct::Forms(1)], true),
-    of("proxied-4", &[AttackAct::Forms(4)], true),
-    of("proxied-64", &[AttackAct::Forms(64)], true),
-    of("gzip", &[AttackAct::Gzip], false),
-    of("documents", &[AttackAct::Documents], false),
-    of("bodies", &[AttackAct::Bodies], false),
-    of(
-        "together",
-        &[
-            AttackAct::Forms(64),
-            AttackAct::Gzip,
-            AttackAct::Documents,
-            AttackAct::Bodies,
-        ],
-        false,
-    ),
+use AttackAct::{Bodies, Documents, Forms, Gzip, Pages, Unkeyed};
+use ShippedProxy::{Caddy, Nginx};
+
+/// What strangers and customers do at the same time.
+const ALL: &[AttackAct] = &[Forms(64), Gzip, Documents, Bodies, Unkeyed, Pages];
+
+pub(super) const ATTACKERS: [Attacker; 18] = [
+    of("forms-1", &[Forms(1)], None),
+    of("forms-4", &[Forms(4)], None),
+    of("forms-64", &[Forms(64)], None),
+    of("proxied-1", &[Forms(1)], Some(Nginx)),
+    of("proxied-4", &[Forms(4)], Some(Nginx)),
+    of("proxied-64", &[Forms(64)], Some(Nginx)),
+    of("caddy-64", &[Forms(64)], Some(Caddy)),
+    of("unkeyed", &[Unkeyed], None),
+    of("proxied-unkeyed", &[Unkeyed], Some(Nginx)),
+    of("caddy-unkeyed", &[Unkeyed], Some(Caddy)),
+    of("pages", &[Pages], None),
+    of("proxied-pages", &[Pages], Some(Nginx)),
+    of("gzip", &[Gzip], None),
+    of("documents", &[Documents], None),
+    of("bodies", &[Bodies], None),
+    of("together", ALL, None),
+    of("proxied-together", ALL, Some(Nginx)),
+    of("caddy-together", ALL, Some(Caddy)),
 ];
 
-const fn of(name: &'static str, acts: &'static [AttackAct], by_proxy: bool) -> Attacker {
+const fn of(
+    name: &'static str,
+    acts: &'static [AttackAct],
+    through: Option<ShippedProxy>,
+) -> Attacker {
     Attacker {
         name,
         acts,
-        by_proxy,
+        through,
     }
 }
 
@@ -130,6 +156,7 @@ impl Attack {
                 AttackAct::Forms(_) => FORMS,
                 AttackAct::Bodies => BODIES,
                 AttackAct::Gzip | AttackAct::Documents => HEAVY,
+                AttackAct::Unkeyed | AttackAct::Pages => UNKEYED,
             };
             for number in 0..many {
                 runtime.spawn(again(Arc::clone(&shared), *act, number));
@@ -156,10 +183,12 @@ async fn again(shared: Arc<AttackShared>, act: AttackAct, number: u64) {
             AttackAct::Bodies => shared.body(number).await,
             AttackAct::Gzip => shared.compressed(number + round).await,
             AttackAct::Documents => shared.documents(number + round).await,
+            AttackAct::Unkeyed => shared.unkeyed(number + round).await,
+            AttackAct::Pages => shared.pages(number + round).await,
         };
         let pause = match act {
             AttackAct::Forms(_) | AttackAct::Bodies => AGAIN,
-            AttackAct::Gzip | AttackAct::Documents => PAUSE,
+            AttackAct::Gzip | AttackAct::Documents | AttackAct::Unkeyed | AttackAct::Pages => PAUSE,
         };
         sleep(pause).await;
     }
@@ -223,6 +252,28 @@ impl AttackShared {
         let head = head(path, secret, "", self.document.len());
         self.send(number, &[head.as_bytes(), self.document.as_bytes()])
             .await
+    }
+
+    async fn unkeyed(&self, number: u64) -> io::Result<()> {
+        let (path, kind) = if number.is_multiple_of(2) {
+            ("/v1/chat/completions", "application/json")
+        } else {
+            ("/dashboard/login", "multipart/form-data; boundary=x")
+        };
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\norigin: {}\r\ncontent-type: {kind}\r\ncontent-length: {UNKEYED_BYTES}\r\n\r\n",
+            self.origin
+        );
+        let zeros = b"[0,0,0,0,0,0,0,0".repeat(UNKEYED_BYTES / 16);
+        self.send(number, &[head.as_bytes(), &zeros]).await
+    }
+
+    async fn pages(&self, number: u64) -> io::Result<()> {
+        let paths = ["/prices", "/dashboard", "/dashboard/enter", "/"];
+        let ask = |path: &&str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        let all: String = paths.iter().map(ask).collect();
+        let all = all.repeat(PIPELINED / paths.len());
+        self.send(number, &[all.as_bytes()]).await
     }
 
     async fn send(&self, number: u64, pieces: &[&[u8]]) -> io::Result<()> {

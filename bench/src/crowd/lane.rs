@@ -1,6 +1,6 @@
 //! The lane of single attackers: a quiet time, the attacker, and a spinner that burns the attacker's CPU, one after the other.
 //!
-//! The customer is served as promised when nothing is refused or lost, and p99 is within twice the quiet figure, or 1.5 times
+//! The customer is served as promised when nothing is refused or lost, and p99 is within twice the quiet figure, or 1.2 times
 //! that of the spinner. An attacker that cannot be measured is a row that says why; the others are measured nevertheless.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::attackers::{ATTACKERS, Attack, Attacker, Spinner};
+use super::attackers::{ATTACKERS, Attack, Attacker, ShippedProxy, Spinner};
 use super::customer::{self, Experience};
 use super::table::{self, Row, Time, Times};
 use super::{KEYS, failures, funds, liar, start};
@@ -18,8 +18,9 @@ use crate::machine;
 use crate::progress;
 use crate::subjects::{Programs, free_address};
 
-/// The shipped file, which is measured with the gateway.
+/// The shipped files, which are measured with the gateway.
 const NGINX: &str = include_str!("../../../deploy/nginx.conf");
+const CADDY: &str = include_str!("../../../deploy/Caddyfile");
 
 /// All attackers at once are measured for so many times the time of one.
 const TOGETHER: u32 = 5;
@@ -99,16 +100,16 @@ fn measured(programs: &Programs, time: Duration, attacker: &Attacker) -> Result<
         upstream,
         ..programs.clone()
     };
-    let trusted: &[&str] = if attacker.by_proxy {
-        &["--trusted-proxy", "127.0.0.1"]
-    } else {
-        &[]
-    };
+    let trusted: &[&str] = attacker
+        .through
+        .map_or(&[], |_| &["--trusted-proxy", "127.0.0.1"]);
     let mut gateway = start(&programs, &folder, &ledger, trusted)?;
-    let proxy = if attacker.by_proxy {
-        Some(NginxProxy::start(&programs, &folder, gateway.address)?)
-    } else {
-        None
+    let proxy = match attacker.through {
+        Some(ShippedProxy::Nginx) => {
+            Some(RunningProxy::nginx(&programs, &folder, gateway.address)?)
+        }
+        Some(ShippedProxy::Caddy) => Some(RunningProxy::caddy(&folder, gateway.address)?),
+        None => None,
     };
     let front = proxy
         .as_ref()
@@ -185,14 +186,14 @@ fn asked(name: &str, address: SocketAddr, good: &str, processes: &[u32], time: D
     }
 }
 
-/// nginx with the shipped file, in plain HTTP. Dropping it ends it.
-struct NginxProxy {
+/// A proxy with its shipped file, in plain HTTP. Dropping it ends it.
+struct RunningProxy {
     child: Child,
     address: SocketAddr,
 }
 
-impl NginxProxy {
-    fn start(programs: &Programs, folder: &Path, gateway: SocketAddr) -> Result<Self, String> {
+impl RunningProxy {
+    fn nginx(programs: &Programs, folder: &Path, gateway: SocketAddr) -> Result<Self, String> {
         let fault = |error: std::io::Error| format!("nginx: {error}");
         let (address, here) = (free_address().map_err(fault)?, folder.display());
         let ours = |line: &&str| !line.contains("ssl_certificate") && !line.contains("[::]:443");
@@ -200,6 +201,7 @@ impl NginxProxy {
         let site = site
             .join("\n")
             .replace("127.0.0.1:8080", &gateway.to_string())
+            .replace("/var/lib/nginx/farebox", &format!("{here}/bodies"))
             .replace(
                 "listen 443 ssl http2",
                 &format!("listen {address} backlog=4096"),
@@ -219,12 +221,57 @@ impl NginxProxy {
             .arg(folder)
             .arg("-c")
             .arg(file);
-        let child = command.stdin(Stdio::null()).spawn().map_err(fault)?;
+        Self::running(&mut command, "nginx", address)
+    }
+
+    fn caddy(folder: &Path, gateway: SocketAddr) -> Result<Self, String> {
+        let fault = |error: std::io::Error| format!("caddy: {error}");
+        let address = free_address().map_err(fault)?;
+        let version = Command::new("caddy")
+            .arg("version")
+            .output()
+            .map_err(fault)?;
+        let old = String::from_utf8_lossy(&version.stdout)
+            .trim_start_matches('v')
+            .starts_with("2.6.2");
+        let mut site = CADDY
+            .replace("127.0.0.1:8080", &gateway.to_string())
+            .replace(
+                "api.example.com {",
+                &format!("http://{address} {{\n\tbind {}", address.ip()),
+            )
+            .replacen(
+                "{\n\tservers",
+                "{\n\tadmin off\n\tauto_https off\n\tservers",
+                1,
+            );
+        if old {
+            // As the file says.
+            site = site.replace(
+                "request_buffers 256KB",
+                "buffer_requests\n\t\t\tmax_buffer_size 256KB",
+            );
+        }
+        let file = folder.join("Caddyfile");
+        fs::write(&file, site).map_err(fault)?;
+        let mut command = Command::new("caddy");
+        command
+            .args(["run", "--adapter", "caddyfile", "--config"])
+            .arg(file);
+        for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
+            command.env(name, folder);
+        }
+        Self::running(command.stderr(Stdio::null()), "caddy", address)
+    }
+
+    fn running(command: &mut Command, name: &str, address: SocketAddr) -> Result<Self, String> {
+        let child = command.stdin(Stdio::null()).spawn();
+        let child = child.map_err(|error| format!("{name}: {error}"))?;
         let proxy = Self { child, address };
         let begun = Instant::now();
         while std::net::TcpStream::connect(address).is_err() {
             if begun.elapsed() > Duration::from_secs(10) {
-                return Err("nginx does not answer".to_owned());
+                return Err(format!("{name} does not answer"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -232,7 +279,7 @@ impl NginxProxy {
     }
 }
 
-impl Drop for NginxProxy {
+impl Drop for RunningProxy {
     fn drop(&mut self) {
         // Its workers end with it only when it is asked to stop.
         if let Some(process) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {

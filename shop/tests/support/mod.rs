@@ -5,6 +5,7 @@ pub(crate) mod gateway;
 pub(crate) mod stripe;
 pub(crate) mod toll;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -127,6 +128,7 @@ impl Street {
             contact = "help@shop.example"
             listen = "127.0.0.1:0"
             public_url = "{SHOP}"
+            trusted_proxy = ["127.0.0.1"]
             currency = "EUR"
             [gateway]
             api = "{api}"
@@ -303,6 +305,7 @@ impl<'a> Visitor<'a> {
     }
 
     async fn send(&mut self, mut request: reqwest::RequestBuilder) -> Option<Answer> {
+        request = request.header("x-forwarded-for", self.address());
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", cookie);
         }
@@ -313,9 +316,28 @@ impl<'a> Visitor<'a> {
                 set.starts_with("__Host-") && set.ends_with("; Secure"),
                 "{set}"
             );
-            self.cookie = Some(set.split(';').next().unwrap().to_owned());
+            self.keep(set.split(';').next().unwrap());
         }
         Some(answer)
+    }
+
+    /// Every browser has an address of its own.
+    fn address(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.cookie.hash(&mut hasher);
+        let [.., a, b, c] = hasher.finish().to_be_bytes();
+        format!("10.{a}.{b}.{c}")
+    }
+
+    /// Keeps a cookie in place of an earlier one of its name.
+    fn keep(&mut self, pair: &str) {
+        let name = pair.split('=').next().unwrap();
+        let kept = self.cookie.take().unwrap_or_default();
+        let others = kept
+            .split("; ")
+            .filter(|other| !other.is_empty() && other.split('=').next() != Some(name));
+        let all: Vec<&str> = others.chain([pair]).collect();
+        self.cookie = Some(all.join("; "));
     }
 
     /// Fills in the form of the price page; returns the processor's page that it leads to.

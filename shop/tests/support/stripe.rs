@@ -24,6 +24,9 @@ struct Account {
     disputes: Vec<Value>,
     begun: Vec<SeenRequest>,
     is_down: bool,
+    /// How long it takes to find a session, and how often it did.
+    pace: std::time::Duration,
+    found: usize,
 }
 
 #[derive(Clone)]
@@ -68,6 +71,16 @@ impl FakeStripe {
 
     pub(crate) fn down(&self, is_down: bool) {
         self.account.lock().unwrap().is_down = is_down;
+    }
+
+    /// From now on it takes so long to find a session.
+    pub(crate) fn slow(&self, pace: std::time::Duration) {
+        self.account.lock().unwrap().pace = pace;
+    }
+
+    /// How often it was asked for a session.
+    pub(crate) fn found(&self) -> usize {
+        self.account.lock().unwrap().found
     }
 
     pub(crate) fn begun(&self) -> Vec<SeenRequest> {
@@ -142,6 +155,14 @@ impl Api {
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .collect();
+        if matches!(self.what, Call::Session) {
+            let pace = {
+                let mut account = self.account.lock().unwrap();
+                account.found += 1;
+                account.pace
+            };
+            tokio::time::sleep(pace).await;
+        }
         let mut account = self.account.lock().unwrap();
         if account.is_down {
             return refuse(res, StatusCode::SERVICE_UNAVAILABLE, "api_connection_error");

@@ -1,21 +1,26 @@
 //! Signing in and out, and checking a key.
 
+use farebox_door::FormFields;
 use farebox_ledger::{KeyId, SecretHash, Timestamp};
 use farebox_protocol::Family;
 use salvo::http::header::SET_COOKIE;
 use salvo::prelude::{Request, Response};
 use tokio::time::Instant;
 
-use super::{Dashboard, PostedForm, Room, field, header, html, see_other};
+use super::{Dashboard, PostedForm, Room, header, html, see_other};
 use crate::customer::page::{self, setup::Checked};
 use crate::customer::session::{self, Visitor};
 use crate::customer::views;
 use crate::proxy::Failure;
 
 impl Dashboard {
-    pub(super) async fn login(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
-        let pasted = field(req, "key").await?;
-        match session::key_of(self.ledger(), &pasted).await {
+    pub(super) async fn login(
+        &self,
+        req: &Request,
+        form: &FormFields,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
+        match session::key_of(self.ledger(), form.text("key")).await {
             Ok((key, until)) => {
                 self.context
                     .rate_limits
@@ -38,10 +43,19 @@ impl Dashboard {
         }
     }
 
-    pub(super) async fn enter(&self, req: &mut Request, res: &mut Response) -> Result<(), Failure> {
-        let token = field(req, "token").await?;
+    pub(super) async fn enter(
+        &self,
+        req: &Request,
+        form: &FormFields,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
         // The customer may have pasted the whole link.
-        let token = token.rsplit('#').next().unwrap_or_default().trim();
+        let token = form
+            .text("token")
+            .rsplit('#')
+            .next()
+            .unwrap_or_default()
+            .trim();
         match self
             .ledger()
             .consume_link(SecretHash::of(token), crate::clock::now())

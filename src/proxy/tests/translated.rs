@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::byte_room::{ByteRoom, Holder};
 use crate::upstream::Recorded;
+use farebox_door::byte_room::{ByteRoom, Holder};
 
 /// Every direction: the caller's family, then the provider's.
 const DIRECTIONS: [(Family, Family); 6] = [

@@ -9,12 +9,12 @@ use farebox_ledger::{
 };
 
 use super::Admin;
-use crate::byte_room::Holder;
 use crate::clock;
 use crate::config::Severity;
 use crate::server::CertificateTrouble;
 use crate::telemetry::alerts::{self, Alert, AlertKind, StandingAlert};
 use crate::upstream::{Trouble, Wrong};
+use farebox_door::byte_room::Holder;
 
 /// Payments that could not be booked of which there is an alert each; of more, the oldest.
 const MOST_UNAPPLIED: usize = 20;

@@ -29,7 +29,7 @@ impl Arrive {
         res: &mut Response,
         ctrl: &mut FlowCtrl,
     ) {
-        let busy = connections::begin_of_operator(&self.admin.connections, req);
+        let busy = connections::begin_of_operator(&self.admin.connections, req, depot);
         let sent = req
             .headers()
             .get_all(HOST)

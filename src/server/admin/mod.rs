@@ -18,13 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use farebox_door::{
+    BodyRule, Door, DoorPath, LARGEST_TREE, Method, PathCaller, TurnAway, TurnedAway,
+};
 use farebox_ledger::Timestamp;
 use farebox_ledger::store::SharedStore;
 use salvo::catcher::Catcher;
 use salvo::http::{HeaderValue, StatusCode};
-use salvo::prelude::{CatchPanic, FlowCtrl, Response, Router, Service, handler};
+use salvo::prelude::{CatchPanic, Depot, FlowCtrl, Request, Response, Service, handler};
 
-use super::routes::reading;
 use super::{Connections, Front, Tls};
 use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
@@ -74,27 +76,104 @@ impl Admin {
     }
 }
 
-/// Every path of the admin listener.
+impl TurnAway for Admin {
+    fn turn_away(&self, why: TurnedAway, req: &Request, _: &Depot, res: &mut Response) {
+        if req.uri().path().starts_with("/api/") {
+            return api::turn_away(why, res);
+        }
+        let status = StatusCode::from_u16(why.status()).unwrap_or_default();
+        text(res, status, format!("{}\n", why.message()));
+        if let Some(seconds) = why.retry_after() {
+            res.headers_mut().insert("retry-after", seconds.into());
+        }
+    }
+}
+
+/// What answers on a path of the admin listener.
+#[derive(Debug, Clone, Copy)]
+enum AdminTask {
+    Health,
+    Ready,
+    Metrics,
+    Status,
+    Live,
+    Request,
+    OpenApi,
+    Api,
+}
+
+/// Every path of the admin listener; those of the API are in a table of their own below the last one.
+const PATHS: [(DoorPath, AdminTask); 8] = [
+    (
+        DoorPath::read("/healthz", PathCaller::Monitor),
+        AdminTask::Health,
+    ),
+    (
+        DoorPath::read("/readyz", PathCaller::Monitor),
+        AdminTask::Ready,
+    ),
+    (
+        DoorPath::read("/metrics", PathCaller::Known),
+        AdminTask::Metrics,
+    ),
+    (
+        DoorPath::read("/status", PathCaller::Known),
+        AdminTask::Status,
+    ),
+    (DoorPath::read("/live", PathCaller::Known), AdminTask::Live),
+    (
+        DoorPath::read("/requests/{id}", PathCaller::Known),
+        AdminTask::Request,
+    ),
+    (
+        DoorPath::read("/api/v1/openapi.json", PathCaller::Anybody),
+        AdminTask::OpenApi,
+    ),
+    (
+        DoorPath::new(
+            Method::Any,
+            "/api/v1/{**rest}",
+            BodyRule::document(LARGEST_TREE),
+            PathCaller::Known,
+        ),
+        AdminTask::Api,
+    ),
+];
+
+/// Every path of the admin listener, with what it takes.
+#[must_use]
+pub fn paths() -> Vec<DoorPath> {
+    PATHS.iter().map(|(path, _)| *path).collect()
+}
+
+fn door(admin: &Arc<Admin>) -> Door {
+    let own = || Arc::clone(admin);
+    let check = || guard::TokenCheck::new(own());
+    let trusted = admin.front.trusted_proxies.clone();
+    let door = Door::new(own(), trusted, Arc::default());
+    PATHS
+        .into_iter()
+        .fold(door, |door, (path, task)| match task {
+            AdminTask::Health => door.path(path, health::healthz),
+            AdminTask::Ready => door.path(path, health::Ready::new(own())),
+            AdminTask::Metrics => {
+                door.path_behind(path, check(), metrics::MetricsHandler::new(own()))
+            }
+            AdminTask::Status => door.path_behind(path, check(), status::StatusHandler::new(own())),
+            AdminTask::Live => door.path_behind(path, check(), live::LiveHandler::new(own())),
+            AdminTask::Request => {
+                door.path_behind(path, check(), requests::OneRequestHandler::new(own()))
+            }
+            AdminTask::OpenApi => door.path(path, api::serve_openapi),
+            AdminTask::Api => door.path(path, api::ApiHandler::new(own())),
+        })
+}
+
+/// The service of all of them.
 #[must_use]
 pub fn service(admin: &Arc<Admin>) -> Service {
-    let guarded = |path| Router::with_path(path).hoop(guard::TokenCheck::new(Arc::clone(admin)));
-    let router = Router::new()
-        .push(Router::with_path("healthz").push(reading().goal(health::healthz)))
-        .push(
-            Router::with_path("readyz").push(reading().goal(health::Ready::new(Arc::clone(admin)))),
-        )
-        .push(
-            guarded("metrics")
-                .push(reading().goal(metrics::MetricsHandler::new(Arc::clone(admin)))),
-        )
-        .push(guarded("status").push(reading().goal(status::StatusHandler::new(Arc::clone(admin)))))
-        .push(guarded("live").push(reading().goal(live::LiveHandler::new(Arc::clone(admin)))))
-        .push(
-            guarded("requests/{id}")
-                .push(reading().goal(requests::OneRequestHandler::new(Arc::clone(admin)))),
-        )
-        .push(Router::with_path("api/v1/{**rest}").goal(api::ApiHandler::new(Arc::clone(admin))));
-    Service::new(router)
+    door(admin)
+        .service()
         .hoop(host::Arrive::new(Arc::clone(admin)))
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(AdminNotFound))

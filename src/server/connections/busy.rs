@@ -11,16 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use farebox_door::{UnreadBody, peer};
 use farebox_ledger::{Amount, Key};
 use salvo::BoxedError;
 use salvo::http::ResBody;
 use salvo::hyper::body::{Body, Frame};
 use salvo::prelude::{Depot, Request, Response};
 
-use super::{Connection, Connections, OpenConnections, Rank, Ticket, peer};
-use crate::byte_room::Holder;
+use super::{Connection, Connections, OpenConnections, Rank, Ticket};
 use crate::customer::Guest;
 use crate::proxy::{ConnectionFate, holder};
+use farebox_door::byte_room::Holder;
 
 /// A request under way, until dropped.
 #[derive(Debug)]
@@ -156,7 +157,8 @@ impl Guest for BusyRequest {
         let mut open = self.connections.lock();
         self.give_up_claim(&mut open);
         let pool = &mut open.strangers;
-        let ticket = self.connections.crowd(pool, self.peer(), &self.connection);
+        let peer = self.forwarded.unwrap_or(self.connection.peer);
+        let ticket = self.connections.crowd(pool, peer, &self.connection);
         *standing = RequestStanding::Stranger(ticket);
         open.line_up(&self.connection);
     }
@@ -172,8 +174,9 @@ impl Guest for BusyRequest {
         );
     }
 
-    fn peer(&self) -> IpAddr {
-        self.forwarded.unwrap_or(self.connection.peer)
+    fn peer(&self) -> Option<IpAddr> {
+        let direct = !self.connections.is_proxy(self.connection.address.ip());
+        self.forwarded.or(direct.then_some(self.connection.peer))
     }
 }
 
@@ -227,21 +230,39 @@ pub(in crate::server) fn begin(
     };
     let busy = connections.begin(address, client)?;
     if let Some(busy) = &busy {
+        // A stranger whose body is still arriving keeps its place until it has gone.
+        UnreadBody::keep(depot, Arc::clone(busy));
         let guest: Arc<dyn Guest> = Arc::<BusyRequest>::clone(busy);
         depot.insert_typed(guest);
     }
     Ok(busy)
 }
 
-/// The same for a request of the operator, whose connection is safe at once.
+/// Calls of the API, which together leave connections to those who ask whether the gateway is well.
+const OF_API: Holder = Holder(1);
+
+/// The same for a request of the operator, whose connection is safe at once, or, of the API, from its token on.
 pub(in crate::server) fn begin_of_operator(
     connections: &Arc<Connections>,
     req: &Request,
+    depot: &mut Depot,
 ) -> Option<Arc<BusyRequest>> {
     let address = req.remote_addr().clone().into_std()?;
     let busy = connections.begin(address, None).ok().flatten()?;
-    busy.belongs(Holder::default(), true);
+    UnreadBody::keep(depot, Arc::clone(&busy));
+    if req.uri().path().starts_with("/api/") {
+        depot.insert_typed(Arc::clone(&busy));
+    } else {
+        busy.belongs(Holder::default(), true);
+    }
     Some(busy)
+}
+
+/// Notes that a request of the API showed a good token.
+pub(in crate::server) fn showed_token(depot: &Depot) {
+    if let Ok(busy) = depot.get_typed::<Arc<BusyRequest>>() {
+        busy.belongs(OF_API, true);
+    }
 }
 
 /// The request under way that a handler serves.

@@ -274,7 +274,7 @@ fn a_connection_beyond_the_limits_is_turned_away_at_its_first_request() {
     assert_eq!(left.count(), counts.most / PART_OF_EXCESS, "the newest");
     assert_eq!(connections.counts().refused, 30);
     let (_other, other) = admit(&connections, "192.0.2.9", 1).unwrap();
-    assert!(begin(&connections, "192.0.2.9", 1).peer().is_ipv4() && !other.is_aborted());
+    assert!(begin(&connections, "192.0.2.9", 1).peer().is_some() && !other.is_aborted());
     drop((open, waiting));
     let _newcomer = admit(&connections, "192.0.2.1", 1).unwrap();
     assert_eq!(connections.counts().open, 2);
@@ -308,4 +308,25 @@ fn half_of_the_descriptors_are_for_upstreams() {
     assert_eq!(of(1_024), (448, 112, 56));
     assert_eq!(of(20_000), (9_936, 256, 256));
     assert_eq!((of(1 << 20).0, of(0).0), (MOST, 8));
+}
+
+#[test]
+fn calls_of_the_api_leave_connections_to_those_who_ask_whether_all_is_well() {
+    let connections = Connections::of_operator();
+    let calls: Vec<_> = (0..64)
+        .map(|port| {
+            let place = admit(&connections, "127.0.0.1", port).unwrap();
+            let busy = begin(&connections, "127.0.0.1", port);
+            busy.belongs(Holder(1), true);
+            (place, busy)
+        })
+        .collect();
+    assert_eq!(connections.counts().safe, MOST_OF_OPERATOR - OF_MONITORS);
+    for port in 64..80 {
+        let (_monitor, _) = admit(&connections, "127.0.0.1", port).unwrap();
+    }
+    let counts = connections.counts();
+    assert_eq!((counts.refused, counts.safe), (0, 48));
+    let is_gone = |call: &&((ConnectionPlace, ConnCtrl), Arc<BusyRequest>)| call.0.1.is_aborted();
+    assert!(calls.iter().any(|call| is_gone(&call)));
 }

@@ -70,7 +70,12 @@ fn send(
     };
     let call = UpstreamCall {
         stream,
-        ..UpstreamCall::new(&route, crate::byte_room::Holder(1), family, operation)
+        ..UpstreamCall::new(
+            &route,
+            farebox_door::byte_room::Holder(1),
+            family,
+            operation,
+        )
     };
     simulated.answer(&call, model, body)
 }
@@ -482,6 +487,7 @@ fn what_is_not_json_is_refused() {
 }
 
 /// A place in a budget without a limit.
-fn share() -> crate::byte_room::ByteShare {
-    crate::byte_room::ByteRoom::new(usize::MAX).share(crate::byte_room::Holder(1), usize::MAX)
+fn share() -> farebox_door::byte_room::ByteShare {
+    farebox_door::byte_room::ByteRoom::new(usize::MAX)
+        .share(farebox_door::byte_room::Holder(1), usize::MAX)
 }

@@ -65,7 +65,7 @@ async fn ask(
 ) -> Result<UpstreamAnswer, DispatchError> {
     let call = UpstreamCall::new(
         &config.catalog.models[0].route,
-        crate::byte_room::Holder(1),
+        farebox_door::byte_room::Holder(1),
         family,
         TargetOperation::Generate,
     );

@@ -23,23 +23,23 @@ mod vouchers;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use farebox_door::byte_room::{ByteShare, Holder};
+use farebox_door::{BodyFault, BodyPayer, NotRead, TurnedAway, UnreadBody, Visit};
 use farebox_ledger::{Token, TokenRole};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::percent_decode_str;
 use salvo::http::HeaderValue;
-use salvo::prelude::{Request, Response, handler};
+use salvo::prelude::{Depot, Request, Response, handler};
 
 use super::Admin;
 use crate::clock;
 use crate::proxy::record;
+use crate::server::connections;
 use answer::{ApiError, ApiReply};
 use call::ApiCall;
 use fields::FieldValues;
 use gate::Gate;
+pub(super) use openapi::serve_openapi;
 use table::{ApiRoute, Least};
-
-/// The largest body: acts are small.
-const LARGEST: usize = 64 * 1024;
 
 /// Answers every path under `/api/v1`.
 pub(super) struct ApiHandler {
@@ -56,29 +56,90 @@ impl ApiHandler {
         }
     }
 
-    async fn handle(&self, req: &mut Request, res: &mut Response) {
-        let request_id = record::request_id(clock::operation_id());
-        if let Ok(id) = HeaderValue::from_str(&request_id) {
-            res.headers_mut().insert("x-request-id", id);
-        }
-        let none = HeaderValue::from_static("no-store");
-        res.headers_mut().insert("cache-control", none);
-        match self.answer(req).await {
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let request_id = named(res);
+        match self.answer(req, depot).await {
             Ok(answer) => answer.write(res),
             Err(error) => error.write(res, &request_id),
         }
     }
 }
 
-impl ApiHandler {
-    async fn answer(&self, req: &mut Request) -> Result<ApiReply, ApiError> {
-        let (route, parameters) = find(req)?;
-        if route.least == Least::Anybody {
-            return Ok(openapi::document().into());
+/// Gives an answer its id, which is returned.
+fn named(res: &mut Response) -> String {
+    let request_id = record::request_id(clock::operation_id());
+    if let Ok(id) = HeaderValue::from_str(&request_id) {
+        res.headers_mut().insert("x-request-id", id);
+    }
+    let none = HeaderValue::from_static("no-store");
+    res.headers_mut().insert("cache-control", none);
+    request_id
+}
+
+/// Answers whoever is turned away before a handler.
+pub(super) fn turn_away(why: TurnedAway, res: &mut Response) {
+    let error = match why {
+        TurnedAway::Beyond(_) => ApiError::new(429, "too_many_requests", why.message()),
+        TurnedAway::UnknownCoding => ApiError::bad("unknown_transfer_coding", why.message()),
+    };
+    let request_id = named(res);
+    match why.retry_after() {
+        Some(seconds) => error.header("retry-after", seconds.to_string()),
+        None => error,
+    }
+    .write(res, &request_id);
+}
+
+/// The memory of the operator's bodies: as one holder beside the customers.
+struct TokenPayer(ByteShare);
+
+impl BodyPayer for TokenPayer {
+    type Refusal = ApiError;
+
+    fn announced(&mut self, _: usize) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn arrived(&mut self, bytes: usize) -> Result<(), ApiError> {
+        if self.0.grow_to(bytes) {
+            return Ok(());
         }
+        let message = "the gateway is overloaded at the moment; send the same request again later";
+        Err(ApiError::new(503, "overloaded", message).header("retry-after", "5"))
+    }
+}
+
+impl From<NotRead<ApiError>> for ApiError {
+    fn from(unread: NotRead<Self>) -> Self {
+        let fault = match unread {
+            NotRead::Refused(error) => return error,
+            NotRead::Fault(fault) => fault,
+        };
+        let code = match fault {
+            BodyFault::TooLarge(_) => "body_too_large",
+            BodyFault::WrongType(_) => "unsupported_content_type",
+            BodyFault::TooSlow | BodyFault::SlowForm => "slow_body",
+            BodyFault::Broken | BodyFault::Trailers => "incomplete_body",
+        };
+        Self::new(fault.status(), code, fault.message())
+    }
+}
+
+impl ApiHandler {
+    async fn answer(&self, req: &Request, depot: &mut Depot) -> Result<ApiReply, ApiError> {
+        let (route, parameters) = find(req)?;
         let (now, ledger) = (clock::now(), &*self.admin.ledger);
-        let trusted = &self.admin.front.trusted_proxies;
-        let token = self.gate.admit(req, trusted, ledger, now).await?;
+        let sender = Visit::of(depot).map(|visit| visit.sender);
+        let sender = sender.unwrap_or_default();
+        let is_local = req
+            .remote_addr()
+            .ip()
+            .is_some_and(|at| at.to_canonical().is_loopback());
+        let token = self
+            .gate
+            .admit(req, (sender, is_local), ledger, now)
+            .await?;
+        connections::showed_token(depot);
         check_role(route, &token)?;
         let query = FieldValues::of_query(
             req.queries().iter_all().flat_map(|(name, values)| {
@@ -96,7 +157,11 @@ impl ApiHandler {
             _ => None,
         };
         let bytes = match route.method {
-            "POST" | "PATCH" => body(req).await?,
+            "POST" | "PATCH" => {
+                let room = &self.admin.front.body_room;
+                let mut payer = TokenPayer(room.share(Holder::default(), usize::MAX));
+                UnreadBody::of(depot).read(&mut payer).await?
+            }
             _ => Bytes::new(),
         };
         let call = ApiCall {
@@ -209,21 +274,4 @@ fn expected(req: &Request) -> Result<Option<i64>, ApiError> {
             "send the ETag of a read as If-Match, as it was, like \"17\"",
         )
     })
-}
-
-/// The whole body.
-async fn body(req: &mut Request) -> Result<Bytes, ApiError> {
-    let limited = Limited::new(req.take_body(), LARGEST);
-    match limited.collect().await {
-        Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
-            413,
-            "body_too_large",
-            format!("a body has at most {LARGEST} bytes"),
-        )),
-        Err(_) => Err(ApiError::bad(
-            "incomplete_body",
-            "the body is incomplete; send it again",
-        )),
-    }
 }

@@ -1,12 +1,16 @@
 //! The OpenAPI document: written from the table of routes and fields, so that it says what is read and answered. A test runs every
 //! example in it.
 
+use std::sync::LazyLock;
+
+use salvo::prelude::{Request, Response, handler};
 use serde_json::{Map, Value, json};
 
 use super::examples;
 use super::fields::{Absence, ApiField, FieldKind};
 use super::shown;
 use super::table::{ApiRoute, Least, ROUTES};
+use crate::customer::ConstantDocument;
 
 /// Documents with a name of their own.
 const NAMED: &[(&str, &[ApiField])] = &[
@@ -33,8 +37,17 @@ const NAMED: &[(&str, &[ApiField])] = &[
     ("Statement", shown::STATEMENT),
 ];
 
-/// The whole document.
-pub(super) fn document() -> Value {
+/// The document, made once.
+static CONSTANT: LazyLock<ConstantDocument> =
+    LazyLock::new(|| ConstantDocument::new("application/json", document().to_string()));
+
+/// Serves it, to anybody.
+#[handler]
+pub(in crate::server::admin) async fn serve_openapi(req: &mut Request, res: &mut Response) {
+    CONSTANT.answer(req.headers(), res);
+}
+
+fn document() -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for (order, route) in ROUTES.iter().enumerate() {
         let place = paths.entry(route.path).or_insert_with(|| json!({}));

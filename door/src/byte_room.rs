@@ -24,6 +24,8 @@ pub struct Holder(pub u64);
 #[derive(Debug)]
 pub struct ByteRoom {
     total: usize,
+    /// What one holder must be able to have, also where a quarter is less.
+    whole: usize,
     held: Mutex<Held>,
     freed: Notify,
     waiting: AtomicUsize,
@@ -49,8 +51,17 @@ impl ByteRoom {
     /// A budget of `total` bytes.
     #[must_use]
     pub fn new(total: usize) -> Arc<Self> {
+        Self::of_wholes(total, 0)
+    }
+
+    /// A budget that is small beside what one holder must be able to have: a holder gets up to `whole` bytes, as long as the others
+    /// leave a third more.
+    #[must_use]
+    pub fn of_wholes(total: usize, whole: usize) -> Arc<Self> {
+        let whole = if total / PART < whole { whole } else { 0 };
         Arc::new(Self {
             total,
+            whole,
             held: Mutex::default(),
             freed: Notify::new(),
             waiting: AtomicUsize::new(0),
@@ -74,6 +85,18 @@ impl ByteRoom {
         self.lock().all
     }
 
+    /// The most that one holder ever has.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.part_of(self.total)
+    }
+
+    /// What a holder gets of what the others leave.
+    fn part_of(&self, left: usize) -> usize {
+        let of_whole = self.whole.min(left / PART * (PART - 1));
+        (left / PART).max(of_whole)
+    }
+
     /// Bytes in total.
     #[must_use]
     pub fn total(&self) -> usize {
@@ -88,7 +111,7 @@ impl ByteRoom {
         let mut held = self.lock();
         let own = held.by.get(&holder).copied().unwrap_or_default();
         let left_by_others = self.total.saturating_sub(held.all.saturating_sub(own));
-        if own.saturating_add(bytes) > (left_by_others / PART).min(most) {
+        if own.saturating_add(bytes) > self.part_of(left_by_others).min(most) {
             return false;
         }
         held.all += bytes;
@@ -147,6 +170,12 @@ impl ByteShare {
             freed.await;
             drop(waiting);
         }
+    }
+
+    /// The most that its holder ever has.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.room.largest().min(self.most)
     }
 
     /// Gives back what is above `bytes`.
@@ -245,6 +274,22 @@ mod tests {
             while share.grow_to(share.bytes + STEP) {}
         }
         assert!(room.share(Holder(99), usize::MAX).grow_to(MIB));
+    }
+
+    #[test]
+    fn a_small_budget_still_takes_one_whole() {
+        let room = ByteRoom::of_wholes(85 * MIB, 32 * MIB);
+        let mut first = room.share(Holder(1), usize::MAX);
+        assert!(first.grow_to(32 * MIB) && !first.grow_to(32 * MIB + 1));
+        let mut second = room.share(Holder(2), usize::MAX);
+        assert!(second.grow_to(32 * MIB), "of 53 MiB that are left");
+        assert!(room.share(Holder(3), usize::MAX).grow_to(15 * MIB));
+        // A large one is shared by quarters alone.
+        assert_eq!(
+            ByteRoom::of_wholes(512 * MIB, 32 * MIB).largest(),
+            128 * MIB
+        );
+        assert_eq!(ByteRoom::of_wholes(85 * MIB, 32 * MIB).largest(), 32 * MIB);
     }
 
     #[test]

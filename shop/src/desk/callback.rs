@@ -1,0 +1,85 @@
+//! The processor's callbacks: read when they may be signed, and acknowledged only when the books have them.
+
+use std::hash::BuildHasher as _;
+
+use farebox_door::byte_room::{ByteShare, Holder};
+use farebox_door::{BodyPayer, NotRead, UnreadBody, Visit};
+use farebox_ledger::clock;
+use salvo::http::StatusCode;
+use salvo::prelude::{Depot, Request, Response};
+
+use super::ShopDesk;
+use crate::answer;
+use crate::booking::{self, Booking};
+use crate::processor::{BadMessage, ProcessorMessage};
+use crate::signature;
+
+/// The memory of a callback's body.
+struct CallbackRoom(ByteShare);
+
+impl BodyPayer for CallbackRoom {
+    type Refusal = ();
+
+    fn announced(&mut self, _: usize) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn arrived(&mut self, bytes: usize) -> Result<(), ()> {
+        self.0.grow_to(bytes).then_some(()).ok_or(())
+    }
+}
+
+impl ShopDesk {
+    /// A callback of the processor: it is acknowledged only when the books have it.
+    pub(super) async fn callback(&self, req: &Request, depot: &mut Depot, res: &mut Response) {
+        let now = clock::now().millis() / 1_000;
+        let signed = req.headers().get(self.processor.signature_header());
+        let signed = signed.and_then(|value| value.to_str().ok());
+        let looked = signed.ok_or("there is no signature");
+        if let Err(why) = looked.and_then(|header| signature::look(header, now)) {
+            return answer::line(res, StatusCode::BAD_REQUEST, why);
+        }
+        let visit = Visit::of(depot).cloned();
+        let peer = visit.as_ref().and_then(|visit| visit.sender.peer());
+        let holder = Holder(self.peers.hash_one(peer));
+        let mut room = CallbackRoom(self.room.share(holder, usize::MAX));
+        let body = match UnreadBody::of(depot).read(&mut room).await {
+            Ok(body) => body,
+            Err(NotRead::Fault(fault)) => return answer::fault(res, fault),
+            Err(NotRead::Refused(())) => {
+                let why = "too many callbacks are arriving; send this one again later";
+                return answer::line(res, StatusCode::SERVICE_UNAVAILABLE, why);
+            }
+        };
+        let message = self.processor.message(req.headers(), &body, now).await;
+        if let (Some(visit), false) = (visit, matches!(message, Err(BadMessage::Forged(_)))) {
+            visit.is_known();
+        }
+        let booking = match message {
+            Ok(ProcessorMessage::Paid(paid)) => booking::book(&self.api, &self.id, &paid).await,
+            Ok(ProcessorMessage::Back(back)) => booking::take_back(&self.api, &back).await,
+            Ok(ProcessorMessage::Nothing(why)) => Booking::Done(why),
+            Err(BadMessage::Forged(why)) => {
+                tracing::warn!(why, "refused a callback");
+                return answer::line(res, StatusCode::BAD_REQUEST, why);
+            }
+            Err(BadMessage::Unreadable(why)) => Booking::Wrong(why),
+            Err(BadMessage::Away(away)) => Booking::Later(away.0),
+        };
+        let (status, text) = match booking {
+            Booking::Done(text) => {
+                tracing::info!(text, "callback");
+                (StatusCode::OK, text)
+            }
+            Booking::Later(text) => {
+                tracing::warn!(text, "a callback has to come again");
+                (StatusCode::SERVICE_UNAVAILABLE, text)
+            }
+            Booking::Wrong(text) => {
+                tracing::error!(text, "a callback needs somebody to look at it");
+                (StatusCode::UNPROCESSABLE_ENTITY, text)
+            }
+        };
+        answer::line(res, status, &text);
+    }
+}
