@@ -109,6 +109,9 @@ pub struct Args {
     /// The same as --format json
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
+    /// Begin CSV with a byte-order mark, by which some spreadsheets recognise UTF-8
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub bom: bool,
 }
 
 impl Args {

@@ -1,7 +1,9 @@
 //! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
 //! gateway runs.
 
-use farebox_ledger::{Amount, Cap, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
+use farebox_ledger::{
+    Amount, Cap, CapMaker, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv,
+};
 
 use super::args::{Args, OutputFormat};
 use super::books::{act, open};
@@ -12,8 +14,8 @@ use farebox::clock;
 use farebox::selling::{self, caps};
 
 /// The columns of a cap.
-const HEADER: [&str; 7] = [
-    "interval", "model", "limit", "spent", "held", "room", "resets",
+const HEADER: [&str; 9] = [
+    "interval", "model", "limit", "set by", "beside", "spent", "held", "room", "resets",
 ];
 
 pub(super) async fn set(args: &Args, options: &SetCapOptions) -> Result<(), CommandFailed> {
@@ -61,7 +63,7 @@ fn print(args: &Args, of: Scope, caps: &Caps) {
         OutputFormat::Json => {
             output::print_json(&selling::caps::document(of, caps));
         }
-        OutputFormat::Csv => output::print(&csv::document(&HEADER, &rows(of, caps, now))),
+        OutputFormat::Csv => output::sheet(&csv::document(&HEADER, &rows(of, caps, now))),
         _ if caps.is_empty() => {
             let kind = match of {
                 Scope::Key(_) => "Key",
@@ -75,6 +77,17 @@ fn print(args: &Args, of: Scope, caps: &Caps) {
     }
 }
 
+/// The limit of the other one, which stands once this one is gone.
+fn beside(counted: &CountedCap) -> String {
+    let other = match counted.made_by {
+        CapMaker::Seller => CapMaker::Owner,
+        CapMaker::Owner => CapMaker::Seller,
+    };
+    counted
+        .beside
+        .map_or_else(|| "none".to_owned(), |limit| format!("{other} {limit}"))
+}
+
 fn rows(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Vec<String>> {
     let today = UtcDay::of(now);
     let row = |counted: &CountedCap| {
@@ -84,6 +97,8 @@ fn rows(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Vec<String>> {
             counted.cap.interval.to_string(),
             output::plain(model),
             counted.cap.limit.to_string(),
+            counted.made_by.to_string(),
+            beside(counted),
             state.spent.to_string(),
             state.held.to_string(),
             state.room.to_string(),

@@ -19,6 +19,7 @@ use super::values::Setting;
 use super::{keys, paper, payments, tables, view};
 use farebox::clock;
 use farebox::selling::customers::{CustomerEdit, PersonalEdit};
+use farebox::selling::erased::Remains;
 use farebox::selling::reads::{self, CustomerPage};
 use farebox::selling::{self, auto_top_up, customers, money};
 
@@ -34,7 +35,7 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Suspend(one) => change(args, one.id, CustomerAct::Suspend).await,
         CustomersCommand::Resume(one) => change(args, one.id, CustomerAct::Resume).await,
         CustomersCommand::Close(options) => close(args, options).await,
-        CustomersCommand::Erase(one) => change(args, one.id, CustomerAct::Erase).await,
+        CustomersCommand::Erase(one) => erase(args, one.id).await,
         CustomersCommand::TopUp(options) => top_up(args, options).await,
         CustomersCommand::Adjust(options) => adjust(args, options).await,
         CustomersCommand::AutoTopUp(options) => ask_for_money(args, options).await,
@@ -200,6 +201,20 @@ async fn change(args: &Args, id: CustomerId, change: CustomerAct) -> Result<(), 
     perform(args, &ledger, changed).await.map(drop)
 }
 
+/// Erases what is known of a person, and says where its name stands still.
+async fn erase(args: &Args, id: CustomerId) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let known = ledger.personal_data(id).await?;
+    let deed = customers::change(id, CustomerAct::Erase, act(args));
+    perform(args, &ledger, deed).await?;
+    let customer = reads::customer(&*ledger, id).await?;
+    let remains = Remains::of(&*ledger, &customer, known.as_ref()).await?;
+    for line in remains.words(&customer) {
+        output::note(&line);
+    }
+    Ok(())
+}
+
 async fn close(args: &Args, options: &CloseOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     if let Some((reference, reason)) = options.write_off.as_ref().zip(options.reason.as_ref()) {
@@ -217,7 +232,13 @@ async fn top_up(args: &Args, options: &CustomerTopUpOptions) -> Result<(), Comma
     let (amount, reference) = (options.amount, &options.reference);
     let deed = match options.paid.sum() {
         None => money::credit(options.id, CreditKind::TopUp, amount, reference, act(args)),
-        paid => money::pay(options.id, amount, paid, reference.clone(), act(args)),
+        paid => money::pay(
+            options.id,
+            amount,
+            paid,
+            (reference.clone(), None),
+            act(args),
+        ),
     };
     post(args, deed).await
 }

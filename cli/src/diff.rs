@@ -47,7 +47,7 @@ pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
     };
     match args.format() {
         OutputFormat::Json => output::print_json(&document(&against, &rows, keys_of)),
-        OutputFormat::Csv => output::print(&csv::document(
+        OutputFormat::Csv => output::sheet(&csv::document(
             &CSV_HEADINGS,
             &cells(&rows, |change| word(change).to_owned(), keys_of),
         )),

@@ -51,7 +51,7 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
         OutputFormat::Json => output::print_json(
             &json!({ "entries": entries.iter().map(document::json).collect::<Vec<_>>() }),
         ),
-        OutputFormat::Csv => output::print(&csv::document(
+        OutputFormat::Csv => output::sheet(&csv::document(
             &document::COLUMNS,
             &entries.iter().map(document::row).collect::<Vec<_>>(),
         )),

@@ -110,6 +110,9 @@ pub async fn run() -> ExitCode {
 }
 
 async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
+    if args.bom {
+        output::mark_sheets();
+    }
     if let Some(file) = &args.library {
         farebox::config::Library::choose(file).map_err(CommandFailed::usage)?;
     }

@@ -26,7 +26,7 @@ pub(super) async fn top_up(args: &Args, options: &TopUpOptions) -> Result<(), Co
         None => money::credit(options.id, CreditKind::TopUp, amount, reference, act(args)),
         paid => {
             let customer = reads::key(&*ledger, options.id).await?.belongs_to;
-            money::pay(customer, amount, paid, reference.clone(), act(args))
+            money::pay(customer, amount, paid, (reference.clone(), None), act(args))
         }
     };
     perform(args, &ledger, deed).await.map(drop)

@@ -17,7 +17,7 @@ pub(super) fn run(args: &Args) -> Result<(), CommandFailed> {
     };
     match args.format() {
         OutputFormat::Json => output::print_json(&json!({ "models": rows })),
-        OutputFormat::Csv => output::print(&csv::document(&TABLE_HEADINGS, &cells())),
+        OutputFormat::Csv => output::sheet(&csv::document(&TABLE_HEADINGS, &cells())),
         OutputFormat::Markdown => output::print(&config::table_markdown(&rows)),
         OutputFormat::Table | OutputFormat::Html => {
             output::print(&output::table(&TABLE_HEADINGS, &cells()))

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
 use farebox_ledger::LedgerError;
-use farebox_ledger::text::is_unseen;
+use farebox_ledger::text::visible;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -129,9 +129,23 @@ pub(super) fn print_json(value: &Value) {
     print(&format!("{value:#}"));
 }
 
+/// Set if spreadsheets begin with a byte-order mark.
+static BOM: OnceLock<()> = OnceLock::new();
+
+/// Lets spreadsheets begin with a byte-order mark.
+pub(super) fn mark_sheets() {
+    let _ = BOM.set(());
+}
+
+/// Prints a spreadsheet.
+pub(super) fn sheet(text: &str) {
+    let mark = if BOM.get().is_some() { "\u{feff}" } else { "" };
+    print(&format!("{mark}{text}"));
+}
+
 /// Text from outside, made safe for a terminal.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !is_unseen(*c)).collect()
+    visible(text)
 }
 
 /// `1 model`, `2 models`.

@@ -9,13 +9,15 @@ use super::check::seller;
 use super::customers_args::{ReceiptsOptions, StatementOptions};
 use super::output::{self, CommandFailed};
 use farebox::clock;
-use farebox::paper::{self, DOCUMENT_COLUMNS, STATEMENT_COLUMNS, document_json, document_row};
+use farebox::paper::{
+    self, DOCUMENT_COLUMNS, PaperReader, STATEMENT_COLUMNS, document_json, document_row,
+};
 use farebox::selling::reads;
 
 pub(super) async fn receipts(args: &Args, options: &ReceiptsOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
     let customer = reads::customer(&*ledger, options.id).await?;
-    let mut found = paper::documents(&*ledger, customer.id).await?;
+    let mut found = paper::documents(&*ledger, customer.id, PaperReader::Others).await?;
     if let Some(number) = &options.number {
         found.retain(|document| document.number == *number);
         if found.is_empty() {
@@ -25,20 +27,17 @@ pub(super) async fn receipts(args: &Args, options: &ReceiptsOptions) -> Result<(
             )));
         }
     }
-    let (to, shop) = (paper::addressee(&*ledger, customer).await?, seller(args));
-    let rows = || -> Vec<Vec<String>> {
-        let row = |document| document_row(document, &to);
-        found.iter().map(row).collect()
-    };
+    let shop = seller(args);
+    let rows = || -> Vec<Vec<String>> { found.iter().map(document_row).collect() };
     match args.format() {
         OutputFormat::Json => {
-            let document = |document| document_json(document, &to, &shop);
+            let document = |document| document_json(document, &shop);
             let documents: Vec<_> = found.iter().map(document).collect();
             output::print_json(&json!({ "receipts": documents }));
         }
-        OutputFormat::Csv => output::print(&csv::document(&DOCUMENT_COLUMNS, &rows())),
+        OutputFormat::Csv => output::sheet(&csv::document(&DOCUMENT_COLUMNS, &rows())),
         OutputFormat::Html => {
-            output::print(&paper::documents_page(&found, &to, &shop));
+            output::print(&paper::documents_page(&found, &shop));
         }
         _ if found.is_empty() => output::note("Nothing was paid yet."),
         _ => output::print(&output::table(&DOCUMENT_COLUMNS, &rows())),
@@ -58,7 +57,7 @@ pub(super) async fn statement(
     let rows = || paper::statement_rows(&found);
     match args.format() {
         OutputFormat::Json => output::print_json(&paper::statement_json(&found, &seller(args))),
-        OutputFormat::Csv => output::print(&csv::document(&STATEMENT_COLUMNS, &rows())),
+        OutputFormat::Csv => output::sheet(&csv::document(&STATEMENT_COLUMNS, &rows())),
         OutputFormat::Html => output::print(&paper::statement_page(&found, &seller(args))),
         _ => output::print(&output::table(&STATEMENT_COLUMNS, &rows())),
     }

@@ -63,9 +63,16 @@ async fn list(args: &Args) -> Result<(), CommandFailed> {
             output::print_json(&json!({ "payments": payments }));
         }
         OutputFormat::Table | OutputFormat::Markdown if found.is_empty() => {
-            output::note("Every payment was booked or sent back.")
+            output::note("Every payment was booked or sent back, and what went back is booked.")
         }
-        format => tables::print(format, &tables::PAYMENT, &tables::payments(&found)),
+        format => {
+            tables::print(format, &tables::PAYMENT, &tables::payments(&found));
+            if format != OutputFormat::Csv && found.iter().any(|known| !known.waiting.is_empty()) {
+                output::note(
+                    "What went back and is not booked: farebox customers reverse PAYMENT CUMULATIVE --kind KIND --reference REFERENCE",
+                );
+            }
+        }
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ fn list(format: OutputFormat) {
             let rows = clients
                 .iter()
                 .map(|client| csv::line([client.id.as_str(), &client.title, &client.family]));
-            output::print(
+            output::sheet(
                 &std::iter::once(csv::line(["client", "title", "family"]))
                     .chain(rows)
                     .collect::<String>(),

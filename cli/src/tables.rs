@@ -27,7 +27,7 @@ pub(super) const PAYMENT: [&str; 8] = [
 /// Prints rows under their columns.
 pub(super) fn print(format: OutputFormat, header: &[&str], rows: &[Vec<String>]) {
     match format {
-        OutputFormat::Csv => output::print(&csv::document(header, rows)),
+        OutputFormat::Csv => output::sheet(&csv::document(header, rows)),
         _ => output::print(&output::table(header, rows)),
     }
 }
@@ -82,6 +82,8 @@ pub(super) fn customers(customers: &[Customer]) -> Vec<Vec<String>> {
 pub(super) fn payments(payments: &[Payment]) -> Vec<Vec<String>> {
     let row = |payment: &Payment| {
         let (status, why) = payment_status(payment);
+        let waiting = payment.waiting.iter().map(ToString::to_string);
+        let why: Vec<String> = why.map(str::to_owned).into_iter().chain(waiting).collect();
         vec![
             output::plain(&payment.reference),
             payment.customer.to_string(),
@@ -90,7 +92,7 @@ pub(super) fn payments(payments: &[Payment]) -> Vec<Vec<String>> {
             payment.paid.gross.to_string(),
             payment.credit.to_string(),
             payment.due().to_string(),
-            output::plain(why.unwrap_or_default()),
+            output::plain(&why.join("; ")),
         ]
     };
     payments.iter().map(row).collect()

@@ -1,6 +1,8 @@
 //! `farebox tokens …`: who may use the admin API. Works while a gateway runs; only commands make and revoke tokens.
 
-use farebox_ledger::{NewToken, OpenMode, Token, TokenSecret, UtcDay};
+use farebox_ledger::{
+    Ledger, LedgerError, NewToken, OpenMode, Token, TokenDay, TokenSecret, TokenToday, UtcDay,
+};
 use serde_json::{Value, json};
 
 use super::args::{Args, OutputFormat};
@@ -41,6 +43,7 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
             act: act(args),
         })
         .await?;
+    let token = with_day(token, &[]);
     if args.format() == OutputFormat::Json {
         let mut shown = document(&token);
         shown["secret"] = json!(secret.reveal());
@@ -60,7 +63,10 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
 
 async fn list(args: &Args) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let tokens = ledger.tokens().await?;
+    let (tokens, days) = (ledger.tokens().await?, days(&*ledger).await?);
+    let tokens: Vec<TokenAndDay> = (tokens.into_iter())
+        .map(|token| with_day(token, &days))
+        .collect();
     match args.format() {
         OutputFormat::Json => {
             let tokens: Vec<Value> = tokens.iter().map(document).collect();
@@ -77,6 +83,7 @@ async fn list(args: &Args) -> Result<(), CommandFailed> {
 async fn revoke(args: &Args, one: &OneToken) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let token = ledger.revoke_token(one.id, act(args)).await?;
+    let token = with_day(token, &days(&*ledger).await?);
     if args.format() == OutputFormat::Json {
         output::print_json(&document(&token));
     } else {
@@ -85,14 +92,28 @@ async fn revoke(args: &Args, one: &OneToken) -> Result<(), CommandFailed> {
     Ok(())
 }
 
-fn document(token: &Token) -> Value {
-    view::token(token, clock::now())
+/// A token, and what it did today.
+type TokenAndDay = (Token, TokenToday);
+
+/// What all tokens did lately.
+async fn days(ledger: &dyn Ledger) -> Result<Vec<TokenDay>, LedgerError> {
+    let today = UtcDay::of(clock::now());
+    ledger.token_days(TokenToday::since(today)).await
+}
+
+fn with_day(token: Token, days: &[TokenDay]) -> TokenAndDay {
+    let today = TokenToday::of(token.id, UtcDay::of(clock::now()), days);
+    (token, today)
+}
+
+fn document((token, today): &TokenAndDay) -> Value {
+    view::token(token, today, clock::now())
 }
 
 /// Prints tokens; not as JSON.
-fn print(args: &Args, tokens: &[Token]) {
+fn print(args: &Args, tokens: &[TokenAndDay]) {
     let now = clock::now();
-    let row = |token: &Token| {
+    let row = |(token, today): &TokenAndDay| {
         vec![
             token.id.to_string(),
             output::plain(&token.label),
@@ -100,7 +121,7 @@ fn print(args: &Args, tokens: &[Token]) {
             token
                 .daily
                 .map_or_else(|| "none".to_owned(), |daily| daily.to_string()),
-            token.sold_on(UtcDay::of(now)).to_string(),
+            today.day.booked.to_string(),
             token
                 .expires_at
                 .map_or_else(|| "never".to_owned(), |at| at.to_string()),

@@ -70,7 +70,7 @@ fn print_codes(args: &Args, lot: Lot, codes: &[VoucherCode]) {
             vec![lot.id.to_string(), number.to_string(), (*code).to_owned()]
         };
         let rows: Vec<_> = (1..).zip(&shown).map(row).collect();
-        return output::print(&csv::document(&["lot", "number", "code"], &rows));
+        return output::sheet(&csv::document(&["lot", "number", "code"], &rows));
     }
     print(args, &[lot]);
     output::print(&format!("\n{}", shown.join("\n")));

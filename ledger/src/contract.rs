@@ -6,14 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Act, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange, CustomerId,
-    CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish, HouseAct,
-    JournalEntry, Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery, Margins,
-    Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News,
-    Once, OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, PaymentMoved,
-    PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption, Refusal, Scope,
-    SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenId, Totals, UnappliedAct,
-    UsageRow, VerifyReport, Vote,
+    Act, Addressees, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange,
+    CustomerId, CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish,
+    HouseAct, JournalEntry, Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery,
+    Margins, Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal,
+    NewToken, News, Once, OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment,
+    PaymentMoved, PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption, Refusal,
+    Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenDay, TokenId, Totals,
+    UnappliedAct, UsageRow, UtcDay, VerifyReport, Vote,
 };
 
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
@@ -69,8 +69,10 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// A customer's personal data; `None` when there is none, or it was erased.
     async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError>;
 
-    /// Applies one administrative change to a customer and writes it to the audit. Suspending and closing end the sessions and links of
-    /// its keys.
+    /// Whom the receipts of a customer's payments are addressed to.
+    async fn addressees(&self, id: CustomerId) -> Result<Addressees, LedgerError>;
+
+    /// Applies one administrative change to a customer and writes it to the audit.
     async fn change_customer(&self, change: CustomerChange) -> Result<Customer, LedgerError> {
         self.apply(Operation::ChangeCustomer(Box::new(change)))
             .await?
@@ -109,7 +111,8 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// A payment by its reference: one with particulars, or of which something went back.
     async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError>;
 
-    /// Payments that could not be booked and were neither assigned nor sent back, oldest first.
+    /// Payments that could not be booked and were neither assigned nor sent back, and those of which something went back that is not booked,
+    /// oldest first.
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError>;
 
     /// Top-up, adjustment, refund or write-off, of a customer. A revoked key and a closed customer accept no more top-ups. Repeating a reference with the same facts returns the
@@ -122,7 +125,7 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     // --- the admin API ---
 
-    /// Does what a token asks for, within its bounds and at most once. While another gateway is doing it, this waits up to two seconds for
+    /// Does what a token or an owner key asks for, within its right and bounds and at most once. While another gateway is doing it, this waits up to two seconds for
     /// its answer.
     async fn ask(&self, asked: Asked) -> Result<Answered, LedgerError> {
         let begun = tokio::time::Instant::now();
@@ -154,6 +157,14 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     /// The token with this secret, whatever its state.
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError>;
+
+    /// What tokens did on the days since this one, of those that did anything.
+    async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError>;
+
+    /// Notes the first use of a key that a token made, so that no token reissues it.
+    async fn mark_used(&self, key: KeyId, now: Timestamp) -> Result<(), LedgerError> {
+        self.apply(Operation::MarkUsed { key, now }).await.map(drop)
+    }
 
     /// All tokens, oldest first.
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;

@@ -32,7 +32,9 @@ pub mod store;
 pub mod value;
 
 pub use batch::answer::ApiAnswer;
-pub use batch::operation::{AnswerOf, Answered, Asked, ExpectedAct, Once, Operation, Outcome};
+pub use batch::operation::{
+    AnswerOf, Answered, Asked, Asker, ExpectedAct, Once, Operation, Outcome,
+};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
@@ -54,7 +56,7 @@ pub use rule::account::Account;
 pub use rule::auto_top_up::{
     AutoTopUp, AutoTopUpOff, AutoTopUpState, Refill, TopUpRule, TopUpWish,
 };
-pub use rule::cap::{Cap, CapReached, CapWindow, Caps, CountedCap};
+pub use rule::cap::{Cap, CapLimits, CapMaker, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
     Customer, CustomerAct, CustomerChange, CustomerSettings, CustomerStatus, Moved, NewCustomer,
     NewMove, PersonalData, PersonalHash,
@@ -66,11 +68,12 @@ pub use rule::key::{
 pub use rule::limit::RateRule;
 pub use rule::link::{LINK_LIFETIME, LinkToken};
 pub use rule::payment::{
-    NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
-    UnappliedAct, UnappliedEnd,
+    Addressees, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
+    UnappliedAct, UnappliedEnd, WaitingReversal,
 };
 pub use rule::secret::{Secret, SecretError, SecretHash};
 pub use rule::token::{NewToken, Token, TokenRole, TokenSecret, TokenStatus};
+pub use rule::token_day::{DailyBound, DailyReached, TokenDay, TokenToday};
 pub use rule::voucher::{Lot, NewLot, Redemption, VoucherCode};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
@@ -163,23 +166,12 @@ pub enum Refusal {
     /// The token that asks is revoked or expired.
     #[error("the token is {0}")]
     TokenStopped(TokenStatus),
-    /// The role of the token that asks does not cover this.
+    /// The role of the token that asks, or the right of the owner key, does not cover this.
     #[error("{0}")]
     NotAllowed(String),
-    /// The token that asks would credit more in this UTC day than its daily bound.
-    #[error(
-        "this credits {amount} USD; token {token} may credit {daily} USD a day (UTC) and has credited {sold} USD today"
-    )]
-    DailyReached {
-        /// The token.
-        token: TokenId,
-        /// Its bound.
-        daily: Amount,
-        /// What it credited today.
-        sold: Amount,
-        /// What it would credit now.
-        amount: Amount,
-    },
+    /// The token that asks would do more in this UTC day than it may.
+    #[error("{0}")]
+    DailyReached(Box<DailyReached>),
     /// The idempotency key came with another body before.
     #[error(
         "this idempotency key came with another body before; use a new key for another request"
@@ -237,6 +229,14 @@ pub enum Refusal {
     /// An amount is over a limit: a top-up, a balance or a lifetime credit would be too large, or an amount has the wrong sign.
     #[error("{0}")]
     Limit(String),
+    /// A label has a character that cannot be shown, or that changes how others are.
+    #[error("{what} must not contain U+{:04X}, which cannot be seen, ends the line or turns text around", u32::from(*.character))]
+    Unprintable {
+        /// Which text.
+        what: String,
+        /// The character.
+        character: char,
+    },
     /// The change does not apply to a key in this state (for example, unblocking a revoked key).
     #[error("{0}")]
     NotApplicable(String),

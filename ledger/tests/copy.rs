@@ -114,6 +114,7 @@ async fn owing(ledger: &dyn Ledger) {
             },
             credit: usd("10"),
             reference: format!("Pi-{number}"),
+            addressee: None,
             act: act(620 + number, 1_200),
         };
         ledger.pay(new).await.unwrap();

@@ -15,7 +15,7 @@ mod facts;
 use std::sync::Arc;
 
 use common::*;
-use customers::{a_cap, customers};
+use customers::{a_cap, by_owner, customers, is_of_owner};
 use facts::{a_change, a_credit, a_payment, a_reversal, cents, cost, hour};
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
@@ -171,7 +171,8 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                         within: Membership {
                             customer: (key == 3 && operation % 2 == 0)
                                 .then(|| CustomerId::made_for(common::key(1))),
-                            ..Membership::default()
+                            is_owner: key == 1,
+                            made_by: None,
                         },
                         ..new_key(key, operation, None)
                     })
@@ -204,6 +205,9 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             limit,
         } => {
             let change = change(key, operation, a_cap(cap, limit));
+            if is_of_owner(operation) {
+                return by_owner(ledger, Operation::Change(Box::new(change))).await;
+            }
             format!("{:?}", ledger.change_key(change).await)
         }
         Step::Credit {

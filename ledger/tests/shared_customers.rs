@@ -281,6 +281,7 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                         },
                         credit: usd("10"),
                         reference: payment.clone(),
+                        addressee: None,
                         act: act(first, 3),
                     };
                     let booked = !ledger.pay(new).await.unwrap().repeated;
@@ -372,6 +373,7 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
                         },
                         credit: usd("0.1"),
                         reference,
+                        addressee: None,
                         act: act(operation, 3),
                     };
                     ledger.pay(new).await.map(drop)

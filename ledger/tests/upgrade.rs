@@ -162,16 +162,35 @@ async fn money(ledger: &dyn Store) -> Vec<String> {
     lines
 }
 
+/// What a token sold on its last day is counted on that day, with as many payments as there are.
+async fn counted(ledger: &dyn Store) {
+    let days = ledger.token_days(UtcDay::default()).await.unwrap();
+    let token = ledger.tokens().await.unwrap().remove(0).id;
+    let payment = ledger.payment("pi-1").await.unwrap().unwrap();
+    let day = TokenDay {
+        booked: usd("10"),
+        payments: 1,
+        ..TokenDay::empty(token, UtcDay::of(payment.at))
+    };
+    assert_eq!(days, [day]);
+    for key in keys(ledger).await {
+        let sellers = |counted: &CountedCap| counted.limits().owner.is_none();
+        assert!(key.caps.iter().all(sellers) && key.used_at.is_none());
+    }
+}
+
 /// What belongs to no customer.
 async fn house(ledger: &dyn Store) -> Vec<String> {
     let mut lines = Vec::new();
+    let days = ledger.token_days(UtcDay::default()).await.unwrap();
     for token in ledger.tokens().await.unwrap() {
+        let sold = days.iter().find(|day| day.token == token.id);
         lines.push(format!(
             "token {}: {:?} {:?} sold {:?}, revoked: {}, until {:?}",
             token.label,
             token.role,
             token.daily.map(|usd| usd.to_string()),
-            token.sold.map(|(_, usd)| usd.to_string()),
+            sold.map(|day| day.booked.to_string()),
             token.is_revoked,
             token.expires_at.map(|at| at.to_string())
         ));
@@ -214,6 +233,7 @@ async fn goes_on(ledger: &dyn Store) {
     let contents = contents(ledger).await.join("\n");
     let expected = std::fs::read_to_string(fixture("schema-17.txt")).unwrap();
     assert_eq!(contents, expected.trim_end());
+    counted(ledger).await;
     sound(ledger).await;
     let recovered = ledger.recover(clock::now()).await.unwrap();
     assert_eq!((recovered.settled, recovered.released), (1, 0));
@@ -238,6 +258,11 @@ async fn goes_on(ledger: &dyn Store) {
         ..finish(901, 1_000)
     };
     ledger.finish_hold(end).await.unwrap();
+    // Payments of before have no addressee of their own; those from now on have.
+    let addressees = ledger.addressees(before.customer.id).await.unwrap();
+    let personal = ledger.personal_data(before.customer.id).await.unwrap();
+    assert_eq!(addressees.of("inv-7"), None);
+    assert_eq!(addressees.of("INV-900"), personal.as_ref().map(Some));
     let after = key_named(ledger, "Acme team").await.customer.account;
     let account = before.customer.account;
     assert_eq!(

@@ -11,7 +11,7 @@ mod text;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::TextSize;
+use crate::{Additions, TextSize};
 
 pub(crate) use edit::{Cuts, set_members};
 pub use edit::{Edit, pieces, splice};
@@ -98,8 +98,8 @@ pub struct Cursor<'a> {
     deepest: usize,
     other: u64,
     blank: u64,
-    /// Members that the provider of an answer may add to its envelope.
-    extra: &'a [String],
+    /// What the provider of an answer may add to it; nothing, if that is not known.
+    additions: Option<&'a dyn Additions>,
 }
 
 impl<'a> Cursor<'a> {
@@ -119,7 +119,7 @@ impl<'a> Cursor<'a> {
             deepest: MAX_DEPTH,
             other: 0,
             blank: 0,
-            extra: &[],
+            additions: None,
         })
     }
 
@@ -145,20 +145,20 @@ impl<'a> Cursor<'a> {
             deepest: self.deepest,
             other: 0,
             blank: 0,
-            extra: self.extra,
+            additions: self.additions,
         }
     }
 
-    /// A cursor in an answer whose provider may add these members to its envelope.
+    /// A cursor in an answer to which its provider may add this.
     #[must_use]
-    pub fn allowing(mut self, extra: &'a [String]) -> Self {
-        self.extra = extra;
+    pub fn allowing(mut self, additions: Option<&'a dyn Additions>) -> Self {
+        self.additions = additions;
         self
     }
 
-    /// Whether the answer's provider may add this member.
-    pub(crate) fn may_add(&self, name: &str) -> bool {
-        self.extra.iter().any(|extra| extra == name)
+    /// What the answer's provider may add.
+    pub(crate) fn additions(&self) -> Option<&'a dyn Additions> {
+        self.additions
     }
 
     /// Position of the next byte.

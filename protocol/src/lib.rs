@@ -261,11 +261,15 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
-        self.read_answer_with(body, &[])
+        self.read_answer_with(body, None)
     }
 
-    /// The same of a provider that may add these members to the envelope.
-    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts>;
+    /// The same of a provider that may add something.
+    fn read_answer_with(
+        &self,
+        body: &[u8],
+        additions: Option<&dyn Additions>,
+    ) -> Option<AnswerFacts>;
 
     /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is taken only for the few answers
     /// that need it.
@@ -310,13 +314,22 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     fn words(&self, case: Case) -> Words;
 }
 
+/// What a provider may add to its answers: members that its family does not have.
+pub trait Additions: fmt::Debug + Send + Sync {
+    /// Whether members of this name pass wherever they are.
+    fn allows(&self, name: &str) -> bool;
+
+    /// Whether a member, `"name": value` as it stands in the answer, tells nothing about who answered.
+    fn is_harmless(&self, member: &str) -> bool;
+}
+
 /// Reads the frames of one streamed answer, in order; belongs to the family of the target.
 pub trait AnswerReader: Send {
     /// Called before the first frame, with the number of requested choices and the secret seed of the sample.
     fn expect(&mut self, choices: u32, seed: u64);
 
-    /// Lets the provider add these members to the envelope.
-    fn allow(&mut self, extra: &Arc<[String]>);
+    /// Lets the provider add something. Without this nothing passes that its family does not have.
+    fn allow(&mut self, additions: &Arc<dyn Additions>);
 
     /// The facts of the next frame.
     fn read(&mut self, frame: &Frame) -> FrameFacts;

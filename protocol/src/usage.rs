@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::class::{self, ClassField, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{MemberPlaces, Members, Own};
+use crate::members::{Inside, MemberPlaces, Members, Own};
 
 /// Disjoint counts: no token is in two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -322,6 +322,42 @@ const MOST_STEPS: usize = 32;
 /// Steps of other models than the one that was asked for.
 const OF_OTHERS: [&str; 2] = ["advisor_message", "fallback_message"];
 
+/// Members of the objects inside a usage object, in any family.
+fn of_details(name: &str) -> Option<Inside> {
+    match name {
+        "cached_tokens"
+        | "reasoning_tokens"
+        | "audio_tokens"
+        | "text_tokens"
+        | "image_tokens"
+        | "accepted_prediction_tokens"
+        | "rejected_prediction_tokens"
+        | "thinking_tokens"
+        | "cache_write_tokens"
+        | "cache_write_tokens_details"
+        | "cache_creation_tokens"
+        | "cache_creation_input_tokens"
+        | "cache_creation_token_details"
+        | "ephemeral_5m_input_tokens"
+        | "ephemeral_1h_input_tokens"
+        | "ephemeral_12h_input_tokens"
+        | "ttl_5m_tokens"
+        | "ttl_30m_tokens"
+        | "ttl_1h_tokens"
+        | "ttl_12h_tokens"
+        | "web_search_requests"
+        | "web_fetch_requests"
+        | "remove_to_redeem"
+        | "status"
+        | "reason"
+        | "type" => Some(Inside::Anything),
+        _ => None,
+    }
+}
+
+/// The words among them: elsewhere a word in a usage is a note of the provider's.
+const WORDS: [&str; 4] = ["status", "reason", "type", "remove_to_redeem"];
+
 /// A family's names, the members that customers see, and those that name a class.
 pub(crate) type UsageTable<'t> = (&'t UsageNames, Own, &'t [ClassField]);
 
@@ -335,7 +371,7 @@ pub(crate) fn read(
         return Ok(None);
     }
     let mut seen = UsageObject::default();
-    let mut members = Members::of(own);
+    let mut members = Members::of(own, own);
     let mut write_5m = None;
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
@@ -420,12 +456,17 @@ fn take(
     write_5m: &mut Option<u64>,
 ) -> Result<(), JsonError> {
     if cursor.peek()? == Kind::Object {
-        let mut members = Members::default();
+        let mut members = Members::inside(of_details);
         let mut walk = cursor.enter_object()?;
         while let Some(key) = cursor.member(&mut walk)? {
             let kind = cursor.peek()?;
             take(cursor, names, (path.1, &key.name), seen, write_5m)?;
-            members.take_count(cursor, &key, kind);
+            match kind {
+                Kind::String | Kind::Array if !WORDS.contains(&&*key.name) => {
+                    members.refuse(cursor, &key);
+                }
+                _ => members.take(cursor, &key),
+            }
         }
         members.finish(&mut seen.places);
         return Ok(());

@@ -57,15 +57,28 @@ async fn book_on(
 ) -> Result<(CustomerId, String), ApiFailure> {
     let named = paid.checkout.customer;
     if let Some(customer) = named {
-        match api.top_up(customer, &paid.reference, &paid.checkout).await {
+        match top_up(api, customer, paid).await {
             // Nobody has this id. The money came all the same: whoever paid it gets a purse of their own.
             Err(ApiFailure::Refused(404, ..)) => {}
             other => return other.map(|status| (customer, status)),
         }
     }
     let customer = first_customer(api, paid).await?;
-    let status = api.top_up(customer, &paid.reference, &paid.checkout).await;
+    let status = top_up(api, customer, paid).await;
     status.map(|status| (customer, status))
+}
+
+/// Books the payment. A name that the books do not take must not keep the money out of them.
+async fn top_up(
+    api: &GatewayApi,
+    customer: CustomerId,
+    paid: &PaidCheckout,
+) -> Result<String, ApiFailure> {
+    let book = |is_named| api.top_up(customer, &paid.reference, &paid.checkout, is_named);
+    match book(true).await {
+        Err(ApiFailure::Refused(400 | 422, ..)) => book(false).await,
+        other => other,
+    }
 }
 
 /// The customer that a first purchase makes. Its external id is the payment's name, so that it is made once.
@@ -74,16 +87,14 @@ async fn first_customer(api: &GatewayApi, paid: &PaidCheckout) -> Result<Custome
     if let Some(known) = api.customer_of(external).await? {
         return Ok(known);
     }
-    let checkout = &paid.checkout;
-    let label = checkout.name.as_deref().unwrap_or("Shop customer");
-    match api.make_customer(external, label, Some(checkout)).await {
+    match api.make_customer(external, Some(&paid.checkout)).await {
         Err(ApiFailure::Refused(400 | 409 | 422, ..)) => {}
         other => return other,
     }
     // Made by a delivery at the same time; or a name that the books do not take, which must not keep the money out of them.
     match api.customer_of(external).await? {
         Some(known) => Ok(known),
-        None => api.make_customer(external, "Shop customer", None).await,
+        None => api.make_customer(external, None).await,
     }
 }
 

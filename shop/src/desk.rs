@@ -467,13 +467,9 @@ impl ShopDesk {
             let page = self.seller().notice("No new key", text);
             return answer::page(res, StatusCode::CONFLICT, page);
         }
-        let label = own.found.checkout.name.as_deref().unwrap_or("first key");
         let fresh = hex::encode(clock::random::<16>());
-        match self
-            .api
-            .first_key(own.customer, &own.reference, label, &fresh)
-            .await
-        {
+        let made = self.api.first_key(own.customer, &own.reference, &fresh);
+        match made.await {
             Ok(Some((_, secret))) => {
                 let back = format!("/bought?checkout={}", own.id);
                 let model = self.first_model().await;

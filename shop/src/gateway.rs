@@ -89,38 +89,38 @@ impl GatewayApi {
     pub(crate) async fn make_customer(
         &self,
         external_id: &str,
-        label: &str,
         checkout: Option<&Checkout>,
     ) -> Result<CustomerId, ApiFailure> {
-        let mut body = json!({ "label": label, "external_id": external_id });
-        if let (Some(checkout), Some(fields)) = (checkout, body.as_object_mut()) {
-            for (name, value) in [("name", &checkout.name), ("address", &checkout.address)] {
-                if let Some(value) = value {
-                    fields.insert(name.to_owned(), json!(value));
-                }
-            }
+        // Labels are chained, so they name nobody.
+        let mut body = json!({ "label": "Shop customer", "external_id": external_id });
+        if let Some(checkout) = checkout {
+            addressed(&mut body, checkout);
         }
         let once = format!("customer:{external_id}:{}", checkout.is_some());
         let made: Named<CustomerId> = self.post(self.url(&["customers"])?, &body, &once).await?;
         Ok(made.id)
     }
 
-    /// Books a payment, or has it stored as unapplied: its status says which.
+    /// Books a payment, or has it stored as unapplied: its status says which. Its receipt is addressed to the buyer, if that is wanted.
     pub(crate) async fn top_up(
         &self,
         customer: CustomerId,
         reference: &str,
         checkout: &Checkout,
+        is_named: bool,
     ) -> Result<String, ApiFailure> {
-        let body = json!({
+        let mut body = json!({
             "amount": checkout.offer.credit,
             "reference": reference,
             "currency": checkout.currency,
             "gross": checkout.offer.price,
             "tax": checkout.offer.tax,
         });
+        if is_named {
+            addressed(&mut body, checkout);
+        }
         let url = self.url(&["customers", &customer.to_string(), "top-ups"])?;
-        let once = format!("top-up:{reference}");
+        let once = format!("top-up:{reference}:{is_named}");
         let topped: Topped = self.post(url, &body, &once).await?;
         Ok(topped
             .payment
@@ -161,7 +161,6 @@ impl GatewayApi {
         &self,
         customer: CustomerId,
         reference: &str,
-        label: &str,
         fresh: &str,
     ) -> Result<Option<(String, String)>, ApiFailure> {
         let of = customer.to_string();
@@ -173,7 +172,7 @@ impl GatewayApi {
         let key = match found.keys.into_iter().next() {
             Some(key) => key.id,
             None => {
-                let body = json!({ "label": label, "owner": true });
+                let body = json!({ "label": "first key", "owner": true });
                 let url = self.url(&["customers", &of, "keys"])?;
                 let made: MadeKey = self.post(url, &body, "first-key").await?;
                 match made.secret {
@@ -251,6 +250,15 @@ impl GatewayApi {
             }
             status => ApiFailure::Refused(status, code, message),
         })
+    }
+}
+
+/// Adds what the buyer typed about itself.
+fn addressed(body: &mut Value, checkout: &Checkout) {
+    for (name, value) in [("name", &checkout.name), ("address", &checkout.address)] {
+        if let Some(value) = value {
+            body[name] = json!(value);
+        }
     }
 }
 

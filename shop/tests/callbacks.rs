@@ -24,7 +24,7 @@ async fn a_payment_is_booked_once_however_often_it_is_told() {
     let payments = street.books.payments();
     assert_eq!(payments.len(), 1, "{payments:?}");
     let booked = street.books.payment("pi_1").body;
-    let told = json!({ "amount": "10.00", "reference": "pi_1", "currency": "EUR", "gross": "11.90", "tax": "1.90" });
+    let told = json!({ "amount": "10.00", "reference": "pi_1", "currency": "EUR", "gross": "11.90", "tax": "1.90", "name": "Ada", "address": "1 Street" });
     assert_eq!(booked, told);
     let customers = street.books.customers();
     assert_eq!(customers.len(), 1);

@@ -180,6 +180,124 @@ async fn a_name_of_any_kind_stands_on_the_receipt() {
     gateway.assert_sound();
 }
 
+/// A buyer pays, and returns with the page of the payment.
+async fn bought(street: &Street, fields: &[(&str, &str)]) -> (String, String) {
+    let mut visitor = Visitor::new(street);
+    let page = visitor.buy(fields).await;
+    let (id, event) = street.stripe.pay(&page);
+    assert_eq!(street.deliver(&event).await.status, 200);
+    let receipt = visitor.get(&format!("/receipt?checkout={id}")).await;
+    assert_eq!(receipt.status, 200, "{}", receipt.text);
+    let thanks = visitor.get(&format!("/bought?checkout={id}")).await;
+    (receipt.text, thanks.text)
+}
+
+/// Anybody can pay for anybody's id, and learns nothing of whose it is.
+#[tokio::test]
+async fn who_buys_for_a_victim_reads_nothing_of_it() {
+    let gateway = RealGateway::start().await;
+    let street = Street::at(&format!("http://{}", gateway.admin), &gateway.token("1000")).await;
+    let private = [
+        ("name", "Victoria Victim"),
+        ("address", "13 Hidden Street, Nowhere"),
+    ];
+    bought(&street, &private).await;
+    let victim = gateway.json(&["customers", "list"])["customers"][0].clone();
+    let id = victim["id"].as_str().unwrap().to_owned();
+    let reference = victim["external_id"].as_str().unwrap().to_owned();
+    assert_eq!(victim["label"], "Shop customer");
+    let mail = "victoria@victim.example";
+    gateway.json(&[
+        "customers",
+        "set",
+        &id,
+        "--metadata",
+        &format!("mail={mail}"),
+    ]);
+    let tells_nothing = |text: &str| {
+        for private in ["Victoria", "Hidden Street", mail] {
+            assert!(!text.contains(private), "{private}: {text}");
+        }
+    };
+    for fields in [
+        vec![("customer", id.as_str())],
+        vec![("customer", id.as_str()), ("name", "Mallory")],
+    ] {
+        let (receipt, thanks) = bought(&street, &fields).await;
+        tells_nothing(&receipt);
+        tells_nothing(&thanks);
+        assert_eq!(receipt.contains("Mallory"), fields.len() == 2, "{receipt}");
+    }
+    // Its id, its payment's reference and its address in every form and path of the shop.
+    for typed in [id.as_str(), &reference, mail, "Victoria Victim"] {
+        let mut visitor = Visitor::new(&street);
+        for path in ["", "bought", "receipt", "key"] {
+            for field in ["customer", "checkout", "reference", "name"] {
+                tells_nothing(&visitor.get(&format!("/{path}?{field}={typed}")).await.text);
+            }
+        }
+        let page = visitor.get("/").await;
+        let proof = hidden(&page.text, "proof");
+        for (path, field) in [("/key", "checkout"), ("/checkout", "customer")] {
+            let fields = [("proof", proof.as_str()), (field, typed), ("offer", "0")];
+            tells_nothing(&visitor.post(path, &fields).await.text);
+        }
+    }
+    // The seller's own paper names each payment's own addressee.
+    let paper = gateway.json(&["customers", "receipts", &id]);
+    let names: Vec<_> = (paper["receipts"].as_array().unwrap().iter())
+        .map(|receipt| receipt["name"].clone())
+        .collect();
+    assert_eq!(json!(names), json!(["Victoria Victim", null, "Mallory"]));
+    gateway.assert_sound();
+}
+
+/// Erased is erased: from the file with its free pages, from the log and from a backup, while the gateway runs.
+#[tokio::test]
+async fn nothing_is_left_of_a_buyer_who_was_erased() {
+    let gateway = RealGateway::start().await;
+    let street = Street::at(&format!("http://{}", gateway.admin), &gateway.token("1000")).await;
+    let street_of = |n: usize| format!("No{n:02} Trace Lane {}", "long way ".repeat(30));
+    for n in 0..24 {
+        let (name, address) = (format!("Tracy{n:02}Trace"), street_of(n));
+        bought(&street, &[("name", &name), ("address", &address)]).await;
+    }
+    let customers = gateway.json(&["customers", "list"]);
+    let mut all = Vec::new();
+    for customer in customers["customers"].as_array().unwrap() {
+        let id = customer["id"].as_str().unwrap().to_owned();
+        let shown = gateway.json(&["customers", "show", &id]);
+        let name = shown["personal"]["name"].as_str().unwrap().to_owned();
+        all.push((id, name));
+    }
+    assert_eq!(all.len(), 24);
+    for (id, name) in &all {
+        assert!(!gateway.files_with(name.as_bytes()).is_empty(), "{name}");
+        // Described anew, at another length: what it replaces goes, too.
+        gateway.json(&["customers", "set", id, "--address", "2 Trace Lane"]);
+    }
+    let (gone, kept) = all.split_at(18);
+    for (id, _) in gone {
+        gateway.json(&["customers", "erase", id]);
+    }
+    gateway.json(&["ledger", "backup", "backup.db"]);
+    for (_, name) in gone {
+        let nothing: [std::path::PathBuf; 0] = [];
+        assert_eq!(gateway.files_with(name.as_bytes()), nothing, "{name}");
+        let number = name.trim_start_matches("Tracy").trim_end_matches("Trace");
+        let lane = street_of(number.parse().unwrap());
+        assert_eq!(
+            gateway.files_with(&lane.as_bytes()[..20]),
+            nothing,
+            "{lane}"
+        );
+    }
+    for (_, name) in kept {
+        assert!(!gateway.files_with(name.as_bytes()).is_empty(), "{name}");
+    }
+    gateway.assert_sound();
+}
+
 /// Everything that is told wrongly, too often, too early or twice at once, in one ledger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_comes_every_payment_stands_once() {

@@ -34,7 +34,7 @@ pub struct Preset {
     /// Request fields that it accepts although no table knows them; they cost nothing.
     #[serde(default)]
     pub pass: Vec<String>,
-    /// Members that it adds to the envelope of answers and that say nothing about the operator's account.
+    /// Members that it adds to answers and that say nothing about the operator's account.
     #[serde(default)]
     pub pass_answer: Vec<String>,
     /// Hints that it refuses by their names, and that are left out.

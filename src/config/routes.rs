@@ -229,7 +229,7 @@ pub struct Provider {
     pub reasoning_outside: bool,
     /// Top-level request fields that it accepts although no table of the family knows them.
     pub pass: Vec<String>,
-    /// Members that it may add to an answer's envelope, and that customers see.
+    /// Members that it may add to an answer, and that customers see.
     pub pass_answer: Arc<[String]>,
     /// Hints that it refuses by their names, and that are left out: a fact of the preset.
     pub leave_out: Vec<String>,

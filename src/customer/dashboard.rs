@@ -16,6 +16,7 @@ use salvo::http::{HeaderName, HeaderValue, ResBody, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
+use super::actor::{Actor, Viewer};
 use super::assets::Asset;
 use super::context::Context;
 use super::guest::Guest;
@@ -23,7 +24,7 @@ use super::owner::{Owner, OwnerDeed, OwnerFields, OwnerForm, OwnerRefusal};
 use super::page::{self, DashboardView, voucher::Redeeming};
 use super::paper::{self, Paper};
 use super::redeem::NotRedeemed;
-use super::session::{self, Visitor};
+use super::session;
 use super::{export, live, views};
 use crate::proxy::Failure;
 
@@ -175,7 +176,7 @@ impl Dashboard {
             | Room::Statement
             | Room::Voucher
             | Room::Act(PostedForm::Test | PostedForm::Redeem | PostedForm::Owner(_)) => {
-                let Some(visitor) = self.visitor(req).await? else {
+                let Some(viewer) = self.viewer(req).await? else {
                     // Whatever cookie it brought: it is worth nothing.
                     let mut send = || self.send_to_sign_in(req, res);
                     match &visit {
@@ -185,10 +186,10 @@ impl Dashboard {
                     return Ok(());
                 };
                 if let Some(guest) = &guest {
-                    guest.belongs_to(&visitor.key);
+                    guest.belongs_to(&viewer.key);
                 }
                 let peer = guest.and_then(|guest| guest.peer());
-                self.serve(visitor, peer, (req, form), res).await?;
+                self.serve(viewer, peer, (req, form), res).await?;
             }
         }
         Ok(())
@@ -197,7 +198,7 @@ impl Dashboard {
     /// The views of a signed-in customer.
     async fn serve(
         &self,
-        visitor: Visitor,
+        viewer: Viewer,
         peer: Option<IpAddr>,
         (req, form): (&mut Request, &mut ArrivingForm),
         res: &mut Response,
@@ -208,42 +209,41 @@ impl Dashboard {
             let pass = self
                 .context
                 .rate_limits
-                .enter_free(&visitor.key, Instant::now())?;
-            return export::answer(&self.context, visitor.key, pass, what, &query, res).await;
+                .enter_free(&viewer.key, Instant::now())?;
+            return export::answer(&self.context, viewer.key, pass, what, &query, res).await;
         }
         if let Room::Document | Room::Statement = self.room {
-            return self.paper(&visitor, req, res).await;
+            return self.paper(&viewer, req, res).await;
         }
         self.context
             .rate_limits
-            .admit_visitor(visitor.key.customer.id, Instant::now())?;
+            .admit_visitor(viewer.key.customer.id, Instant::now())?;
         match self.room {
-            Room::View(view) if !view.is_for(&visitor.key) => self.only_owners(res),
-            Room::View(DashboardView::Keys) => self.keys(&visitor, None, None, res).await?,
-            Room::Key => self.keys(&visitor, named(req)?, None, res).await?,
+            Room::View(view) if !view.is_for(&viewer.key) => self.only_owners(res),
+            Room::View(DashboardView::Keys) => self.keys(&viewer, None, None, res).await?,
+            Room::Key => self.keys(&viewer, named(req)?, None, res).await?,
             Room::Act(PostedForm::Owner(act)) => {
                 let fields = form.read().await?;
-                self.manage(act, &visitor, (req, &fields), res).await?;
+                self.manage(act, &viewer, (req, &fields), res).await?;
             }
-            Room::Voucher => self.voucher(&visitor, 200, Redeeming::Asked, res),
+            Room::Voucher => self.voucher(&viewer, 200, Redeeming::Asked, res),
             Room::Act(PostedForm::Redeem) => {
-                self.redeem(&visitor, peer, &form.read().await?, res)
-                    .await?;
+                self.redeem(&viewer, peer, &form.read().await?, res).await?;
             }
             Room::View(view) => html(
                 res,
                 200,
-                views::view(&self.context, &visitor.key, view, &query).await?,
+                views::view(&self.context, &viewer.key, view, &query).await?,
             ),
             Room::Receipt => {
                 let id = req.param::<String>("id").unwrap_or_default();
-                let page = views::receipt(&self.context, &visitor.key, &id).await?;
+                let page = views::receipt(&self.context, &viewer.key, &id).await?;
                 html(res, 200, page);
             }
             Room::Live => {
                 let events = live::events(
                     Arc::clone(&self.context),
-                    visitor,
+                    viewer,
                     live::PageParts::asked(&query),
                 )?;
                 res.headers_mut()
@@ -254,11 +254,11 @@ impl Dashboard {
             }
             _ => {
                 let fields = form.read().await?;
-                let checked = self.check(&visitor, fields.text("key")).await?;
+                let checked = self.check(&viewer, fields.text("key")).await?;
                 html(
                     res,
                     200,
-                    views::setup(&self.context, &visitor.key, Some(&checked), None),
+                    views::setup(&self.context, &viewer.key, Some(&checked), None),
                 );
             }
         }
@@ -268,11 +268,11 @@ impl Dashboard {
     /// A document or a statement, for an owner. A long month is read for seconds, so it counts among the key's running requests.
     async fn paper(
         &self,
-        visitor: &Visitor,
+        viewer: &Viewer,
         req: &Request,
         res: &mut Response,
     ) -> Result<(), Failure> {
-        let (key, shop) = (&visitor.key, self.context.shop());
+        let (key, shop) = (&viewer.key, self.context.shop());
         if !key.is_owner {
             self.only_owners(res);
             return Ok(());
@@ -302,12 +302,12 @@ impl Dashboard {
     /// The owner's views; `told` is why a form was refused.
     async fn keys(
         &self,
-        visitor: &Visitor,
+        viewer: &Viewer,
         one: Option<KeyId>,
         told: Option<&str>,
         res: &mut Response,
     ) -> Result<(), Failure> {
-        match views::keys(&self.context, visitor, one, told).await? {
+        match views::keys(&self.context, viewer, one, told).await? {
             Some(page) => html(res, if told.is_some() { 422 } else { 200 }, page),
             None => self.only_owners(res),
         }
@@ -318,11 +318,11 @@ impl Dashboard {
     async fn manage(
         &self,
         form: OwnerForm,
-        visitor: &Visitor,
+        viewer: &Viewer,
         (req, fields): (&Request, &FormFields),
         res: &mut Response,
     ) -> Result<(), Failure> {
-        let Some(owner) = Owner::of(self.ledger(), visitor) else {
+        let Some(owner) = Owner::of(Actor::of(&viewer.key, self.ledger())?) else {
             self.only_owners(res);
             return Ok(());
         };
@@ -343,14 +343,14 @@ impl Dashboard {
                 html(
                     res,
                     200,
-                    page::signed_in(&shop, view, &visitor.key, None, &content),
+                    page::signed_in(&shop, view, &viewer.key, None, &content),
                 );
             }
             Ok(OwnerDeed::Done) => {
                 let one = target.map(|key| format!("/dashboard/keys/{key}"));
                 see_other(res, one.as_deref().unwrap_or("/dashboard/keys"));
             }
-            Err(OwnerRefusal::Told(text)) => self.keys(visitor, target, Some(&text), res).await?,
+            Err(OwnerRefusal::Told(text)) => self.keys(viewer, target, Some(&text), res).await?,
             Err(OwnerRefusal::Failed(failure)) => return Err(*failure),
         }
         Ok(())
@@ -359,15 +359,15 @@ impl Dashboard {
     /// Redeems the code of a form. Sending it again is answered with the same credit.
     async fn redeem(
         &self,
-        visitor: &Visitor,
+        viewer: &Viewer,
         peer: Option<IpAddr>,
         form: &FormFields,
         res: &mut Response,
     ) -> Result<(), Failure> {
         let code = form.text("code");
-        let not = match self.context.redeem(&visitor.key, peer, code).await {
+        let not = match self.context.redeem(&viewer.key, peer, code).await {
             Ok(posted) => {
-                self.voucher(visitor, 200, Redeeming::Done(&posted), res);
+                self.voucher(viewer, 200, Redeeming::Done(&posted), res);
                 return Ok(());
             }
             Err(NotRedeemed::Failed(failure)) => return Err(*failure),
@@ -378,17 +378,17 @@ impl Dashboard {
             Failure::BadRequest(_) => 422,
             other => other.status(Family::Chat),
         };
-        self.voucher(visitor, status, Redeeming::Refused(&text), res);
+        self.voucher(viewer, status, Redeeming::Refused(&text), res);
         for (name, value) in failure.headers() {
             header(res, HeaderName::from_static(name), &value);
         }
         Ok(())
     }
 
-    fn voucher(&self, visitor: &Visitor, status: u16, what: Redeeming<'_>, res: &mut Response) {
+    fn voucher(&self, viewer: &Viewer, status: u16, what: Redeeming<'_>, res: &mut Response) {
         let (shop, view) = (self.context.shop(), DashboardView::Overview);
         let content = page::voucher::page(what);
-        let page = page::signed_in(&shop, view, &visitor.key, None, &content);
+        let page = page::signed_in(&shop, view, &viewer.key, None, &content);
         html(res, status, page);
     }
 
@@ -402,8 +402,8 @@ impl Dashboard {
         );
     }
 
-    async fn visitor(&self, req: &Request) -> Result<Option<Visitor>, Failure> {
-        Ok(session::visitor(self.ledger(), req.headers(), self.context.is_secure()).await?)
+    async fn viewer(&self, req: &Request) -> Result<Option<Viewer>, Failure> {
+        Ok(session::viewer(self.ledger(), req.headers(), self.context.is_secure()).await?)
     }
 
     /// Views redirect to the sign-in form; programs and posted forms get an error.

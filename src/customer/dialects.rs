@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Account, Amount, Cap, CapInterval, Key, KeyStatus, Timestamp, UtcDay};
+use farebox_ledger::{Account, Amount, Cap, CapInterval, Key, KeyStatus, Timestamp, UtcDay, text};
 
 use super::decimal_json::{DecimalJson, in_units};
 use super::recent::RecentSpending;
@@ -47,7 +47,7 @@ impl Statement {
             key.caps.tightest("", today)
         };
         Self {
-            label: key.settings.label.clone(),
+            label: text::visible(&key.settings.label),
             status: key.status(now),
             expires_at: key.settings.expires_at,
             account: share.account(key, now),

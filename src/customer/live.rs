@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::actor::Viewer;
 use super::context::Context;
 use super::page::{chart::Range, requests};
-use super::session::{self, Visitor};
+use super::session;
 use super::views::{self, Query};
 use crate::clock;
 use crate::proxy::Failure;
@@ -57,7 +58,7 @@ struct Trace {
 
 struct PageStream {
     context: Arc<Context>,
-    visitor: Visitor,
+    viewer: Viewer,
     wanted: PageParts,
     bell: Arc<Notify>,
     seen: Option<Trace>,
@@ -72,10 +73,10 @@ struct PageStream {
 /// 429 when the key has many pages open already.
 pub(super) fn events(
     context: Arc<Context>,
-    visitor: Visitor,
+    viewer: Viewer,
     wanted: PageParts,
 ) -> Result<impl Stream<Item = Result<Bytes, std::io::Error>>, Failure> {
-    let bell = context.activity.bell(visitor.key.id);
+    let bell = context.activity.bell(viewer.key.id);
     if Arc::strong_count(&bell) > PAGES {
         return Err(Failure::RateLimited(
             format!("at most {PAGES} pages may be open at once"),
@@ -85,7 +86,7 @@ pub(super) fn events(
     let now = Instant::now();
     let live = PageStream {
         context,
-        visitor,
+        viewer,
         wanted,
         bell,
         seen: None,
@@ -108,7 +109,7 @@ impl PageStream {
                 return None;
             }
             let rung = self.bell.notified();
-            match session::live(self.context.ledger.as_ref(), self.visitor.token).await {
+            match session::live(self.context.ledger.as_ref(), self.viewer.token).await {
                 Ok(Some(key)) => {
                     let trace = self.trace(&key);
                     // The page was rendered a moment ago: only differences from the first read are news, and a change between the

@@ -4,6 +4,7 @@
 //! money that it moves. Every response shape and page is built from the same statement of the account. No prompt, no answer and no secret is stored or shown here.
 
 mod activity;
+mod actor;
 mod assets;
 mod constant;
 mod context;

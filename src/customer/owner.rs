@@ -2,18 +2,18 @@
 //! caps on them and on the customer.
 //!
 //! The ledger is asked for the key that a form names, and a key of another customer does not exist here. What the seller has blocked
-//! stays blocked.
+//! stays blocked, and what the seller bounded is only bounded further.
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Amount, Cap, CapInterval, CustomerAct, CustomerChange, CustomerSettings, Key, KeyChange,
-    KeyId, KeyOrder, KeyQuery, KeySettings, Ledger, LedgerError, Membership, NewKey, OperationId,
-    Secret, Timestamp,
+    Act, Amount, Cap, CapInterval, CustomerAct, CustomerSettings, ExpectedAct, Key, KeyId,
+    KeyOrder, KeyQuery, KeySettings, Ledger, LedgerError, OperationId, Refusal, Scope, Secret,
+    Timestamp,
 };
 use sha2::{Digest, Sha256};
 
+use super::actor::Actor;
 use super::page::shown;
-use super::session::Visitor;
 use crate::clock;
 use crate::proxy::Failure;
 
@@ -79,6 +79,12 @@ pub(super) enum OwnerRefusal {
 impl From<LedgerError> for OwnerRefusal {
     fn from(error: LedgerError) -> Self {
         match error {
+            stopped @ LedgerError::Refused(Refusal::NotActive(_) | Refusal::CustomerStopped(_)) => {
+                Self::Failed(Box::new(stopped.into()))
+            }
+            LedgerError::Refused(Refusal::ChangedSince { .. }) => Self::Told(
+                "This was changed meanwhile. Look at it again, and decide anew.".to_owned(),
+            ),
             LedgerError::Refused(refusal) => Self::Told(shown::sentence(&refusal.to_string())),
             other => Self::Failed(Box::new(other.into())),
         }
@@ -89,34 +95,18 @@ fn told<T>(text: &str) -> Result<T, OwnerRefusal> {
     Err(OwnerRefusal::Told(text.to_owned()))
 }
 
-/// The acts of one visitor, who holds an owner key.
+/// The acts of whoever holds an owner key.
 #[derive(Debug)]
 pub(super) struct Owner<'a> {
-    ledger: &'a dyn Ledger,
-    visitor: &'a Visitor,
+    actor: Actor<'a>,
     now: Timestamp,
 }
 
 impl<'a> Owner<'a> {
     /// `None` for a member, who manages nothing.
-    pub(super) fn of(ledger: &'a dyn Ledger, visitor: &'a Visitor) -> Option<Self> {
+    pub(super) fn of(actor: Actor<'a>) -> Option<Self> {
         let now = clock::now();
-        (visitor.key.is_owner).then_some(Self {
-            ledger,
-            visitor,
-            now,
-        })
-    }
-
-    /// A key of the customer.
-    ///
-    /// # Errors
-    /// 404 for a key that is unknown or another customer's, 503 when the ledger cannot be read.
-    pub(super) async fn key(&self, id: KeyId) -> Result<Key, Failure> {
-        let found = self.ledger.find_key(id).await?;
-        found
-            .filter(|key| key.customer.id == self.visitor.key.customer.id)
-            .ok_or_else(|| Failure::NoPath(format!("this customer has no key {id}")))
+        (actor.key().is_owner).then_some(Self { actor, now })
     }
 
     /// Does what a form asks for.
@@ -131,14 +121,15 @@ impl<'a> Owner<'a> {
     ) -> Result<OwnerDeed, OwnerRefusal> {
         let act = Act {
             operation: self.operation(form, target, fields)?,
-            actor: actor(self.visitor.key.id),
+            actor: actor(self.actor.key().id),
             at: self.now,
         };
         let Some(target) = target else {
             return self.of_customer(form, fields, act).await;
         };
         let failed = |failure| OwnerRefusal::Failed(Box::new(failure));
-        let key = self.key(target).await.map_err(failed)?;
+        let key = key(self.actor.ledger(), self.actor.key(), target);
+        let key = key.await.map_err(failed)?;
         self.of_key(form, key, fields, act).await
     }
 
@@ -150,16 +141,12 @@ impl<'a> Owner<'a> {
         fields: &OwnerFields,
         act: Act,
     ) -> Result<OwnerDeed, OwnerRefusal> {
+        let mut expected = None;
         let change = match form {
             OwnerForm::Rotate => return self.rotate(key, fields, act).await,
-            OwnerForm::Block if key.id == self.visitor.key.id => {
-                return told(
-                    "This is the key of this page. Rotate it instead, or block it with another owner key.",
-                );
-            }
             OwnerForm::Block => Change::Block,
             OwnerForm::Unblock => {
-                self.check_blocked_here(key.id).await?;
+                expected = Some(self.blocked_here(key.id).await?);
                 Change::Unblock
             }
             OwnerForm::SetCap => Change::SetCap(cap(fields)?),
@@ -169,12 +156,8 @@ impl<'a> Owner<'a> {
             }
             OwnerForm::Make | OwnerForm::LowBalance => return told("This form is about no key."),
         };
-        self.ledger
-            .change_key(KeyChange {
-                key: key.id,
-                change,
-                act,
-            })
+        (self.actor)
+            .change_key(key.id, change, act, expected)
             .await?;
         Ok(OwnerDeed::Done)
     }
@@ -186,7 +169,7 @@ impl<'a> Owner<'a> {
         fields: &OwnerFields,
         act: Act,
     ) -> Result<OwnerDeed, OwnerRefusal> {
-        let own = &self.visitor.key.customer;
+        let mut expected = None;
         let change = match form {
             OwnerForm::Make => return self.make(fields, act).await,
             OwnerForm::SetCap => CustomerAct::SetCap(cap(fields)?),
@@ -194,22 +177,36 @@ impl<'a> Owner<'a> {
                 let (interval, model) = window(fields)?;
                 CustomerAct::ClearCap { interval, model }
             }
-            OwnerForm::LowBalance => CustomerAct::Set(CustomerSettings {
-                low_balance: threshold(&fields.limit)?,
-                ..own.settings.clone()
-            }),
+            OwnerForm::LowBalance => {
+                let (known, position) = self.settings().await?;
+                expected = Some(position);
+                CustomerAct::Set(CustomerSettings {
+                    low_balance: threshold(&fields.limit)?,
+                    ..known
+                })
+            }
             OwnerForm::Rotate | OwnerForm::Block | OwnerForm::Unblock => {
                 return told("This form is about a key.");
             }
         };
-        self.ledger
-            .change_customer(CustomerChange {
-                customer: own.id,
-                change,
-                act,
-            })
-            .await?;
+        (self.actor).change_customer(change, act, expected).await?;
         Ok(OwnerDeed::Done)
+    }
+
+    /// The customer's settings, and the act that must not be followed by another before they are changed.
+    async fn settings(&self) -> Result<(CustomerSettings, ExpectedAct), LedgerError> {
+        let ledger = self.actor.ledger();
+        let (own, of) = (self.actor.key(), self.actor.key().customer.id);
+        let position = ledger.last_act(of.into()).await?;
+        let known = ledger.find_customer(of).await?;
+        let settings = known.map_or_else(|| own.customer.settings.clone(), |known| known.settings);
+        Ok((
+            settings,
+            ExpectedAct {
+                of: of.into(),
+                position,
+            },
+        ))
     }
 
     /// A new member, which may do what its owner may. Its secret is shown only when its cap is set.
@@ -223,47 +220,30 @@ impl<'a> Owner<'a> {
         } else {
             Some(cap(fields)?)
         };
-        if self.ledger.act(act.operation).await?.is_some() {
+        let (ledger, owner) = (self.actor.ledger(), self.actor.key());
+        if ledger.act(act.operation).await?.is_some() {
             return told(
                 "This form was sent before, and its key was made. If its secret is lost, rotate that key.",
             );
         }
-        if keys(self.ledger, &self.visitor.key, self.now).await?.len() >= MOST_KEYS {
+        if keys(ledger, owner, self.now).await?.len() >= MOST_KEYS {
             return told("This customer has 200 keys already; the seller can make more.");
         }
         let id = clock::key_id();
         let secret = Secret::generate(id, clock::random());
-        let owner = &self.visitor.key;
-        let new = NewKey {
-            id,
-            secret: secret.hash(),
-            settings: KeySettings {
-                label: label.to_owned(),
-                ..owner.settings.clone()
-            },
-            within: Membership {
-                customer: Some(owner.customer.id),
-                is_owner: false,
-                made_by: Some(owner.id),
-            },
-            first_credit: None,
-            act: act.clone(),
+        let settings = KeySettings {
+            label: label.to_owned(),
+            ..owner.settings.clone()
         };
-        let mut key = self.ledger.create_key(new).await?;
+        let made = (self.actor).make_member(id, secret.hash(), settings, act.clone());
+        let mut key = made.await?;
         if let Some(cap) = cap {
             let act = Act {
                 operation: clock::operation_id(),
                 ..act
             };
             let change = Change::SetCap(cap);
-            key = self
-                .ledger
-                .change_key(KeyChange {
-                    key: id,
-                    change,
-                    act,
-                })
-                .await?;
+            key = self.actor.change_key(id, change, act, None).await?;
         }
         Ok(OwnerDeed::Secret(Box::new(key), secret))
     }
@@ -274,7 +254,7 @@ impl<'a> Owner<'a> {
         fields: &OwnerFields,
         act: Act,
     ) -> Result<OwnerDeed, OwnerRefusal> {
-        if self.ledger.act(act.operation).await?.is_some() {
+        if self.actor.ledger().act(act.operation).await?.is_some() {
             return told(
                 "This form was sent before, and the key was rotated. If its new secret is lost, rotate it again.",
             );
@@ -285,28 +265,24 @@ impl<'a> Owner<'a> {
             secret: secret.hash(),
             old_until: (fields.overlap == "day").then_some(overlap),
         };
-        let key = self
-            .ledger
-            .change_key(KeyChange {
-                key: key.id,
-                change,
-                act,
-            })
-            .await?;
+        let key = self.actor.change_key(key.id, change, act, None).await?;
         Ok(OwnerDeed::Secret(Box::new(key), secret))
     }
 
-    /// Refuses to undo a block that no owner of this customer made.
-    async fn check_blocked_here(&self, key: KeyId) -> Result<(), OwnerRefusal> {
-        let acts = self.ledger.audit(Some(key.into()), None, ACTS).await?;
+    /// Refuses to undo a block that no owner of this customer made. Returns the act that must not be followed by another before it is
+    /// undone.
+    async fn blocked_here(&self, key: KeyId) -> Result<ExpectedAct, OwnerRefusal> {
+        let (ledger, of) = (self.actor.ledger(), Scope::Key(key));
+        let position = ledger.last_act(of).await?;
+        let acts = ledger.audit(Some(of), None, ACTS).await?;
         let block = acts.iter().find(|act| act.act == "block");
         match block {
-            Some(block) if block.actor.starts_with(ACTOR) => Ok(()),
+            Some(block) if block.actor.starts_with(ACTOR) => Ok(ExpectedAct { of, position }),
             _ => told("The seller has blocked this key. Ask the seller."),
         }
     }
 
-    /// The operation of a form: the same for the same form, and no other visitor's.
+    /// The operation of a form: the same for the same form, and no other key's.
     fn operation(
         &self,
         form: OwnerForm,
@@ -322,7 +298,7 @@ impl<'a> Owner<'a> {
         let Some(made) = made else {
             return told("This form is too old. Open the page again.");
         };
-        let whose = self.visitor.key.id;
+        let whose = self.actor.key().id;
         let sent = format!("{whose} {form:?} {target:?} {fields:?}");
         let digest = Sha256::digest(sent.as_bytes());
         let random = digest
@@ -331,6 +307,17 @@ impl<'a> Owner<'a> {
             .fold(0_u128, |sum, byte| sum << 8 | u128::from(*byte));
         Ok(OperationId::new(Timestamp::from_millis(made), random))
     }
+}
+
+/// A key of an owner's customer.
+///
+/// # Errors
+/// 404 for a key that is unknown or another customer's, 503 when the ledger cannot be read.
+pub(super) async fn key(ledger: &dyn Ledger, own: &Key, id: KeyId) -> Result<Key, Failure> {
+    let found = ledger.find_key(id).await?;
+    found
+        .filter(|key| key.customer.id == own.customer.id)
+        .ok_or_else(|| Failure::NoPath(format!("this customer has no key {id}")))
 }
 
 /// The keys of an owner's customer, newest first.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::context::Context;
 use crate::clock;
-use crate::paper::{self, document_json, document_part, statement_part};
+use crate::paper::{self, PaperReader, document_json, document_part, statement_part};
 use crate::proxy::Failure;
 
 /// An answer: a part of a page, or a file.
@@ -41,15 +41,12 @@ pub(super) async fn document(
 ) -> Result<Paper, Failure> {
     let (number, ending) = split(asked);
     let (ledger, shop): (&dyn Ledger, _) = (context.ledger.as_ref(), context.shop());
-    let mut found = paper::documents(ledger, customer.id).await?;
-    let to = paper::addressee(ledger, customer.clone()).await?;
+    let mut found = paper::documents(ledger, customer.id, PaperReader::Customer).await?;
     if number == "all" {
         return match ending {
-            "csv" => Ok(Paper::File(CSV, paper::documents_csv(&found, &to))),
+            "csv" => Ok(Paper::File(CSV, paper::documents_csv(&found))),
             "json" => {
-                let all = found
-                    .iter()
-                    .map(|document| document_json(document, &to, &shop));
+                let all = found.iter().map(|document| document_json(document, &shop));
                 let text = json!({ "receipts": all.collect::<Vec<_>>() }).to_string();
                 Ok(Paper::File(JSON, text))
             }
@@ -59,12 +56,12 @@ pub(super) async fn document(
     found.retain(|document| document.number == number);
     let document = found.pop().ok_or_else(|| missing("such document"))?;
     match ending {
-        "" => Ok(Paper::Page(document_part(&document, &to, &shop))),
+        "" => Ok(Paper::Page(document_part(&document, &shop))),
         "json" => {
-            let text = document_json(&document, &to, &shop).to_string();
+            let text = document_json(&document, &shop).to_string();
             Ok(Paper::File(JSON, text))
         }
-        "csv" => Ok(Paper::File(CSV, paper::documents_csv(&[document], &to))),
+        "csv" => Ok(Paper::File(CSV, paper::documents_csv(&[document]))),
         _ => Err(missing("such file")),
     }
 }

@@ -4,14 +4,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use farebox_ledger::{
-    Act, CustomerStatus, Key, KeyStatus, LedgerError, Posted, Redemption, Refusal, VoucherCode,
-};
+use farebox_ledger::{Key, LedgerError, Posted, Refusal, VoucherCode};
 use farebox_protocol::BadRequest;
 use tokio::time::Instant;
 
+use super::actor::Actor;
 use super::context::Context;
-use crate::clock;
 use crate::proxy::Failure;
 
 /// Why a voucher was not redeemed.
@@ -65,15 +63,8 @@ impl Context {
         typed: &str,
     ) -> Result<Posted, NotRedeemed> {
         let now = Instant::now();
-        // A session of an expired key still shows its history, and brings it nothing new.
-        let stopped = match (key.customer.status, key.status(clock::now())) {
-            (CustomerStatus::Active, KeyStatus::Active) => None,
-            (CustomerStatus::Active, status) => Some(Failure::KeyState(status)),
-            (status, _) => Some(Failure::CustomerState(status)),
-        };
-        if let Some(failure) = stopped {
-            return Err(NotRedeemed::Failed(Box::new(failure)));
-        }
+        let actor = Actor::of(key, self.ledger.as_ref())
+            .map_err(|failure| NotRedeemed::Failed(Box::new(failure)))?;
         let guess = self
             .wrong_guesses
             .begin(key.customer.id, peer, now)
@@ -82,16 +73,7 @@ impl Context {
             guess.was_wrong(now);
             return refused(&Refusal::NoSuchVoucher);
         };
-        let new = Redemption {
-            code: code.hash(),
-            key: key.id,
-            act: Act {
-                operation: clock::operation_id(),
-                actor: format!("key {}", key.id),
-                at: clock::now(),
-            },
-        };
-        match self.ledger.redeem(new).await {
+        match actor.redeem(code.hash()).await {
             Ok(posted) => Ok(posted),
             Err(LedgerError::Refused(why @ Refusal::NoSuchVoucher)) => {
                 guess.was_wrong(now);

@@ -1,28 +1,20 @@
 //! Dashboard sessions: the cookie, the token behind it, and which origins may post.
 //!
 //! A token is 256 random bits; the ledger keeps only its SHA-256. A session ends after twelve hours, and at once when its key is
-//! blocked, revoked or rotated. Nothing here trusts the `Host` header.
+//! blocked, revoked or rotated. It gives the right to look, and no other (`actor.rs`). Nothing here trusts the `Host` header.
 
 use std::net::SocketAddr;
 
-use farebox_ledger::{
-    Key, KeyId, KeyStatus, Ledger, LedgerError, Secret, SecretHash, Session, Timestamp,
-};
+use farebox_ledger::{Key, KeyId, Ledger, LedgerError, Secret, SecretHash, Session, Timestamp};
 use salvo::http::HeaderMap;
 use salvo::http::header::{COOKIE, ORIGIN};
 
+use super::actor::Viewer;
 use crate::clock;
 use crate::proxy::Failure;
 
 /// How long a session lasts.
 const LIFETIME_MS: i64 = 12 * 3_600 * 1_000;
-
-/// A signed-in visitor of the dashboard.
-#[derive(Debug)]
-pub(super) struct Visitor {
-    pub(super) key: Key,
-    pub(super) token: SecretHash,
-}
 
 /// A fresh token, for a session or a link.
 #[must_use]
@@ -48,7 +40,8 @@ pub(super) async fn key_of(
             let overlap = key
                 .old_secret
                 .filter(|(old, _)| *old == secret.hash() && key.secret != *old);
-            welcome(key).map(|key| (key, overlap.map(|(_, until)| until)))
+            key.check_looks().map_err(LedgerError::Refused)?;
+            Ok((key, overlap.map(|(_, until)| until)))
         }
         _ => Err(Failure::Unauthenticated("this key is not known")),
     }
@@ -77,19 +70,19 @@ pub(super) async fn open(
     Ok(token)
 }
 
-/// The visitor identified by a request's cookie.
+/// Whoever a request's cookie identifies.
 ///
 /// # Errors
 /// When the ledger cannot be read.
-pub(super) async fn visitor(
+pub(super) async fn viewer(
     ledger: &dyn Ledger,
     headers: &HeaderMap,
     secure: bool,
-) -> Result<Option<Visitor>, LedgerError> {
+) -> Result<Option<Viewer>, LedgerError> {
     let Some(token) = token(headers, secure).map(SecretHash::of) else {
         return Ok(None);
     };
-    Ok(live(ledger, token).await?.map(|key| Visitor { key, token }))
+    Ok(live(ledger, token).await?.map(|key| Viewer { key, token }))
 }
 
 /// The key of a live session.
@@ -104,15 +97,8 @@ pub(super) async fn live(
         return Ok(None);
     };
     // A block ends the sessions it finds; one that was just being opened ends here.
-    Ok(ledger.find_key(id).await?.and_then(|key| welcome(key).ok()))
-}
-
-/// An expired key may still see its history; a blocked or revoked one may not.
-fn welcome(key: Key) -> Result<Key, Failure> {
-    match key.status(clock::now()) {
-        KeyStatus::Active | KeyStatus::Expired => Ok(key),
-        stopped => Err(Failure::KeyState(stopped)),
-    }
+    let key = ledger.find_key(id).await?;
+    Ok(key.filter(|key| key.check_looks().is_ok()))
 }
 
 /// The token in a request's cookie.

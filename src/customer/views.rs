@@ -4,13 +4,14 @@ use std::sync::{Arc, PoisonError};
 
 use farebox_ledger::{
     Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger, LedgerError,
-    Timestamp, UsageRow,
+    Timestamp, UsageRow, text,
 };
 use maud::Markup;
 
+use super::actor::Viewer;
 use super::constant::ConstantDocument;
 use super::context::Context;
-use super::owner::{self, Owner};
+use super::owner;
 use super::page::chart::Range;
 use super::page::keys::OwnerPage;
 use super::page::overview::Overview;
@@ -20,7 +21,6 @@ use super::page::setup::Checked;
 use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
-use super::session::Visitor;
 use super::share::KeyShare;
 use crate::clock;
 use crate::config::{Model, Shop};
@@ -68,7 +68,8 @@ pub(super) async fn view(
         }
         DashboardView::Requests => requests(context, key, query).await,
         DashboardView::Payments => {
-            let mut documents = paper::documents(ledger, key.customer.id).await?;
+            let reader = paper::PaperReader::Customer;
+            let mut documents = paper::documents(ledger, key.customer.id, reader).await?;
             documents.reverse();
             documents.truncate(PAYMENTS);
             let months = paper::months(&key.customer, clock::now());
@@ -101,15 +102,14 @@ pub(super) async fn view(
 /// 404 for another customer's key, 503 when the ledger cannot be read.
 pub(super) async fn keys(
     context: &Context,
-    visitor: &Visitor,
+    viewer: &Viewer,
     one: Option<KeyId>,
     problem: Option<&str>,
 ) -> Result<Option<Markup>, Failure> {
-    let (ledger, own) = (context.ledger.as_ref(), &visitor.key);
-    let Some(owner) = Owner::of(ledger, visitor) else {
+    let (ledger, own, now) = (context.ledger.as_ref(), &viewer.key, clock::now());
+    if !own.is_owner {
         return Ok(None);
-    };
-    let now = clock::now();
+    }
     let month = Timestamp::from_millis(month_of(now).saturating_mul(3_600_000));
     let models: Vec<String> = (models(context, own).iter())
         .map(|model| model.slug.clone())
@@ -117,6 +117,7 @@ pub(super) async fn keys(
     let once = owner::once();
     let page = OwnerPage {
         own,
+        may_act: own.check_acts(now).is_ok(),
         once: &once,
         models: &models,
         now,
@@ -124,7 +125,7 @@ pub(super) async fn keys(
     };
     let content = match one {
         Some(id) => {
-            let key = owner.key(id).await?;
+            let key = owner::key(ledger, own, id).await?;
             let spent = ledger.spent_since(&[id], month).await?;
             page::keys::one(page, &key, spent.first().copied().unwrap_or_default())
         }
@@ -225,7 +226,7 @@ async fn labels(ledger: &dyn Ledger, key: &Key) -> Result<Option<KeyLabels>, Led
         return Ok(None);
     }
     let keys = owner::keys(ledger, key, clock::now()).await?;
-    let label = |key: &Key| (key.id, key.settings.label.clone());
+    let label = |key: &Key| (key.id, text::visible(&key.settings.label));
     Ok(Some(keys.iter().chain([key]).map(label).collect()))
 }
 

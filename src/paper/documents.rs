@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use farebox_ledger::{
-    Amount, CustomerId, Gross, PaidSum, Registers, ReversalKind, Timestamp, is_same_reference,
+    Amount, CustomerId, Gross, PaidSum, PersonalData, Registers, ReversalKind, Timestamp,
+    is_same_reference,
 };
 use serde_json::Value;
 
@@ -30,6 +31,10 @@ impl PaperKind {
 /// A receipt or a correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaperDocument {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// Name and address of whom the payment is addressed to, if given and not erased.
+    pub personal: Option<PersonalData>,
     /// Customer, generation of the ledger, and place among the customer's documents of that generation, without gaps.
     pub number: String,
     /// What it is.
@@ -142,6 +147,8 @@ impl PaperTrail {
             } => {
                 let number = self.number(event.at);
                 self.documents.push(PaperDocument {
+                    customer: self.customer,
+                    personal: None,
                     number: number.clone(),
                     kind: PaperKind::Receipt,
                     at: event.at,
@@ -198,6 +205,8 @@ impl PaperTrail {
         let due = |registers: Registers| registers.due(&paid, credit);
         let number = self.number(at);
         self.documents.push(PaperDocument {
+            customer: self.customer,
+            personal: None,
             number,
             kind: PaperKind::Correction,
             at,

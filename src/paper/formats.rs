@@ -3,8 +3,8 @@
 use farebox_ledger::{Amount, csv};
 use serde_json::{Value, json};
 
+use super::CustomerStatement;
 use super::documents::{PaperDocument, signed};
-use super::{Addressee, CustomerStatement};
 use crate::config::Shop;
 
 /// The columns of receipts and corrections.
@@ -22,14 +22,14 @@ fn seller(shop: &Shop) -> Value {
 
 /// A receipt or correction as JSON. Amounts of the payment are in its currency, `credit` is in US dollars.
 #[must_use]
-pub fn document_json(document: &PaperDocument, to: &Addressee, shop: &Shop) -> Value {
-    let personal = to.personal.as_ref();
+pub fn document_json(document: &PaperDocument, shop: &Shop) -> Value {
+    let personal = document.personal.as_ref();
     json!({
         "number": document.number,
         "kind": document.kind.as_str(),
         "at": document.at,
         "seller": seller(shop),
-        "customer": to.customer.id,
+        "customer": document.customer,
         "name": personal.and_then(|data| data.name.as_ref()),
         "address": personal.and_then(|data| data.address.as_ref()),
         "reference": document.payment,
@@ -45,15 +45,15 @@ pub fn document_json(document: &PaperDocument, to: &Addressee, shop: &Shop) -> V
 
 /// One row under [`DOCUMENT_COLUMNS`].
 #[must_use]
-pub fn document_row(document: &PaperDocument, to: &Addressee) -> Vec<String> {
-    let personal = to.personal.as_ref();
+pub fn document_row(document: &PaperDocument) -> Vec<String> {
+    let personal = document.personal.as_ref();
     let name = personal.and_then(|data| data.name.clone());
     let address = personal.and_then(|data| data.address.clone());
     vec![
         document.number.clone(),
         document.kind.as_str().to_owned(),
         document.at.to_string(),
-        to.customer.id.to_string(),
+        document.customer.to_string(),
         document.payment.clone(),
         document.currency.clone(),
         signed(document.net()),
@@ -68,11 +68,8 @@ pub fn document_row(document: &PaperDocument, to: &Addressee) -> Vec<String> {
 
 /// A spreadsheet of receipts and corrections.
 #[must_use]
-pub fn documents_csv(documents: &[PaperDocument], to: &Addressee) -> String {
-    let rows: Vec<_> = documents
-        .iter()
-        .map(|document| document_row(document, to))
-        .collect();
+pub fn documents_csv(documents: &[PaperDocument]) -> String {
+    let rows: Vec<_> = documents.iter().map(document_row).collect();
     csv::document(&DOCUMENT_COLUMNS, &rows)
 }
 

@@ -1,8 +1,8 @@
 //! Paper for bookkeepers: receipts, corrections and monthly statements, as documents, spreadsheets and pages for print.
 //!
 //! Nothing of it is stored. What a document says, and its number, follows from the ledger's acts and entries, which are only ever
-//! appended: so numbers have no gaps, and a document is the same whenever it is asked for. Name and address are the customer's of
-//! today, and gone when they were erased.
+//! appended: so numbers have no gaps, and a document is the same whenever it is asked for. Name and address of a receipt are those its
+//! payment was addressed to, and gone when they were erased: anybody can pay for a customer's id, and learns nothing of the customer.
 
 mod documents;
 mod formats;
@@ -25,7 +25,16 @@ pub use print::{document_page, document_part, documents_page, statement_page, st
 /// Acts and entries are read in pages of this many.
 const PAGE: usize = 1_000;
 
-/// A customer, as paper addresses it.
+/// For whom documents are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaperReader {
+    /// The customer itself, in its own session.
+    Customer,
+    /// Anybody else.
+    Others,
+}
+
+/// A customer, as its statements address it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressee {
     /// Whose paper it is.
@@ -47,15 +56,6 @@ pub struct CustomerStatement {
     pub sums: MonthlySums,
 }
 
-/// A customer with name and address.
-///
-/// # Errors
-/// When the ledger cannot be read.
-pub async fn addressee(ledger: &dyn Ledger, customer: Customer) -> Result<Addressee, LedgerError> {
-    let personal = ledger.personal_data(customer.id).await?;
-    Ok(Addressee { customer, personal })
-}
-
 /// Every receipt and correction of a customer, oldest first.
 ///
 /// # Errors
@@ -63,6 +63,7 @@ pub async fn addressee(ledger: &dyn Ledger, customer: Customer) -> Result<Addres
 pub async fn documents(
     ledger: &dyn Ledger,
     customer: CustomerId,
+    reader: PaperReader,
 ) -> Result<Vec<PaperDocument>, LedgerError> {
     let generations = ledger.generations().await?;
     let mut events = PaperTrail::new(customer, generations);
@@ -71,29 +72,45 @@ pub async fn documents(
             events.add(event);
         }
     }
-    Ok(events.documents())
+    let mut documents = events.documents();
+    address(ledger, customer, reader, &mut documents).await?;
+    Ok(documents)
 }
 
-/// The receipt of a payment, with whom it is addressed to; `None` for a payment that is not booked.
+/// Addresses documents to whom their payments are addressed to. Payments from before had no addressee of their own: they are the
+/// customer's in its own session.
+async fn address(
+    ledger: &dyn Ledger,
+    customer: CustomerId,
+    reader: PaperReader,
+    documents: &mut [PaperDocument],
+) -> Result<(), LedgerError> {
+    let addressees = ledger.addressees(customer).await?;
+    let own = match reader {
+        PaperReader::Customer => ledger.personal_data(customer).await?,
+        PaperReader::Others => None,
+    };
+    for document in documents {
+        let known = addressees.of(&document.payment);
+        document.personal = known.unwrap_or(own.as_ref()).cloned();
+    }
+    Ok(())
+}
+
+/// The receipt of a payment; `None` for a payment that is not booked.
 ///
 /// # Errors
 /// When the ledger cannot be read.
 pub async fn receipt_of(
     ledger: &dyn Ledger,
     payment: &Payment,
-) -> Result<Option<(Addressee, PaperDocument)>, LedgerError> {
-    let Some(customer) = ledger.find_customer(payment.customer).await? else {
-        return Ok(None);
-    };
-    let found = documents(ledger, customer.id).await?.into_iter();
+) -> Result<Option<PaperDocument>, LedgerError> {
+    let found = documents(ledger, payment.customer, PaperReader::Others).await?;
     let is_of = |document: &PaperDocument| {
         document.kind == PaperKind::Receipt
             && is_same_reference(&document.payment, &payment.reference)
     };
-    match found.into_iter().find(is_of) {
-        Some(document) => Ok(Some((addressee(ledger, customer).await?, document))),
-        None => Ok(None),
-    }
+    Ok(found.into_iter().find(is_of))
 }
 
 /// A customer's statement of a month. A month with a million requests takes seconds.
@@ -135,8 +152,9 @@ pub async fn statement(
         let balance = earlier.first().map(|entry| entry.balance_after);
         sums = MonthlySums::quiet(balance.unwrap_or_default());
     }
+    let personal = ledger.personal_data(id).await?;
     Ok(CustomerStatement {
-        addressee: addressee(ledger, customer).await?,
+        addressee: Addressee { customer, personal },
         month,
         is_final: now >= end,
         sums,

@@ -1,6 +1,6 @@
 //! Paper as pages: the part that the dashboard shows, and a whole page that stands by itself and can be printed or sent.
 
-use farebox_ledger::{Amount, StatementMonth, Timestamp};
+use farebox_ledger::{Amount, CustomerId, PersonalData, StatementMonth, Timestamp};
 use maud::{DOCTYPE, Markup, html};
 
 use super::documents::{PaperDocument, PaperKind, signed};
@@ -16,7 +16,7 @@ table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6
 
 /// A receipt or correction, as part of a page.
 #[must_use]
-pub fn document_part(document: &PaperDocument, to: &Addressee, shop: &Shop) -> Markup {
+pub fn document_part(document: &PaperDocument, shop: &Shop) -> Markup {
     let currency = &document.currency;
     let title = match document.kind {
         PaperKind::Receipt => "Receipt",
@@ -27,7 +27,7 @@ pub fn document_part(document: &PaperDocument, to: &Addressee, shop: &Shop) -> M
         section.card aria-label=(title) {
             dl.prices {
                 dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
-                (addressed(to))
+                (addressed(document.customer, document.personal.as_ref()))
                 dt { "Date" } dd { time datetime=(document.at) { (to_the_second(document.at)) } }
                 @if let Some(corrects) = &document.corrects { dt { "Corrects" } dd { (corrects) } }
                 @if let Some(reason) = document.reason { dt { "Why" } dd { (words(reason)) } }
@@ -63,10 +63,10 @@ fn words(reason: &str) -> &'static str {
     }
 }
 
-fn addressed(to: &Addressee) -> Markup {
+fn addressed(customer: CustomerId, personal: Option<&PersonalData>) -> Markup {
     html! {
-        dt { "Customer" } dd { code { (to.customer.id) } }
-        @if let Some(data) = &to.personal {
+        dt { "Customer" } dd { code { (customer) } }
+        @if let Some(data) = personal {
             @if let Some(name) = &data.name { dt { "Name" } dd { (name) } }
             @if let Some(address) = &data.address { dt { "Address" } dd { (address) } }
         }
@@ -77,12 +77,13 @@ fn addressed(to: &Addressee) -> Markup {
 #[must_use]
 pub fn statement_part(statement: &CustomerStatement, shop: &Shop) -> Markup {
     let used = &statement.sums.used;
+    let Addressee { customer, personal } = &statement.addressee;
     html! {
         h1 { "Statement " (statement.month) }
         section.card aria-label="Statement" {
             dl.prices {
                 dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
-                (addressed(&statement.addressee))
+                (addressed(customer.id, personal.as_ref()))
                 dt { "Month" } dd { (statement.month) ", UTC" @if !statement.is_final { "; it is not over, and the figures move" } }
             }
             table.lines {
@@ -132,14 +133,14 @@ fn signed_figure(side: FigureSide, amount: Amount) -> String {
 
 /// A receipt or correction as a page of its own.
 #[must_use]
-pub fn document_page(document: &PaperDocument, to: &Addressee, shop: &Shop) -> String {
-    whole(&document.number, &document_part(document, to, shop))
+pub fn document_page(document: &PaperDocument, shop: &Shop) -> String {
+    whole(&document.number, &document_part(document, shop))
 }
 
 /// Several of them, one after the other.
 #[must_use]
-pub fn documents_page(documents: &[PaperDocument], to: &Addressee, shop: &Shop) -> String {
-    let parts = html! { @for document in documents { (document_part(document, to, shop)) } };
+pub fn documents_page(documents: &[PaperDocument], shop: &Shop) -> String {
+    let parts = html! { @for document in documents { (document_part(document, shop)) } };
     whole("Receipts", &parts)
 }
 

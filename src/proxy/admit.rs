@@ -15,6 +15,7 @@ use farebox_ledger::{
 };
 
 use super::admitted::Admitted;
+use super::balance::ToldCap;
 use super::broken::MoneyBound;
 use super::prepare::PreparedRequest;
 use super::{Failure, Proxy};
@@ -122,7 +123,7 @@ async fn hold(
             Ok(terms) => terms,
             // If nothing is held, only a payment can help, and the first read already saw every confirmed payment.
             Err(short) if fresh || purse.held == Amount::ZERO => {
-                return Err(too_little(prepared, &short, purse));
+                return Err(too_little(prepared, key, &short, purse));
             }
             Err(_) => {
                 (purse, fresh) = (read(ledger, prepared).await?, true);
@@ -151,7 +152,7 @@ async fn hold(
                     affordable_output: 0,
                     remedies: Remedies::default(),
                 });
-                refusal = Some(too_little(prepared, &short, less));
+                refusal = Some(too_little(prepared, key, &short, less));
                 (purse, fresh) = (read(ledger, prepared).await?, true);
             }
             Err(error) => return Err(error.into()),
@@ -177,7 +178,12 @@ fn new_hold(prepared: &PreparedRequest, terms: &Terms) -> NewHold {
 }
 
 /// The refusal of a request that its balance cannot pay, or a cap has no room for.
-fn too_little(prepared: &PreparedRequest, short: &Shortfall, purse: HoldableMoney) -> Failure {
+fn too_little(
+    prepared: &PreparedRequest,
+    key: &Key,
+    short: &Shortfall,
+    purse: HoldableMoney,
+) -> Failure {
     // Named where a smaller one would help.
     let limit = prepared.seen.places.limit.as_ref();
     let limit_field = limit.map_or("", |(name, _)| name);
@@ -194,6 +200,7 @@ fn too_little(prepared: &PreparedRequest, short: &Shortfall, purse: HoldableMone
         }
         _ => (available, held, cap),
     };
+    let cap = cap.map(|cap| Box::new(ToldCap::to(key, *cap)));
     Failure::balance(&prepared.model.slug, short, available, held, limit_field).bound_by(cap)
 }
 

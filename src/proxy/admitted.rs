@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, BillFacts, EndReason, EndedHold, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Classes, FrameMarks, Inspection};
+use farebox_protocol::{Additions, Classes, FrameMarks, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -109,9 +109,9 @@ pub(super) struct AnswerOutcome {
     pub(super) pin_refused: Option<Box<(String, &'static str)>>,
     /// The provider's secrets, which are redacted from the answer's id.
     pub(super) secrets: SecretForms,
-    /// Members that the provider may add to the answer's envelope.
-    pub(super) pass_answer: Arc<[String]>,
-    /// Members that it added all the same, and that were removed.
+    /// What the target may add to the answer.
+    pub(super) additions: Option<Arc<dyn Additions>>,
+    /// Members that it added beyond that, and that were removed.
     pub(super) strange: BTreeSet<String>,
     pub(super) first_byte: Option<Duration>,
     /// From arrival to dispatch.

@@ -2,11 +2,86 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, CapReached, Scope};
+use farebox_ledger::{Amount, CapMaker, CapReached, Key, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::config::Shop;
 use crate::metering::Remedies;
+
+/// A cap that binds, as the holder of a key is told of it: of one that counts what other keys spend, a member learns no sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldCap {
+    reached: CapReached,
+    has_sums: bool,
+}
+
+impl ToldCap {
+    /// For the holder of this key.
+    #[must_use]
+    pub fn to(key: &Key, reached: CapReached) -> Self {
+        let has_sums = key.is_owner || matches!(reached.scope, Scope::Key(_));
+        Self { reached, has_sums }
+    }
+
+    /// What programs can read of it.
+    fn details(&self) -> Value {
+        let CapReached {
+            scope,
+            cap,
+            spent,
+            held,
+            resets_at,
+            ..
+        } = &self.reached;
+        let scope = match scope {
+            Scope::Key(_) => "key",
+            Scope::Customer(_) => "customer",
+        };
+        if self.has_sums {
+            return json!({
+                "scope": scope,
+                "model": cap.model,
+                "interval": cap.interval,
+                "limit": cap.limit,
+                "spent": spent,
+                "held": held,
+                "resets_at": resets_at,
+            });
+        }
+        json!({
+            "scope": scope,
+            "model": cap.model,
+            "interval": cap.interval,
+            "resets_at": resets_at,
+        })
+    }
+
+    /// What it has room for, in words.
+    fn words(&self) -> String {
+        let CapReached {
+            scope,
+            cap,
+            room,
+            spent,
+            held,
+            ..
+        } = &self.reached;
+        let held = format!("held by running requests {held} USD");
+        match (scope, self.has_sums) {
+            (Scope::Key(_), _) => {
+                format!("the key's cap of {cap} has room for {room} USD, spent {spent} USD, {held}")
+            }
+            (Scope::Customer(_), true) => {
+                format!(
+                    "the account's cap of {cap} has room for {room} USD, spent {spent} USD, {held}"
+                )
+            }
+            (Scope::Customer(_), false) => {
+                format!("a limit of this account has room for {room} USD")
+            }
+        }
+    }
+}
 
 /// The numbers of a refusal for lack of money.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +95,7 @@ pub struct Balance {
     /// Held by running requests.
     pub held: Amount,
     /// The cap that binds, where the balance has more; `available` and `held` are then of its window.
-    pub cap: Option<Box<CapReached>>,
+    pub cap: Option<Box<ToldCap>>,
     /// Output tokens of this model that the available money still buys, as far as that is known.
     pub affordable_output: Option<u64>,
     /// Changes with which the request would be served now.
@@ -38,9 +113,9 @@ impl Balance {
         if with_numbers {
             details.insert("needed".to_owned(), json!(self.needed));
             details.insert("available".to_owned(), json!(self.available));
-            details.insert("held".to_owned(), json!(self.held));
-            if let Some(reached) = self.cap.as_deref() {
-                details.extend(cap_details(reached));
+            match self.cap.as_deref().map(ToldCap::details) {
+                Some(Value::Object(of_cap)) => details.extend(of_cap),
+                _ => drop(details.insert("held".to_owned(), json!(self.held))),
             }
             if let Some(tokens) = self.affordable_output {
                 details.insert("affordable_output_tokens".to_owned(), json!(tokens));
@@ -74,17 +149,10 @@ impl Balance {
             ..
         } = self;
         let room = match self.cap.as_deref() {
-            None => format!("available {available} USD"),
-            Some(CapReached {
-                scope, cap, spent, ..
-            }) => format!(
-                "the {}'s cap of {cap} has room for {available} USD, spent {spent} USD",
-                whose(*scope)
-            ),
+            None => format!("available {available} USD, held by running requests {held} USD"),
+            Some(told) => told.words(),
         };
-        format!(
-            "this request needs {least}{needed} USD, {room}, held by running requests {held} USD"
-        )
+        format!("this request needs {least}{needed} USD, {room}")
     }
 
     /// The output that the key still has room for, if the model is known.
@@ -114,46 +182,15 @@ impl Balance {
     }
 }
 
-const fn whose(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Key(_) => "key",
-        Scope::Customer(_) => "customer",
-    }
-}
-
-/// What programs can read of a cap that binds.
-fn cap_details(reached: &CapReached) -> Map<String, Value> {
-    let CapReached {
-        scope,
-        cap,
-        spent,
-        held,
-        resets_at,
-        ..
-    } = reached;
-    let details = json!({
-        "scope": whose(*scope),
-        "model": cap.model,
-        "interval": cap.interval,
-        "limit": cap.limit,
-        "spent": spent,
-        "held": held,
-        "resets_at": resets_at,
-    });
-    match details {
-        Value::Object(details) => details,
-        _ => Map::new(),
-    }
-}
-
 /// Clients match `You exceeded your current quota`, and the last words of the advice end Qwen Code's retries: it gives up at once on
 /// a message about an exceeded quota that will reset, and waits up to 40 minutes otherwise.
 pub(super) fn out_of_balance(balance: &Balance) -> String {
     let said = balance.seller.as_deref().map(said_by).unwrap_or_default();
-    let (what, remedy) = match balance.cap.as_deref() {
+    let (what, remedy) = match balance.cap.as_deref().map(|told| &told.reached) {
         None => (
             "out of balance",
-            "Top up the same key, then retry; nothing else will reset the exceeded quota".to_owned(),
+            "Top up the same key, then retry; nothing else will reset the exceeded quota"
+                .to_owned(),
         ),
         Some(CapReached {
             resets_at: Some(at),
@@ -162,10 +199,16 @@ pub(super) fn out_of_balance(balance: &Balance) -> String {
             "cap reached",
             format!("Retry then: the exceeded quota will reset at {at}"),
         ),
-        Some(_) => (
-            "cap reached",
-            "Ask the seller of this key for a higher cap; nothing else will reset the exceeded quota".to_owned(),
-        ),
+        Some(CapReached { made_by, .. }) => {
+            let who = match made_by {
+                CapMaker::Seller => "the seller of this key",
+                CapMaker::Owner => "an owner of this account",
+            };
+            (
+                "cap reached",
+                format!("Ask {who} for a higher cap; nothing else will reset the exceeded quota"),
+            )
+        }
     };
     format!(
         "{what}: {}{}. You exceeded your current quota. {}{said}",

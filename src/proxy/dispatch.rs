@@ -124,7 +124,7 @@ fn begun(
     if answer.target.provider.keys.len() > 1 {
         admitted.outcome.account = answer.account + 1;
     }
-    (admitted.outcome.pass_answer).clone_from(&answer.target.provider.pass_answer);
+    admitted.outcome.additions = Some(answer.additions);
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.bodies = RequestBodies::default();

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_door::{BodyFault, NotRead, TurnedAway};
-use farebox_ledger::{Amount, CapReached, CustomerStatus, KeyId, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CustomerStatus, KeyId, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
-use super::balance::{Balance, balance_in_use, out_of_balance};
+use super::balance::{Balance, ToldCap, balance_in_use, out_of_balance};
 use crate::config::{Lookup, Shop};
 use crate::metering::{Remedies, Shortfall};
 use crate::turns::WorkUndone;
@@ -149,7 +149,7 @@ impl Failure {
 
     /// The same for a request that a cap has no room for: available and held are those of the cap's window.
     #[must_use]
-    pub fn bound_by(mut self, cap: Option<Box<CapReached>>) -> Self {
+    pub fn bound_by(mut self, cap: Option<Box<ToldCap>>) -> Self {
         if let Self::OutOfBalance(balance) | Self::BalanceInUse(balance) = &mut self {
             balance.cap = cap;
         }

@@ -50,6 +50,7 @@ use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
 use admitted::{Admitted, ReplyTo};
 pub use admitted::{LOST, REMOVED};
+pub use balance::ToldCap;
 pub use connection_fate::ConnectionFate;
 pub use failure::Failure;
 use farebox_door::byte_room::ByteShare;

@@ -109,7 +109,9 @@ impl StreamRelay {
         let now = Instant::now();
         let mut reader = family.protocol().reader();
         reader.expect(admitted.count.seen.choices, clock::seed());
-        reader.allow(&admitted.outcome.pass_answer);
+        if let Some(additions) = &admitted.outcome.additions {
+            reader.allow(additions);
+        }
         let hiding = admitted.count.hiding(admitted.holds_whole_limit);
         let hides = hiding.is_some();
         if let Some(hiding) = hiding {

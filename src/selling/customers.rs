@@ -23,6 +23,12 @@ pub struct PersonalEdit {
 }
 
 impl PersonalEdit {
+    /// What is said of a person of whom nothing is known; `None` if nothing is said.
+    #[must_use]
+    pub fn data(self) -> Option<PersonalData> {
+        self.over(None)
+    }
+
     /// What is known afterwards; `None` if nothing is said.
     fn over(self, known: Option<PersonalData>) -> Option<PersonalData> {
         if self.name.is_none() && self.address.is_none() && self.metadata.is_empty() {
@@ -76,7 +82,7 @@ pub fn create(edit: CustomerEdit, act: Act) -> Deed {
     let new = NewCustomer {
         id: clock::customer_id(),
         settings,
-        personal: edit.personal.over(None),
+        personal: edit.personal.data(),
         act,
     };
     Operation::CreateCustomer(Box::new(new)).into()

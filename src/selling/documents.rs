@@ -1,9 +1,11 @@
 //! What the commands print and `/api/v1` answers: customers, keys, caps, payments, and what an operation came to. The field names
 //! are stable: scripts read them.
 
+use farebox_ledger::text::visible;
 use farebox_ledger::{
-    Amount, Caps, CountedCap, Customer, JournalEntry, Key, Lot, MarginRow, Margins, Outcome,
-    Payment, PaymentStatus, PersonalData, Scope, Timestamp, Token, UtcDay, VoucherCode, document,
+    Amount, Caps, CountedCap, Customer, DailyBound, JournalEntry, Key, Lot, MarginRow, Margins,
+    Outcome, Payment, PaymentStatus, PersonalData, Scope, Timestamp, Token, TokenToday, UtcDay,
+    VoucherCode, WaitingReversal, document,
 };
 use serde_json::{Map, Value, json};
 
@@ -14,7 +16,7 @@ use crate::clock;
 pub fn key(key: &Key, now: Timestamp) -> Value {
     json!({
         "id": key.id,
-        "label": key.settings.label,
+        "label": visible(&key.settings.label),
         "status": key.status(now),
         "balance": key.customer.account.balance(),
         "held": key.customer.account.held,
@@ -36,7 +38,7 @@ pub fn customer(customer: &Customer) -> Value {
     let (settings, account) = (&customer.settings, customer.account);
     json!({
         "id": customer.id,
-        "label": settings.label,
+        "label": visible(&settings.label),
         "external_id": settings.external_id,
         "status": customer.status,
         "balance": account.balance(),
@@ -68,12 +70,15 @@ pub fn key_of_customer(key: &Key, spent: Amount, held: Amount, now: Timestamp) -
 pub fn caps(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Value> {
     let today = UtcDay::of(now);
     let document = |counted: &CountedCap| {
-        let CountedCap { cap, .. } = counted;
-        let state = counted.reached(of, today, Amount::ZERO);
+        let CountedCap { cap, made_by, .. } = counted;
+        let (state, limits) = (counted.reached(of, today, Amount::ZERO), counted.limits());
         json!({
             "interval": cap.interval,
             "model": cap.model,
             "limit": cap.limit,
+            "made_by": made_by,
+            "seller_limit": limits.seller,
+            "owner_limit": limits.owner,
             "spent": state.spent,
             "held": state.held,
             "room": state.room,
@@ -119,8 +124,19 @@ pub fn payment(payment: &Payment) -> Value {
         "withdrawn": payment.registers.withdrawn,
         "reinstated": payment.registers.reinstated,
         "reversed": payment.due(),
+        "waiting": payment.waiting.iter().map(waiting).collect::<Vec<_>>(),
         "actor": payment.actor,
         "at": payment.at,
+    })
+}
+
+/// What went back of a payment and is not booked.
+fn waiting(waiting: &WaitingReversal) -> Value {
+    json!({
+        "kind": waiting.kind,
+        "cumulative": waiting.cumulative,
+        "reference": waiting.reference,
+        "at": Timestamp::from_millis(waiting.at),
     })
 }
 
@@ -154,7 +170,10 @@ pub fn outcome(outcome: &Outcome) -> Value {
             "entry": moved.entry.as_ref().map(document::json),
             "customer": customer(&moved.customer),
         }),
-        Outcome::Token(made) => token(made, now),
+        Outcome::Token(made) => {
+            let today = TokenToday::of(made.id, UtcDay::of(now), []);
+            token(made, &today, now)
+        }
         Outcome::Lot(made) => lot(made, now),
         _ => json!({}),
     }
@@ -166,14 +185,19 @@ pub fn outcome_of(status: u16) -> impl Fn(&Outcome) -> (u16, Value) + Send + Syn
 }
 
 /// A token of the admin API, without its secret.
-pub fn token(token: &Token, now: Timestamp) -> Value {
+pub fn token(token: &Token, today: &TokenToday, now: Timestamp) -> Value {
+    let bounds = DailyBound::ALL.into_iter().filter_map(|what| {
+        let (most, done) = (today.most(token, what)?, today.day.done(what));
+        Some(json!({ "what": what, "most": what.shown(most), "done": what.shown(done) }))
+    });
     json!({
         "id": token.id,
-        "label": token.label,
+        "label": visible(&token.label),
         "role": token.role,
         "status": token.status(now),
         "daily": token.daily,
-        "today": token.sold_on(UtcDay::of(now)),
+        "today": today.day.booked,
+        "bounds": bounds.collect::<Vec<_>>(),
         "expires_at": token.expires_at,
         "created_at": token.created_at,
         "created_by": token.created_by,

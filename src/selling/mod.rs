@@ -8,6 +8,7 @@ pub mod caps;
 pub mod customers;
 pub mod dates;
 pub mod documents;
+pub mod erased;
 pub mod keys;
 pub mod money;
 pub mod reads;

@@ -2,7 +2,8 @@
 
 use farebox_ledger::{
     Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewPayment,
-    NewReversal, Operation, OperationId, PaidSum, ReversalKind, Scope, UnappliedAct, UnappliedEnd,
+    NewReversal, Operation, OperationId, PaidSum, PersonalData, ReversalKind, Scope, UnappliedAct,
+    UnappliedEnd,
 };
 
 use super::{Deed, reads};
@@ -71,12 +72,13 @@ pub async fn write_off(
     Ok(taken.map(|amount| credit(customer, kind, amount, reference, act)))
 }
 
-/// A payment with particulars: of its credit in US dollars without tax, if none are told.
+/// A payment with particulars: of its credit in US dollars without tax, if none are told; and whom its receipt is addressed to, if whoever
+/// paid said so.
 pub fn pay(
     customer: CustomerId,
     credit: Amount,
     paid: Option<PaidSum>,
-    reference: String,
+    (reference, addressee): (String, Option<PersonalData>),
     act: Act,
 ) -> Deed {
     Operation::Pay(Box::new(NewPayment {
@@ -84,6 +86,7 @@ pub fn pay(
         paid: paid.unwrap_or_else(|| PaidSum::in_usd(credit)),
         credit,
         reference,
+        addressee,
         act,
     }))
     .into()

@@ -62,10 +62,15 @@ pub fn label(text: &str) -> Result<String, String> {
 
 /// A text without line ends and other control characters, which no table shows.
 pub fn one_line(text: &str) -> Result<String, String> {
-    if text.chars().any(char::is_control) {
-        return Err("write one line, without control characters".to_owned());
+    match text.chars().find(|character| character.is_control()) {
+        None => Ok(text.to_owned()),
+        Some(control) => {
+            let code = u32::from(control);
+            Err(format!(
+                "write one line, without control characters; this has U+{code:04X}"
+            ))
+        }
     }
-    Ok(text.to_owned())
 }
 
 /// An amount that is paid; nothing is no payment.

@@ -5,7 +5,7 @@
 //! Rows of docs/interface.md: `key_is_stopped`, `authorization_bearer`, `native_client_sends_x_api_key`, `key_is_missing`,
 //! `key_is_copied_wrongly`, `key_of_a_provider`, `key_is_an_old_one`.
 
-use farebox_ledger::{CustomerStatus, Key, KeyId, KeyStatus, Ledger, Secret};
+use farebox_ledger::{Key, KeyId, Ledger, LedgerError, Secret};
 use farebox_protocol::{AuthStyle, Family};
 use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
@@ -61,11 +61,12 @@ async fn find(
         match ledger.find_key(*id).await? {
             Some(key) if key.opens_with(secret.hash(), now) => {
                 known.key = Some(key.id);
-                return match (key.customer.status, key.status(now)) {
-                    (CustomerStatus::Active, KeyStatus::Active) => Ok(key),
-                    (CustomerStatus::Active, other) => Err(Failure::KeyState(other)),
-                    (stopped, _) => Err(Failure::CustomerState(stopped)),
-                };
+                // Whoever calls has the secret: no token may replace it from now on.
+                if key.is_unmarked() {
+                    ledger.mark_used(key.id, now).await?;
+                }
+                key.check_acts(now).map_err(LedgerError::Refused)?;
+                return Ok(key);
             }
             _ => {}
         }

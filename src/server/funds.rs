@@ -5,11 +5,11 @@
 //!
 //! Rows of docs/interface.md: `balance_depleted`.
 
-use farebox_ledger::{Amount, CapReached, Key, UtcDay};
+use farebox_ledger::{Amount, Key, UtcDay};
 
 use crate::clock;
 use crate::config::Catalog;
-use crate::proxy::Failure;
+use crate::proxy::{Failure, ToldCap};
 
 /// One token of the cheapest model must be affordable for each of so many bytes: text has four bytes a token, and a page of a PDF,
 /// which costs the most bytes of all, some two thousand.
@@ -20,7 +20,7 @@ const BYTES_PER_TOKEN: usize = 2_000;
 pub(super) struct Funds {
     available: Amount,
     held: Amount,
-    cap: Option<Box<CapReached>>,
+    cap: Option<Box<ToldCap>>,
     cheapest: Amount,
 }
 
@@ -28,11 +28,11 @@ impl Funds {
     pub(super) fn of(key: &Key, catalog: &Catalog) -> Self {
         let (account, today) = (key.customer.account, UtcDay::of(clock::now()));
         let cap = key.binding_cap("", today);
-        let cap = cap.map(|(scope, cap)| Box::new(cap.reached(scope, today, Amount::ZERO)));
+        let cap = cap.map(|(scope, cap)| cap.reached(scope, today, Amount::ZERO));
         Self {
             available: cap.as_ref().map_or(account.available(), |cap| cap.room),
             held: cap.as_ref().map_or(account.held, |cap| cap.held),
-            cap,
+            cap: cap.map(|cap| Box::new(ToldCap::to(key, cap))),
             cheapest: catalog.cheapest_input,
         }
     }

@@ -10,9 +10,11 @@ use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
 
+use super::additions::TargetAdditions;
 use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
 use super::reply::{DeclaredType, UnjudgedReply};
+use super::secret_forms::SecretForms;
 use super::simulated::Simulated;
 use super::stream::{AnswerBody, Unread, cause};
 use super::{Prepared, TargetOperation, UpstreamCall};
@@ -56,7 +58,7 @@ pub(super) async fn attempt(
             Some(request) => send(request).await?,
             None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
-        judge(reply, (call, &pool.provider.pass_answer), room).await
+        judge(reply, (call, target, &pool.secrets), room).await
     };
     timeout(limit, answer).await.unwrap_or_else(|_| {
         let charged = !call.stream && call.operation == TargetOperation::Generate;
@@ -128,9 +130,12 @@ fn is_our_own(error: &reqwest::Error) -> bool {
     false
 }
 
+/// Whom an answer comes from: the request, the target, and its provider's secrets.
+type AnswerSource<'a> = (&'a UpstreamCall<'a>, &'a Target, &'a SecretForms);
+
 async fn judge(
     reply: UnjudgedReply,
-    (call, extra): (&UpstreamCall<'_>, &[String]),
+    asked: AnswerSource<'_>,
     mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
     let UnjudgedReply {
@@ -139,6 +144,7 @@ async fn judge(
         retry_after,
         mut body,
     } = reply;
+    let (call, ..) = asked;
     match (status, kind) {
         (200..=204, DeclaredType::Json) if call.stream => {
             Err(json_to_stream(body, call.family, &mut room).await)
@@ -147,7 +153,7 @@ async fn judge(
         (200..=204, DeclaredType::Events) => Err(AttemptFailure::Broken(
             "a stream instead of a whole answer".to_owned(),
         )),
-        (200..=204, _) => whole(body, (call, extra), room).await,
+        (200..=204, _) => whole(body, asked, room).await,
         _ => {
             let text = body
                 .whole(MAX_ERROR_BYTES, &mut room)
@@ -160,13 +166,14 @@ async fn judge(
 
 async fn whole(
     mut body: AnswerBody,
-    (call, extra): (&UpstreamCall<'_>, &[String]),
+    (call, target, secrets): AnswerSource<'_>,
     mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
     let most = MAX_ANSWER_BYTES.min(room.largest());
     let bytes = body.whole(most, &mut room).await?;
-    let read = call.family.protocol().read_answer_with(&bytes, extra);
-    match read {
+    let additions = TargetAdditions::new(&call.route.slug, target, secrets);
+    let protocol = call.family.protocol();
+    match protocol.read_answer_with(&bytes, Some(&additions)) {
         None => Err(AttemptFailure::Broken(
             "the answer is not a JSON object".to_owned(),
         )),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use farebox_protocol::Family;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::additions::TargetAdditions;
 use super::attempt::{self, Begun};
 use super::classify::{AttemptFailure, FailureClass, TargetFault};
 use super::client::Pool;
@@ -233,15 +234,15 @@ impl Upstreams {
                         AskPermit::Answer(running, tokens) => (Some(running), tokens),
                         AskPermit::Side(..) => (None, None),
                     };
-                    let content = self.content(begun, call, &pool.provider, running);
                     call.progress.inspect(|progress| progress.answers());
                     return Some(TargetOutcome::Answered(Box::new(UpstreamAnswer {
                         target: (*target).clone(),
                         family: call.family,
                         account,
                         attempts: std::mem::take(&mut failures.attempts),
-                        content,
+                        content: self.content(begun, call, &pool.provider, running),
                         secrets: pool.secrets.clone(),
+                        additions: TargetAdditions::of(call, target, pool),
                         tokens,
                     })));
                 }

@@ -5,6 +5,7 @@
 //! Dropping an [`UpstreamAnswer`] closes the upstream connection immediately.
 
 mod accounts;
+mod additions;
 mod attempt;
 mod breaker;
 mod classify;
@@ -38,7 +39,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate};
+use farebox_protocol::{
+    Additions, AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate,
+};
 use tokio::time::Instant;
 
 use crate::config::{Config, Provider, Rates, Route, Target};
@@ -229,6 +232,8 @@ pub struct UpstreamAnswer {
     pub content: AnswerContent,
     /// The provider's secrets, which are redacted from the answer's id.
     pub secrets: SecretForms,
+    /// What the target may add to it.
+    pub additions: Arc<dyn Additions>,
     /// Its part of the provider's tokens in a minute, to be corrected by what it used.
     pub tokens: Option<TokenShare>,
 }

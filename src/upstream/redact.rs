@@ -23,7 +23,7 @@ use farebox_ledger::text::is_unseen;
 use farebox_protocol::UpstreamError;
 
 use super::secret_forms::SecretForms;
-use crate::config::Route;
+use crate::config::{Route, Target};
 use known::{ECHOED, RedactedTerms, names_out, without_secrets};
 
 /// Redacted text.
@@ -73,6 +73,13 @@ pub fn event(bytes: &Bytes, route: &Route) -> Bytes {
     let known = RedactedTerms::of(route);
     let text = String::from_utf8_lossy(bytes);
     Bytes::from(names_out(without_secrets(&text, &known), &known))
+}
+
+/// Whether a member of a target's answer tells who gave it: on its way through this exit it would not stay as it is.
+pub(super) fn tells(member: &str, slug: &str, target: &Target, secrets: &SecretForms) -> bool {
+    let mut known = RedactedTerms::named(slug, std::slice::from_ref(target));
+    known.secrets.push(secrets.clone());
+    names_out(without_secrets(member, &known), &known) != member
 }
 
 /// A text without the secrets, for the operator's log: hosts and model names may stay.

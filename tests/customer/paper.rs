@@ -99,6 +99,7 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
             tax: Gross::ZERO,
         },
         reference: reference.to_owned(),
+        addressee: None,
         act: act(),
     };
     gateway.ledger.pay(paid("3", "2.70", "pi_1")).await.unwrap();

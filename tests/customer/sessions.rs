@@ -13,12 +13,12 @@ use crate::support::{Answer, Gateway, TestKey, act, chat, talking};
 /// A client that behaves like a browser, without the page.
 pub(crate) struct Visitor<'a> {
     gateway: &'a Gateway,
-    pub(super) client: reqwest::Client,
-    pub(super) cookie: String,
+    pub(crate) client: reqwest::Client,
+    pub(crate) cookie: String,
 }
 
 impl<'a> Visitor<'a> {
-    pub(super) fn new(gateway: &'a Gateway) -> Self {
+    pub(crate) fn new(gateway: &'a Gateway) -> Self {
         let redirects = reqwest::redirect::Policy::none();
         let client = reqwest::Client::builder()
             .no_proxy()
@@ -64,7 +64,7 @@ impl<'a> Visitor<'a> {
         .await
     }
 
-    pub(super) async fn post(
+    pub(crate) async fn post(
         &self,
         path: &str,
         form: &[(&str, &str)],

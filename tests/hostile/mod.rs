@@ -1,5 +1,6 @@
 //! Hostile customers, strangers and providers: none keeps the others from being served, and none reads what is not theirs.
 
+mod account_names;
 mod breakers;
 mod busy_core;
 mod canary;

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Cap, CapInterval, Change, CustomerAct, CustomerChange, EndReason};
+use farebox_ledger::{
+    Amount, Cap, CapInterval, Change, CustomerAct, CustomerChange, EndReason, KeySettings,
+};
 use farebox_protocol::{ChatLimit, Family};
 use serde_json::json;
 
@@ -89,6 +91,80 @@ async fn a_request_that_a_cap_has_no_room_for_is_refused_with_its_figures() {
         gateway.get("/v1/key", &key).await.json()["data"]["limit_reset"],
         "weekly"
     );
+}
+
+/// Bounds what all keys of a key's customer spend.
+async fn cap_of_customer(gateway: &Gateway, key: &TestKey, model: Option<&str>, usd: &str) {
+    let cap = Cap {
+        interval: CapInterval::Total,
+        model: model.map(str::to_owned),
+        limit: Amount::from_usd_str(usd).unwrap(),
+    };
+    let change = CustomerChange {
+        customer: gateway.account(key).await.customer.id,
+        change: CustomerAct::SetCap(cap),
+        act: act(),
+    };
+    gateway.ledger.change_customer(change).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_customers_cap_is_told_as_its_own_and_to_a_member_without_sums() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let owner = gateway.owner("9").await;
+    let member = gateway.member(&owner, KeySettings::default()).await;
+    let body = chat("test-model", false);
+    let served = gateway.post("/v1/chat/completions", &owner, &body).await;
+    assert_eq!(served.status, 200, "{}", served.text);
+    let spent = gateway.charges(&owner).await.remove(0).amount;
+    let spent = spent.checked_neg().unwrap().to_string();
+    // Before the body is read, and when the money is held.
+    for model in [None, Some("test-model")] {
+        cap_of_customer(&gateway, &owner, model, "0.0000013").await;
+        for (key, is_owner) in [(&owner, true), (&member, false)] {
+            let refused = gateway.post("/v1/chat/completions", key, &body).await;
+            assert_eq!(refused.status, 429, "{}", refused.text);
+            let error = &refused.json()["error"];
+            let (details, message) = (&error["details"], error["message"].as_str().unwrap());
+            assert_eq!(
+                (&details["scope"], &details["interval"], &details["model"]),
+                (&json!("customer"), &json!("total"), &json!(model))
+            );
+            let told = |name: &str| details.get(name).is_some();
+            assert_eq!(
+                [told("limit"), told("spent"), told("held")],
+                [is_owner; 3],
+                "{details}"
+            );
+            assert_eq!(refused.text.contains(&spent), is_owner, "{}", refused.text);
+            assert_eq!(
+                refused.text.contains("0.0000013 USD"),
+                is_owner,
+                "{message}"
+            );
+            let words = if is_owner {
+                "the account's cap of 0.0000013 USD in all"
+            } else {
+                "a limit of this account has room for 0.00 USD"
+            };
+            assert!(message.contains(words), "{message}");
+            assert!(message.contains("Ask the seller of this key"), "{message}");
+        }
+        let own = &gateway.get("/v1/key", &member).await.json()["data"];
+        let left = own["limit_remaining"].as_f64();
+        assert_eq!(left == Some(0.0), model.is_none(), "{own}");
+        assert!(!own.to_string().contains(&spent), "{own}");
+        let clear = CustomerChange {
+            customer: gateway.account(&owner).await.customer.id,
+            change: CustomerAct::ClearCap {
+                interval: CapInterval::Total,
+                model: model.map(str::to_owned),
+            },
+            act: act(),
+        };
+        gateway.ledger.change_customer(clear).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -201,36 +277,6 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
         );
         let used = charge.amount.checked_neg().unwrap();
         assert!(used <= Amount::from_usd_str("0.02").unwrap(), "{used}");
-    }
-}
-
-#[tokio::test]
-async fn a_cap_of_the_customer_is_told_as_the_customers() {
-    let upstream = ScriptedUpstream::start(talking("PONG")).await;
-    let gateway = Gateway::before(&upstream).await;
-    let key = gateway.key("9").await;
-    let change = CustomerAct::SetCap(Cap {
-        interval: CapInterval::Day,
-        model: None,
-        limit: Amount::from_usd_str("0.000001").unwrap(),
-    });
-    let change = CustomerChange {
-        customer: gateway.account(&key).await.customer.id,
-        change,
-        act: act(),
-    };
-    gateway.ledger.change_customer(change).await.unwrap();
-    let body = chat("test-model", false);
-    let refused = gateway.post("/v1/chat/completions", &key, &body).await;
-    let error = &refused.json()["error"];
-    assert_eq!(
-        (refused.status, &error["details"]["scope"]),
-        (429, &json!("customer"))
-    );
-    let message = error["message"].as_str().unwrap();
-    let words = "cap reached: this request needs … the customer's cap of 0.000001 USD per day";
-    for words in words.split(" … ") {
-        assert!(message.contains(words), "{message}");
     }
 }
 

@@ -42,6 +42,9 @@ fn caps_are_set_listed_and_cleared() {
             "interval",
             "model",
             "limit",
+            "made_by",
+            "seller_limit",
+            "owner_limit",
             "spent",
             "held",
             "room",
@@ -51,6 +54,11 @@ fn caps_are_set_listed_and_cleared() {
     assert_eq!(
         (&shown["caps"][0]["interval"], &shown["caps"][0]["room"]),
         (&json!("day"), &json!("2.00"))
+    );
+    let cap = &shown["caps"][0];
+    assert_eq!(
+        (&cap["made_by"], &cap["seller_limit"], &cap["owner_limit"]),
+        (&json!("seller"), &json!("2.00"), &json!(null))
     );
     let both = json_of(&cli, &["caps", "set", id, "total", "3", "--model", "small"]);
     assert_eq!(both["caps"].as_array().unwrap().len(), 2);

@@ -3,7 +3,7 @@
 use farebox_ledger::TokenRole;
 use serde_json::json;
 
-use super::{Program, code, gateway};
+use super::{Program, code, gateway, text};
 use crate::support::Answer;
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_bad_body_is_refused_with_what_is_wrong() {
         ),
         (
             b"{\"amount\":\"1\",\"reference\":\"r\\u0000\"}",
-            "invalid_field",
+            "unprintable_character",
             "one line",
         ),
     ] {
@@ -61,7 +61,14 @@ async fn a_bad_body_is_refused_with_what_is_wrong() {
         let answer = Answer::read(sent.body(body.to_vec()).send().await.unwrap()).await;
         assert_eq!(
             (answer.status, code(&answer).as_str()),
-            (400, wrong),
+            (
+                if wrong == "unprintable_character" {
+                    422
+                } else {
+                    400
+                },
+                wrong
+            ),
             "{}",
             answer.text
         );
@@ -118,4 +125,48 @@ async fn paths_and_methods_that_are_not_there_are_told_apart() {
         (early.status, code(&early).as_str()),
         (404, "payment_not_found")
     );
+}
+
+#[tokio::test]
+async fn labels_of_every_noun_are_what_people_can_see() {
+    let (_upstream, gateway) = gateway().await;
+    let manage = Program::new(&gateway, TokenRole::Manage).await;
+    let customer = manage.customer("plain").await;
+    let keys = format!("/customers/{customer}/keys");
+    let key = manage.does(&keys, &json!({ "label": "a" }), 201).await;
+    let key = format!("/keys/{}", text(&key, "id"));
+    for (number, (label, told)) in [
+        ("a\u{1b}[2J", "U+001B"),
+        ("a\0b", "U+0000"),
+        ("a\nb", "U+000A"),
+        ("a\u{2028}b", "U+2028"),
+        ("a\u{202e}b", "U+202E"),
+        ("a\u{2066}b", "U+2066"),
+        ("A\u{200d}cme", "U+200D"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = json!({ "label": label });
+        for path in ["/customers", &keys] {
+            let refused = manage.post(path, &format!("{path}-{number}"), &body).await;
+            assert_eq!(refused.status, 422, "{label:?}: {}", refused.text);
+            assert!(refused.text.contains(told), "{}", refused.text);
+        }
+        for path in [&format!("/customers/{customer}"), &key] {
+            let edit = manage.request("PATCH", path).json(&body);
+            let refused = edit.send().await.unwrap();
+            assert_eq!(refused.status().as_u16(), 422, "{label:?}");
+        }
+    }
+    for label in [
+        "می\u{200c}خواهم",
+        "क्\u{200d}ष",
+        "👩\u{200d}👩\u{200d}👧 ❤\u{fe0f}",
+    ] {
+        let made = manage
+            .does("/customers", &json!({ "label": label }), 201)
+            .await;
+        assert_eq!(made["label"], label);
+    }
 }

@@ -1,5 +1,6 @@
 //! The seller's API: who may call, what a repetition does, what is refused, and that its own description is true.
 
+mod acting;
 mod bodies;
 mod described;
 mod edits;
@@ -9,6 +10,7 @@ mod lost;
 mod once;
 mod roles;
 mod speaks_up;
+mod stolen;
 mod tokens;
 mod vouchers;
 mod walk;
@@ -44,14 +46,25 @@ pub(crate) async fn new_token(
     role: TokenRole,
     expires_at: Option<Timestamp>,
 ) -> (Token, String) {
+    let daily = (role == TokenRole::Sell).then_some("100");
+    new_token_of(ledger, label, role, daily, expires_at).await
+}
+
+/// The same, with this daily bound.
+pub(crate) async fn new_token_of(
+    ledger: &dyn Ledger,
+    label: &str,
+    role: TokenRole,
+    daily: Option<&str>,
+    expires_at: Option<Timestamp>,
+) -> (Token, String) {
     let secret = TokenSecret::generate(clock::random());
-    let daily = (role == TokenRole::Sell).then(|| Amount::from_usd_str("100").unwrap());
     let new = NewToken {
         id: clock::token_id(),
         secret: secret.hash(),
         label: label.to_owned(),
         role,
-        daily,
+        daily: daily.map(|usd| Amount::from_usd_str(usd).unwrap()),
         expires_at,
         act: act(),
     };

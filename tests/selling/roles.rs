@@ -52,6 +52,27 @@ async fn a_token_does_no_more_than_its_role() {
         paid["customer"].is_null() && paid["payment"]["status"] == "booked",
         "{paid}"
     );
+    assert!(paid["entry"]["balance_after"].is_null(), "{paid}");
+    // A reference or an external id that is taken leads to no customer of others.
+    let named = json!({ "label": "theirs", "external_id": "crm-9" });
+    let named = manage.does("/customers", &named, 201).await;
+    let named = text(&named, "id");
+    let booked = json!({ "amount": "3", "reference": "pi_9" });
+    let path = format!("/customers/{named}/top-ups");
+    manage.does(&path, &booked, 201).await;
+    for (path, body) in [
+        (format!("/customers/{own}/top-ups"), booked),
+        (
+            "/customers".to_owned(),
+            json!({ "label": "x", "external_id": "crm-9" }),
+        ),
+    ] {
+        let taken = sell.post(&path, "taken", &body).await;
+        assert_eq!(taken.status, 409, "{}", taken.text);
+        assert!(!taken.text.contains(&named), "{}", taken.text);
+        let told = manage.post(&path, "taken", &body).await;
+        assert!(told.text.contains(&named), "{}", told.text);
+    }
     // First key of its own, no second one, none of others.
     let first = sell
         .does(

@@ -55,14 +55,29 @@ async fn a_token_near_its_bound_and_money_that_is_not_booked_are_alerts() {
     pay("0.01", "pi_3", 201).await;
     let alert = until(&gateway, "token_near_daily", true).await;
     assert_eq!(alert["subject"], "sell");
+    let reason = alert["reason"].as_str().unwrap();
     assert!(
-        alert["reason"]
-            .as_str()
-            .unwrap()
-            .contains("80.00 of the 100.00 USD"),
+        reason.contains("credit 100.00 USD a day (UTC)") && reason.contains("80.00 are done"),
         "{alert}"
     );
     let body = json!({ "to": customer });
     manager.does("/payments/pi_2/assign", &body, 200).await;
+    until(&gateway, "payment_unapplied", false).await;
+    // What goes back beyond the bound waits, is told, and is booked by who manages.
+    let path = format!("/customers/{customer}/reversals");
+    let back = |payment: &str, cumulative: &str, reference: &str| json!({ "payment": payment, "kind": "refund", "cumulative": cumulative, "reference": reference });
+    shop.does(&path, &back("pi_2", "30", "re_2"), 200).await;
+    let kept = shop.does(&path, &back("pi_1", "79.99", "re_1"), 202).await;
+    assert_eq!(kept["payment"]["waiting"][0]["cumulative"], "79.99");
+    let alert = until(&gateway, "payment_unapplied", true).await;
+    let reason = alert["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("refund of 79.99 (re_1) is not booked"),
+        "{reason}"
+    );
+    let booked = manager
+        .does(&path, &back("pi_1", "79.99", "re_3"), 200)
+        .await;
+    assert_eq!(booked["entry"]["amount"], "-79.99");
     until(&gateway, "payment_unapplied", false).await;
 }

@@ -113,6 +113,28 @@ const BANS: &[Ban] = &[
     },
     Ban {
         paths: &[
+            "farebox_ledger::Asked",
+            "farebox_ledger::Credit",
+            "farebox_ledger::CustomerChange",
+            "farebox_ledger::KeyChange",
+            "farebox_ledger::NewKey",
+            "farebox_ledger::NewMove",
+            "farebox_ledger::NewPayment",
+            "farebox_ledger::Redemption",
+        ],
+        allowed: &[
+            "ledger/",
+            "cli/",
+            "tui/",
+            "bench/",
+            "src/selling/",
+            "src/server/admin/",
+            "src/customer/actor.rs",
+        ],
+        instead: "an act of a customer is a method of src/customer/actor.rs, which only whoever may act has",
+    },
+    Ban {
+        paths: &[
             "reqwest::Client::new",
             "reqwest::Client::builder",
             "reqwest::ClientBuilder",

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use farebox_ledger::text::is_unseen;
+use farebox_ledger::text::shown;
 use ratatui::text::Span;
 
 /// Replaces removed characters.
@@ -15,23 +15,22 @@ const MARK: char = '\u{fffd}';
 /// Whether a character may reach the terminal as it is.
 fn is_safe(letter: char) -> bool {
     // In addition to what every program hides: fillers and variants, whose width terminals do not agree on.
-    !is_unseen(letter)
-        && !matches!(letter,
+    !matches!(letter,
             '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
             | '\u{fff0}'..='\u{fff8}')
 }
 
 /// The text with every unsafe character replaced by a visible mark; blanks of any kind become one blank.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_safe) {
+    if shown(text).all(|(letter, is_shown)| is_shown && is_safe(letter)) {
         return Cow::Borrowed(text);
     }
-    let show = |letter: char| match letter {
+    let show = |(letter, is_shown)| match letter {
         '\n' | '\r' | '\t' => ' ',
-        safe if is_safe(safe) => safe,
+        safe if is_shown && is_safe(safe) => safe,
         _ => MARK,
     };
-    Cow::Owned(text.chars().map(show).collect())
+    Cow::Owned(shown(text).map(show).collect())
 }
 
 /// The width of a text in cells.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::AnswerId;
+use crate::rule::payment::PaymentAddressee;
 use crate::{
     Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LotId, OperationId,
-    PersonalData, Served, Timestamp, TokenId, UsageRow, Vote,
+    PersonalData, Served, Timestamp, TokenId, UsageRow, UtcDay, Vote,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -25,6 +26,8 @@ pub(crate) struct Changes {
     pub(crate) keys: Vec<KeyId>,
     /// Personal data to store, or to remove.
     pub(crate) personal: BTreeMap<CustomerId, Option<PersonalData>>,
+    /// Whom payments are addressed to, by their folded references, and whose they are.
+    pub(crate) addressees: BTreeMap<String, (CustomerId, PaymentAddressee)>,
     pub(crate) holds: Vec<OperationId>,
     pub(crate) entries: Vec<OperationId>,
     pub(crate) acts: Vec<OperationId>,
@@ -34,6 +37,7 @@ pub(crate) struct Changes {
     pub(crate) payments: BTreeSet<String>,
     /// Tokens of the admin API, acts on them, and answers that are kept.
     pub(crate) api_tokens: BTreeSet<TokenId>,
+    pub(crate) token_days: BTreeSet<(TokenId, UtcDay)>,
     pub(crate) house_acts: Vec<OperationId>,
     pub(crate) answers: BTreeSet<AnswerId>,
     /// Lots of vouchers, and vouchers by the hashes of their codes.
@@ -59,8 +63,6 @@ pub(crate) struct Changes {
     /// Keys whose stored sessions all end, and those whose links all end.
     pub(crate) ended_sessions: BTreeSet<KeyId>,
     pub(crate) ended_links: BTreeSet<KeyId>,
-    /// Customers all of whose keys' stored sessions and links end.
-    pub(crate) ended_customers: BTreeSet<CustomerId>,
     /// Keys with a new session.
     pub(crate) crowded: BTreeSet<KeyId>,
     /// Expired rows go that had expired at this instant.
@@ -112,12 +114,14 @@ impl Changes {
             customers,
             keys,
             personal,
+            addressees,
             holds,
             entries,
             acts,
             names,
             payments,
             api_tokens,
+            token_days,
             house_acts,
             answers,
             forget_answers,
@@ -134,7 +138,6 @@ impl Changes {
             tokens,
             ended_sessions,
             ended_links,
-            ended_customers,
             crowded,
             forget_links,
             forget_sessions,
@@ -142,12 +145,14 @@ impl Changes {
         customers.is_empty()
             && keys.is_empty()
             && personal.is_empty()
+            && addressees.is_empty()
             && holds.is_empty()
             && entries.is_empty()
             && acts.is_empty()
             && names.is_empty()
             && payments.is_empty()
             && api_tokens.is_empty()
+            && token_days.is_empty()
             && house_acts.is_empty()
             && answers.is_empty()
             && forget_answers.is_none()
@@ -165,7 +170,6 @@ impl Changes {
             && !tokens
             && ended_sessions.is_empty()
             && ended_links.is_empty()
-            && ended_customers.is_empty()
             && crowded.is_empty()
             && forget_links.is_none()
             && forget_sessions.is_none()

@@ -67,6 +67,15 @@ impl Needs<'_> {
     }
 }
 
+/// These keys, and the one that asks. What an owner asks for names at most one other.
+fn with_asker(keys: Few<KeyId>, asker: Option<KeyId>) -> Few<KeyId> {
+    match (keys, asker) {
+        ([None, second], Some(asker)) => [Some(asker), second],
+        ([first, None], Some(asker)) if first != Some(asker) => [first, Some(asker)],
+        (keys, _) => keys,
+    }
+}
+
 impl Operation {
     /// What an operation of the admin API, or on vouchers, may read.
     fn needs_of_token(&self) -> Needs<'_> {
@@ -85,12 +94,16 @@ impl Operation {
             ..used(act.operation)
         };
         match self {
-            Self::Asked(asked) => Needs {
-                api_token: asked.token,
-                answer: asked.once.as_ref().map(|once| once.id(asked.token)),
-                last_act: asked.expected.map(|expected| expected.of),
-                ..asked.operation.needs()
-            },
+            Self::Asked(asked) => {
+                let needs = asked.operation.needs();
+                Needs {
+                    api_token: asked.by.token(),
+                    answer: asked.once.as_ref().map(|once| once.id(asked.by.token())),
+                    last_act: asked.expected.map(|expected| expected.of),
+                    keys: with_asker(needs.keys, asked.by.key()),
+                    ..needs
+                }
+            }
             Self::CreateToken(new) => Needs {
                 api_label: Some(&new.label),
                 ..of_act(new.id, &new.act)
@@ -288,7 +301,7 @@ impl Operation {
                 token: Some(session.token),
                 ..none
             },
-            Self::CloseSessions(key) => Needs {
+            Self::CloseSessions(key) | Self::MarkUsed { key, .. } => Needs {
                 keys: [Some(*key), None],
                 ..none
             },

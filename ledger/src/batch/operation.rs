@@ -4,8 +4,8 @@
 //! by another node. It declares what it reads (`needs`) and how durable it must be ([`Operation::class`]), so that a store can gather
 //! many into one batch before it decides any of them. `apply` has what an operation does.
 //!
-//! An [`Asked`] wraps an administrative operation with the token that asks for it. Both the token's bounds and a repetition are decided
-//! in the transaction of the effect, so no caller can forget them, and no two gateways can differ.
+//! An [`Asked`] wraps an administrative operation with who asks for it: a token, or a customer's owner key. Its right, its bounds and a
+//! repetition are decided in the transaction of the effect, so no caller can forget them, and no two gateways can differ.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{AnswerId, ApiAnswer};
 use crate::{
-    Act, Credit, Customer, CustomerChange, CustomerId, DeliveryStep, EndedHold, Extension,
-    FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer, NewHold,
-    NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, OperationId, OwnCost,
-    PaymentMoved, Posted, Recovered, Redemption, Scope, SecretHash, Session, Timestamp, Token,
-    TokenId, UnappliedAct, Vote,
+    Act, CapMaker, Credit, Customer, CustomerChange, CustomerId, DeliveryStep, EndedHold,
+    Extension, FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved,
+    NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News,
+    OperationId, OwnCost, PaymentMoved, Posted, Recovered, Redemption, Scope, SecretHash, Session,
+    Timestamp, Token, TokenId, UnappliedAct, Vote,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -48,7 +48,7 @@ pub enum Operation {
     Reverse(Box<NewReversal>),
     /// Assigns an unapplied payment, or notes that it was sent back.
     EndUnapplied(Box<UnappliedAct>),
-    /// Any of these on behalf of a token of the admin API, within its bounds and at most once.
+    /// Any of these on behalf of a token of the admin API or of an owner key, within its bounds and at most once.
     Asked(Box<Asked>),
     /// Creates a token.
     CreateToken(Box<NewToken>),
@@ -138,6 +138,13 @@ pub enum Operation {
     CloseSession(SecretHash),
     /// Ends every dashboard session of a key.
     CloseSessions(KeyId),
+    /// Notes the first use of a key, of one that a token made.
+    MarkUsed {
+        /// The key.
+        key: KeyId,
+        /// The caller's clock.
+        now: Timestamp,
+    },
 }
 
 /// How a store must treat an operation.
@@ -201,13 +208,14 @@ impl Operation {
             | Self::Files(..)
             | Self::JudgeTopUp { .. }
             | Self::Deliver(_)
-            | Self::OpenSession(_) => OperationClass::Continue,
+            | Self::OpenSession(_)
+            | Self::MarkUsed { .. } => OperationClass::Continue,
             Self::Finish(_) | Self::Recover { .. } | Self::Publish { .. } => OperationClass::Settle,
             Self::Resolve(_) => OperationClass::Resolve,
         }
     }
 
-    /// Whether an administrator does it, and a token may on their behalf.
+    /// Whether an administrator does it, and a token or an owner key may ask for it.
     pub(crate) const fn is_administrative(&self) -> bool {
         matches!(
             self,
@@ -285,6 +293,12 @@ pub enum Outcome {
     Owner(Option<KeyId>),
 }
 
+impl From<Key> for Outcome {
+    fn from(key: Key) -> Self {
+        Self::Key(Box::new(key))
+    }
+}
+
 macro_rules! outcome {
     ($name:ident, $variant:ident, $inner:ty, $take:expr) => {
         pub(crate) fn $name(self) -> Result<$inner, LedgerError> {
@@ -327,11 +341,50 @@ impl Outcome {
     }
 }
 
+/// Who asks for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asker {
+    /// Whoever has the ledger itself, with a command or the console.
+    #[default]
+    House,
+    /// A program of the seller's, with this token.
+    Token(TokenId),
+    /// A customer, with this owner key.
+    Owner(KeyId),
+}
+
+impl Asker {
+    /// The token.
+    #[must_use]
+    pub const fn token(self) -> Option<TokenId> {
+        match self {
+            Self::Token(token) => Some(token),
+            Self::House | Self::Owner(_) => None,
+        }
+    }
+
+    /// The key.
+    pub(crate) const fn key(self) -> Option<KeyId> {
+        match self {
+            Self::Owner(key) => Some(key),
+            Self::House | Self::Token(_) => None,
+        }
+    }
+
+    /// Whose limit a cap of it is.
+    pub(crate) const fn caps_as(self) -> CapMaker {
+        match self {
+            Self::House | Self::Token(_) => CapMaker::Seller,
+            Self::Owner(_) => CapMaker::Owner,
+        }
+    }
+}
+
 /// An operation, and who asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The token that asks; `None` for who needs none.
-    pub token: Option<TokenId>,
+    /// Who asks.
+    pub by: Asker,
     /// The caller's clock: a token's expiry and the age of stored answers are judged by it.
     pub at: Timestamp,
     /// How a repetition is recognised; `None` if the operation's own id and reference are enough.

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::answer::{AnswerId, KeptAnswer};
 use super::changes::{Changes, clear};
+use super::operation::Asker;
 pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
@@ -25,8 +26,8 @@ use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
     Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, Lot, LotId, NewHold, OpenHold,
-    OperationId, OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenId,
-    UtcDay,
+    OperationId, OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenDay,
+    TokenId, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -83,8 +84,10 @@ pub(crate) struct Rows {
     pub(crate) lots: BTreeMap<LotId, CachedRow<(Lot, OperationId)>>,
     pub(crate) vouchers: BTreeMap<[u8; 32], CachedRow<Voucher>>,
     pub(crate) redeemers: BTreeSet<(LotId, CustomerId)>,
-    /// On whose behalf the operation that is being applied is done.
-    pub(crate) asked_by: Option<TokenId>,
+    /// What tokens did on the days that their bounds are reckoned from, of those that were looked for.
+    pub(crate) token_days: BTreeMap<(TokenId, UtcDay), CachedRow<TokenDay>>,
+    /// Who asks for the operation that is being applied.
+    pub(crate) asked_by: Asker,
     pub(crate) sessions: Tokens<Session>,
     pub(crate) links: Tokens<LinkRow>,
     /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
@@ -413,18 +416,6 @@ impl Rows {
             if row.now.is_some_and(|(owner, _)| owner == key) {
                 row.now = None;
             }
-        }
-    }
-
-    /// Ends the sessions and links of every key of a customer.
-    pub(crate) fn end_access_of(&mut self, customer: CustomerId) {
-        self.changes.ended_customers.insert(customer);
-        let of = self.keys.values().map(|row| &row.key);
-        let of = of
-            .filter(|key| key.belongs_to == customer)
-            .map(|key| key.id);
-        for key in of.collect::<Vec<_>>() {
-            self.end_access(key);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Acts that move money: what else there is of a customer or key stays as it was.
-pub(crate) const OF_MONEY: [&str; 10] = [
+pub(crate) const OF_MONEY: [&str; 11] = [
     "top_up",
     "adjust",
     "refund",
@@ -30,6 +30,7 @@ pub(crate) const OF_MONEY: [&str; 10] = [
     "assign",
     "return",
     "reverse",
+    "unapplied_reversal",
     "fail_top_up",
 ];
 
@@ -45,7 +46,8 @@ pub struct AuditRecord {
     /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `reissue`, `link`, `set_cap`, `clear_cap`. Of a customer:
     /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`,
     /// `set_auto_top_up`, `clear_auto_top_up`, `fail_top_up`, `move`. Of either:
-    /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`.
+    /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`,
+    /// `unapplied_reversal`.
     pub act: String,
     /// The customer that it changed, or whose key it changed.
     pub customer: CustomerId,
@@ -276,7 +278,11 @@ pub(crate) fn unapplied(new: &NewPayment, why: &str) -> Written {
 }
 
 fn of_payment(new: &NewPayment) -> Value {
-    json!({ "amount": new.credit, "reference": reference::normal(&new.reference), "paid": new.paid })
+    let mut details = json!({ "amount": new.credit, "reference": reference::normal(&new.reference), "paid": new.paid });
+    if let Some(buyer) = &new.addressee {
+        details["addressee"] = json!(hex::encode(buyer.hash().0));
+    }
+    details
 }
 
 /// What went back of a payment, and what this took from the customer's money (negative) or gave to it.
@@ -289,6 +295,18 @@ pub(crate) fn reversal(new: &NewReversal, moved: Amount) -> Written {
         "amount": moved,
     });
     Written::by(&new.act, "reverse", None, &details)
+}
+
+/// What was told about money that goes back, and a bound refused.
+pub(crate) fn waiting_reversal(new: &NewReversal, why: &str) -> Written {
+    let details = json!({
+        "payment": reference::normal(&new.payment),
+        "kind": new.kind,
+        "cumulative": new.cumulative,
+        "reference": reference::normal(&new.reference),
+        "why": why,
+    });
+    Written::by(&new.act, "unapplied_reversal", None, &details)
 }
 
 /// The end of a payment that could not be booked.
@@ -493,6 +511,7 @@ mod tests {
             secret: SecretHash([0xab; 32]),
             old_secret: Some((SecretHash([0xcd; 32]), Timestamp::from_millis(9))),
             caps: Caps::default(),
+            used_at: None,
             created_at: Timestamp::from_millis(7),
             created_by: "ada".to_owned(),
         };

@@ -1,7 +1,12 @@
 //! Rows for spreadsheets, for every program that writes them. No cell is ever executed: text that begins like a formula gets an
 //! apostrophe in front; control characters and those that change text direction become spaces.
 
-use crate::value::text::is_unseen;
+use crate::value::text::shown;
+
+/// What a formula begins with, also in full width, which spreadsheets read as the same.
+const SIGNS: [char; 12] = [
+    '=', '+', '-', '@', '|', '%', '＝', '＋', '－', '＠', '｜', '％',
+];
 
 /// A whole document: a header and its rows.
 #[must_use]
@@ -19,19 +24,15 @@ pub fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn cell(cell: &str) -> String {
-    let text: String = cell
-        .chars()
-        .map(|c| if is_unseen(c) { ' ' } else { c })
+    let text: String = shown(cell)
+        .map(|(c, is_shown)| if is_shown { c } else { ' ' })
         .collect();
     let number = text
         .strip_prefix('-')
         .unwrap_or(&text)
         .chars()
         .all(|c| c.is_ascii_digit() || c == '.');
-    let formula = !number
-        && text
-            .trim_start()
-            .starts_with(['=', '+', '-', '@', '|', '%']);
+    let formula = !number && text.trim_start().starts_with(SIGNS);
     let text = if formula { format!("'{text}") } else { text };
     if text.contains([',', ';', '"', '\'']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -48,6 +49,10 @@ mod tests {
     fn no_spreadsheet_executes_a_cell() {
         assert_eq!(cell("=1+1"), "\"'=1+1\"");
         assert_eq!(cell("@SUM(A1)"), "\"'@SUM(A1)\"");
+        for sign in SIGNS {
+            let formula = format!("{sign}SUM(A1)");
+            assert_eq!(cell(&formula), format!("\"'{formula}\""));
+        }
         assert_eq!(cell("\t=1"), "\"' =1\"");
         assert_eq!(cell("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");
         assert_eq!(cell("-0.5"), "-0.5");

@@ -10,7 +10,9 @@ use super::anchor::Anchor;
 use super::chain::HashInput;
 use super::head::{Hash, HouseHead};
 use crate::rule::voucher::Voucher;
-use crate::{Lot, LotId, NewLot, NewToken, OperationId, SecretHash, Timestamp, Token, TokenId};
+use crate::{
+    Lot, LotId, NewLot, NewToken, OperationId, SecretHash, Timestamp, Token, TokenDay, TokenId,
+};
 
 /// The first byte hashed: such an act can never look like another one or an entry, and one on a token not like one on a lot.
 const TOKEN_ACT: u8 = 193;
@@ -169,6 +171,7 @@ fn hash_of(before: &Hash, act: &HouseAct, state: &str) -> Hash {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HouseBook {
     pub(crate) tokens: Vec<Token>,
+    pub(crate) token_days: Vec<TokenDay>,
     pub(crate) lots: Vec<(Lot, OperationId)>,
     /// By lot and number.
     pub(crate) vouchers: Vec<Voucher>,
@@ -216,9 +219,12 @@ impl HouseBook {
                     token.id
                 ));
             }
-            if token.sold.is_some_and(|(_, sold)| sold > most) {
-                faults.push(format!("token {}: credited more than its bound", token.id));
-            }
+            let own = self.token_days.iter().filter(|day| day.token == token.id);
+            let passed = own.filter(|day| day.booked > most);
+            faults.extend(passed.map(|day| {
+                let (token, day) = (token.id, day.day);
+                format!("token {token}: credited more than its bound on {day}")
+            }));
         }
         self.faults_of_lots(&mut told, &mut faults);
         faults.extend(

@@ -486,10 +486,8 @@ impl LedgerCheck {
 
     fn sessions(&mut self, name: &str, rows: &CustomerRows) {
         let is_stopped = |session: &Session| {
-            rows.stored.customer.check_active().is_err()
-                || rows
-                    .key(session.key)
-                    .is_none_or(|key| key.check_not_stopped().is_err())
+            rows.key(session.key)
+                .is_none_or(|key| key.check_looks().is_err())
         };
         if rows.sessions.iter().any(is_stopped) {
             self.fault(format!("{name}: a key has sessions although it is stopped"));

@@ -1,12 +1,17 @@
 //! Caps: how much may be spent within a day, a week, a month or in all, of one model or of all.
 //!
 //! Pure: the day is passed in. A cap is decided where the hold is, so it is exact: charged plus held of a window never grows past it.
+//! Seller and owner each have a limit of their own in it, and the lesser one stands. So neither undoes what the other has set.
 //! A hold belongs to the windows of the day on which it was opened, and so does its charge, however long it streams. Only the
 //! current and the previous window of a cap are counted: nothing is admitted to an older one any more.
+
+mod limits;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use limits::{CapLimits, CapMaker};
 
 use crate::rule::watch::cap_level;
 use crate::value::text::check_text;
@@ -92,9 +97,15 @@ impl CapWindow {
 /// A cap and its counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedCap {
-    /// What was set.
+    /// What stands.
     #[serde(flatten)]
     pub cap: Cap,
+    /// Whose limit that is.
+    #[serde(default, skip_serializing_if = "CapMaker::is_seller")]
+    pub made_by: CapMaker,
+    /// The limit of the other one, which is no lower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Amount>,
     /// The newest window in which something happened.
     pub current: CapWindow,
     /// The one before it.
@@ -183,12 +194,26 @@ impl CountedCap {
         })
     }
 
-    /// Sets the limit. What is less of a higher one can be told again.
-    fn limit_to(&mut self, limit: Amount) {
-        self.cap.limit = limit;
+    /// The limits of both.
+    #[must_use]
+    pub fn limits(&self) -> CapLimits {
+        let standing = CapLimits::default().with(self.made_by, Some(self.cap.limit));
+        match self.made_by {
+            CapMaker::Seller => standing.with(CapMaker::Owner, self.beside),
+            CapMaker::Owner => standing.with(CapMaker::Seller, self.beside),
+        }
+    }
+
+    /// Sets the limits of both; false if there are none. What is less of a higher limit can be told again.
+    fn limit_to(&mut self, limits: CapLimits) -> bool {
+        let Some((made_by, limit, beside)) = limits.standing() else {
+            return false;
+        };
+        (self.made_by, self.cap.limit, self.beside) = (made_by, limit, beside);
         for window in std::iter::once(&mut self.current).chain(&mut self.previous) {
             window.told = window.told.min(cap_level(window.charged, limit));
         }
+        true
     }
 
     /// What a refusal of `needed` more on a day says.
@@ -200,6 +225,7 @@ impl CountedCap {
         CapReached {
             scope,
             cap: self.cap.clone(),
+            made_by: self.made_by,
             needed,
             room: self.room(day),
             spent: counts.charged,
@@ -216,6 +242,8 @@ pub struct CapReached {
     pub scope: Scope,
     /// The cap with least room.
     pub cap: Cap,
+    /// Whose limit it is.
+    pub made_by: CapMaker,
     /// The requested amount.
     pub needed: Amount,
     /// What it still has room for.
@@ -246,6 +274,17 @@ impl fmt::Display for CapReached {
     }
 }
 
+/// What audits say of a cap. The format is frozen: caps of sellers alone are written as before there were any of owners.
+#[derive(Debug, Serialize)]
+pub(crate) struct CapSetting<'cap> {
+    #[serde(flatten)]
+    cap: &'cap Cap,
+    #[serde(skip_serializing_if = "CapMaker::is_seller")]
+    made_by: CapMaker,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<Amount>,
+}
+
 /// The caps of a key or of a customer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -268,7 +307,7 @@ impl PastSpending<'_> {
 }
 
 impl Caps {
-    /// Most caps of a key, and of a customer.
+    /// Most caps that seller and owner each set for a key, and for a customer.
     pub const MOST: usize = 8;
 
     /// Those that the reference store counted.
@@ -297,8 +336,14 @@ impl Caps {
     }
 
     /// What was set, without counts.
-    pub(crate) fn settings(&self) -> Vec<&Cap> {
-        self.0.iter().map(|counted| &counted.cap).collect()
+    pub(crate) fn settings(&self) -> Vec<CapSetting<'_>> {
+        let all = self.0.iter();
+        all.map(|counted| CapSetting {
+            cap: &counted.cap,
+            made_by: counted.made_by,
+            beside: counted.beside,
+        })
+        .collect()
     }
 
     fn applying(&self, slug: &str) -> impl Iterator<Item = &CountedCap> {
@@ -354,31 +399,28 @@ impl Caps {
         }
     }
 
-    /// Sets a cap, or changes its limit. A new one counts what its window has seen so far.
+    /// Sets somebody's limit in a cap. A new cap counts what its window has seen so far.
     ///
     /// # Errors
-    /// [`Refusal::Limit`] for a limit out of range, one cap too many, or a narrower interval above a wider one.
+    /// [`Refusal::Limit`] for a limit out of range or above the seller's, one cap too many, or a narrower interval above a wider one.
     pub(crate) fn set(
         &mut self,
         cap: &Cap,
+        by: CapMaker,
         today: UtcDay,
         spending: PastSpending<'_>,
     ) -> Result<(), Refusal> {
-        self.check(cap)?;
+        self.check(cap, by)?;
         let same =
             |counted: &&mut CountedCap| counted.cap.is_of(cap.interval, cap.model.as_deref());
         if let Some(known) = self.0.iter_mut().find(same) {
-            known.limit_to(cap.limit);
+            known.limit_to(known.limits().with(by, Some(cap.limit)));
             return Ok(());
-        }
-        if self.0.len() >= Self::MOST {
-            let most = Self::MOST;
-            return Err(Refusal::Limit(format!(
-                "a key or customer has at most {most} caps"
-            )));
         }
         let mut counted = CountedCap {
             cap: cap.clone(),
+            made_by: by,
+            beside: None,
             current: CapWindow::empty(cap.interval.window(today)),
             previous: None,
         };
@@ -398,7 +440,7 @@ impl Caps {
         Ok(())
     }
 
-    fn check(&self, cap: &Cap) -> Result<(), Refusal> {
+    fn check(&self, cap: &Cap, by: CapMaker) -> Result<(), Refusal> {
         if !cap.limit.is_positive() {
             return Err(Refusal::Limit(
                 "a cap must be more than zero; to stop a key, block it, and to stop a customer, suspend it".to_owned(),
@@ -411,14 +453,25 @@ impl Caps {
         if let Some(model) = &cap.model {
             check_text("a model", model, 200, true)?;
         }
-        let others = self.0.iter().map(|counted| &counted.cap);
-        let crossed = others
-            .filter(|other| other.model == cap.model)
-            .find(|other| {
-                let narrower = other.interval < cap.interval && other.limit > cap.limit;
-                narrower || other.interval > cap.interval && other.limit < cap.limit
-            });
-        match crossed {
+        self.check_place(cap, by)?;
+        // A seller's caps are compared with his own: he need not know what an owner has set. An owner's are compared with what stands.
+        let others = self
+            .0
+            .iter()
+            .filter(|counted| counted.cap.model == cap.model);
+        let others = others.filter_map(|counted| {
+            let limit = match by {
+                CapMaker::Seller => counted.limits().seller?,
+                CapMaker::Owner => counted.cap.limit,
+            };
+            let cap = counted.cap.clone();
+            Some(Cap { limit, ..cap })
+        });
+        let mut crossed = others.filter(|other| {
+            let narrower = other.interval < cap.interval && other.limit > cap.limit;
+            narrower || other.interval > cap.interval && other.limit < cap.limit
+        });
+        match crossed.next() {
             Some(other) => Err(Refusal::Limit(format!(
                 "a cap of {cap} does not fit beside the cap of {other}: the shorter time would have the higher limit"
             ))),
@@ -426,26 +479,74 @@ impl Caps {
         }
     }
 
-    /// Removes a cap.
+    /// Refuses an owner's limit above the seller's, and one cap too many.
+    fn check_place(&self, cap: &Cap, by: CapMaker) -> Result<(), Refusal> {
+        let model = cap.model.as_deref();
+        let known = self.find(cap.interval, model).map(CountedCap::limits);
+        let known = known.unwrap_or_default();
+        if let (CapMaker::Owner, Some(seller)) = (by, known.seller)
+            && cap.limit > seller
+        {
+            let set = Cap {
+                limit: seller,
+                ..cap.clone()
+            };
+            return Err(Refusal::Limit(format!(
+                "the seller set a cap of {set}, which an owner can only lower"
+            )));
+        }
+        let own = self
+            .0
+            .iter()
+            .filter(|counted| counted.limits().of(by).is_some());
+        if known.of(by).is_none() && own.count() >= Self::MOST {
+            let most = Self::MOST;
+            return Err(Refusal::Limit(format!(
+                "a key or customer has at most {most} caps"
+            )));
+        }
+        Ok(())
+    }
+
+    fn find(&self, interval: CapInterval, model: Option<&str>) -> Option<&CountedCap> {
+        self.0
+            .iter()
+            .find(|counted| counted.cap.is_of(interval, model))
+    }
+
+    /// Removes somebody's limit from a cap. The other one's stands then, and without one the cap is gone. A seller without a limit of his
+    /// own removes the owner's.
     ///
     /// # Errors
-    /// [`Refusal::NotApplicable`] if there is none.
+    /// [`Refusal::NotApplicable`] if there is none, or an owner has none in it.
     pub(crate) fn clear(
         &mut self,
         interval: CapInterval,
         model: Option<&str>,
+        by: CapMaker,
     ) -> Result<(), Refusal> {
-        let before = self.0.len();
-        self.0.retain(|counted| !counted.cap.is_of(interval, model));
-        if self.0.len() < before {
-            return Ok(());
-        }
-        let of = model
-            .map(|model| format!(" for {model}"))
-            .unwrap_or_default();
-        Err(Refusal::NotApplicable(format!(
-            "there is no cap of interval {interval}{of}"
-        )))
+        let Some(known) = self.find(interval, model) else {
+            let of = model
+                .map(|model| format!(" for {model}"))
+                .unwrap_or_default();
+            return Err(Refusal::NotApplicable(format!(
+                "there is no cap of interval {interval}{of}"
+            )));
+        };
+        let limits = known.limits();
+        let left = match (by, limits.of(by)) {
+            (_, Some(_)) => limits.with(by, None),
+            (CapMaker::Seller, None) => CapLimits::default(),
+            (CapMaker::Owner, None) => {
+                return Err(Refusal::NotApplicable(format!(
+                    "the seller set the cap of {}; an owner can lower it, and only the seller can remove it",
+                    known.cap
+                )));
+            }
+        };
+        self.0
+            .retain_mut(|counted| !counted.cap.is_of(interval, model) || counted.limit_to(left));
+        Ok(())
     }
 }
 

@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use crate::rule::auto_top_up::{AutoTopUp, TopUpRule};
 use crate::rule::cap::{CapNews, PastSpending};
-use crate::value::text::{check_text, is_unseen};
+use crate::value::text::{check_label, check_text, is_unseen};
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, Caps, CustomerId, KeyId, OperationId, Refusal, Scope,
-    Timestamp, TokenId, UtcDay,
+    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CustomerId, KeyId, OperationId,
+    Refusal, Scope, Timestamp, TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -62,7 +62,7 @@ impl CustomerSettings {
 
     /// Checks that texts are of a reasonable length, and an external id can be typed again.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_text("a label", &self.label, 200, false)?;
+        check_label("a label", &self.label, 200)?;
         if let Some(name) = &self.price_list {
             check_text("a price list", name, 200, true)?;
         }
@@ -136,11 +136,12 @@ impl Customer {
         }
     }
 
-    /// Applies a change. Repeating one, such as suspending a suspended customer, is fine. A new cap counts `spending` of its window,
-    /// in which `now` lies.
+    /// Applies a change. Repeating one, such as suspending a suspended customer, is fine. A cap is that of `by`; a new one counts
+    /// `spending` of its window, in which `now` lies.
     pub(crate) fn apply(
         &mut self,
         change: &CustomerAct,
+        by: CapMaker,
         now: Timestamp,
         spending: PastSpending<'_>,
     ) -> Result<(), Refusal> {
@@ -164,9 +165,9 @@ impl Customer {
                 self.personal = Some(data.hash());
             }
             CustomerAct::Erase => self.personal = None,
-            CustomerAct::SetCap(cap) => self.caps.set(cap, UtcDay::of(now), spending)?,
+            CustomerAct::SetCap(cap) => self.caps.set(cap, by, UtcDay::of(now), spending)?,
             CustomerAct::ClearCap { interval, model } => {
-                self.caps.clear(*interval, model.as_deref())?;
+                self.caps.clear(*interval, model.as_deref(), by)?;
             }
             CustomerAct::SetAutoTopUp(rule) => {
                 let known = self.auto_top_up.as_deref().copied().unwrap_or_default();
@@ -270,7 +271,7 @@ pub struct CustomerChange {
 pub enum CustomerAct {
     /// Replace all settings.
     Set(CustomerSettings),
-    /// Refuse its keys until it is resumed. What streams goes on as far as its hold reaches.
+    /// Refuse its keys until it is resumed. What streams goes on as far as its hold reaches, and whoever is signed in may look.
     Suspend,
     /// Serve again.
     Resume,
@@ -300,13 +301,6 @@ pub enum CustomerAct {
         /// Why, if that is known.
         reason: Option<String>,
     },
-}
-
-impl CustomerAct {
-    /// Whether it ends the sessions and links of the customer's keys.
-    pub(crate) const fn ends_sessions(&self) -> bool {
-        matches!(self, Self::Suspend | Self::Close)
-    }
 }
 
 /// Money that goes from one customer to another: only what was paid and is not held.

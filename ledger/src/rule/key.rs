@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::KeyPurse;
-use crate::value::text::check_text;
+use crate::value::text::{check_label, check_text};
 use crate::{
-    Act, Amount, Cap, CapInterval, Caps, CountedCap, Customer, CustomerId, CustomerSettings, KeyId,
-    Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
+    Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId,
+    CustomerSettings, KeyId, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
 };
 
 /// What a key is allowed to do now. `Expired` is never stored: it follows from the clock.
@@ -99,6 +99,8 @@ pub struct KeyRecord {
     pub old_secret: Option<(SecretHash, Timestamp)>,
     /// How much it may spend when.
     pub caps: Caps,
+    /// When it was first used, by whatever means; noted only of one that a token made.
+    pub used_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -106,6 +108,24 @@ pub struct KeyRecord {
 }
 
 impl Key {
+    /// Refuses a key with which nobody may act at an instant: an inactive one, and every one of a customer that is not served.
+    ///
+    /// # Errors
+    /// [`Refusal::CustomerStopped`] first, then [`Refusal::NotActive`].
+    pub fn check_acts(&self, now: Timestamp) -> Result<(), Refusal> {
+        self.customer.check_active()?;
+        self.own.check_active(now)
+    }
+
+    /// Refuses a key with which nobody may look at its account: a blocked or revoked one. An expired one, or one of a suspended or closed
+    /// customer, still shows its history.
+    ///
+    /// # Errors
+    /// [`Refusal::NotActive`].
+    pub fn check_looks(&self) -> Result<(), Refusal> {
+        self.own.check_looks()
+    }
+
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
     #[must_use]
     pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
@@ -170,12 +190,18 @@ impl KeyRecord {
         }
     }
 
-    /// Refuses a key for which the customer may not start anything: a blocked or revoked one.
-    pub(crate) fn check_not_stopped(&self) -> Result<(), Refusal> {
+    /// Refuses a key with which nobody may even look: a blocked or revoked one.
+    pub(crate) fn check_looks(&self) -> Result<(), Refusal> {
         match self.stored_status {
             KeyStatus::Blocked | KeyStatus::Revoked => Err(Refusal::NotActive(self.stored_status)),
             KeyStatus::Active | KeyStatus::Expired => Ok(()),
         }
+    }
+
+    /// Whether its first use is still to be noted.
+    #[must_use]
+    pub const fn is_unmarked(&self) -> bool {
+        self.token.is_some() && self.used_at.is_none()
     }
 
     /// Refuses to take money for a key that can never use it.
@@ -190,10 +216,11 @@ impl KeyRecord {
     }
 
     /// Applies a change. Repeating a change, such as blocking a blocked key, is fine; a revoked key accepts only another
-    /// revocation. A new cap counts `spending` of its window, in which `today` lies.
+    /// revocation. A cap is that of `by`; a new one counts `spending` of its window, in which `today` lies.
     pub(crate) fn apply(
         &mut self,
         change: &Change,
+        by: CapMaker,
         today: UtcDay,
         spending: PastSpending<'_>,
     ) -> Result<(), Refusal> {
@@ -216,7 +243,7 @@ impl KeyRecord {
                 self.secret = *secret;
             }
             Change::Reissue { secret } => {
-                if spending.is_any() {
+                if spending.is_any() || self.used_at.is_some() {
                     let text = format!(
                         "key {} has been used; rotate it instead, so that its holder can change over",
                         self.id
@@ -225,8 +252,10 @@ impl KeyRecord {
                 }
                 (self.old_secret, self.secret) = (None, *secret);
             }
-            Change::SetCap(cap) => self.caps.set(cap, today, spending)?,
-            Change::ClearCap { interval, model } => self.caps.clear(*interval, model.as_deref())?,
+            Change::SetCap(cap) => self.caps.set(cap, by, today, spending)?,
+            Change::ClearCap { interval, model } => {
+                self.caps.clear(*interval, model.as_deref(), by)?;
+            }
         }
         Ok(())
     }
@@ -259,7 +288,7 @@ impl KeySettings {
 
     /// Checks that texts and lists are of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_text("a label", &self.label, 200, false)?;
+        check_label("a label", &self.label, 200)?;
         let models = self.models.as_deref().unwrap_or_default();
         if models.len() > 1000 {
             return Err(Refusal::Limit("a key lists at most 1000 models".to_owned()));
@@ -301,6 +330,7 @@ impl NewKey {
             secret: self.secret,
             old_secret: None,
             caps: Caps::default(),
+            used_at: None,
             created_at: self.act.at,
             created_by: self.act.actor.clone(),
         }

@@ -4,12 +4,16 @@
 //! of each kind that was ever told, and everything else follows from these three registers: what is due, and therefore what has to be
 //! booked when they move. What is due and not there is the customer's claim; it is owed before anything can be spent.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::value::gross::Gross;
 use crate::value::reference;
 use crate::value::text::{check_text, is_unseen};
-use crate::{Account, Act, Amount, CustomerId, OperationId, Refusal, Timestamp, TokenId};
+use crate::{
+    Account, Act, Amount, CustomerId, OperationId, PersonalData, Refusal, Timestamp, TokenId,
+};
 
 /// What was paid, and in what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,7 +60,7 @@ impl PaidSum {
 }
 
 /// What was told about money that goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReversalKind {
     /// The seller paid it back.
@@ -101,6 +105,16 @@ impl Registers {
         *register = cumulative.max(*register);
     }
 
+    /// The largest of a kind.
+    #[must_use]
+    pub const fn of(&self, kind: ReversalKind) -> Gross {
+        match kind {
+            ReversalKind::Refund => self.refunded,
+            ReversalKind::Dispute => self.withdrawn,
+            ReversalKind::DisputeWon => self.reinstated,
+        }
+    }
+
     /// What of a payment of this size has gone back.
     #[must_use]
     pub fn reversed(&self, gross: Gross) -> Gross {
@@ -126,6 +140,33 @@ impl Registers {
         share
             .and_then(|picos| i64::try_from(picos).ok())
             .map_or(credit, Amount::from_picos)
+    }
+}
+
+/// What was told about money that goes back, and is not booked: a bound of the token that told it refused it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingReversal {
+    /// What kind.
+    pub kind: ReversalKind,
+    /// The largest cumulative amount that was told.
+    pub cumulative: Gross,
+    /// The name of the message that told it.
+    pub reference: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// `refund of 5.95 (re_1) is not booked`.
+impl fmt::Display for WaitingReversal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            cumulative,
+            reference,
+            ..
+        } = self;
+        let kind = kind.as_str();
+        write!(out, "{kind} of {cumulative} ({reference}) is not booked")
     }
 }
 
@@ -157,6 +198,8 @@ pub struct Payment {
     pub credit: Amount,
     /// What went back.
     pub registers: Registers,
+    /// What went back and is not booked yet; at most one of each kind.
+    pub waiting: Vec<WaitingReversal>,
     /// Where it is.
     pub status: PaymentStatus,
     /// Who told the ledger about it first.
@@ -168,6 +211,35 @@ pub struct Payment {
 }
 
 impl Payment {
+    /// Takes in what was told. What waited for as much waits no more.
+    pub(crate) fn tell(&mut self, kind: ReversalKind, cumulative: Gross) {
+        self.registers.tell(kind, cumulative);
+        let booked = self.registers.of(kind);
+        self.waiting
+            .retain(|waiting| waiting.kind != kind || waiting.cumulative > booked);
+    }
+
+    /// What of this kind is not booked yet.
+    #[must_use]
+    pub fn waits_for(&self, kind: ReversalKind) -> Option<&WaitingReversal> {
+        self.waiting.iter().find(|waiting| waiting.kind == kind)
+    }
+
+    /// Keeps what was told without booking it.
+    pub(crate) fn wait(&mut self, new: &NewReversal) {
+        let told = WaitingReversal {
+            kind: new.kind,
+            cumulative: new.cumulative,
+            reference: reference::normal(&new.reference),
+            at: new.act.at.millis(),
+        };
+        match self.waiting.iter_mut().find(|known| known.kind == new.kind) {
+            Some(known) if known.cumulative < told.cumulative => *known = told,
+            Some(_) => {}
+            None => self.waiting.push(told),
+        }
+    }
+
     /// What of its credit is due. Nothing is while it is not booked: then it gave none.
     #[must_use]
     pub fn due(&self) -> Amount {
@@ -175,6 +247,39 @@ impl Payment {
             PaymentStatus::Booked => self.registers.due(&self.paid, self.credit),
             PaymentStatus::Unapplied { .. } | PaymentStatus::Returned => Amount::ZERO,
         }
+    }
+}
+
+/// Whom a payment's receipt is addressed to. It stands beside the books, as all personal data does, and goes with its customer's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PaymentAddressee {
+    /// Whoever paid said nothing.
+    Nobody,
+    /// Whoever paid.
+    Buyer(PersonalData),
+    /// The customer, as it is described now, if it is: it paid itself, or its seller booked the payment.
+    Customer,
+    /// As it is, and now of this customer, to whom the payment was assigned.
+    Unchanged,
+}
+
+/// Whom the receipts of a customer's payments are addressed to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Addressees(BTreeMap<String, Option<PersonalData>>);
+
+impl Addressees {
+    /// By the folded references of payments.
+    #[must_use]
+    pub fn new(rows: Vec<(String, CustomerId, Option<PersonalData>)>) -> Self {
+        let named = rows.into_iter().map(|(folded, _, data)| (folded, data));
+        Self(named.collect())
+    }
+
+    /// The addressee of a payment, which may be nobody. `None` for a payment from before payments had addressees, or before its customer had
+    /// a name.
+    #[must_use]
+    pub fn of(&self, payment: &str) -> Option<Option<&PersonalData>> {
+        self.0.get(&reference::folded(payment)).map(Option::as_ref)
     }
 }
 
@@ -189,6 +294,8 @@ pub struct NewPayment {
     pub credit: Amount,
     /// Its own name; unique in the ledger, ignoring case and surrounding spaces.
     pub reference: String,
+    /// Whom its receipt is addressed to, if whoever paid said so.
+    pub addressee: Option<PersonalData>,
     /// By whom and when.
     pub act: Act,
 }
@@ -196,6 +303,7 @@ pub struct NewPayment {
 impl NewPayment {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         reference::check(&self.reference)?;
+        PersonalData::check_new(self.addressee.as_ref())?;
         check_text("an actor", &self.act.actor, 200, false)?;
         self.paid.check()
     }
@@ -220,6 +328,7 @@ impl NewPayment {
             paid: self.paid.clone(),
             credit: self.credit,
             registers: Registers::default(),
+            waiting: Vec::new(),
             status,
             actor: self.act.actor.clone(),
             token: None,

@@ -1,4 +1,4 @@
-//! Tokens of the admin API: what a seller's own software may do, and for how much a day. Pure.
+//! Tokens of the admin API: what a seller's own software may do. Pure. How much of it in a day: `token_day`.
 //!
 //! A token's secret reads `fb-token-<random>-<checksum>`; only its SHA-256 is kept. Its label is the actor of what it does, so no two
 //! tokens ever have the same one.
@@ -8,8 +8,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::rule::secret::{CHECK_CHARS, RANDOM_CHARS, base_62, checksum, shown_once};
-use crate::value::text::{TOKEN_PREFIX, check_text, is_unseen};
-use crate::{Act, Amount, Customer, Refusal, SecretHash, Timestamp, TokenId, UtcDay};
+use crate::value::text::{TOKEN_PREFIX, check_label, check_text};
+use crate::{Act, Amount, Customer, Refusal, SecretHash, Timestamp, TokenId};
 
 shown_once! {
     /// A token in the clear. The only way out is [`TokenSecret::reveal`].
@@ -120,8 +120,6 @@ pub struct Token {
     pub is_revoked: bool,
     /// Hash of the secret.
     pub secret: SecretHash,
-    /// The last day on which it credited anything, and how much then; only of tokens with a daily bound.
-    pub sold: Option<(UtcDay, Amount)>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -141,23 +139,6 @@ impl Token {
         }
     }
 
-    /// What it credited on a day.
-    #[must_use]
-    pub fn sold_on(&self, day: UtcDay) -> Amount {
-        self.sold
-            .filter(|(on, _)| *on == day)
-            .map_or(Amount::ZERO, |(_, sold)| sold)
-    }
-
-    /// Whether it has credited four fifths of its daily bound, or more.
-    #[must_use]
-    pub fn is_nearly_sold_out(&self, day: UtcDay) -> bool {
-        self.daily.is_some_and(|daily| {
-            let sold = i128::from(self.sold_on(day).picos());
-            sold.saturating_mul(5) >= i128::from(daily.picos()).saturating_mul(4)
-        })
-    }
-
     /// Whether it may read what belongs to a customer: one that only sells, no more than its own.
     #[must_use]
     pub fn may_read(&self, customer: &Customer) -> bool {
@@ -169,29 +150,6 @@ impl Token {
         match self.status(now) {
             TokenStatus::Active => Ok(()),
             stopped => Err(Refusal::TokenStopped(stopped)),
-        }
-    }
-
-    /// Counts what it credits on a day.
-    ///
-    /// # Errors
-    /// [`Refusal::DailyReached`] when this is more than its daily bound leaves; nothing is counted then.
-    pub(crate) fn sell(&mut self, amount: Amount, day: UtcDay) -> Result<(), Refusal> {
-        let Some(daily) = self.daily else {
-            return Ok(());
-        };
-        let before = self.sold_on(day);
-        match before.checked_add(amount).filter(|sold| *sold <= daily) {
-            Some(sold) => {
-                self.sold = Some((day, sold));
-                Ok(())
-            }
-            None => Err(Refusal::DailyReached {
-                token: self.id,
-                daily,
-                sold: before,
-                amount,
-            }),
         }
     }
 }
@@ -218,8 +176,9 @@ pub struct NewToken {
 impl NewToken {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         check_text("a token's label", &self.label, 100, true)?;
-        if self.label.trim() != self.label || self.label.chars().any(is_unseen) {
-            let text = "a token's label must not begin or end with a space or contain characters that cannot be seen";
+        check_label("a token's label", &self.label, 100)?;
+        if self.label.trim() != self.label {
+            let text = "a token's label must not begin or end with a space";
             return Err(Refusal::NotApplicable(text.to_owned()));
         }
         match (self.role, self.daily) {
@@ -248,7 +207,6 @@ impl NewToken {
             expires_at: self.expires_at,
             is_revoked: false,
             secret: self.secret,
-            sold: None,
             created_at: self.act.at,
             created_by: self.act.actor.clone(),
         }
@@ -301,25 +259,6 @@ mod tests {
             assert_eq!(TokenSecret::parse(wrong), None, "{wrong}");
         }
         assert!(!format!("{secret:?}").contains(&text[12..30]));
-    }
-
-    #[test]
-    fn a_day_is_sold_up_to_its_bound_and_the_next_begins_anew() {
-        let mut token = new(TokenRole::Sell, Some("10")).token();
-        let (monday, tuesday) = (UtcDay(20_000), UtcDay(20_001));
-        token.sell(usd("7.99"), monday).unwrap();
-        assert!(!token.is_nearly_sold_out(monday));
-        token.sell(usd("0.01"), monday).unwrap();
-        assert!(token.is_nearly_sold_out(monday) && !token.is_nearly_sold_out(tuesday));
-        let refused = token.sell(usd("2.000000000001"), monday);
-        assert!(matches!(refused, Err(Refusal::DailyReached { sold, .. }) if sold == usd("8")));
-        token.sell(usd("2"), monday).unwrap();
-        assert_eq!(token.sold_on(monday), usd("10"));
-        token.sell(usd("10"), tuesday).unwrap();
-        assert_eq!(token.sold_on(monday), Amount::ZERO);
-        let mut free = new(TokenRole::Manage, None).token();
-        free.sell(usd("1000000"), monday).unwrap();
-        assert_eq!(free.sold, None);
     }
 
     #[test]

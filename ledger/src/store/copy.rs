@@ -16,6 +16,7 @@ use crate::book::head::{Hash, StoredCustomer};
 use crate::book::house_act::HouseBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::rule::payment::PaymentAddressee;
 use crate::value::reference;
 use crate::{
     Account, Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LedgerError,
@@ -51,6 +52,7 @@ pub(crate) struct Rest {
     pub(crate) own_costs: Vec<OwnCost>,
     pub(crate) files: Vec<FilesAct>,
     pub(crate) personal: Vec<(CustomerId, PersonalData)>,
+    pub(crate) addressees: Vec<(String, CustomerId, Option<PersonalData>)>,
     pub(crate) payments: Vec<Payment>,
     pub(crate) house: HouseBook,
     pub(crate) answers: Vec<(AnswerId, KeptAnswer)>,
@@ -86,6 +88,9 @@ impl Rest {
         for token in self.house.tokens {
             rows.put_api_token(token);
         }
+        for day in self.house.token_days {
+            rows.put_token_day(day);
+        }
         for act in self.house.acts {
             rows.put_house_act(act);
         }
@@ -111,6 +116,10 @@ impl Rest {
         }
         for (customer, data) in self.personal {
             rows.set_personal(customer, Some(data));
+        }
+        for (payment, customer, data) in self.addressees {
+            let to = data.map_or(PaymentAddressee::Nobody, PaymentAddressee::Buyer);
+            rows.address(&payment, customer, to);
         }
     }
 }

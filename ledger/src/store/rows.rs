@@ -228,7 +228,7 @@ fn exact<const N: usize>(bytes: Option<&[u8]>, what: &'static str) -> Decoded<[u
 macro_rules! key_columns {
     () => {
         "k.id, k.customer, k.owner, k.made_by, k.token, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, \
-         k.old_secret, k.old_until, k.caps, k.created_at, k.created_by"
+         k.old_secret, k.old_until, k.caps, k.used_at, k.created_at, k.created_by"
     };
 }
 pub(crate) use key_columns;
@@ -258,6 +258,7 @@ pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
             _ => return Err(Malformed::Value("old secret")),
         },
         caps: caps(columns)?,
+        used_at: columns.maybe_at()?,
         created_at: columns.at()?,
         created_by: columns.text()?,
     })

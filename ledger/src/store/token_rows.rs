@@ -3,15 +3,23 @@
 use super::rows::{Decoded, Malformed, RowColumns};
 use crate::batch::answer::{AnswerId, ApiAnswer, KeptAnswer};
 use crate::book::house_act::{ChainedHouseAct, HouseAct, HouseSubject};
-use crate::{Amount, LotId, Timestamp, Token, TokenId, TokenRole, UtcDay};
+use crate::{Amount, LotId, Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay};
 
 /// What [`token`] takes, of `tokens t`.
 macro_rules! token_columns {
     () => {
-        "t.id, t.label, t.role, t.daily, t.expires_at, t.revoked, t.secret, t.sold_on, t.sold, t.created_at, t.created_by"
+        "t.id, t.label, t.role, t.daily, t.expires_at, t.revoked, t.secret, t.created_at, t.created_by"
     };
 }
 pub(crate) use token_columns;
+
+/// What [`token_day`] takes, of `token_days d`.
+macro_rules! token_day_columns {
+    () => {
+        "d.token, d.day, d.booked, d.payments, d.customers, d.keys, d.reissues, d.reversed, d.reversed_payments, d.unapplied"
+    };
+}
+pub(crate) use token_day_columns;
 
 /// What [`house_act`] takes, of `house_acts`.
 macro_rules! house_act_columns {
@@ -43,12 +51,23 @@ pub(crate) fn token(columns: &mut impl RowColumns) -> Decoded<Token> {
         expires_at: columns.maybe_at()?,
         is_revoked: columns.number()? != 0,
         secret: columns.secret()?,
-        sold: columns
-            .maybe_number()?
-            .map(UtcDay)
-            .zip(columns.maybe_number()?.map(Amount::from_picos)),
         created_at: columns.at()?,
         created_by: columns.text()?,
+    })
+}
+
+pub(crate) fn token_day(columns: &mut impl RowColumns) -> Decoded<TokenDay> {
+    Ok(TokenDay {
+        token: token_id(columns)?,
+        day: UtcDay(columns.number()?),
+        booked: columns.amount()?,
+        payments: columns.number()?,
+        customers: columns.number()?,
+        keys: columns.number()?,
+        reissues: columns.number()?,
+        reversed: columns.amount()?,
+        reversed_payments: columns.number()?,
+        unapplied: columns.number()?,
     })
 }
 
@@ -114,12 +133,6 @@ pub(crate) const fn role_code(role: TokenRole) -> i64 {
 fn role_of(code: i64) -> Option<TokenRole> {
     let mut all = TokenRole::ALL.into_iter();
     all.find(|role| role_code(*role) == code)
-}
-
-/// The day and the sum of what a token sold, for their columns.
-pub(crate) fn sold(token: &Token) -> (Option<i64>, Option<i64>) {
-    let day = token.sold.map(|(day, _)| day.number());
-    (day, token.sold.map(|(_, sold)| sold.picos()))
 }
 
 /// An instant as it is stored.

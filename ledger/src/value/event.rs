@@ -40,6 +40,7 @@ kinds! {
     TopUpUnapplied "top_up.unapplied" "money came that could not be booked; assign it or send it back"
     TopUpWanted "top_up.wanted" "a customer's rule asks for money: charge its stored card with this reference"
     ReversalBooked "reversal.booked" "a payment went back, or came again"
+    ReversalUnapplied "reversal.unapplied" "a payment went back, and a token's daily bound keeps it from being booked; tell it yourself"
     ClaimOpened "claim.opened" "a customer owes for a payment that went back, and is refused until it has paid"
     ClaimPaid "claim.paid" "a customer has paid what it owed"
     BalanceLow "balance.low" "a balance fell below its threshold"

@@ -18,6 +18,37 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Each character of a text, and whether it can be shown as it is: the one filter of every surface. A joiner can, where it joins what
+/// needs joiners: Persian and Indic letters, and emoji.
+pub fn shown(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut joins = false;
+    text.chars().map(move |character| {
+        let is_joiner = matches!(character, '\u{200c}' | '\u{200d}');
+        let is_shown = !is_unseen(character) || is_joiner && joins;
+        joins = !is_joiner && is_shown && !character.is_ascii();
+        (character, is_shown)
+    })
+}
+
+/// The text without what cannot be shown.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let all = shown(text).filter(|(_, is_shown)| *is_shown);
+    all.map(|(character, _)| character).collect()
+}
+
+/// Refuses a label with a character that forges lines, controls a terminal or turns text around.
+pub(crate) fn check_label(what: &str, text: &str, chars: usize) -> Result<(), Refusal> {
+    check_text(what, text, chars, false)?;
+    match shown(text).find(|(_, is_shown)| !is_shown) {
+        None => Ok(()),
+        Some((unseen, _)) => Err(Refusal::Unprintable {
+            what: what.to_owned(),
+            character: unseen,
+        }),
+    }
+}
+
 /// Administrators' texts are limited in length, so that no row grows without bound, and must not contain a secret: the journal
 /// never forgets it.
 pub(crate) fn check_text(
@@ -61,6 +92,33 @@ pub fn grouped(number: impl std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_what_people_can_see_and_names_of_every_script_are_labels() {
+        for label in [
+            "Zoë & Söhne 株式会社",
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "👩\u{200d}👩\u{200d}👧",
+            "❤\u{fe0f}",
+        ] {
+            assert_eq!(check_label("a label", label, 200), Ok(()), "{label:?}");
+        }
+        for (label, code) in [
+            ("a\u{1b}[2J", "U+001B"),
+            ("a\0b", "U+0000"),
+            ("a\nb", "U+000A"),
+            ("a\u{2028}b", "U+2028"),
+            ("a\u{202e}b", "U+202E"),
+            ("a\u{2066}b", "U+2066"),
+            ("A\u{200d}cme", "U+200D"),
+            ("\u{200c}می", "U+200C"),
+            ("می\u{200c}\u{200c}خ", "U+200C"),
+        ] {
+            let refused = check_label("a label", label, 200).unwrap_err().to_string();
+            assert!(refused.contains(code), "{label:?}: {refused}");
+        }
+    }
 
     #[test]
     fn no_text_stores_a_secret() {

@@ -35,6 +35,12 @@ impl UtcDay {
         Timestamp::from_millis(self.0.saturating_mul(DAY))
     }
 
+    /// The day after it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
     /// Reads `2026-11-24`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Self::of_civil)

@@ -208,7 +208,7 @@ pub(crate) fn new_token(
 /// What a token asks for, at an instant.
 pub(crate) fn asked(token: u8, seconds: i64, operation: Operation) -> Asked {
     Asked {
-        token: Some(TokenId::from_random(token.into())),
+        by: Asker::Token(TokenId::from_random(token.into())),
         at: at(seconds),
         once: None,
         expected: None,
@@ -280,6 +280,7 @@ pub(crate) fn new_payment(
         paid: PaidSum::in_usd(usd(dollars)),
         credit: usd(dollars),
         reference: reference.to_owned(),
+        addressee: None,
         act: act(operation, 300),
     }
 }

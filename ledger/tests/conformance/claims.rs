@@ -20,6 +20,7 @@ fn payment(customer: CustomerId, operation: u64, reference: &str) -> NewPayment 
         },
         credit: usd("10"),
         reference: reference.to_owned(),
+        addressee: None,
         act: act(operation, 300),
     }
 }
@@ -187,9 +188,10 @@ pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger
         );
     }
     assert_eq!(ledger.unapplied().await.unwrap().len(), 2);
-    let plain = top_up(2, 23, "10", "pi-1");
+    let reason = "a gift".to_owned();
+    let gift = credit(2, 23, CreditKind::Adjust { reason }, "10", "pi-1");
     assert!(matches!(
-        refused(ledger.credit(plain).await),
+        refused(ledger.credit(gift).await),
         Refusal::ReferenceUsed { .. }
     ));
     // Half of it goes back before anybody has it.

@@ -3,7 +3,7 @@
 use super::*;
 use farebox_ledger::{
     CustomerAct, CustomerChange, CustomerQuery, CustomerStatus, EntryQuery, NewCustomer, NewMove,
-    PersonalData, Scope,
+    NewPayment, PersonalData, Scope, TokenRole, UnappliedAct, UnappliedEnd,
 };
 
 fn customer(number: u64) -> CustomerId {
@@ -283,6 +283,96 @@ pub(crate) async fn customers_are_found_and_forgotten(ledger: SharedLedger) {
     sound(&*ledger).await;
     let told = ledger.audit(None, None, 99).await.unwrap();
     assert!(told.iter().all(|act| !act.details.contains("Ada")));
+}
+
+/// A receipt is addressed to who paid: to the buyer, if a shop sold it, else to the customer as it was then. All of it goes with the
+/// customer's own data.
+pub(crate) async fn payments_keep_whom_they_are_addressed_to(ledger: SharedLedger) {
+    let person = |name: &str, salt| PersonalData {
+        name: Some(name.to_owned()),
+        salt: [salt; 32],
+        ..PersonalData::default()
+    };
+    let (ada, eve) = (person("Ada L.", 7), person("Evelyn Q.", 8));
+    let new = NewCustomer {
+        personal: Some(ada.clone()),
+        ..new_customer(1, 10, None)
+    };
+    ledger.create_customer(new).await.unwrap();
+    ledger
+        .create_customer(new_customer(2, 11, None))
+        .await
+        .unwrap();
+    let shop = new_token(1, 20, TokenRole::Sell, Some("100"));
+    ledger.create_token(shop).await.unwrap();
+    let paid = |operation, reference: &str, addressee: Option<&PersonalData>| NewPayment {
+        customer: customer(1),
+        addressee: addressee.cloned(),
+        ..new_payment(1, operation, "10", reference)
+    };
+    // By the seller; by anybody through a shop, who says who it is, or does not.
+    ledger.pay(paid(30, "by-seller", None)).await.unwrap();
+    for (operation, reference, buyer) in [(31, "By-Eve", Some(&eve)), (32, "by-nobody", None)] {
+        let sale = Operation::Pay(Box::new(paid(operation, reference, buyer)));
+        ledger.ask(asked(1, 310, sale)).await.unwrap();
+    }
+    let plain = Credit {
+        to: customer(1).into(),
+        ..top_up(1, 33, "5", "plain")
+    };
+    ledger.credit(plain).await.unwrap();
+    let addressed = async |number: u64| {
+        let found = ledger.addressees(customer(number)).await.unwrap();
+        let to = |payment| {
+            found
+                .of(payment)
+                .map(|to: Option<&PersonalData>| to.cloned())
+        };
+        ["BY-SELLER", "by-eve", "by-nobody", "plain", "unknown"].map(to)
+    };
+    assert_eq!(
+        addressed(1).await,
+        [
+            Some(Some(ada.clone())),
+            Some(Some(eve.clone())),
+            Some(None),
+            Some(Some(ada.clone())),
+            None
+        ]
+    );
+    // What the customer is called later changes nothing of what was paid.
+    let later = CustomerAct::Describe(person("Ada King", 9));
+    change(&ledger, 1, 40, later).await.unwrap();
+    assert_eq!(addressed(1).await[0], Some(Some(ada)));
+    // A payment that is assigned keeps its addressee, and goes with whose it is now.
+    change(&ledger, 2, 41, CustomerAct::Close).await.unwrap();
+    let late = NewPayment {
+        customer: customer(2),
+        ..paid(42, "late", Some(&eve))
+    };
+    ledger.pay(late).await.unwrap();
+    let assign = UnappliedAct {
+        payment: "late".to_owned(),
+        end: UnappliedEnd::Assign(customer(1)),
+        act: act(43, 500),
+    };
+    ledger.end_unapplied(assign).await.unwrap();
+    let of_it = ledger.addressees(customer(1)).await.unwrap();
+    assert_eq!(of_it.of("late"), Some(Some(&eve)));
+    assert_eq!(
+        ledger.addressees(customer(2)).await.unwrap().of("late"),
+        None
+    );
+    sound(&*ledger).await;
+    change(&ledger, 1, 44, CustomerAct::Erase).await.unwrap();
+    let nobody = Some(None);
+    assert_eq!(
+        addressed(1).await,
+        [nobody.clone(), nobody.clone(), nobody.clone(), nobody, None]
+    );
+    sound(&*ledger).await;
+    let told = ledger.audit(None, None, 99).await.unwrap();
+    assert!(told.iter().all(|act| !act.details.contains("Evelyn")));
 }
 
 /// Ids of other systems are any text that can be typed again, and are found by exactly their bytes.

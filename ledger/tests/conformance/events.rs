@@ -247,6 +247,7 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
         paid: PaidSum::in_usd(usd("7")),
         credit: usd("7"),
         reference: "late".to_owned(),
+        addressee: None,
         act: act(35, 400),
     };
     ledger.pay(late).await.unwrap();

@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod actors;
 mod caps;
 mod claims;
 #[path = "../common/mod.rs"]
@@ -20,6 +21,7 @@ mod history;
 mod holds;
 mod keys;
 mod lists;
+mod stolen;
 mod tokens;
 mod vouchers;
 mod wishes;
@@ -29,6 +31,11 @@ use std::sync::Arc;
 use access::{
     links_open_once, sessions_end_with_the_key, sessions_of_a_key_and_of_a_customer_are_bounded,
     slugs_keep_their_first_date,
+};
+use actors::{
+    a_closed_customer_looks_and_does_nothing, a_key_that_was_used_is_not_reissued,
+    an_owner_manages_its_own_customer_and_nothing_else,
+    caps_of_seller_and_owner_stand_beside_each_other, nothing_moves_but_for_who_is_active,
 };
 use caps::{
     a_lowered_cap_cuts_no_hold, a_new_cap_counts_what_is_spent_and_held,
@@ -50,7 +57,7 @@ use customers::{
     caps_of_both_bound_a_request, caps_of_customers_that_make_no_sense_are_refused,
     customers_are_found_and_forgotten, customers_are_suspended_resumed_and_closed,
     external_ids_are_any_text_that_can_be_typed_again, money_moves_between_customers,
-    owners_make_keys, several_keys_spend_one_purse,
+    owners_make_keys, payments_keep_whom_they_are_addressed_to, several_keys_spend_one_purse,
 };
 use events::{
     a_balance_is_told_once_until_it_is_well, a_delivery_is_due_until_it_is_there,
@@ -77,6 +84,11 @@ use keys::{
 use lists::{
     an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves,
     margins_are_by_key_target_and_day, several_keys_are_one_read,
+};
+use stolen::{
+    a_name_that_was_made_up_is_taken_over, a_recall_of_one_bad_day_fits,
+    a_reversal_beyond_the_bound_waits_and_is_told,
+    a_stolen_token_does_so_much_in_a_day_and_no_more,
 };
 use tokens::{
     a_first_key_comes_with_its_customer_or_later, a_request_with_a_key_is_made_once,
@@ -119,6 +131,7 @@ stories!(
     caps_of_both_bound_a_request,
     customers_are_suspended_resumed_and_closed,
     customers_are_found_and_forgotten,
+    payments_keep_whom_they_are_addressed_to,
     money_moves_between_customers,
     owners_make_keys,
     external_ids_are_any_text_that_can_be_typed_again,
@@ -171,6 +184,15 @@ stories!(
     a_request_with_a_key_is_made_once,
     an_edit_of_what_was_changed_is_refused,
     references_find_their_entries,
+    nothing_moves_but_for_who_is_active,
+    a_closed_customer_looks_and_does_nothing,
+    an_owner_manages_its_own_customer_and_nothing_else,
+    caps_of_seller_and_owner_stand_beside_each_other,
+    a_key_that_was_used_is_not_reissued,
+    a_stolen_token_does_so_much_in_a_day_and_no_more,
+    a_reversal_beyond_the_bound_waits_and_is_told,
+    a_recall_of_one_bad_day_fits,
+    a_name_that_was_made_up_is_taken_over,
     a_voucher_is_redeemed_once,
     of_some_lots_a_customer_redeems_one,
     one_of_two_gets_a_voucher,

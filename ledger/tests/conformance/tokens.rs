@@ -283,15 +283,19 @@ pub(crate) async fn a_token_credits_no_more_than_its_daily_bound(ledger: SharedL
         .await
         .unwrap();
     let today = UtcDay::of(clock::now());
-    let sold = async || ledger.find_token(secret(SHOP)).await.unwrap().unwrap();
-    assert_eq!(sold().await.sold_on(today), usd("9"));
-    assert!(sold().await.is_nearly_sold_out(today));
-    let more = refused(
-        ledger
-            .ask(asked(SHOP, 400, back(32, DisputeWon, "6")))
-            .await,
-    );
-    assert!(matches!(more, Refusal::DailyReached { .. }), "{more}");
+    let sold = async || {
+        let days = ledger.token_days(TokenToday::since(today)).await.unwrap();
+        TokenToday::of(TokenId::from_random(SHOP.into()), today, &days)
+    };
+    assert_eq!(sold().await.day.booked, usd("9"));
+    let shop = ledger.find_token(secret(SHOP)).await.unwrap().unwrap();
+    let near = sold().await.nearly_reached(&shop);
+    assert_eq!(near, Some(DailyBound::Credit));
+    let more = ledger.ask(asked(SHOP, 400, back(32, DisputeWon, "6")));
+    let Some(Outcome::Payment(more)) = more.await.unwrap().outcome else {
+        panic!("no payment")
+    };
+    assert_eq!((more.entry, more.payment.waiting.len()), (None, 1));
     assert_eq!(balance(&*ledger, 1).await, usd("3"));
     let plain = Credit {
         to: customer(1).into(),
@@ -300,13 +304,14 @@ pub(crate) async fn a_token_credits_no_more_than_its_daily_bound(ledger: SharedL
     let more = ledger
         .ask(asked(SHOP, 400, Operation::Credit(Box::new(plain))))
         .await;
-    assert!(matches!(refused(more), Refusal::DailyReached { .. }));
+    assert!(matches!(refused(more), Refusal::DailyReached(_)));
     // A payment that came is kept, and does not count.
     ledger
         .ask(asked(SHOP, 400, pay(1, 34, "1.5", "pi-2")))
         .await
         .unwrap();
-    let kept = ledger.unapplied().await.unwrap();
+    let kept = ledger.payment("pi-2").await.unwrap();
+    let kept = kept.into_iter().collect::<Vec<_>>();
     assert!(
         matches!(&kept[0].status, PaymentStatus::Unapplied { why } if why.contains("10.00 USD a day")),
         "{kept:?}"
@@ -315,7 +320,7 @@ pub(crate) async fn a_token_credits_no_more_than_its_daily_bound(ledger: SharedL
         .ask(asked(SHOP, 400, pay(1, 35, "1", "pi-3")))
         .await
         .unwrap();
-    assert_eq!(sold().await.sold_on(today), usd("10"));
+    assert_eq!(sold().await.day.booked, usd("10"));
     assert_eq!(balance(&*ledger, 1).await, usd("4"));
     // Who needs no token has no bound.
     ledger.credit(top_up(1, 36, "100", "typed")).await.unwrap();

@@ -55,6 +55,7 @@ fn payment(operation: u64, reference: &str, amount: &str) -> NewPayment {
         credit: usd(amount),
         reference: reference.to_owned(),
         paid: PaidSum::in_usd(usd(amount)),
+        addressee: None,
         act: act(operation, 300),
     }
 }

@@ -106,6 +106,7 @@ pub(super) fn a_payment(key: u64, operation: u64, amount: i64, reference: u64) -
         },
         credit: cents(amount),
         reference: format!("r-{reference}"),
+        addressee: None,
         act: act(operation, 300),
     }
 }

@@ -7,14 +7,20 @@ use serde_json::{Value, json};
 use super::State;
 use super::operations::{Done, amount, limit, not_applicable, picos};
 use crate::{
-    Amount, Cap, CapInterval, CapReached, CapWindow, Caps, CountedCap, KeyId, Refusal, Scope,
-    UtcDay,
+    Amount, Asker, Cap, CapInterval, CapMaker, CapReached, CapWindow, Caps, CountedCap, KeyId,
+    Refusal, Scope, UtcDay,
 };
+
+/// The place of the owner's limit.
+const OWNER: usize = 1;
 
 /// A cap, and what its windows counted: charged and held.
 #[derive(Debug, Clone)]
 pub(super) struct Capped {
+    /// With the limit that stands.
     cap: Cap,
+    /// The limits that seller and owner set.
+    limits: [Option<Amount>; 2],
     windows: BTreeMap<UtcDay, (i128, i128)>,
     /// How many per cent of the limit were told to be charged in a window.
     told: BTreeMap<UtcDay, u8>,
@@ -34,6 +40,28 @@ impl Capped {
         (limit, charged, held)
     }
 
+    fn made_by(&self) -> CapMaker {
+        let [seller, _] = self.limits;
+        if seller == Some(self.cap.limit) {
+            CapMaker::Seller
+        } else {
+            CapMaker::Owner
+        }
+    }
+
+    /// The lesser limit stands; false if there is none. What is less of a higher one can be told again.
+    fn stand(&mut self) -> bool {
+        let Some(limit) = self.limits.into_iter().flatten().min() else {
+            return false;
+        };
+        self.cap.limit = limit;
+        for (since, told) in &mut self.told {
+            let (charged, _) = self.windows.get(since).copied().unwrap_or_default();
+            *told = (*told).min(level(charged, picos(limit)));
+        }
+        true
+    }
+
     fn room(&self, day: UtcDay) -> i128 {
         let (limit, charged, held) = self.counts(day);
         limit.saturating_sub(charged).saturating_sub(held).max(0)
@@ -50,8 +78,16 @@ impl Capped {
         };
         let mut newest = self.windows.iter().rev().map(window);
         let none = || not_applicable("a cap counts at least one window");
+        let [seller, owner] = self.limits;
+        let made_by = self.made_by();
+        let beside = match made_by {
+            CapMaker::Seller => owner,
+            CapMaker::Owner => seller,
+        };
         Ok(CountedCap {
             cap: self.cap.clone(),
+            made_by,
+            beside,
             current: newest.next().ok_or_else(none)??,
             previous: newest.next().transpose()?,
         })
@@ -120,6 +156,7 @@ impl State {
         Err(Refusal::CapReached(Box::new(CapReached {
             scope,
             cap: capped.cap.clone(),
+            made_by: capped.made_by(),
             needed: amount(needed)?,
             room: amount(room)?,
             spent: amount(spent)?,
@@ -218,33 +255,56 @@ impl State {
             let most = Amount::MAX_LIFETIME_CREDIT;
             return Err(Refusal::Limit(format!("a cap is at most {most}")));
         }
+        let by = self.cap_maker();
         let known = self.caps.entry(of).or_default();
-        for Capped { cap: other, .. } in known.iter().filter(|capped| capped.cap.model == cap.model)
+        let same = |capped: &&mut Capped| {
+            (capped.cap.interval, &capped.cap.model) == (cap.interval, &cap.model)
+        };
+        let found = known.iter_mut().find(same).map(|capped| capped.limits);
+        if let Some([Some(seller), _]) = found.filter(|_| by == OWNER)
+            && cap.limit > seller
         {
+            let limit_of = Cap {
+                limit: seller,
+                ..cap.clone()
+            };
+            return Err(limit(&format!(
+                "the seller set a cap of {limit_of}, which an owner can only lower"
+            )));
+        }
+        let has_own = found.is_some_and(|limits| limits.get(by).is_some_and(Option::is_some));
+        let own = known
+            .iter()
+            .filter(|capped| capped.limits.get(by).is_some_and(Option::is_some));
+        if !has_own && own.count() >= 8 {
+            return Err(limit("a key or customer has at most 8 caps"));
+        }
+        for capped in known.iter().filter(|capped| capped.cap.model == cap.model) {
+            let other = match (by, capped.limits) {
+                (OWNER, _) => capped.cap.clone(),
+                (_, [Some(seller), _]) => Cap {
+                    limit: seller,
+                    ..capped.cap.clone()
+                },
+                _ => continue,
+            };
             let crossed = match other.interval.cmp(&cap.interval) {
                 std::cmp::Ordering::Less => other.limit > cap.limit,
                 std::cmp::Ordering::Equal => false,
                 std::cmp::Ordering::Greater => other.limit < cap.limit,
             };
             if crossed {
-                return Err(Refusal::Limit(format!(
+                return Err(limit(&format!(
                     "a cap of {cap} does not fit beside the cap of {other}: the shorter time would have the higher limit"
                 )));
             }
         }
-        let same = |capped: &&mut Capped| {
-            (capped.cap.interval, &capped.cap.model) == (cap.interval, &cap.model)
-        };
         if let Some(capped) = known.iter_mut().find(same) {
-            capped.cap.limit = cap.limit;
-            for (since, told) in &mut capped.told {
-                let (charged, _) = capped.windows.get(since).copied().unwrap_or_default();
-                *told = (*told).min(level(charged, picos(cap.limit)));
+            if let Some(own) = capped.limits.get_mut(by) {
+                *own = Some(cap.limit);
             }
+            capped.stand();
             return self.show_caps(of);
-        }
-        if known.len() >= 8 {
-            return Err(limit("a key or customer has at most 8 caps"));
         }
         let since = cap.interval.window(today);
         let applies = |slug: &str| cap.model.as_deref().is_none_or(|model| model == slug);
@@ -265,8 +325,13 @@ impl State {
             .filter(|held| counts(held.day) && applies(&held.open.slug))
             .map(|held| picos(held.open.amount))
             .sum();
+        let mut limits = [None, None];
+        if let Some(own) = limits.get_mut(by) {
+            *own = Some(cap.limit);
+        }
         self.caps.entry(of).or_default().push(Capped {
             cap: cap.clone(),
+            limits,
             windows: BTreeMap::from([(since, (charged, held))]),
             told: BTreeMap::new(),
         });
@@ -279,19 +344,39 @@ impl State {
         interval: CapInterval,
         model: Option<&str>,
     ) -> Done<()> {
+        let by = self.cap_maker();
         let known = self.caps.entry(of).or_default();
         let is_it = |capped: &Capped| {
             capped.cap.interval == interval && capped.cap.model.as_deref() == model
         };
-        if !known.iter().any(is_it) {
+        let Some(capped) = known.iter_mut().find(|capped| is_it(capped)) else {
             let of = model
                 .map(|model| format!(" for {model}"))
                 .unwrap_or_default();
             return Err(not_applicable(&format!(
                 "there is no cap of interval {interval}{of}"
             )));
-        }
-        known.retain(|capped| !is_it(capped));
+        };
+        capped.limits = match (by, capped.limits) {
+            (OWNER, [_, None]) => {
+                return Err(not_applicable(&format!(
+                    "the seller set the cap of {}; an owner can lower it, and only the seller can remove it",
+                    capped.cap
+                )));
+            }
+            (OWNER, [seller, _]) => [seller, None],
+            (_, [Some(_), owner]) => [None, owner],
+            (_, [None, _]) => [None, None],
+        };
+        known.retain_mut(|capped| !is_it(capped) || capped.stand());
         self.show_caps(of)
+    }
+
+    /// Who sets and clears caps: seller or owner, by the place of their limits.
+    fn cap_maker(&self) -> usize {
+        match self.asked_by {
+            Asker::Owner(_) => OWNER,
+            Asker::House | Asker::Token(_) => 0,
+        }
     }
 }

@@ -7,9 +7,10 @@ use super::operations::{Done, amount, available, blank, is_same, not_applicable,
 use crate::book::audit::{self, Written};
 use crate::value::reference::{self, folded, normal};
 use crate::{
-    Account, Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewCustomer,
-    NewPayment, NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal,
-    Registers, ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd,
+    Account, Amount, Credit, CreditKind, CustomerId, DailyBound, EntryKind, JournalEntry,
+    NewCustomer, NewPayment, NewReversal, OperationId, PaidSum, Payment, PaymentMoved,
+    PaymentStatus, PersonalData, Refusal, Registers, ReversalKind, Scope, Timestamp, UnappliedAct,
+    UnappliedEnd, WaitingReversal,
 };
 
 /// What of a payment's credit is due: its share of what went back.
@@ -34,7 +35,7 @@ impl State {
         self.payments.get(&folded(spelled))
     }
 
-    fn find_payment(&self, spelled: &str) -> Done<Payment> {
+    pub(super) fn find_payment(&self, spelled: &str) -> Done<Payment> {
         if let Some(known) = self.payment(spelled) {
             return Ok(known.clone());
         }
@@ -47,6 +48,7 @@ impl State {
             paid: PaidSum::in_usd(entry.amount),
             credit: entry.amount,
             registers: Registers::default(),
+            waiting: Vec::new(),
             status: PaymentStatus::Booked,
             actor: entry.actor.clone(),
             token: None,
@@ -54,7 +56,7 @@ impl State {
         })
     }
 
-    fn keep(&mut self, payment: &Payment) {
+    pub(super) fn keep(&mut self, payment: &Payment) {
         let name = folded(&payment.reference);
         self.payments.insert(name, payment.clone());
     }
@@ -81,11 +83,14 @@ impl State {
     ) -> Done<PaymentMoved> {
         new.check()?;
         if let Some(known) = self.payment(&new.reference) {
-            let told = NewPayment {
-                customer: known.customer,
-                ..new.clone()
-            };
-            return self.pay(&told);
+            let is_same = (&known.paid, known.credit) == (&new.paid, new.credit);
+            if is_same || !self.may_take_over(known) {
+                let told = NewPayment {
+                    customer: known.customer,
+                    ..new.clone()
+                };
+                return self.pay(&told);
+            }
         }
         if new.customer != payer.id || new.act.operation == payer.act.operation {
             return Err(not_applicable(
@@ -108,27 +113,30 @@ impl State {
             let told_for = entry.as_ref().and_then(|entry| entry.reason.clone());
             let is_of = known.customer == new.customer
                 || told_for == Some(format!("paid for {}", new.customer));
-            if !is_of || (&known.paid, known.credit) != (&new.paid, new.credit) {
+            let repeats = is_of && (&known.paid, known.credit) == (&new.paid, new.credit);
+            if !repeats && !self.may_take_over(&known) {
                 return Err(Refusal::ReferenceUsed {
                     reference: known.reference,
                     customer: known.customer,
                 });
             }
-            return self.answered(known, entry, true);
+            if repeats {
+                return self.answered(known, entry, true);
+            }
         }
         topped_up(Account::default(), new.credit)?;
         self.check_unused(new.act.operation)?;
         self.check_wish(new.customer, &new.reference)?;
-        self.check_reference(&new.reference)?;
+        self.check_name(&new.reference)?;
         let customer = self.customer(new.customer)?;
         let account = customer.account;
         let after = self
             .check_payable(new.customer)
             .and_then(|()| not_closed(customer))
             .and_then(|()| topped_up(account, new.credit))
-            .and_then(|after| self.check_daily(new.credit).map(|()| after));
+            .and_then(|after| self.check_booked(new.credit).map(|()| after));
         let mut payment = new.payment(PaymentStatus::Booked);
-        payment.token = self.asked_by;
+        payment.token = self.asked_by.token();
         let entry = match after {
             Ok(after) => {
                 let credit = Credit {
@@ -140,7 +148,7 @@ impl State {
                     actor: new.act.actor.clone(),
                     at: new.act.at,
                 };
-                self.count_daily(new.credit);
+                self.count_booked(new.credit, true);
                 let entry = self.enter(new.customer, after, credited(&credit, new.customer))?;
                 self.write(new.customer, audit::payment(new));
                 self.tell_of_top_up(&entry);
@@ -149,6 +157,7 @@ impl State {
                 Some(entry)
             }
             Err(why) => {
+                self.one_more(DailyBound::Unapplied)?;
                 let why = why.to_string();
                 self.write(new.customer, audit::unapplied(new, &why));
                 self.tell_unapplied(new, &why);
@@ -157,7 +166,24 @@ impl State {
             }
         };
         self.keep(&payment);
+        self.address(&new.reference, new.customer, new.addressee.as_ref())?;
         self.answered(payment, entry, false)
+    }
+
+    /// Addresses a payment to whoever said so, or to the customer as it is described now; to nobody if it was sold to whoever came.
+    pub(super) fn address(
+        &mut self,
+        reference: &str,
+        customer: CustomerId,
+        buyer: Option<&PersonalData>,
+    ) -> Done<()> {
+        let is_own = !self.is_sold() || folded(reference).starts_with("auto-top-up:");
+        let own = self.personal.get(&customer).filter(|_| is_own);
+        let to = buyer.or(own).cloned();
+        if to.is_some() || !is_own {
+            self.addressees.insert(folded(reference), (customer, to));
+        }
+        Ok(())
     }
 
     pub(super) fn reverse(&mut self, new: &NewReversal) -> Done<PaymentMoved> {
@@ -170,6 +196,8 @@ impl State {
             ReversalKind::DisputeWon => &mut payment.registers.reinstated,
         };
         *register = (*register).max(new.cumulative);
+        let booked = *register;
+        (payment.waiting).retain(|known| known.kind != new.kind || known.cumulative > booked);
         let named = self.named(&new.reference).cloned();
         let reason = new.reason(&payment.reference);
         let is_own = |entry: &JournalEntry| {
@@ -192,8 +220,25 @@ impl State {
             ReversalKind::DisputeWon => amount(more.saturating_neg())?,
             ReversalKind::Refund | ReversalKind::Dispute => Amount::ZERO,
         };
-        self.check_daily(given_back)?;
-        self.count_daily(given_back);
+        let is_booked = before.status == PaymentStatus::Booked;
+        let is_first = is_booked && before.registers == Registers::default();
+        let within = self.check_booked(given_back).and_then(|()| {
+            if new.kind == ReversalKind::DisputeWon {
+                return Ok(());
+            }
+            self.check_daily(DailyBound::Reversed, more.max(0))?;
+            self.check_daily(DailyBound::ReversedPayments, i128::from(is_first))
+        });
+        match within {
+            Ok(()) => {}
+            Err(why @ Refusal::DailyReached(_)) => return self.wait(before, new, &why),
+            Err(other) => return Err(other),
+        }
+        self.count_booked(given_back, false);
+        if new.kind != ReversalKind::DisputeWon {
+            self.count_daily(DailyBound::Reversed, more.max(0));
+            self.count_daily(DailyBound::ReversedPayments, i128::from(is_first));
+        }
         let (mut entry, mut moved) = (None, Amount::ZERO);
         if more != 0 {
             let made = JournalEntry {
@@ -223,6 +268,38 @@ impl State {
             self.tell_of_balance(payment.customer, new.act.operation)?;
         }
         self.answered(payment, entry, false)
+    }
+
+    /// Keeps what a token may not book today.
+    fn wait(
+        &mut self,
+        mut payment: Payment,
+        new: &NewReversal,
+        why: &Refusal,
+    ) -> Done<PaymentMoved> {
+        let told = WaitingReversal {
+            kind: new.kind,
+            cumulative: new.cumulative,
+            reference: normal(&new.reference),
+            at: new.act.at.millis(),
+        };
+        let known = payment
+            .waiting
+            .iter_mut()
+            .find(|known| known.kind == new.kind);
+        let is_known = known.is_some();
+        match known {
+            Some(known) if known.cumulative < told.cumulative => *known = told,
+            Some(_) => {}
+            None => payment.waiting.push(told),
+        }
+        self.keep(&payment);
+        if !is_known {
+            let why = why.to_string();
+            self.write(payment.customer, audit::waiting_reversal(new, &why));
+            self.tell_of_waiting(payment.customer, new, &why);
+        }
+        self.answered(payment, None, is_known)
     }
 
     /// Owes so much more, or less, and takes or gives what that makes possible.
@@ -308,8 +385,8 @@ impl State {
         let after = topped_up(found.account, payment.credit)?;
         let later = operation.derived(b"farebox due");
         self.check_unused(later)?;
-        self.check_daily(payment.credit)?;
-        self.count_daily(payment.credit);
+        self.check_booked(payment.credit)?;
+        self.count_booked(payment.credit, true);
         let entry = JournalEntry {
             operation,
             kind: EntryKind::TopUp,
@@ -323,6 +400,9 @@ impl State {
         let entry = self.enter(customer, after, entry)?;
         (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
         self.keep(&payment);
+        if let Some((of, _)) = self.addressees.get_mut(&folded(&payment.reference)) {
+            *of = customer;
+        }
         self.write(customer, act);
         self.tell_of_top_up(&entry);
         self.collect(customer, operation, ending.act.at)?;
@@ -359,7 +439,9 @@ impl State {
 
     pub(super) fn unapplied(&self) -> Vec<Payment> {
         let of = self.payments.values();
-        let of = of.filter(|payment| matches!(payment.status, PaymentStatus::Unapplied { .. }));
+        let of = of.filter(|payment| {
+            matches!(payment.status, PaymentStatus::Unapplied { .. }) || !payment.waiting.is_empty()
+        });
         let mut found: Vec<_> = of.cloned().collect();
         found.sort_by_key(|payment| (payment.at, folded(&payment.reference)));
         found

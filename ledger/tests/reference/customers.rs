@@ -11,8 +11,8 @@ use crate::book::audit;
 use crate::value::reference::{self, folded, normal};
 use crate::{
     Account, Act, Amount, Caps, Customer, CustomerAct, CustomerChange, CustomerId,
-    CustomerSettings, CustomerStatus, EntryKind, EventKind, JournalEntry, Moved, NewCustomer,
-    NewMove, PersonalData, Refusal, UtcDay, clock,
+    CustomerSettings, CustomerStatus, DailyBound, EntryKind, EventKind, JournalEntry, Moved,
+    NewCustomer, NewMove, PersonalData, Refusal, UtcDay, clock,
 };
 
 pub(super) fn settings_of(label: &str) -> CustomerSettings {
@@ -55,12 +55,13 @@ impl State {
             return self.customer(made.customer).cloned();
         }
         self.check_new_customer(new)?;
+        self.one_more(DailyBound::Customers)?;
         let mut customer = blank_customer(new.id, new.settings.clone(), &new.act);
         if let Some(data) = &new.personal {
             customer.personal = Some(data.hash());
             self.personal.insert(new.id, data.clone());
         }
-        customer.token = self.asked_by;
+        customer.token = self.asked_by.token();
         self.customers.insert(new.id, customer.clone());
         self.tell_of_customer(&customer, &new.act);
         self.write(new.id, audit::create_customer(new));
@@ -128,6 +129,10 @@ impl State {
             CustomerAct::Erase => {
                 customer.personal = None;
                 self.personal.remove(&id);
+                let of_it = self.addressees.values_mut();
+                of_it
+                    .filter(|(of, _)| *of == id)
+                    .for_each(|(_, to)| *to = None);
             }
             CustomerAct::SetCap(cap) => {
                 self.set_cap(id.into(), cap, UtcDay::of(clock::now()))?;
@@ -144,13 +149,6 @@ impl State {
                 let auto = Self::changed_auto(known, &change.change)?;
                 customer.auto_top_up = auto.map(Box::new);
             }
-        }
-        if customer.status != CustomerStatus::Active {
-            let keys = self.keys.values().filter(|key| key.belongs_to == id);
-            let keys: Vec<_> = keys.map(|key| key.id).collect();
-            self.sessions
-                .retain(|_, session| !keys.contains(&session.key));
-            self.links.retain(|_, (key, _)| !keys.contains(key));
         }
         let before = self.customer(id)?.status;
         let news = match (before, customer.status) {

@@ -7,8 +7,8 @@ use super::operations::{Done, amount, picos};
 use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::value::reference::normal;
 use crate::{
-    Act, Amount, CustomerId, Event, EventKind, FilesAct, JournalEntry, KeyId, NewPayment, News,
-    OperationId, Scope, clock,
+    Act, Amount, CustomerId, Event, EventKind, FilesAct, JournalEntry, KeyId, NewPayment,
+    NewReversal, News, OperationId, Scope, clock,
 };
 
 impl State {
@@ -80,6 +80,15 @@ impl State {
         });
         let operation = new.act.operation;
         self.tell(new.customer, operation, EventKind::TopUpUnapplied, &data);
+    }
+
+    pub(super) fn tell_of_waiting(&mut self, customer: CustomerId, new: &NewReversal, why: &str) {
+        let data = json!({
+            "payment": normal(&new.payment), "kind": new.kind, "cumulative": new.cumulative,
+            "reference": normal(&new.reference), "why": why, "actor": new.act.actor,
+        });
+        let operation = new.act.operation;
+        self.tell(customer, operation, EventKind::ReversalUnapplied, &data);
     }
 
     pub(super) fn tell_of_reversal(

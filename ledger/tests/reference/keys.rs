@@ -10,9 +10,9 @@ use serde_json::json;
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerId, EntryKind, EventKind,
-    JournalEntry, Key, KeyChange, KeyRecord, KeyStatus, Membership, NewCustomer, NewKey,
-    OperationId, Posted, Refusal, Scope, UtcDay, clock,
+    Account, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerId, DailyBound, EntryKind,
+    EventKind, JournalEntry, Key, KeyChange, KeyRecord, KeyStatus, Membership, NewCustomer, NewKey,
+    OperationId, Payment, PaymentStatus, Posted, Refusal, Scope, UtcDay, clock,
 };
 
 impl State {
@@ -84,12 +84,13 @@ impl State {
             belongs_to: customer.id,
             is_owner: within.is_owner,
             made_by: within.made_by,
-            token: self.asked_by,
+            token: self.asked_by.token(),
             settings: new.settings.clone(),
             stored_status: KeyStatus::Active,
             secret: new.secret,
             old_secret: None,
             caps: Caps::default(),
+            used_at: None,
             created_at: new.act.at,
             created_by: new.act.actor.clone(),
         };
@@ -107,18 +108,19 @@ impl State {
                 };
                 credit.check()?;
                 Self::check_no_wish(reference)?;
-                self.check_reference(reference)?;
+                self.check_name(reference)?;
                 let after = topped_up(customer.account, *paid)?;
-                self.check_daily(*paid)?;
+                self.check_booked(*paid)?;
                 Some((after, credited(&credit, customer.id)))
             }
         };
+        self.one_more(DailyBound::Keys)?;
         if within.customer.is_none() {
             if taken {
                 let text = format!("customer id {} is taken", customer.id);
                 return Err(not_applicable(&text));
             }
-            let token = self.asked_by;
+            let token = self.asked_by.token();
             let made = Customer {
                 token,
                 ..customer.clone()
@@ -132,8 +134,11 @@ impl State {
         self.tell(customer.id, operation, EventKind::KeyCreated, &data);
         let is_paid = payment.is_some();
         if let Some((after, entry)) = payment {
-            self.count_daily(entry.amount);
+            self.count_booked(entry.amount, true);
             let entry = self.enter(customer.id, after, entry)?;
+            self.take_over(&entry);
+            let reference = entry.reference.clone().unwrap_or_default();
+            self.address(&reference, customer.id, None)?;
             self.tell_of_top_up(&entry);
         }
         self.write(customer.id, audit::create(new));
@@ -190,12 +195,14 @@ impl State {
             }
             Change::Reissue { secret } => {
                 let is_held = self.holds.values().any(|held| held.open.key == key.id);
-                if is_held || self.of_key(key.id).any(|entry| entry.bill.is_some()) {
+                let was_used = key.used_at.is_some();
+                if is_held || was_used || self.of_key(key.id).any(|entry| entry.bill.is_some()) {
                     return Err(not_applicable(&format!(
                         "key {} has been used; rotate it instead, so that its holder can change over",
                         key.id
                     )));
                 }
+                self.one_more(DailyBound::Reissues)?;
                 (key.old_secret, key.secret) = (None, *secret);
             }
             Change::SetCap(cap) => {
@@ -237,7 +244,10 @@ impl State {
             return Ok(posted);
         }
         self.check_wish_of(credit)?;
-        self.check_reference(&credit.reference)?;
+        match credit.kind {
+            CreditKind::TopUp => self.check_name(&credit.reference)?,
+            _ => self.check_reference(&credit.reference)?,
+        }
         let customer = match credit.to {
             Scope::Key(key) => self.payer(key)?,
             Scope::Customer(customer) => self.customer(customer)?,
@@ -266,10 +276,14 @@ impl State {
             }
         };
         if matches!(credit.kind, CreditKind::TopUp | CreditKind::Adjust { .. }) {
-            self.check_daily(credit.amount)?;
-            self.count_daily(credit.amount);
+            self.check_booked(credit.amount)?;
+            let is_payment = credit.kind == CreditKind::TopUp;
+            self.count_booked(credit.amount, is_payment);
         }
         let entry = self.enter(owner, after, credited(credit, owner))?;
+        if credit.kind == CreditKind::TopUp {
+            self.address(&credit.reference, owner, None)?;
+        }
         if let CreditKind::Refund { request, .. } = &credit.kind
             && let Some(charge) = self.entry(*request)
             && let Some(bill) = &charge.bill
@@ -280,6 +294,7 @@ impl State {
                 self.count(key, &slug, day, back, 0)?;
             }
         }
+        self.take_over(&entry);
         self.write(owner, audit::credit(credit));
         if entry.kind == EntryKind::TopUp {
             self.tell_of_top_up(&entry);
@@ -318,6 +333,39 @@ impl State {
             entry,
             repeated,
         })
+    }
+
+    /// Refuses a name that no new payment can have: but who does not sell takes over that of an unapplied one.
+    pub(super) fn check_name(&self, reference: &str) -> Done<()> {
+        if self
+            .payment(reference)
+            .is_some_and(|known| self.may_take_over(known))
+        {
+            return Ok(());
+        }
+        self.check_reference(reference)
+    }
+
+    pub(super) fn may_take_over(&self, known: &Payment) -> bool {
+        matches!(known.status, PaymentStatus::Unapplied { .. }) && !self.is_sold()
+    }
+
+    /// A top-up has the name from now on that an unapplied payment has kept.
+    fn take_over(&mut self, entry: &JournalEntry) {
+        let Some(reference) = entry
+            .reference
+            .clone()
+            .filter(|_| entry.kind == EntryKind::TopUp)
+        else {
+            return;
+        };
+        let is_kept = |known: &Payment| matches!(known.status, PaymentStatus::Unapplied { .. });
+        if self.payment(&reference).is_some_and(is_kept) {
+            self.payments.remove(&folded(&reference));
+            if let Ok(payment) = self.find_payment(&reference) {
+                self.keep(&payment);
+            }
+        }
     }
 
     pub(super) fn check_reference(&self, reference: &str) -> Done<()> {

@@ -25,11 +25,11 @@ use async_trait::async_trait;
 use crate::batch::operation::{Operation, Outcome};
 use crate::rule::watch::CustomerWatch;
 use crate::{
-    Amount, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery, Event, FilesAct,
-    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger,
-    LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
+    Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery,
+    Event, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook,
+    Ledger, LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
     PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token,
-    TokenId, Totals, UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
+    TokenDay, TokenId, Totals, UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
 };
 
 /// A ledger in memory.
@@ -64,6 +64,8 @@ struct Held {
 struct State {
     customers: BTreeMap<CustomerId, Customer>,
     personal: BTreeMap<CustomerId, PersonalData>,
+    /// Whose a payment is, and whom it is addressed to, by its folded reference.
+    addressees: BTreeMap<String, (CustomerId, Option<PersonalData>)>,
     keys: BTreeMap<KeyId, KeyRecord>,
     /// By their folded references.
     payments: BTreeMap<String, Payment>,
@@ -85,7 +87,8 @@ struct State {
     tokens: BTreeMap<TokenId, Token>,
     house_acts: Vec<HouseAct>,
     answers: BTreeMap<tokens::AnswerName, tokens::Kept>,
-    asked_by: Option<TokenId>,
+    asked_by: Asker,
+    token_days: BTreeMap<(TokenId, UtcDay), TokenDay>,
     lots: BTreeMap<LotId, (Lot, OperationId)>,
     vouchers: BTreeMap<[u8; 32], vouchers::Voucher>,
     epoch: i64,
@@ -323,6 +326,16 @@ impl Ledger for MemoryLedger {
         Ok(self.state().personal.get(&id).cloned())
     }
 
+    async fn addressees(&self, id: CustomerId) -> Result<Addressees, LedgerError> {
+        let state = self.state();
+        let of_it = state.addressees.iter().filter(|(_, (of, _))| *of == id);
+        Ok(Addressees::new(
+            of_it
+                .map(|(name, (of, to))| (name.clone(), *of, to.clone()))
+                .collect(),
+        ))
+    }
+
     async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
         Ok(self.state().payment(reference).cloned())
     }
@@ -342,6 +355,12 @@ impl Ledger for MemoryLedger {
         let state = self.state();
         let mut tokens = state.tokens.values();
         Ok(tokens.find(|token| token.secret == secret).cloned())
+    }
+
+    async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError> {
+        let state = self.state();
+        let days = state.token_days.values().filter(|day| day.day >= since);
+        Ok(days.copied().collect())
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {

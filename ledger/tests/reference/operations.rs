@@ -10,7 +10,7 @@ use crate::book::audit::{self, Written};
 use crate::{
     Account, Amount, AuditRecord, Customer, CustomerId, CustomerStatus, EntryKind, JournalEntry,
     Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, Scope, SecretHash, Session, Timestamp,
-    VOTE_DAYS, Vote,
+    VOTE_DAYS, Vote, clock,
 };
 
 pub(super) type Done<T> = Result<T, Refusal>;
@@ -146,7 +146,8 @@ impl State {
             }
             Operation::ConsumeLink { token, now } => {
                 let link = self.links.remove(&token.0);
-                Outcome::Owner(link.filter(|(_, end)| now < end).map(|(key, _)| key))
+                let link = link.filter(|(_, end)| now < end).map(|(key, _)| key);
+                Outcome::Owner(link.filter(|key| self.active(*key, clock::now()).is_ok()))
             }
             Operation::OpenSession(session) => {
                 self.open_session(session).map(|()| Outcome::Done)?
@@ -157,6 +158,10 @@ impl State {
             }
             Operation::CloseSession(token) => {
                 self.sessions.remove(&token.0);
+                Outcome::Done
+            }
+            Operation::MarkUsed { key, now } => {
+                self.mark_used(*key, *now)?;
                 Outcome::Done
             }
         })
@@ -240,14 +245,14 @@ impl State {
         });
     }
 
-    pub(super) fn not_stopped(&self, key: KeyId) -> Done<()> {
-        match self.key(key)?.stored_status {
-            stopped @ (KeyStatus::Blocked | KeyStatus::Revoked) => Err(Refusal::NotActive(stopped)),
-            KeyStatus::Active | KeyStatus::Expired => match self.payer(key)?.status {
-                CustomerStatus::Active => Ok(()),
-                stopped => Err(Refusal::CustomerStopped(stopped)),
-            },
+    fn mark_used(&mut self, key: KeyId, now: Timestamp) -> Done<()> {
+        self.key(key)?;
+        if let Some(key) = self.keys.get_mut(&key)
+            && key.token.is_some()
+        {
+            key.used_at.get_or_insert(now);
         }
+        Ok(())
     }
 
     pub(super) fn create_link(
@@ -265,7 +270,7 @@ impl State {
             return Ok(());
         }
         self.check_unused(operation)?;
-        self.not_stopped(key)?;
+        self.active(key, clock::now())?;
         if self.links.contains_key(&token.0) {
             return Err(not_applicable("this link already exists"));
         }
@@ -276,7 +281,11 @@ impl State {
     }
 
     pub(super) fn open_session(&mut self, session: &Session) -> Done<()> {
-        self.not_stopped(session.key)?;
+        if let stopped @ (KeyStatus::Blocked | KeyStatus::Revoked) =
+            self.key(session.key)?.stored_status
+        {
+            return Err(Refusal::NotActive(stopped));
+        }
         if let Some(known) = self.sessions.get(&session.token.0) {
             return if known == session {
                 Ok(())
@@ -286,6 +295,7 @@ impl State {
         }
         self.sessions.retain(|_, open| session.at < open.expires);
         self.sessions.insert(session.token.0, session.clone());
+        self.mark_used(session.key, session.at)?;
         let customer = self.key(session.key)?.belongs_to;
         self.trim_sessions(Scope::Key(session.key), Session::MOST_OF_KEY);
         self.trim_sessions(Scope::Customer(customer), Session::MOST_OF_CUSTOMER);

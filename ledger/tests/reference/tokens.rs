@@ -5,9 +5,10 @@ use super::{State, next};
 use crate::batch::operation::{Operation, Outcome};
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
-    Act, Amount, Answered, ApiAnswer, Asked, AuditRecord, Change, CreditKind, CustomerAct,
-    CustomerId, CustomerStatus, HouseAct, NewToken, Once, OperationId, Refusal, Scope, SecretHash,
-    Timestamp, Token, TokenId, TokenRole, UtcDay, clock,
+    Act, Amount, Answered, ApiAnswer, Asked, Asker, AuditRecord, Change, CreditKind, CustomerAct,
+    CustomerId, CustomerStatus, DailyBound, DailyReached, HouseAct, KeyId, Membership, NewToken,
+    Once, OperationId, Refusal, Scope, SecretHash, Timestamp, Token, TokenDay, TokenId, TokenRole,
+    UtcDay, clock,
 };
 
 /// A day in milliseconds.
@@ -30,7 +31,7 @@ fn not_allowed(why: &str) -> Refusal {
 }
 
 impl State {
-    fn token(&self, id: TokenId) -> Done<&Token> {
+    pub(super) fn token(&self, id: TokenId) -> Done<&Token> {
         self.tokens.get(&id).ok_or(Refusal::NoSuchToken(id))
     }
 
@@ -69,7 +70,6 @@ impl State {
             expires_at: new.expires_at,
             is_revoked: false,
             secret: new.secret,
-            sold: None,
             created_at: new.act.at,
             created_by: new.act.actor.clone(),
         };
@@ -143,14 +143,15 @@ impl State {
         if !is_act {
             return Err(not_allowed("no token asks for this"));
         }
-        let token = asked.token.map(|id| self.token(id).cloned()).transpose()?;
+        let id = asked.by.token();
+        let token = id.map(|id| self.token(id).cloned()).transpose()?;
         if let Some(token) = &token {
             let stopped = token.status(asked.at);
             if stopped != crate::TokenStatus::Active {
                 return Err(Refusal::TokenStopped(stopped));
             }
         }
-        let name = |once: &Once| (asked.token, once.path.clone(), once.key.clone());
+        let name = |once: &Once| (id, once.path.clone(), once.key.clone());
         let mut is_known = false;
         if let Some(once) = &asked.once {
             let oldest = asked.at.millis().saturating_sub(DAY);
@@ -168,13 +169,6 @@ impl State {
                 is_known = true;
             }
         }
-        match token.as_ref().map(|token| (token.role, token.id)) {
-            Some((TokenRole::Read, _)) => {
-                return Err(not_allowed("a token that reads changes nothing"));
-            }
-            Some((TokenRole::Sell, id)) => self.check_sale(id, &asked.operation)?,
-            Some((TokenRole::Manage, _)) | None => {}
-        }
         if let Some(expected) = &asked.expected {
             let last = self.last_act(expected.of);
             let is_done = (asked.operation.id()).is_some_and(|id| self.audited(id).is_some());
@@ -186,9 +180,19 @@ impl State {
                 });
             }
         }
-        self.asked_by = asked.token;
+        match token.as_ref().map(|token| (token.role, token.id)) {
+            Some((TokenRole::Read, _)) => {
+                return Err(not_allowed("a token that reads changes nothing"));
+            }
+            Some((TokenRole::Sell, id)) => self.check_sale(id, &asked.operation)?,
+            Some((TokenRole::Manage, _)) | None => {}
+        }
+        if let Asker::Owner(owner) = asked.by {
+            self.check_owner(owner, &asked.operation)?;
+        }
+        self.asked_by = asked.by;
         let outcome = self.apply(&asked.operation);
-        self.asked_by = None;
+        self.asked_by = Asker::House;
         let outcome = outcome?;
         let answer = asked.once.as_ref().map(|once| once.answer.of(&outcome));
         if let (Some(once), Some(answer), false) = (&asked.once, &answer, is_known) {
@@ -234,6 +238,7 @@ impl State {
                 if self.customer(id)?.token != Some(token) {
                     return Err(not_allowed("this token did not make this customer"));
                 }
+                self.check_served(id)?;
                 if new.id.to_i64() != id.to_i64() || new.within.made_by.is_some() {
                     return Err(not_allowed(
                         "a token that sells creates a customer's first key, and no further ones",
@@ -255,7 +260,7 @@ impl State {
                 if matches!(change.change, Change::Reissue { .. })
                     && self.key(change.key)?.token == Some(token) =>
             {
-                Ok(())
+                self.active(change.key, clock::now()).map(drop)
             }
             Operation::ChangeCustomer(change)
                 if matches!(change.change, CustomerAct::FailTopUp { .. }) =>
@@ -272,7 +277,7 @@ impl State {
     /// The last act on a key, or on a customer itself, that was not about money.
     pub(super) fn last_act(&self, of: Scope) -> i64 {
         let is_money = |act: &str| {
-            let acts = "top_up adjust refund write_off move unapplied assign return reverse";
+            let acts = "top_up adjust refund write_off move unapplied assign return reverse unapplied_reversal";
             acts.split(' ').any(|one| one == act)
         };
         let is_of = |record: &&AuditRecord| match of {
@@ -291,44 +296,179 @@ impl State {
         }
     }
 
+    /// The token that asks, if what it does in a day is counted.
+    fn counted_token(&self) -> Option<Token> {
+        let token = self.tokens.get(&self.asked_by.token()?)?;
+        token.daily.is_some().then(|| token.clone())
+    }
+
+    fn today(&self, token: TokenId) -> TokenDay {
+        let today = UtcDay::of(clock::now());
+        let known = self.token_days.get(&(token, today)).copied();
+        known.unwrap_or(TokenDay::empty(token, today))
+    }
+
+    /// The most of something that a token may do today.
+    fn most(&self, token: &Token, what: DailyBound) -> Option<i128> {
+        let daily = picos(token.daily?);
+        if what != DailyBound::Credit && token.role != TokenRole::Sell {
+            return None;
+        }
+        Some(match what {
+            DailyBound::Credit | DailyBound::Reversed => daily,
+            DailyBound::Customers | DailyBound::Keys | DailyBound::Reissues => {
+                daily.checked_div(1_000_000_000_000).unwrap_or(0).max(20)
+            }
+            DailyBound::ReversedPayments => {
+                let today = UtcDay::of(clock::now()).number();
+                let days = self.token_days.values();
+                let days = days.filter(|day| day.token == token.id);
+                let days = days.filter(|day| today.saturating_sub(day.day.number()) < 60);
+                days.map(|day| i128::from(day.payments)).sum()
+            }
+            DailyBound::Unapplied => 200,
+        })
+    }
+
+    /// Refuses what the token that asks may not do so much of today.
+    pub(super) fn check_daily(&self, what: DailyBound, more: i128) -> Done<()> {
+        let Some(token) = self.counted_token() else {
+            return Ok(());
+        };
+        let day = self.today(token.id);
+        let done = i128::from(day.done(what));
+        match self.most(&token, what) {
+            Some(most) if done.saturating_add(more) > most => {
+                let number = |of: i128| i64::try_from(of).unwrap_or(i64::MAX);
+                Err(Refusal::DailyReached(Box::new(DailyReached {
+                    token: token.id,
+                    what,
+                    most: number(most),
+                    done: number(done),
+                    more: number(more),
+                    ends_at: day.day.next().begin(),
+                })))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts what the token that asks has done.
+    pub(super) fn count_daily(&mut self, what: DailyBound, more: i128) {
+        let Some(token) = self.counted_token() else {
+            return;
+        };
+        let mut day = self.today(token.id);
+        let sum = i128::from(day.done(what)).saturating_add(more);
+        let sum = i64::try_from(sum).unwrap_or(i64::MAX);
+        match what {
+            DailyBound::Credit => day.booked = Amount::from_picos(sum),
+            DailyBound::Customers => day.customers = sum,
+            DailyBound::Keys => day.keys = sum,
+            DailyBound::Reissues => day.reissues = sum,
+            DailyBound::Reversed => day.reversed = Amount::from_picos(sum),
+            DailyBound::ReversedPayments => day.reversed_payments = sum,
+            DailyBound::Unapplied => day.unapplied = sum,
+        }
+        self.token_days.insert((token.id, day.day), day);
+    }
+
+    /// Checks and counts one of these.
+    pub(super) fn one_more(&mut self, what: DailyBound) -> Done<()> {
+        self.check_daily(what, 1)?;
+        self.count_daily(what, 1);
+        Ok(())
+    }
+
     /// Refuses what the token that asks may not credit today.
-    pub(super) fn check_daily(&self, more: Amount) -> Done<()> {
-        let Some(token) = self.asked_by.filter(|_| more > Amount::ZERO) else {
-            return Ok(());
-        };
-        let token = self.token(token)?;
-        let Some(daily) = token.daily else {
-            return Ok(());
-        };
-        let sold = token.sold_on(UtcDay::of(clock::now()));
-        if picos(sold).saturating_add(picos(more)) > picos(daily) {
-            return Err(Refusal::DailyReached {
-                token: token.id,
-                daily,
-                sold,
-                amount: more,
-            });
+    pub(super) fn check_booked(&self, more: Amount) -> Done<()> {
+        self.check_daily(DailyBound::Credit, picos(more).max(0))
+    }
+
+    /// Counts what the token that asks has credited, for a payment or not.
+    pub(super) fn count_booked(&mut self, more: Amount, is_payment: bool) {
+        if more <= Amount::ZERO {
+            return;
+        }
+        self.count_daily(DailyBound::Credit, picos(more));
+        if let (Some(token), true) = (self.counted_token(), is_payment) {
+            let mut day = self.today(token.id);
+            day.payments = day.payments.saturating_add(1);
+            self.token_days.insert((token.id, day.day), day);
+        }
+    }
+
+    /// Whether a token that sells asks.
+    pub(super) fn is_sold(&self) -> bool {
+        let token = self.asked_by.token().and_then(|id| self.tokens.get(&id));
+        token.is_some_and(|token| token.role == TokenRole::Sell)
+    }
+
+    /// Refuses what an owner key may not ask for.
+    fn check_owner(&self, owner: KeyId, operation: &Operation) -> Done<()> {
+        let own = self.active(owner, clock::now())?;
+        let nothing_else =
+            "an owner key sets caps and the low balance of its customer, and nothing else";
+        if !self.key(owner)?.is_owner {
+            return Err(not_allowed("only an owner key manages keys and caps"));
+        }
+        match operation {
+            Operation::Create(new) => {
+                let within = Membership {
+                    customer: Some(own.id),
+                    is_owner: false,
+                    made_by: Some(owner),
+                };
+                if new.within != within || new.first_credit.is_some() {
+                    let text = "an owner key makes members of its own customer, without credit";
+                    return Err(not_allowed(text));
+                }
+            }
+            Operation::Change(change) => {
+                if self.key(change.key)?.belongs_to != own.id {
+                    return Err(Refusal::NoSuchKey(change.key));
+                }
+                match change.change {
+                    Change::Block if change.key == owner => {
+                        return Err(not_allowed(
+                            "an owner key does not block itself; rotate it instead, or block it with another owner key",
+                        ));
+                    }
+                    Change::Set(_) | Change::Revoke | Change::Reissue { .. } => {
+                        return Err(not_allowed(
+                            "an owner key rotates, blocks and unblocks keys and bounds them, and changes nothing else of them",
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+            Operation::ChangeCustomer(change) => {
+                if change.customer != own.id {
+                    return Err(Refusal::NoSuchCustomer(change.customer));
+                }
+                match &change.change {
+                    CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } => {}
+                    CustomerAct::Set(settings) => {
+                        let mut known = own.settings.clone();
+                        known.low_balance = settings.low_balance;
+                        if *settings != known {
+                            return Err(not_allowed(nothing_else));
+                        }
+                    }
+                    _ => return Err(not_allowed(nothing_else)),
+                }
+            }
+            _ => return Err(not_allowed("an owner key may not do this")),
         }
         Ok(())
     }
 
-    /// Counts what the token that asks has credited.
-    pub(super) fn count_daily(&mut self, more: Amount) {
-        let today = UtcDay::of(clock::now());
-        let token = self.asked_by.filter(|_| more > Amount::ZERO);
-        let token = token.and_then(|id| self.tokens.get_mut(&id));
-        if let Some(token) = token.filter(|token| token.daily.is_some()) {
-            let sold = token.sold_on(today);
-            token.sold = sold.checked_add(more).map(|sold| (today, sold));
-        }
-    }
-
     /// Refuses a payment that a token which sells cannot book.
     pub(super) fn check_payable(&self, customer: CustomerId) -> Done<()> {
-        match self.asked_by.map(|id| self.token(id)).transpose()? {
-            Some(token) if token.role == TokenRole::Sell => self.check_served(customer),
-            _ => Ok(()),
+        if self.is_sold() {
+            self.check_served(customer)?;
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use super::operations::{Done, not_applicable};
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
     Act, Credit, CreditKind, CustomerId, Lot, LotId, NewLot, OperationId, Posted, Redemption,
-    Refusal, Scope,
+    Refusal, Scope, clock,
 };
 
 /// A voucher: its lot, its number, and who redeemed it by which operation.
@@ -47,7 +47,7 @@ impl State {
     }
 
     pub(super) fn redeem(&mut self, new: &Redemption) -> Done<Posted> {
-        let customer = self.payer(new.key)?.id;
+        let customer = self.active(new.key, clock::now())?.id;
         let voucher = self.vouchers.get(&new.code.0);
         let (of, number, redeemed) = *voucher.ok_or(Refusal::NoSuchVoucher)?;
         if let Some((by, operation)) = redeemed {

@@ -13,6 +13,7 @@ mod error;
 mod history;
 mod inspect;
 mod logprobs;
+mod own;
 mod patch;
 mod reader;
 mod synthetic;
@@ -32,8 +33,9 @@ use crate::translate::flow::AnswerDecoder;
 use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Losses, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
-    AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, EndWriter,
-    Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish, Words,
+    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
+    EndWriter, Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish,
+    Words,
 };
 
 /// Where the simulated provider finds the parts of a request; instructions are messages.
@@ -118,8 +120,12 @@ impl Protocol for Chat {
         history::losses(takes, body, seen)
     }
 
-    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
-        reader::read_answer(body, extra)
+    fn read_answer_with(
+        &self,
+        body: &[u8],
+        additions: Option<&dyn Additions>,
+    ) -> Option<AnswerFacts> {
+        reader::read_answer(body, additions)
     }
 
     fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample {

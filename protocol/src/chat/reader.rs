@@ -6,13 +6,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::own;
 use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
-use crate::members::{self, MemberPlaces, Members, Own};
+use crate::members::{self, MemberPlaces, Members};
 use crate::shape::ShapeFacts;
 use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
-    AnswerFacts, Frame, FrameFacts, FrameMarks, Step, StopReason, TextSample, TextSize,
+    Additions, AnswerFacts, Frame, FrameFacts, FrameMarks, Step, StopReason, TextSample, TextSize,
     UpstreamError, WireUsage,
 };
 
@@ -43,43 +44,6 @@ const NAMES: &UsageNames = &[
     ("cost",                         "total_cost",                  UsageSlot::Cost),
     ("",                             "cost_in_usd_ticks",           UsageSlot::CostTicks),
 ];
-
-/// Members of a chunk and of a whole answer.
-fn is_own(name: &str) -> bool {
-    matches!(
-        name,
-        "id" | "object"
-            | "created"
-            | "model"
-            | "choices"
-            | "usage"
-            | "system_fingerprint"
-            | "service_tier"
-            | "obfuscation"
-            | "metadata"
-            | "moderation"
-    )
-}
-
-/// Members of a choice.
-fn is_of_choice(name: &str) -> bool {
-    matches!(
-        name,
-        "index" | "delta" | "message" | "text" | "finish_reason" | "logprobs"
-    )
-}
-
-/// Members of a usage object.
-const USAGE: Own = |name| {
-    matches!(
-        name,
-        "prompt_tokens"
-            | "completion_tokens"
-            | "total_tokens"
-            | "prompt_tokens_details"
-            | "completion_tokens_details"
-    )
-};
 
 /// The content of one chunk or one whole answer.
 #[derive(Debug, Default)]
@@ -117,8 +81,8 @@ impl AnswerChoice {
     }
 }
 
-pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
+pub(super) fn read_answer(body: &[u8], additions: Option<&dyn Additions>) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::of_answer(body).ok()?.allowing(additions);
     let said = say(&mut cursor, &mut TextSample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let mut shown = TextSize::default();
@@ -180,8 +144,8 @@ pub(super) struct Reader {
     /// Nothing was made since the last usage.
     counted: bool,
     sample: TextSample,
-    /// Members that the provider may add.
-    extra: Arc<[String]>,
+    /// What the provider may add.
+    additions: Option<Arc<dyn Additions>>,
     /// The last chunk, so that a chunk that differs only in its text is not parsed.
     known: ShapeFacts,
 }
@@ -197,7 +161,7 @@ impl Default for Reader {
             usage,
             id: None,
             created: 0,
-            extra: Arc::default(),
+            additions: None,
             asked: 1,
             choices,
             stop: None,
@@ -210,8 +174,8 @@ impl Default for Reader {
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let extra = Arc::clone(&self.extra);
-        let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
+        let additions = self.additions.clone();
+        let mut cursor = Cursor::of_answer(data)?.allowing(additions.as_deref());
         let said = say(&mut cursor, &mut self.sample)?;
         if self.id.is_none() {
             self.id = said.id.map(|span| cursor.string_at(span).into_owned());
@@ -305,8 +269,8 @@ impl crate::AnswerReader for Reader {
         self.sample = TextSample::seeded(seed);
     }
 
-    fn allow(&mut self, extra: &Arc<[String]>) {
-        self.extra = Arc::clone(extra);
+    fn allow(&mut self, additions: &Arc<dyn Additions>) {
+        self.additions = Some(Arc::clone(additions));
     }
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
@@ -345,7 +309,7 @@ impl crate::AnswerReader for Reader {
 
 fn say(cursor: &mut Cursor<'_>, sample: &mut TextSample) -> Result<ChunkContent, JsonError> {
     let mut said = ChunkContent::default();
-    let mut members = Members::of(is_own);
+    let mut members = Members::of(own::of_answer, own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -354,7 +318,7 @@ fn say(cursor: &mut Cursor<'_>, sample: &mut TextSample) -> Result<ChunkContent,
                 let value = cursor.skip()?;
                 said.created = count(cursor, &value);
             }
-            "usage" => said.usage = read(cursor, (NAMES, USAGE, &[]))?,
+            "usage" => said.usage = read(cursor, (NAMES, own::of_usage, &[]))?,
             "choices" if cursor.peek()? == Kind::Array => {
                 said.complete = true;
                 let mut choices = cursor.enter_array()?;
@@ -390,7 +354,7 @@ fn choice(
     places: &mut MemberPlaces,
 ) -> Result<AnswerChoice, JsonError> {
     let mut choice = AnswerChoice::default();
-    let mut members = Members::of(is_of_choice);
+    let mut members = Members::of(own::of_choice, own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -424,13 +388,17 @@ fn delta(
     places: &mut MemberPlaces,
 ) -> Result<(), JsonError> {
     let mut reasoning: Option<Value> = None;
-    let mut members = Members::default();
+    let mut members = Members::inside(own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
             "content" | "refusal" => {
                 let value = cursor.skip()?;
                 sample.show(cursor, &value, &mut choice.shown);
+                if value.kind == Kind::Array {
+                    members.take(cursor, &key);
+                    continue;
+                }
                 choice.text = Some(value)
                     .filter(|value| value.kind == Kind::String)
                     .or(choice.text.take());
@@ -447,13 +415,20 @@ fn delta(
             "reasoning_details" => {
                 let value = cursor.skip()?;
                 choice.hidden |= cursor.slice(value.span).contains("reasoning.encrypted");
+                members.take(cursor, &key);
+                continue;
             }
-            "tool_calls" | "function_call" => calls(cursor, &mut choice.shown, sample)?,
-            _ => {
+            "tool_calls" | "function_call" => calls(cursor, &mut choice.shown, sample, places)?,
+            "role" => {
                 cursor.skip()?;
             }
+            _ => {
+                cursor.skip()?;
+                members.take(cursor, &key);
+                continue;
+            }
         }
-        members.take(cursor, &key);
+        members.keep(cursor, &key);
     }
     members.finish(places);
     if let Some(longest) = reasoning {
@@ -467,25 +442,34 @@ fn calls(
     cursor: &mut Cursor<'_>,
     shown: &mut TextSize,
     sample: &mut TextSample,
+    places: &mut MemberPlaces,
 ) -> Result<(), JsonError> {
     match cursor.peek()? {
         Kind::Array => {
             let mut walk = cursor.enter_array()?;
             while cursor.element(&mut walk)? {
-                calls(cursor, shown, sample)?;
+                calls(cursor, shown, sample, places)?;
             }
         }
         Kind::Object => {
+            let mut members = Members::inside(own::of_content);
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
-                    "function" | "custom" => calls(cursor, shown, sample)?,
+                    "function" | "custom" => calls(cursor, shown, sample, places)?,
                     "name" | "arguments" | "input" => sample.shown(cursor, shown)?,
-                    _ => {
+                    "index" | "id" | "type" => {
                         cursor.skip()?;
                     }
+                    _ => {
+                        cursor.skip()?;
+                        members.take(cursor, &key);
+                        continue;
+                    }
                 }
+                members.keep(cursor, &key);
             }
+            members.finish(places);
         }
         _ => {
             cursor.skip()?;

@@ -11,6 +11,7 @@ mod encode_turns;
 mod error;
 mod inspect;
 mod marks;
+mod own;
 mod patch;
 mod reader;
 mod synthetic;
@@ -29,9 +30,9 @@ use crate::translate::flow::AnswerDecoder;
 use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
-    AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, EndWriter,
-    Family, Inspection, Protocol, ReportedUsage, ServiceTier, SyntheticAnswer, TextSample,
-    UsageWish, Words,
+    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
+    EndWriter, Family, Inspection, Protocol, ReportedUsage, ServiceTier, SyntheticAnswer,
+    TextSample, UsageWish, Words,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -134,8 +135,12 @@ impl Protocol for Messages {
         patch::changes(body, seen, edits)
     }
 
-    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
-        reader::read_answer(body, extra)
+    fn read_answer_with(
+        &self,
+        body: &[u8],
+        additions: Option<&dyn Additions>,
+    ) -> Option<AnswerFacts> {
+        reader::read_answer(body, additions)
     }
 
     fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample {

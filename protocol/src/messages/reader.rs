@@ -6,12 +6,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::own;
 use crate::class;
 use crate::json::{Cursor, JsonError, Kind, string_span};
-use crate::members::{self, MemberPlaces, Members, Own};
+use crate::members::{self, MemberPlaces, Members};
 use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
-    AnswerFacts, Frame, FrameFacts, FrameMarks, Step, StopReason, TextSample, TextSize,
+    Additions, AnswerFacts, Frame, FrameFacts, FrameMarks, Step, StopReason, TextSample, TextSize,
     UpstreamError, WireUsage,
 };
 
@@ -31,64 +32,6 @@ const NAMES: &UsageNames = &[
     ("output_tokens_details", "thinking_tokens",             UsageSlot::Reasoning),
 ];
 
-/// Members of an event, of its `message` and of a whole answer.
-fn is_own(name: &str) -> bool {
-    matches!(
-        name,
-        "type"
-            | "index"
-            | "message"
-            | "content_block"
-            | "delta"
-            | "usage"
-            | "error"
-            | "id"
-            | "role"
-            | "content"
-            | "model"
-            | "stop_reason"
-            | "stop_sequence"
-            | "stop_details"
-            | "container"
-            | "context_management"
-            | "diagnostics"
-    )
-}
-
-/// Members of a usage object and of its steps.
-const USAGE: Own = |name| {
-    matches!(
-        name,
-        "input_tokens"
-            | "output_tokens"
-            | "cache_creation_input_tokens"
-            | "cache_read_input_tokens"
-            | "cache_creation"
-            | "output_tokens_details"
-            | "server_tool_use"
-            | "service_tier"
-            | "inference_geo"
-            | "speed"
-            | "iterations"
-            | "type"
-    )
-};
-
-/// Events of a stream.
-fn is_event(kind: &str) -> bool {
-    matches!(
-        kind,
-        "message_start"
-            | "content_block_start"
-            | "content_block_delta"
-            | "content_block_stop"
-            | "message_delta"
-            | "message_stop"
-            | "ping"
-            | "error"
-    )
-}
-
 /// The content of one event, its `message`, or one whole answer: their names do not clash.
 #[derive(Debug, Default)]
 struct MessageEvent {
@@ -107,8 +50,8 @@ struct MessageEvent {
     error: bool,
 }
 
-pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
+pub(super) fn read_answer(body: &[u8], additions: Option<&dyn Additions>) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::of_answer(body).ok()?.allowing(additions);
     let mut said = MessageEvent::default();
     say(&mut cursor, &mut said, &mut TextSample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
@@ -165,14 +108,14 @@ pub(super) struct Reader {
     /// A thinking block is open and has shown nothing yet.
     hiding: bool,
     sample: TextSample,
-    /// Members that the provider may add.
-    extra: Arc<[String]>,
+    /// What the provider may add.
+    additions: Option<Arc<dyn Additions>>,
 }
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let extra = Arc::clone(&self.extra);
-        let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
+        let additions = self.additions.clone();
+        let mut cursor = Cursor::of_answer(data)?.allowing(additions.as_deref());
         let mut said = MessageEvent::default();
         say(&mut cursor, &mut said, &mut self.sample)?;
         let kind = said
@@ -216,7 +159,7 @@ impl Reader {
         };
         let failed = said.error || matches!(kind, "error" | "");
         facts.error = failed.then(|| UpstreamError::parse(data));
-        facts.unfamiliar = !is_event(kind) && facts.error.is_none();
+        facts.unfamiliar = !own::is_event(kind) && facts.error.is_none();
         if facts.unfamiliar {
             said.places = members::of_unfamiliar(cursor.back_to(0))?;
         }
@@ -245,8 +188,8 @@ impl crate::AnswerReader for Reader {
         self.sample = TextSample::seeded(seed);
     }
 
-    fn allow(&mut self, extra: &Arc<[String]>) {
-        self.extra = Arc::clone(extra);
+    fn allow(&mut self, additions: &Arc<dyn Additions>) {
+        self.additions = Some(Arc::clone(additions));
     }
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
@@ -280,7 +223,7 @@ fn say(
     said: &mut MessageEvent,
     sample: &mut TextSample,
 ) -> Result<(), JsonError> {
-    let mut members = Members::of(is_own);
+    let mut members = Members::of(own::of_answer, own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -311,7 +254,7 @@ fn message(
     said: &mut MessageEvent,
     sample: &mut TextSample,
 ) -> Result<(), JsonError> {
-    let mut members = Members::of(is_own);
+    let mut members = Members::of(own::of_answer, own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -338,7 +281,7 @@ fn named(
         "stop_reason" => {
             said.stop = string_span(cursor)?.and_then(|span| meaning(&cursor.string_at(span)))
         }
-        "usage" => said.usage = read(cursor, (NAMES, USAGE, class::MESSAGES))?,
+        "usage" => said.usage = read(cursor, (NAMES, own::of_usage, class::MESSAGES))?,
         "error" => said.error = cursor.skip()?.kind != Kind::Null,
         "content" if kind == Kind::Array => {
             said.complete = true;
@@ -361,7 +304,7 @@ fn block(
     said: &mut MessageEvent,
     sample: &mut TextSample,
 ) -> Result<(), JsonError> {
-    let mut members = Members::default();
+    let mut members = Members::inside(own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
@@ -381,9 +324,11 @@ fn block(
             }
             _ => {
                 cursor.skip()?;
+                members.take(cursor, &key);
+                continue;
             }
         }
-        members.take(cursor, &key);
+        members.keep(cursor, &key);
     }
     members.finish(&mut said.places);
     Ok(())

@@ -33,8 +33,9 @@ use crate::translate::flow::AnswerDecoder;
 use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
-    AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits, EndWriter,
-    Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish, Words,
+    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
+    EndWriter, Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish,
+    Words,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -119,8 +120,12 @@ impl Protocol for Responses {
         patch::changes(body, seen, edits)
     }
 
-    fn read_answer_with(&self, body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
-        reader::read_answer(body, extra)
+    fn read_answer_with(
+        &self,
+        body: &[u8],
+        additions: Option<&dyn Additions>,
+    ) -> Option<AnswerFacts> {
+        reader::read_answer(body, additions)
     }
 
     fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample {

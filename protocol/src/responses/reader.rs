@@ -10,11 +10,11 @@ use super::items::member;
 use super::own;
 use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
-use crate::members::{self, MemberPlaces, Members, Own};
+use crate::members::{self, MemberPlaces, Members};
 use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
-    AnswerFacts, Brings, Frame, FrameFacts, FrameMarks, ItemEvent, Step, StopReason, TextSample,
-    TextSize, UpstreamError, WireUsage,
+    Additions, AnswerFacts, Brings, Frame, FrameFacts, FrameMarks, ItemEvent, Step, StopReason,
+    TextSample, TextSize, UpstreamError, WireUsage,
 };
 
 #[rustfmt::skip]
@@ -36,18 +36,6 @@ const NAMES: &UsageNames = &[
     ("cost",                       "total_cost",         UsageSlot::Cost),
     ("",                           "cost_in_usd_ticks",  UsageSlot::CostTicks),
 ];
-
-/// Members of a usage object.
-const USAGE: Own = |name| {
-    matches!(
-        name,
-        "input_tokens"
-            | "input_tokens_details"
-            | "output_tokens"
-            | "output_tokens_details"
-            | "total_tokens"
-    )
-};
 
 /// The content of a response object, whole or inside an event.
 #[derive(Debug, Default)]
@@ -77,6 +65,7 @@ struct ResponseEvent {
     part_index: Option<u64>,
     item: Option<Value>,
     part: Option<Value>,
+    /// Its text.
     delta: Option<Value>,
     response: Option<Range<usize>>,
     /// The edits outside the response object.
@@ -84,8 +73,8 @@ struct ResponseEvent {
     error: bool,
 }
 
-pub(super) fn read_answer(body: &[u8], extra: &[String]) -> Option<AnswerFacts> {
-    let mut cursor = Cursor::of_answer(body).ok()?.allowing(extra);
+pub(super) fn read_answer(body: &[u8], additions: Option<&dyn Additions>) -> Option<AnswerFacts> {
+    let mut cursor = Cursor::of_answer(body).ok()?.allowing(additions);
     let said = response(&mut cursor, &mut TextSample::default()).ok()?;
     let text = |span: Range<usize>| cursor.string_at(span).into_owned();
     let stop = meaning(&cursor, &said, false);
@@ -162,8 +151,8 @@ pub(super) struct Reader {
     /// What deltas have shown since the last item ended.
     since_item: TextSize,
     sample: TextSample,
-    /// Members that the provider may add.
-    extra: Arc<[String]>,
+    /// What the provider may add.
+    additions: Option<Arc<dyn Additions>>,
 }
 
 impl Default for Reader {
@@ -178,15 +167,15 @@ impl Default for Reader {
             calls: false,
             since_item: TextSize::default(),
             sample: TextSample::default(),
-            extra: Arc::default(),
+            additions: None,
         }
     }
 }
 
 impl Reader {
     fn read_data(&mut self, frame: &Frame, data: &[u8]) -> Result<FrameFacts, JsonError> {
-        let extra = Arc::clone(&self.extra);
-        let mut cursor = Cursor::of_answer(data)?.allowing(&extra);
+        let additions = self.additions.clone();
+        let mut cursor = Cursor::of_answer(data)?.allowing(additions.as_deref());
         let mut event = event(&mut cursor)?;
         let kind = event.kind.clone().map(|span| cursor.string_at(span));
         let kind = kind.as_deref().or(frame.event()).unwrap_or_default();
@@ -203,11 +192,7 @@ impl Reader {
                 &mut places,
             )?;
         }
-        if let Some(delta) = event
-            .delta
-            .as_ref()
-            .filter(|delta| delta.kind == Kind::String)
-        {
+        if let Some(delta) = &event.delta {
             self.sample.show(&cursor, delta, &mut facts.shown);
             self.since_item.add(facts.shown);
         }
@@ -344,7 +329,6 @@ fn public(
 fn step(kind: &str, event: ResponseEvent, end: bool) -> ItemEvent {
     let whole = |value: Option<Value>| value.map(|value| value.span).unwrap_or_default();
     let text = |delta: Option<Value>| {
-        let delta = delta.filter(|delta| delta.kind == Kind::String);
         delta
             .map(|delta| delta.span.start + 1..delta.span.end.saturating_sub(1))
             .unwrap_or_default()
@@ -387,8 +371,8 @@ impl crate::AnswerReader for Reader {
         self.sample = TextSample::seeded(seed);
     }
 
-    fn allow(&mut self, extra: &Arc<[String]>) {
-        self.extra = Arc::clone(extra);
+    fn allow(&mut self, additions: &Arc<dyn Additions>) {
+        self.additions = Some(Arc::clone(additions));
     }
 
     fn read(&mut self, frame: &Frame) -> FrameFacts {
@@ -414,7 +398,7 @@ impl crate::AnswerReader for Reader {
 
 fn event(cursor: &mut Cursor<'_>) -> Result<ResponseEvent, JsonError> {
     let mut event = ResponseEvent::default();
-    let mut members = Members::of(own::is_of_event);
+    let mut members = Members::of(own::of_event, own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         if key.name == "type" {
@@ -429,7 +413,7 @@ fn event(cursor: &mut Cursor<'_>) -> Result<ResponseEvent, JsonError> {
             "content_index" | "summary_index" => event.part_index = count(cursor, &value),
             "item" => event.item = Some(value),
             "part" => event.part = Some(value),
-            "delta" => event.delta = Some(value),
+            "delta" if value.kind == Kind::String => event.delta = Some(value),
             "response" if value.kind == Kind::Object => event.response = Some(value.span),
             "error" => event.error = value.kind != Kind::Null,
             _ => {
@@ -445,7 +429,7 @@ fn event(cursor: &mut Cursor<'_>) -> Result<ResponseEvent, JsonError> {
 
 fn response(cursor: &mut Cursor<'_>, sample: &mut TextSample) -> Result<Response, JsonError> {
     let mut said = Response::default();
-    let mut members = Members::of(own::is_of_response);
+    let mut members = Members::of(own::of_response, own::of_content);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {
         let kind = cursor.peek()?;
@@ -455,9 +439,17 @@ fn response(cursor: &mut Cursor<'_>, sample: &mut TextSample) -> Result<Response
                 said.status = string_span(cursor)?;
                 said.complete |= said.status.is_some();
             }
-            "incomplete_details" if kind == Kind::Object => said.reason = reason(cursor)?,
-            "usage" => said.usage = read(cursor, (NAMES, USAGE, &[]))?,
-            "error" => said.error = cursor.skip()?.kind != Kind::Null,
+            "incomplete_details" if kind == Kind::Object => {
+                said.reason = reason(cursor)?;
+                members.take(cursor, &key);
+                continue;
+            }
+            "usage" => said.usage = read(cursor, (NAMES, own::of_usage, &[]))?,
+            "error" => {
+                said.error = cursor.skip()?.kind != Kind::Null;
+                members.take(cursor, &key);
+                continue;
+            }
             "output" if kind == Kind::Array => {
                 said.complete = true;
                 said.calls |= shown(cursor, &mut said.shown, sample, &mut said.places)?;
@@ -508,7 +500,7 @@ fn shown(
             }
         }
         Kind::Object => {
-            let mut members = Members::default();
+            let mut members = Members::inside(own::of_content);
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
                 match key.name.as_ref() {
@@ -522,9 +514,11 @@ fn shown(
                     }
                     _ => {
                         cursor.skip()?;
+                        members.take(cursor, &key);
+                        continue;
                     }
                 }
-                members.take(cursor, &key);
+                members.keep(cursor, &key);
             }
             members.finish(places);
         }

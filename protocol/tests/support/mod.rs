@@ -29,6 +29,12 @@ pub(crate) fn fixtures(family: Family, ending: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// Every answer and event that a family's SDK declares, with all its fields; one a line.
+pub(crate) fn fixtures_of_sdk(family: Family) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sdk");
+    std::fs::read_to_string(folder.join(format!("{}.jsonl", family.name()))).expect("a fixture")
+}
+
 /// Recordings of real clients (`tests/fixtures/clients` of the whole project) whose bodies are tried here, by family.
 fn recorded(family: Family) -> &'static [&'static str] {
     match family {

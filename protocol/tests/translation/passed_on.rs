@@ -4,12 +4,27 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::sync::Arc;
 
-use farebox_protocol::{Family, FrameMarks};
+use farebox_protocol::{Additions, Family, FrameMarks};
 use serde_json::Value;
 
 use super::help::frame;
 use super::recorded::{recordings, stream_of};
+
+/// A provider whose additions tell nothing by their values: what goes, goes by its name.
+#[derive(Debug)]
+struct Discreet;
+
+impl Additions for Discreet {
+    fn allows(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn is_harmless(&self, _member: &str) -> bool {
+        true
+    }
+}
 
 /// Takes from the text the members that go, and notes their names. What stays is the text itself, in its order.
 fn removed(text: &str, marks: &FrameMarks, names: &mut BTreeSet<String>) {
@@ -34,7 +49,8 @@ fn gone(family: Family, name: &str, text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     match stream_of(family, name, text) {
         None => {
-            let Some(facts) = family.protocol().read_answer(text.as_bytes()) else {
+            let read = (family.protocol()).read_answer_with(text.as_bytes(), Some(&Discreet));
+            let Some(facts) = read else {
                 return BTreeSet::from(["(no answer)".to_owned()]);
             };
             if facts.error.is_none() && !facts.complete {
@@ -44,6 +60,8 @@ fn gone(family: Family, name: &str, text: &str) -> BTreeSet<String> {
         }
         Some(data) => {
             let mut reader = family.protocol().reader();
+            let additions: Arc<dyn Additions> = Arc::new(Discreet);
+            reader.allow(&additions);
             for data in data {
                 let frame = frame(&data);
                 let facts = reader.read(&frame);

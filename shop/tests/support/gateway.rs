@@ -116,6 +116,17 @@ impl RealGateway {
         found
     }
 
+    /// The files beside its ledger that have these bytes anywhere, free pages included.
+    pub(crate) fn files_with(&self, bytes: &[u8]) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.folder.path()).unwrap();
+        let files = files.map(|file| file.unwrap().path());
+        let has = |file: &PathBuf| {
+            let content = std::fs::read(file).unwrap_or_default();
+            content.windows(bytes.len()).any(|part| part == bytes)
+        };
+        files.filter(has).collect()
+    }
+
     pub(crate) fn assert_sound(&self) {
         let output = self.command(&["ledger", "verify"]).output().unwrap();
         assert!(output.status.success(), "{output:?}");

@@ -8,8 +8,9 @@ use salvo::prelude::{Request, Response};
 use tokio::time::Instant;
 
 use super::{Dashboard, PostedForm, Room, header, html, see_other};
+use crate::customer::actor::Viewer;
 use crate::customer::page::{self, setup::Checked};
-use crate::customer::session::{self, Visitor};
+use crate::customer::session;
 use crate::customer::views;
 use crate::proxy::Failure;
 
@@ -77,7 +78,7 @@ impl Dashboard {
         key: KeyId,
         until: Option<Timestamp>,
     ) -> Result<(), Failure> {
-        if let Some(earlier) = self.visitor(req).await? {
+        if let Some(earlier) = self.viewer(req).await? {
             self.ledger().close_session(earlier.token).await?;
         }
         let token = session::open(self.ledger(), key, until).await?;
@@ -91,12 +92,12 @@ impl Dashboard {
     }
 
     pub(super) async fn logout(&self, req: &Request, res: &mut Response) -> Result<(), Failure> {
-        if let Some(visitor) = self.visitor(req).await? {
+        if let Some(viewer) = self.viewer(req).await? {
             match self.room {
                 Room::Act(PostedForm::LogoutEverywhere) => {
-                    self.ledger().close_sessions(visitor.key.id).await?
+                    self.ledger().close_sessions(viewer.key.id).await?
                 }
-                _ => self.ledger().close_session(visitor.token).await?,
+                _ => self.ledger().close_session(viewer.token).await?,
             }
         }
         header(
@@ -109,9 +110,9 @@ impl Dashboard {
     }
 
     /// The result of checking a pasted key, or the page's own key.
-    pub(super) async fn check(&self, visitor: &Visitor, pasted: &str) -> Result<Checked, Failure> {
+    pub(super) async fn check(&self, viewer: &Viewer, pasted: &str) -> Result<Checked, Failure> {
         let key = if pasted.trim().is_empty() {
-            visitor.key.clone()
+            viewer.key.clone()
         } else {
             match session::key_of(self.ledger(), pasted).await {
                 Ok((key, _)) => key,

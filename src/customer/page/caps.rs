@@ -1,6 +1,6 @@
-//! Caps on the dashboard: bars of what is used, and the forms with which an owner sets and clears them.
+//! Caps on the dashboard: bars of what is used, whose they are, and the forms with which an owner sets and clears them.
 
-use farebox_ledger::{Amount, CapInterval, Caps, CountedCap, Scope, UtcDay};
+use farebox_ledger::{Amount, CapInterval, CapMaker, Caps, CountedCap, Scope, UtcDay};
 use maud::{Markup, html};
 
 use super::shown;
@@ -12,24 +12,37 @@ pub(super) fn bars(scope: Scope, caps: &Caps, today: UtcDay) -> Markup {
     } } }
 }
 
-/// The bars, each with a form that removes its cap.
-pub(super) fn editable(
+/// The bars with whose they are; each that an owner has set with a form that removes it, at this path and of this name, for whoever may.
+pub(super) fn list(
     scope: Scope,
     caps: &Caps,
     today: UtcDay,
-    (clear, once): (&str, &str),
+    clear: Option<(&String, &str)>,
 ) -> Markup {
     html! {
         @if caps.is_empty() { p.empty { "None." } } @else { ul.caps { @for counted in caps.iter() { li {
             (bar(scope, counted, today))
-            form method="post" action=(clear) {
-                input type="hidden" name="once" value=(once);
-                input type="hidden" name="interval" value=(counted.cap.interval.as_str());
-                input type="hidden" name="model" value=(counted.cap.model.as_deref().unwrap_or_default());
-                button.quiet { "Remove" span.hidden { " the cap of " (counted.cap) } }
+            span.hint { (whose(counted)) }
+            @if let (Some((path, once)), Some(_)) = (clear, counted.limits().owner) {
+                form method="post" action=(path) {
+                    input type="hidden" name="once" value=(once);
+                    input type="hidden" name="interval" value=(counted.cap.interval.as_str());
+                    input type="hidden" name="model" value=(counted.cap.model.as_deref().unwrap_or_default());
+                    button.quiet { "Remove" span.hidden { " the cap of " (counted.cap) } }
+                }
             }
         } } } }
     }
+}
+
+/// Who set a cap, and what the other one set.
+fn whose(counted: &CountedCap) -> Markup {
+    html! { @match (counted.made_by, counted.beside) {
+        (CapMaker::Seller, None) => "Set by the seller.",
+        (CapMaker::Seller, Some(owner)) => { "Set by the seller; " (shown::money(owner)) " USD are set here." }
+        (CapMaker::Owner, None) => "Set here.",
+        (CapMaker::Owner, Some(seller)) => { "Set here; the seller's limit is " (shown::money(seller)) " USD." }
+    } }
 }
 
 fn bar(scope: Scope, counted: &CountedCap, today: UtcDay) -> Markup {

@@ -1,6 +1,6 @@
 //! The owner's views: the customer's keys and caps, one key, and a secret that is shown once.
 
-use farebox_ledger::{Amount, Key, KeyStatus, Secret, Timestamp, UtcDay};
+use farebox_ledger::{Amount, Caps, Key, KeyStatus, Scope, Secret, Timestamp, UtcDay, text};
 use maud::{Markup, html};
 
 use super::{caps, shown, status};
@@ -10,6 +10,8 @@ use super::{caps, shown, status};
 pub(in crate::customer) struct OwnerPage<'a> {
     /// The owner's own key.
     pub(in crate::customer) own: &'a Key,
+    /// Whether it may change anything now.
+    pub(in crate::customer) may_act: bool,
     /// Names this page's forms.
     pub(in crate::customer) once: &'a str,
     /// Slugs to choose from.
@@ -21,11 +23,11 @@ pub(in crate::customer) struct OwnerPage<'a> {
 
 /// All keys with what they spent this month, newest first.
 pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> Markup {
-    let today = UtcDay::of(page.now);
     let places = shown::places(keys.iter().map(|(_, spent)| *spent));
     html! {
         h1 { "Keys" }
         (problem(page.problem))
+        (looks_only(page))
         section.card aria-labelledby="all-keys" {
             h2 #all-keys { "Keys of this account" }
             table.stacked role="table" {
@@ -46,7 +48,7 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
                 } } }
             }
         }
-        section.card.screen aria-labelledby="new-key" {
+        @if page.may_act { section.card.screen aria-labelledby="new-key" {
             h2 #new-key { "New key" }
             form.inline method="post" action="/dashboard/keys" {
                 (once(page))
@@ -55,21 +57,20 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
                 button.primary { "Make a key" }
             }
             p.hint { "It spends this customer's money, at most as its cap says; without a cap, all of it. It may use the models that this key may use." }
-        }
+        } }
         section.card.screen aria-labelledby="caps" {
             h2 #caps { "Caps of all keys together" }
-            (caps::editable(page.own.customer.id.into(), &page.own.customer.caps, today, ("/dashboard/caps/clear", page.once)))
-            (set_cap(page, "/dashboard/caps", "all"))
+            (caps(page, page.own.customer.id.into(), &page.own.customer.caps, "/dashboard/caps", "all"))
         }
         section.card.screen aria-labelledby="low" {
             h2 #low { "Low balance" }
-            form.inline method="post" action="/dashboard/low-balance" {
+            @if page.may_act { form.inline method="post" action="/dashboard/low-balance" {
                 (once(page))
                 div { label for="low-limit" { "Low below (USD)" }
                     input #low-limit name="limit" inputmode="decimal" autocomplete="off" placeholder="a tenth of the last top-up"
                         value=[page.own.customer.settings.low_balance]; }
                 button { "Save" }
-            }
+            } }
             p.hint { "Below it, this page and whoever the seller tells say that the balance is low." }
             @if let Some(rule) = page.own.customer.auto_top_up.as_ref().and_then(|auto| auto.rule) {
                 p.hint { "Auto top-up: the seller is asked for " (rule) "." }
@@ -85,6 +86,7 @@ pub(in crate::customer) fn one(page: OwnerPage<'_>, key: &Key, spent: Amount) ->
     html! {
         h1 { (name(key)) }
         (problem(page.problem))
+        (looks_only(page))
         section.card aria-labelledby="facts" {
             h2 #facts { "Key" }
             dl.prices {
@@ -98,10 +100,9 @@ pub(in crate::customer) fn one(page: OwnerPage<'_>, key: &Key, spent: Amount) ->
         }
         section.card aria-labelledby="caps" {
             h2 #caps { "Caps" }
-            (caps::editable(key.id.into(), &key.caps, UtcDay::of(page.now), (&path("caps/clear"), page.once)))
-            (set_cap(page, &path("caps"), "key"))
+            (caps(page, key.id.into(), &key.caps, &path("caps"), "key"))
         }
-        @if state != KeyStatus::Revoked {
+        @if page.may_act && state != KeyStatus::Revoked {
             section.card.screen aria-labelledby="secret" {
                 h2 #secret { "Secret" }
                 form.inline method="post" action=(path("rotate")) {
@@ -144,13 +145,26 @@ pub(in crate::customer) fn secret(key: &Key, secret: &Secret) -> Markup {
     }
 }
 
-fn set_cap(page: OwnerPage<'_>, action: &str, id: &str) -> Markup {
+/// Caps, with the forms that set and remove them for whoever may act. `id` makes the ids of fields unique.
+fn caps(page: OwnerPage<'_>, scope: Scope, caps: &Caps, action: &str, id: &str) -> Markup {
+    let today = UtcDay::of(page.now);
+    let clear = format!("{action}/clear");
     html! {
-        form.inline method="post" action=(action) {
-            (once(page)) (caps::fields(id, page.models, true)) button { "Set the cap" }
+        (caps::list(scope, caps, today, page.may_act.then_some((&clear, page.once))))
+        @if page.may_act {
+            form.inline method="post" action=(action) {
+                (once(page)) (caps::fields(id, page.models, true)) button { "Set the cap" }
+            }
+            p.hint { "Decided before each request, in UTC; weeks begin on Monday. A cap of the same interval and model gets the new limit; what the seller set can only be lowered, and comes back when yours is removed." }
         }
-        p.hint { "Decided before each request, in UTC; weeks begin on Monday. A cap of the same interval and model gets the new limit." }
     }
+}
+
+/// Why there are no forms.
+fn looks_only(page: OwnerPage<'_>) -> Markup {
+    html! { @if !page.may_act {
+        p.problem { "With this key you can look, and change nothing: it has expired, or the account is not active." }
+    } }
 }
 
 fn once(page: OwnerPage<'_>) -> Markup {
@@ -164,7 +178,7 @@ fn problem(problem: Option<&str>) -> Markup {
 fn name(key: &Key) -> String {
     match key.settings.label.as_str() {
         "" => key.id.to_string(),
-        label => label.to_owned(),
+        label => text::visible(label),
     }
 }
 

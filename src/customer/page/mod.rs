@@ -15,7 +15,7 @@ pub(super) mod setup;
 pub(super) mod shown;
 pub(super) mod voucher;
 
-use farebox_ledger::{Key, KeyStatus};
+use farebox_ledger::{Key, KeyStatus, text};
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
@@ -72,7 +72,7 @@ pub(super) fn signed_in(
         header.top {
             div.wide {
                 a.brand href="/dashboard" { (shop.title()) }
-                p.who { span.label { (key.settings.label) } " " code { (key.id) } " " (status(state)) }
+                p.who { span.label { (text::visible(&key.settings.label)) } " " code { (key.id) } " " (status(state)) }
                 form method="post" action="/dashboard/logout" { button.quiet { "Sign out" } }
                 form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
             }

@@ -291,6 +291,7 @@ mod tests {
             secret: SecretHash::of("secret"),
             old_secret: None,
             caps: Caps::default(),
+            used_at: None,
             created_at: now,
             created_by: "tests".to_owned(),
         };

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use farebox_ledger::{
     CustomerId, Gateway, LOG_LOUD, LedgerError, LedgerTrouble, Payment, PaymentStatus, Standby,
-    Token, TokenStatus, TroubleKind, UtcDay, WriterStats,
+    Token, TokenStatus, TokenToday, TroubleKind, UtcDay, WriterStats,
 };
 
 use super::Admin;
@@ -22,7 +22,8 @@ const MOST_UNAPPLIED: usize = 20;
 /// What of the books has to be told, as it was read last.
 #[derive(Debug, Default)]
 pub struct BooksSeen {
-    tokens: Vec<Token>,
+    /// Tokens that have reached much of what they may do today, and that day.
+    tokens: Vec<(Token, TokenToday)>,
     unapplied: Vec<Payment>,
 }
 
@@ -43,16 +44,22 @@ impl Admin {
             .store(Gateway::differ(gateways), Ordering::Relaxed);
     }
 
-    /// Reads what of the books has to be told: tokens near their daily bound, and payments that could not be booked.
+    /// Reads what of the books has to be told: tokens near a daily bound, and what could not be booked.
     ///
     /// # Errors
     /// When the ledger cannot be read; what was read last stands.
     pub async fn read_books(&self) -> Result<(), LedgerError> {
         let today = UtcDay::of(clock::now());
-        let mut tokens = self.ledger.tokens().await?;
-        tokens.retain(|token| {
-            token.status(clock::now()) == TokenStatus::Active && token.is_nearly_sold_out(today)
+        let days = self.ledger.token_days(TokenToday::since(today)).await?;
+        let tokens = self.ledger.tokens().await?.into_iter().map(|token| {
+            let of_today = TokenToday::of(token.id, today, &days);
+            (token, of_today)
         });
+        let tokens = tokens.filter(|(token, today)| {
+            token.status(clock::now()) == TokenStatus::Active
+                && today.nearly_reached(token).is_some()
+        });
+        let tokens = tokens.collect();
         let mut unapplied = self.ledger.unapplied().await?;
         unapplied.truncate(MOST_UNAPPLIED);
         self.books.store(Arc::new(BooksSeen { tokens, unapplied }));
@@ -159,33 +166,40 @@ impl Admin {
         alerts.collect()
     }
 
-    /// Tokens that can soon sell no more today, and money that came and stands nowhere.
+    /// Tokens that can soon do no more today, and money that came or went back and stands nowhere.
     fn of_books(&self) -> Vec<Alert> {
         let (books, today) = (self.books.load(), UtcDay::of(clock::now()));
-        let near = books
-            .tokens
-            .iter()
-            .filter(|token| token.is_nearly_sold_out(today));
-        let near = near.map(|token| {
-            let (sold, daily) = (token.sold_on(today), token.daily.unwrap_or_default());
+        let read = books.tokens.iter().filter(|(_, of)| of.day.day == today);
+        let near = read.filter_map(|(token, of)| {
+            let what = of.nearly_reached(token)?;
+            let (done, most) = (of.day.done(what), of.most(token, what)?);
             let why = format!(
-                "token {:?} ({}) has credited {sold} of the {daily} USD that it may credit today (UTC)",
-                token.label, token.id
+                "token {:?} ({}) may {} a day (UTC), and {} are done today",
+                token.label,
+                token.id,
+                what.words(most),
+                what.shown(done)
             );
-            Alert::new(&alerts::TOKEN_NEAR_DAILY, token.label.clone(), why)
-                .with("token", token.id.to_string())
-                .with("sold", sold.to_string())
-                .with("daily", daily.to_string())
+            let alert = Alert::new(&alerts::TOKEN_NEAR_DAILY, token.label.clone(), why);
+            let alert = alert.with("token", token.id.to_string());
+            Some(
+                alert
+                    .with("done", what.shown(done))
+                    .with("most", what.shown(most)),
+            )
         });
         let unapplied = books.unapplied.iter().map(|payment| {
-            let why = match &payment.status {
-                PaymentStatus::Unapplied { why } => why.as_str(),
-                _ => "",
+            let (sum, name) = (payment.credit, &payment.reference);
+            let customer = payment.customer;
+            let why = match (&payment.status, payment.waiting.first()) {
+                (PaymentStatus::Unapplied { why }, _) => {
+                    format!("{sum} USD for customer {customer} came as {name:?} and could not be booked: {why}")
+                }
+                (_, Some(waiting)) => {
+                    format!("of payment {name:?} of customer {customer} a {waiting}: a token's daily bound refused it")
+                }
+                (_, None) => format!("payment {name:?} of customer {customer}"),
             };
-            let why = format!(
-                "{} USD for customer {} came as {:?} and could not be booked: {why}",
-                payment.credit, payment.customer, payment.reference
-            );
             Alert::new(&alerts::PAYMENT_UNAPPLIED, payment.reference.clone(), why)
                 .with("customer", payment.customer.to_string())
                 .with("reference", payment.reference.clone())

@@ -170,11 +170,11 @@ kinds! {
         "nothing; your own programs hear of payments and balances late";
         "mend the receiver (the reason is its last answer), then `farebox events replay URL`: what waits is delivered at once"
     PAYMENT_UNAPPLIED "payment_unapplied" Warn:
-        "a payment came that could not be booked: a closed or suspended customer, the highest balance, a token's daily bound";
-        "money that they paid and do not have";
-        "the reason says why: `farebox customers unapplied assign REFERENCE --to CUSTOMER`, or send it back and `… return`"
+        "a payment came, or went back, that could not be booked: a closed or suspended customer, the highest balance, a token's daily bound";
+        "money that they paid and do not have, or have and was paid back";
+        "the reason says why: `farebox customers unapplied assign REFERENCE --to CUSTOMER`, or send it back and `… return`; what went back: `farebox customers reverse`"
     TOKEN_NEAR_DAILY "token_near_daily" Warn:
-        "a token of the admin API has credited 80 % or more of what it may in this UTC day; beyond it, payments are not booked";
+        "a token of the admin API has done 80 % or more of what it may in this UTC day: credit, customers, keys, reversals; beyond it, payments are not booked";
         "nothing yet; beyond the bound, money that they paid and do not have";
         "if the sales are real, make a token with a higher `--daily` and give it to the program; if not, `farebox tokens revoke`"
     UNRESOLVED "unresolved" Warn:

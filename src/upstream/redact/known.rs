@@ -9,7 +9,7 @@ use super::files::without_files;
 use super::find::{Edge, find, replace, replaced, token_len};
 use super::hosts::{domain_of, host_of, without_hosts};
 use super::spelling::Spelling;
-use crate::config::{Endpoint, Route};
+use crate::config::{Endpoint, Route, Target};
 use crate::upstream::secret_forms::SecretForms;
 
 /// Prefixes of keys that upstreams echo shortened: `sk-ab…yz`, `sk-ab***yz`.
@@ -33,18 +33,28 @@ pub(super) struct RedactedTerms<'a> {
 impl<'a> RedactedTerms<'a> {
     /// Everything that a route's targets could reveal.
     pub(super) fn of(route: &'a Route) -> Self {
+        let providers = route.targets.iter().map(|target| &target.provider);
+        Self {
+            secrets: providers
+                .map(|provider| SecretForms::of(provider))
+                .collect(),
+            ..Self::named(&route.slug, &route.targets)
+        }
+    }
+
+    /// The names in it, without the secrets.
+    pub(super) fn named(slug: &'a str, targets: &'a [Target]) -> Self {
         let mut known = Self {
-            slug: &route.slug,
+            slug,
             ..Self::default()
         };
-        for target in &route.targets {
+        for target in targets {
             let provider = &target.provider;
             known.models.push(Spelling::of(&target.model));
             known.providers.push(&provider.name);
             if let Endpoint::Http(base) = &provider.endpoint {
                 known.hosts.push(host_of(base));
             }
-            known.secrets.push(SecretForms::of(provider));
         }
         known
     }

@@ -315,7 +315,7 @@ impl PartyDetail {
     pub(crate) fn payments(&self) -> impl Iterator<Item = &AuditRecord> {
         let moves = |act: &&AuditRecord| match act.act.as_str() {
             "top_up" | "adjust" | "refund" | "move" | "write_off" | "unapplied" | "assign"
-            | "return" | "reverse" => true,
+            | "return" | "reverse" | "unapplied_reversal" => true,
             "create" => act.details.contains("\"credit\""),
             _ => false,
         };

@@ -47,6 +47,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             secret: SecretHash([0; 32]),
             old_secret: None,
             caps: Caps::default(),
+            used_at: None,
             created_at,
             created_by: "alice".to_owned(),
         },
@@ -159,6 +160,7 @@ pub(super) fn unapplied() -> Payment {
         paid: PaidSum::in_usd(usd("30")),
         credit: usd("30"),
         registers: Registers::default(),
+        waiting: Vec::new(),
         status: PaymentStatus::Unapplied {
             why: "the highest balance".to_owned(),
         },

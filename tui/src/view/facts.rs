@@ -1,6 +1,8 @@
 //! The first lines of the page of a key or customer: its money, what it owes, what it may do, and its caps as bars.
 
-use farebox_ledger::{Amount, CountedCap, Customer, CustomerId, Key, Payment, Scope, UtcDay};
+use farebox_ledger::{
+    Amount, CapMaker, CountedCap, Customer, CustomerId, Key, Payment, Scope, UtcDay,
+};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -137,13 +139,21 @@ fn troubles(detail: &PartyDetail, party: &Party) -> Vec<String> {
             format::exact(claim)
         ));
     }
-    if let Some(Payment { reference, .. }) = detail.unapplied.first() {
-        let sum = detail.unapplied.iter().map(|payment| payment.credit);
+    let is_back = |payment: &&Payment| !payment.waiting.is_empty();
+    let (back, came): (Vec<&Payment>, Vec<&Payment>) = detail.unapplied.iter().partition(is_back);
+    if let Some(Payment { reference, .. }) = came.first() {
+        let sum = came.iter().map(|payment| payment.credit);
         let sum = Amount::checked_sum(sum).unwrap_or_default();
         lines.push(format!(
             "{} of {} not booked ({reference}): farebox customers unapplied",
-            format::many(detail.unapplied.len(), "payment"),
+            format::many(came.len(), "payment"),
             format::exact(sum)
+        ));
+    }
+    if let Some(Payment { reference, .. }) = back.first() {
+        lines.push(format!(
+            "what went back of {} is not booked ({reference}): farebox customers unapplied",
+            format::many(back.len(), "payment"),
         ));
     }
     lines
@@ -178,8 +188,12 @@ fn caps(app: &ConsoleApp, party: &Party, pen: &mut Pen<'_>, area: Rect, y: u16) 
             true => format!(" ({hidden} more)"),
             false => String::new(),
         };
+        let by = match counted.made_by {
+            CapMaker::Seller => "",
+            CapMaker::Owner => ", set by an owner",
+        };
         let text = format!(
-            "{bar} {whose}cap {}: {} left{again}{more}",
+            "{bar} {whose}cap {}{by}: {} left{again}{more}",
             state.cap, state.room
         );
         let style = match state.room {

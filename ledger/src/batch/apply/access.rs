@@ -1,9 +1,10 @@
 //! The customer's dashboard: sign-in links, which are audited, and sessions.
 
+use super::acting::check_acts;
 use super::{check_unused, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
-use crate::{Act, CustomerId, KeyId, Refusal, SecretHash, Session, Timestamp};
+use crate::{Act, KeyId, Refusal, SecretHash, Session, Timestamp};
 
 pub(super) fn create_link(
     rows: &mut Rows,
@@ -18,7 +19,8 @@ pub(super) fn create_link(
         return Ok(());
     }
     check_unused(rows, act.operation)?;
-    let owner = check_not_stopped(rows, key)?;
+    check_acts(rows, key)?;
+    let owner = rows.key(key)?.belongs_to;
     if rows
         .links
         .get(&token.0)
@@ -32,21 +34,22 @@ pub(super) fn create_link(
     write_act(rows, written, owner)
 }
 
-/// The customer of a key for which something may be started; refuses a stopped key, and one of a stopped customer.
-fn check_not_stopped(rows: &Rows, key: KeyId) -> Result<CustomerId, Refusal> {
-    let (key, stored) = rows.key_and_customer(key)?;
-    key.check_not_stopped()?;
-    stored.customer.check_active()?;
-    Ok(stored.customer.id)
-}
-
+/// The key of a link, which works once; of one with which nobody may act there is none.
 pub(super) fn consume_link(rows: &mut Rows, token: SecretHash, now: Timestamp) -> Option<KeyId> {
     let (key, expires) = rows.take_link(token)?;
-    (now < expires).then_some(key)
+    (now < expires && check_acts(rows, key).is_ok()).then_some(key)
+}
+
+/// Notes the first use of a key that a token made. That of others is not noted, and that it was used before stays so.
+pub(super) fn mark_used(rows: &mut Rows, key: KeyId, now: Timestamp) -> Result<(), Refusal> {
+    if rows.key(key)?.is_unmarked() {
+        rows.mark_used(key, now);
+    }
+    Ok(())
 }
 
 pub(super) fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Refusal> {
-    check_not_stopped(rows, session.key)?;
+    rows.key(session.key)?.check_looks()?;
     let known = rows.sessions.get(&session.token.0);
     match known.and_then(|row| row.now.as_ref()) {
         Some(known) if known == session => Ok(()),
@@ -55,7 +58,7 @@ pub(super) fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Ref
         )),
         None => {
             rows.insert_session(session.clone());
-            Ok(())
+            mark_used(rows, session.key, session.at)
         }
     }
 }

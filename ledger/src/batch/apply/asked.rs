@@ -1,24 +1,26 @@
-//! Operations on behalf of a token: what it may do, how much it may credit, and what a repetition is answered.
+//! Operations on behalf of a token or an owner key: what a token may do and how much of it, and what a repetition is answered.
 
+use super::acting::{check_acts, check_owner};
 use super::apply;
 use crate::batch::answer::KeptAnswer;
-use crate::batch::operation::{Answered, Asked, ExpectedAct, Once, Operation, Outcome};
+use crate::batch::operation::{Answered, Asked, Asker, ExpectedAct, Once, Operation, Outcome};
 use crate::batch::rows::Rows;
+use crate::rule::auto_top_up::TopUpWish;
+use crate::rule::payment::PaymentAddressee;
+use crate::rule::token_day::TokenDeed;
 use crate::{
-    Amount, Change, CreditKind, CustomerAct, CustomerId, KeyChange, NewKey, Refusal, Scope, Token,
-    TokenId, TokenRole,
+    Amount, Change, Credit, CreditKind, CustomerAct, CustomerId, KeyChange, NewKey, Refusal, Scope,
+    Token, TokenDay, TokenId, TokenRole,
 };
 
-/// Applies what a token asks for, once.
+/// Applies what is asked for, once.
 pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
     if !asked.operation.is_administrative() {
         let text = "no token asks for this";
         return Err(Refusal::NotAllowed(text.to_owned()));
     }
-    let token = asked.token.map(|id| rows.api_token(id).cloned());
-    let token = token.transpose()?;
-    if let Some(token) = &token {
-        token.check_active(asked.at)?;
+    if let Some(token) = asked.by.token() {
+        rows.api_token(token)?.check_active(asked.at)?;
     }
     let mut is_known = false;
     if let Some(once) = &asked.once {
@@ -27,24 +29,27 @@ pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal>
             found => is_known = found.is_some(),
         }
     }
-    if let Some(token) = &token {
-        check_allowed(rows, token, &asked.operation)?;
-    }
     check_unchanged(rows, asked)?;
-    rows.asked_by = asked.token;
+    match asked.by {
+        Asker::House => {}
+        Asker::Token(token) => check_allowed(rows, rows.api_token(token)?, &asked.operation)?,
+        Asker::Owner(key) => check_owner(rows, key, &asked.operation)?,
+    }
+    rows.asked_by = asked.by;
     let outcome = apply(rows, &asked.operation);
-    rows.asked_by = None;
+    rows.asked_by = Asker::House;
     let outcome = outcome?;
     let answer = asked.once.as_ref().map(|once| once.answer.of(&outcome));
     if let (Some(once), Some(answer), false) = (&asked.once, &answer, is_known) {
+        let token = asked.by.token();
         let kept = KeptAnswer {
-            token: asked.token,
+            token,
             at: asked.at,
             operation: asked.operation.id(),
             body: once.body,
             answer: answer.clone(),
         };
-        rows.keep_answer(once.id(asked.token), kept);
+        rows.keep_answer(once.id(token), kept);
     }
     Ok(Answered {
         outcome: Some(outcome),
@@ -54,7 +59,7 @@ pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal>
 
 /// What an earlier request with the same key was answered. It is no replay if it was this very operation, whose commit got no answer.
 fn repeated(rows: &Rows, asked: &Asked, once: &Once) -> Result<Option<Answered>, Refusal> {
-    let id = once.id(asked.token);
+    let id = once.id(asked.by.token());
     if rows.is_running(id) {
         return Err(Refusal::StillRunning);
     }
@@ -149,6 +154,7 @@ fn check_first_key(rows: &Rows, token: TokenId, new: &NewKey) -> Result<(), Refu
         return refused("a token that sells creates a key for a customer that it made");
     };
     check_own(rows, token, id)?;
+    rows.customer(id)?.customer.check_active()?;
     if new.id != id.first_key() || new.within.made_by.is_some() {
         return refused("a token that sells creates a customer's first key, and no further ones");
     }
@@ -158,7 +164,7 @@ fn check_first_key(rows: &Rows, token: TokenId, new: &NewKey) -> Result<(), Refu
 fn check_reissue(rows: &Rows, token: TokenId, change: &KeyChange) -> Result<(), Refusal> {
     let is_reissue = matches!(change.change, Change::Reissue { .. });
     if is_reissue && rows.key(change.key)?.token == Some(token) {
-        return Ok(());
+        return check_acts(rows, change.key);
     }
     refused(
         "a token that sells reissues unused keys that it made, and changes nothing else of keys",
@@ -176,30 +182,56 @@ fn refused(why: &str) -> Result<(), Refusal> {
     Err(Refusal::NotAllowed(why.to_owned()))
 }
 
-/// The token that asks, with so much more credited today; `None` if none asks. Nothing is counted before it is stored.
-pub(super) fn sold(rows: &Rows, amount: Amount) -> Result<Option<Token>, Refusal> {
-    let Some(id) = rows.asked_by.filter(|_| amount.is_positive()) else {
-        return Ok(None);
-    };
-    let mut token = rows.api_token(id)?.clone();
-    token.sell(amount, rows.today())?;
-    Ok(Some(token))
+/// Whether a token that sells asks.
+pub(super) fn sells(rows: &Rows) -> Result<bool, Refusal> {
+    match rows.asked_by.token() {
+        Some(token) => Ok(rows.api_token(token)?.role == TokenRole::Sell),
+        None => Ok(false),
+    }
 }
 
-/// Stores what [`sold`] has counted.
-pub(super) fn count(rows: &mut Rows, sold: Option<Token>) {
-    if let Some(token) = sold.filter(|token| token.daily.is_some()) {
-        rows.put_api_token(token);
+/// The day of the token that asks, with one more deed; `None` if none asks that is bounded. Nothing is counted before it is stored.
+pub(super) fn counted(rows: &Rows, deed: TokenDeed) -> Result<Option<TokenDay>, Refusal> {
+    let Some(id) = rows.asked_by.token() else {
+        return Ok(None);
+    };
+    let token = rows.api_token(id)?;
+    let day = rows.token_today(id).with(token, deed)?;
+    Ok(token.daily.map(|_| day))
+}
+
+/// The same for credit, for a payment or not.
+pub(super) fn booked(
+    rows: &Rows,
+    amount: Amount,
+    is_payment: bool,
+) -> Result<Option<TokenDay>, Refusal> {
+    if !amount.is_positive() {
+        return Ok(None);
     }
+    counted(rows, TokenDeed::Books { amount, is_payment })
+}
+
+/// Stores what [`counted`] has counted.
+pub(super) fn count(rows: &mut Rows, day: Option<TokenDay>) {
+    if let Some(day) = day {
+        rows.put_token_day(day);
+    }
+}
+
+/// Whom a payment is addressed to if it does not say so. A token that sells books the money of anybody onto anybody's customer: only
+/// the payment of a wish is the customer's own.
+pub(super) fn addressee(rows: &Rows, credit: &Credit) -> Result<PaymentAddressee, Refusal> {
+    if sells(rows)? && !TopUpWish::is_reference(&credit.reference) {
+        return Ok(PaymentAddressee::Nobody);
+    }
+    Ok(PaymentAddressee::Customer)
 }
 
 /// Refuses a payment that a token which sells cannot book: of a customer that is not active.
 pub(super) fn check_payable(rows: &Rows, customer: CustomerId) -> Result<(), Refusal> {
-    let Some(id) = rows.asked_by else {
-        return Ok(());
-    };
-    match rows.api_token(id)?.role {
-        TokenRole::Sell => rows.customer(customer)?.customer.check_active(),
-        TokenRole::Read | TokenRole::Manage => Ok(()),
+    if sells(rows)? {
+        rows.customer(customer)?.customer.check_active()?;
     }
+    Ok(())
 }

@@ -1,10 +1,11 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
-use super::{check_unused, news, wishes, write_act};
+use super::{asked, check_unused, news, wishes, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
 use crate::rule::cap::PastSpending;
+use crate::rule::token_day::TokenDeed;
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer, PersonalData,
@@ -29,9 +30,11 @@ pub(super) fn check_new(rows: &Rows, new: &NewCustomer) -> Result<(), Refusal> {
     check_free(rows, new.id)
 }
 
-/// Makes a customer that was checked.
+/// Makes a customer that was checked. It is refused before anything is written if the token that asks may make no more.
 pub(super) fn make(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
+    let counted = asked::counted(rows, TokenDeed::Customer)?;
     insert(rows, new.customer())?;
+    asked::count(rows, counted);
     news::customer_created(rows, new.id, &new.act);
     if let Some(data) = &new.personal {
         rows.set_personal(new.id, Some(data.clone()));
@@ -51,7 +54,7 @@ fn check_free(rows: &Rows, id: CustomerId) -> Result<(), Refusal> {
 /// Stores a new customer, whose id must be free.
 pub(super) fn insert(rows: &mut Rows, mut customer: Customer) -> Result<(), Refusal> {
     check_free(rows, customer.id)?;
-    customer.token = rows.asked_by;
+    customer.token = rows.asked_by.token();
     rows.insert_customer(StoredCustomer {
         customer,
         head: EntryHead::NONE,
@@ -80,16 +83,18 @@ pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Custome
         holds: &holds,
     };
     let before = customer.status;
-    customer.apply(&change.change, rows.now(), spending)?;
+    customer.apply(
+        &change.change,
+        rows.asked_by.caps_as(),
+        rows.now(),
+        spending,
+    )?;
     rows.update_customer(customer);
     news::customer_changed(rows, change.customer, before, &change.change, &change.act);
     match &change.change {
         CustomerAct::Describe(data) => rows.set_personal(change.customer, Some(data.clone())),
         CustomerAct::Erase => rows.set_personal(change.customer, None),
         _ => {}
-    }
-    if change.change.ends_sessions() {
-        rows.end_access_of(change.customer);
     }
     write_act(rows, act, change.customer)?;
     // A rule that is new, or served again, may want something at once.

@@ -1,12 +1,14 @@
 //! Keys: create and change. Each leaves one audit record in the same transaction.
 
-use super::payments::check_reference;
+use super::payments::{check_first_reference, take_over};
 use super::{append, asked, check_unused, claims, customers, news, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::{made, settings_for};
-use crate::{Credit, Customer, Key, KeyChange, KeyId, NewCustomer, NewKey, Refusal};
+use crate::rule::payment::PaymentAddressee;
+use crate::rule::token_day::TokenDeed;
+use crate::{Change, Credit, Customer, Key, KeyChange, KeyId, NewCustomer, NewKey, Refusal};
 
 pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let operation = new.act.operation;
@@ -46,6 +48,8 @@ pub(super) fn enrol(rows: &mut Rows, owner: &NewCustomer, new: &NewKey) -> Resul
     customers::check_new(rows, owner)?;
     check_new(rows, new)?;
     check_within(rows, new, &owner.customer())?;
+    asked::counted(rows, TokenDeed::Customer)?;
+    asked::counted(rows, TokenDeed::Key)?;
     customers::make(rows, owner)?;
     make(rows, new)
 }
@@ -66,9 +70,9 @@ fn check_within(rows: &Rows, new: &NewKey, customer: &Customer) -> Result<(), Re
     check_maker(rows, new)?;
     if let Some(credit) = Credit::first(new) {
         credit.check()?;
-        check_reference(rows, &credit.reference)?;
+        check_first_reference(rows, &credit.reference)?;
         customer.account.top_up(credit.amount)?;
-        asked::sold(rows, credit.amount)?;
+        asked::booked(rows, credit.amount, true)?;
     }
     Ok(())
 }
@@ -76,21 +80,25 @@ fn check_within(rows: &Rows, new: &NewKey, customer: &Customer) -> Result<(), Re
 /// Makes a key that was checked, of a customer that is there.
 fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let (operation, belongs_to) = (new.act.operation, new.belongs_to());
+    let counted = asked::counted(rows, TokenDeed::Key)?;
+    asked::count(rows, counted);
     let mut key = new.key();
-    key.token = rows.asked_by;
+    key.token = rows.asked_by.token();
     rows.insert_key(key);
     news::key_created(rows, new);
     let credit = Credit::first(new);
     if let Some(credit) = &credit {
         let after = rows.customer(belongs_to)?.customer.account;
         let after = after.top_up(credit.amount)?;
-        let sold = asked::sold(rows, credit.amount)?;
-        asked::count(rows, sold);
+        let booked = asked::booked(rows, credit.amount, true)?;
+        asked::count(rows, booked);
         let head = rows.customer(belongs_to)?.head;
         let position = rows.positions.next_entry();
         let balance = after.balance();
         let entry = credit.entry(belongs_to, position, &head, balance, rows.now());
         append(rows, entry.clone(), &head, after);
+        take_over(rows, &entry);
+        rows.address(&credit.reference, belongs_to, PaymentAddressee::Customer);
         news::topped_up(rows, &entry);
     }
     write_act(rows, audit::create(new), belongs_to)?;
@@ -136,7 +144,17 @@ pub(super) fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal
         hours: &hours,
         holds: &holds,
     };
-    key.apply(&change.change, rows.today(), spending)?;
+    key.apply(
+        &change.change,
+        rows.asked_by.caps_as(),
+        rows.today(),
+        spending,
+    )?;
+    let reissued = match change.change {
+        Change::Reissue { .. } => asked::counted(rows, TokenDeed::Reissue)?,
+        _ => None,
+    };
+    asked::count(rows, reissued);
     let (id, belongs_to) = (key.id, key.belongs_to);
     let before = rows.key(id)?.stored_status;
     rows.update_key(key);

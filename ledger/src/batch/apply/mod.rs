@@ -4,6 +4,7 @@
 //! write, so that a refusal leaves nothing behind.
 
 mod access;
+mod acting;
 mod asked;
 mod claims;
 mod customers;
@@ -35,12 +36,8 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::Recover { epoch, now } => {
             return holds::recover(rows, *epoch, *now).map(Outcome::Recovered);
         }
-        Operation::Create(new) => {
-            return keys::create(rows, new).map(|key| Outcome::Key(Box::new(key)));
-        }
-        Operation::Change(change) => {
-            return keys::change(rows, change).map(|key| Outcome::Key(Box::new(key)));
-        }
+        Operation::Create(new) => return keys::create(rows, new).map(Outcome::from),
+        Operation::Change(change) => return keys::change(rows, change).map(Outcome::from),
         Operation::Credit(credit) => {
             return payments::credit(rows, credit).map(|posted| Outcome::Posted(Box::new(posted)));
         }
@@ -67,9 +64,9 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
             return customers::change(rows, change).map(|made| Outcome::Customer(Box::new(made)));
         }
         Operation::Publish { slugs, now } => {
-            for slug in slugs {
-                rows.changes.publish(slug, *now);
-            }
+            slugs
+                .iter()
+                .for_each(|slug| rows.changes.publish(slug, *now));
         }
         Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
         Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
@@ -92,6 +89,7 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
         Operation::OpenSession(session) => access::open_session(rows, session)?,
         Operation::CloseSessions(key) => rows.close_sessions(*key),
         Operation::CloseSession(token) => rows.delete_session(*token),
+        Operation::MarkUsed { key, now } => access::mark_used(rows, *key, *now)?,
     }
     Ok(Outcome::Done)
 }
@@ -114,7 +112,7 @@ fn apply_of_api(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refus
                 .map(|moved| Outcome::Payment(Box::new(moved)));
         }
         Operation::Enrol(both) => {
-            return keys::enrol(rows, &both.0, &both.1).map(|key| Outcome::Key(Box::new(key)));
+            return keys::enrol(rows, &both.0, &both.1).map(Outcome::from);
         }
         Operation::Asked(wrapped) => {
             return asked::asked(rows, wrapped).map(|done| Outcome::Answered(Box::new(done)));

@@ -4,12 +4,13 @@ use super::claims::{book, claimed, collect, entry};
 use super::{append, asked, check_unused, customers, news, payments, wishes, write_act};
 use crate::batch::rows::Rows;
 use crate::book::audit;
-use crate::rule::payment::assigned;
+use crate::rule::payment::{PaymentAddressee, assigned};
+use crate::rule::token_day::TokenDeed;
 use crate::value::reference;
 use crate::{
     Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewCustomer, NewPayment,
-    NewReversal, PaidSum, Payment, PaymentMoved, PaymentStatus, Refusal, Registers, ReversalKind,
-    Scope, UnappliedAct, UnappliedEnd,
+    NewReversal, Payment, PaymentMoved, PaymentStatus, Refusal, Registers, ReversalKind, Scope,
+    TokenDay, UnappliedAct, UnappliedEnd,
 };
 
 /// Books a payment. One whose credit a rule refuses is stored under its reference all the same: its money is there.
@@ -19,7 +20,9 @@ pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Ref
         let entry = rows.entry_by_reference(&new.reference);
         let reason = entry.and_then(|entry| entry.reason.as_deref());
         let repeats = new.repeats(known, reason);
-        return known_payment(rows, &new.reference, repeats);
+        if repeats || !payments::may_take_over(rows, known)? {
+            return known_payment(rows, &new.reference, repeats);
+        }
     }
     check_new(rows, new)?;
     rows.customer(new.customer)?;
@@ -35,7 +38,9 @@ pub(super) fn pay_first(
     new.check()?;
     if let Some(known) = rows.payment(&new.reference) {
         let repeats = new.is_same_sum(known);
-        return known_payment(rows, &new.reference, repeats);
+        if repeats || !payments::may_take_over(rows, known)? {
+            return known_payment(rows, &new.reference, repeats);
+        }
     }
     if new.customer != payer.id || new.act.operation == payer.act.operation {
         let text = "a first payment is of the customer that is made with it";
@@ -43,6 +48,10 @@ pub(super) fn pay_first(
     }
     customers::check_new(rows, payer)?;
     check_new(rows, new)?;
+    if asked::booked(rows, new.credit, true).is_err() {
+        // Then it is kept as unapplied, or nobody is made.
+        asked::counted(rows, TokenDeed::Unapplied)?;
+    }
     customers::make(rows, payer)?;
     take_in(rows, new)
 }
@@ -70,17 +79,20 @@ fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
 
 /// Takes in a payment that was checked: books it, or keeps it as unapplied.
 fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
+    let credit = credit_of(new);
     let booked = asked::check_payable(rows, new.customer)
-        .and_then(|()| payments::book(rows, &credit_of(new), audit::payment(new)));
+        .and_then(|()| payments::book(rows, &credit, audit::payment(new)));
     let (status, entry) = match booked {
         Ok(posted) => (PaymentStatus::Booked, Some(posted.entry)),
         Err(
             why @ (Refusal::Limit(_)
             | Refusal::NotApplicable(_)
             | Refusal::CustomerStopped(_)
-            | Refusal::DailyReached { .. }),
+            | Refusal::DailyReached(_)),
         ) => {
             let why = why.to_string();
+            let kept = asked::counted(rows, TokenDeed::Unapplied)?;
+            asked::count(rows, kept);
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
             news::unapplied(rows, new, &why);
             (PaymentStatus::Unapplied { why }, None)
@@ -88,10 +100,15 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
         Err(other) => return Err(other),
     };
     let payment = Payment {
-        token: rows.asked_by,
+        token: rows.asked_by.token(),
         ..new.payment(status)
     };
     rows.put_payment(payment.clone());
+    let to = match &new.addressee {
+        Some(buyer) => PaymentAddressee::Buyer(buyer.clone()),
+        None => asked::addressee(rows, &credit)?,
+    };
+    rows.address(&new.reference, new.customer, to);
     answer(rows, payment, entry, false)
 }
 
@@ -111,9 +128,9 @@ fn credit_of(new: &NewPayment) -> Credit {
 /// Takes in what was told about a payment, and books what this changes of what is due.
 pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> {
     new.check()?;
-    let mut payment = find(rows, &new.payment)?;
-    let (registers, before) = (payment.registers, payment.due());
-    payment.registers.tell(new.kind, new.cumulative);
+    let known = find(rows, &new.payment)?;
+    let mut payment = known.clone();
+    payment.tell(new.kind, new.cumulative);
     let named = rows.entry_by_reference(&new.reference).cloned();
     let reason = new.reason(&payment.reference);
     if let Some(entry) = &named
@@ -124,18 +141,16 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
             customer: entry.customer,
         });
     }
-    if payment.registers == registers {
+    if payment.registers == known.registers {
         return answer(rows, payment, named, true);
     }
     check_unused(rows, new.act.operation)?;
     payments::check_reference(rows, &new.reference)?;
-    let after = payment.due();
-    // What a dispute gives back is credited once more.
-    let sold = match new.kind {
-        ReversalKind::DisputeWon => before.checked_sub(after).unwrap_or_default(),
-        ReversalKind::Refund | ReversalKind::Dispute => Amount::ZERO,
+    let (before, after) = (known.due(), payment.due());
+    let counted = match counted(rows, new.kind, &known, after) {
+        Err(why @ Refusal::DailyReached(_)) => return wait(rows, known, new, &why),
+        counted => counted?,
     };
-    let sold = asked::sold(rows, sold)?;
     let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
     let entry = (before != after).then(|| {
         let name = (new.act.operation, new.act.actor.clone());
@@ -143,7 +158,7 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
         book(rows, payment.customer, claimed, name, texts, new.act.at)
     });
     let entry = entry.transpose()?;
-    asked::count(rows, sold);
+    asked::count(rows, counted);
     rows.put_payment(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
     if new.kind == ReversalKind::Dispute {
@@ -154,6 +169,47 @@ pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved
         news::judge_balance(rows, payment.customer, new.act.operation);
     }
     answer(rows, payment, entry, false)
+}
+
+/// The day of the token that asks with what a message changes of what is due of a payment.
+fn counted(
+    rows: &Rows,
+    kind: ReversalKind,
+    known: &Payment,
+    after: Amount,
+) -> Result<Option<TokenDay>, Refusal> {
+    let more = after.checked_sub(known.due()).unwrap_or_default();
+    match kind {
+        // What a dispute gives back is credited once more.
+        ReversalKind::DisputeWon => {
+            asked::booked(rows, more.checked_neg().unwrap_or_default(), false)
+        }
+        ReversalKind::Refund | ReversalKind::Dispute => {
+            let is_booked = known.status == PaymentStatus::Booked;
+            let is_first = is_booked && known.registers == Registers::default();
+            let amount = more.max(Amount::ZERO);
+            asked::counted(rows, TokenDeed::Reverses { amount, is_first })
+        }
+    }
+}
+
+/// Keeps what the token's bound refuses until somebody else tells it, or the token on another day. It is noted and told once for each kind:
+/// later messages only raise it.
+fn wait(
+    rows: &mut Rows,
+    mut payment: Payment,
+    new: &NewReversal,
+    why: &Refusal,
+) -> Result<PaymentMoved, Refusal> {
+    let is_known = payment.waits_for(new.kind).is_some();
+    payment.wait(new);
+    rows.put_payment(payment.clone());
+    if !is_known {
+        let why = why.to_string();
+        write_act(rows, audit::waiting_reversal(new, &why), payment.customer)?;
+        news::reversal_waits(rows, payment.customer, new, &why);
+    }
+    answer(rows, payment, None, is_known)
 }
 
 /// Assigns a payment that could not be booked, or notes that its money was sent back.
@@ -212,8 +268,8 @@ fn assign(
     if claim.checked_add(due).is_none() {
         return Err(Refusal::Limit("the amounts are too large".to_owned()));
     }
-    let sold = asked::sold(rows, payment.credit)?;
-    asked::count(rows, sold);
+    let booked = asked::booked(rows, payment.credit, true)?;
+    asked::count(rows, booked);
     let credited = entry(
         rows,
         (customer, act.act.operation),
@@ -228,6 +284,7 @@ fn assign(
     append(rows, credited.clone(), &head, account);
     (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
     rows.put_payment(payment.clone());
+    rows.address(&payment.reference, customer, PaymentAddressee::Unchanged);
     write_act(rows, audit::end_unapplied(act), customer)?;
     news::topped_up(rows, &credited);
     collect(rows, customer, act.act.operation, act.act.at);
@@ -245,7 +302,7 @@ fn assign(
     answer(rows, payment, Some(credited), false)
 }
 
-/// A payment by its reference. A top-up without particulars was paid in US dollars.
+/// A payment by its reference, or the top-up of this name.
 fn find(rows: &Rows, spelled: &str) -> Result<Payment, Refusal> {
     if let Some(known) = rows.payment(spelled) {
         return Ok(known.clone());
@@ -253,17 +310,7 @@ fn find(rows: &Rows, spelled: &str) -> Result<Payment, Refusal> {
     let entry = rows.entry_by_reference(spelled);
     let entry = entry.filter(|entry| entry.kind == EntryKind::TopUp);
     let entry = entry.ok_or_else(|| Refusal::NoSuchPayment(reference::normal(spelled)))?;
-    Ok(Payment {
-        reference: entry.reference.clone().unwrap_or_default(),
-        customer: entry.customer,
-        paid: PaidSum::in_usd(entry.amount),
-        credit: entry.amount,
-        registers: Registers::default(),
-        status: PaymentStatus::Booked,
-        actor: entry.actor.clone(),
-        token: None,
-        at: entry.at,
-    })
+    Ok(payments::payment_of(entry))
 }
 
 fn answer(

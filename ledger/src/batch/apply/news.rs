@@ -151,6 +151,20 @@ pub(super) fn unapplied(rows: &mut Rows, new: &NewPayment, why: &str) {
     rows.tell(new.customer, operation, EventKind::TopUpUnapplied, &data);
 }
 
+/// Tells of money that goes back and is not booked yet.
+pub(super) fn reversal_waits(rows: &mut Rows, customer: CustomerId, new: &NewReversal, why: &str) {
+    let data = json!({
+        "payment": crate::value::reference::normal(&new.payment),
+        "kind": new.kind.as_str(),
+        "cumulative": new.cumulative,
+        "reference": crate::value::reference::normal(&new.reference),
+        "why": why,
+        "actor": new.act.actor,
+    });
+    let operation = new.act.operation;
+    rows.tell(customer, operation, EventKind::ReversalUnapplied, &data);
+}
+
 /// Tells what of a payment went back, or came again.
 pub(super) fn reversed(
     rows: &mut Rows,

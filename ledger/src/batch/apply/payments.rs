@@ -9,11 +9,13 @@ use crate::rule::auto_top_up::TopUpWish;
 use crate::value::reference::{self, OF_WISHES};
 use crate::{
     Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Moved, NewMove, OperationId,
-    Posted, Refusal, Scope, UtcDay,
+    PaidSum, Payment, PaymentStatus, Posted, Refusal, Registers, Scope, UtcDay,
 };
 
 pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
-    book(rows, credit, audit::credit(credit))
+    let posted = book(rows, credit, audit::credit(credit))?;
+    take_over(rows, &posted.entry);
+    Ok(posted)
 }
 
 /// As [`credit`], with the act that is written about it.
@@ -30,7 +32,10 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
         CreditKind::TopUp if TopUpWish::is_reference(&credit.reference) => {
             check_payment(rows, owner(rows, credit.to)?, &credit.reference)?;
         }
-        _ => check_reference(rows, &credit.reference)?,
+        CreditKind::TopUp => check_payable_name(rows, &credit.reference)?,
+        CreditKind::Adjust { .. } | CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => {
+            check_reference(rows, &credit.reference)?;
+        }
     }
     let owner = owner(rows, credit.to)?;
     let StoredCustomer { customer, head, .. } = rows.customer(owner)?.clone();
@@ -50,16 +55,21 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
             before.refund(credit.amount, *request, charged, refunded)?
         }
     };
-    let sold = match &credit.kind {
-        CreditKind::TopUp | CreditKind::Adjust { .. } => asked::sold(rows, credit.amount)?,
+    let booked = match &credit.kind {
+        CreditKind::TopUp => asked::booked(rows, credit.amount, true)?,
+        CreditKind::Adjust { .. } => asked::booked(rows, credit.amount, false)?,
         CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => None,
     };
-    asked::count(rows, sold);
+    asked::count(rows, booked);
     let position = rows.positions.next_entry();
     let entry = credit.entry(owner, position, &head, after.balance(), rows.now());
     append(rows, entry.clone(), &head, after);
     give_room_back(rows, credit)?;
     write_act(rows, act, owner)?;
+    if credit.kind == CreditKind::TopUp {
+        let to = asked::addressee(rows, credit)?;
+        rows.address(&credit.reference, owner, to);
+    }
     news::credited(rows, credit, &entry);
     claims::collect(rows, owner, credit.operation, credit.at);
     news::judge_balance(rows, owner, credit.operation);
@@ -98,12 +108,23 @@ fn repeated(
 
 /// Refuses a reference that is taken, or only the payment of a wish may have.
 pub(super) fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+    check_no_wish(reference)?;
+    check_free(rows, reference)
+}
+
+/// The same of the payment that comes with a key, which may take over that of an unapplied one.
+pub(super) fn check_first_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+    check_no_wish(reference)?;
+    check_payable_name(rows, reference)
+}
+
+fn check_no_wish(reference: &str) -> Result<(), Refusal> {
     if TopUpWish::is_reference(reference) {
         return Err(Refusal::NotApplicable(format!(
             "references that begin with {OF_WISHES} are those of payments that auto top-ups asked for; choose another"
         )));
     }
-    check_free(rows, reference)
+    Ok(())
 }
 
 /// Refuses a payment under a reference that is taken, or under that of a wish which this customer's rule has not made: its payment must
@@ -123,7 +144,52 @@ pub(super) fn check_payment(
             )));
         }
     }
-    check_free(rows, reference)
+    check_payable_name(rows, reference)
+}
+
+/// Refuses a name that no new payment can have.
+fn check_payable_name(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+    match rows.payment(reference) {
+        Some(known) if may_take_over(rows, known)? => Ok(()),
+        _ => check_free(rows, reference),
+    }
+}
+
+/// Whether the name of a payment can be taken over: nothing was booked under it, so whoever told it may have made it up.
+pub(super) fn may_take_over(rows: &Rows, known: &Payment) -> Result<bool, Refusal> {
+    let is_unapplied = matches!(known.status, PaymentStatus::Unapplied { .. });
+    Ok(is_unapplied && !asked::sells(rows)?)
+}
+
+/// The payment of an entry has the name from now on that an unapplied one has kept.
+pub(super) fn take_over(rows: &mut Rows, entry: &JournalEntry) {
+    let name = entry
+        .reference
+        .as_deref()
+        .filter(|_| entry.kind == EntryKind::TopUp);
+    let is_kept = |known: &Payment| matches!(known.status, PaymentStatus::Unapplied { .. });
+    if name
+        .and_then(|name| rows.payment(name))
+        .is_some_and(is_kept)
+    {
+        rows.put_payment(payment_of(entry));
+    }
+}
+
+/// The payment of a top-up without particulars: it was paid in US dollars.
+pub(super) fn payment_of(entry: &JournalEntry) -> Payment {
+    Payment {
+        reference: entry.reference.clone().unwrap_or_default(),
+        customer: entry.customer,
+        paid: PaidSum::in_usd(entry.amount),
+        credit: entry.amount,
+        registers: Registers::default(),
+        waiting: Vec::new(),
+        status: PaymentStatus::Booked,
+        actor: entry.actor.clone(),
+        token: None,
+        at: entry.at,
+    }
 }
 
 fn check_free(rows: &Rows, reference: &str) -> Result<(), Refusal> {

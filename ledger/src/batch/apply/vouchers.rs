@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::acting::check_acts;
 use super::{check_unused, payments};
 use crate::batch::rows::Rows;
 use crate::book::audit;
@@ -69,8 +70,8 @@ fn write(rows: &mut Rows, act: &Act, word: &str, lot: &Lot, details: &Value) {
 
 /// Credits what a voucher is worth. Whoever redeemed it gets the same answer again; everybody else one and the same refusal.
 pub(super) fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
-    let (_, stored) = rows.key_and_customer(new.key)?;
-    let owner = stored.customer.id;
+    check_acts(rows, new.key)?;
+    let owner = rows.key(new.key)?.belongs_to;
     let voucher = rows.voucher(new.code).ok_or(Refusal::NoSuchVoucher)?;
     match voucher.redeemed {
         Some((customer, operation)) if customer == owner => {

@@ -6,11 +6,12 @@ use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::customer::KeyPurse;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
+use crate::rule::payment::PaymentAddressee;
 use crate::rule::watch::CustomerWatch;
 use crate::value::reference;
 use crate::{
     Account, Amount, Customer, CustomerId, Event, EventKind, KeyId, OperationId, Payment,
-    PersonalData,
+    PersonalData, Timestamp,
 };
 
 impl Rows {
@@ -91,6 +92,14 @@ impl Rows {
             });
             row.traffic = limited.then_some(counted);
             (row.settings_changed, row.counts_changed) = (true, true);
+        });
+    }
+
+    /// Notes the first use of a key.
+    pub(crate) fn mark_used(&mut self, key: KeyId, at: Timestamp) {
+        self.touch_key(key, |row| {
+            row.key.used_at = Some(at);
+            row.settings_changed = true;
         });
     }
 
@@ -211,9 +220,22 @@ impl Rows {
         });
     }
 
-    /// Stores personal data, or removes what is stored.
+    /// Stores a customer's personal data, or removes what is stored, with that of its payments.
     pub(crate) fn set_personal(&mut self, customer: CustomerId, data: Option<PersonalData>) {
+        if data.is_none() {
+            // So are those of payments that the same batch books.
+            let of_it = self.changes.addressees.values_mut();
+            for (_, to) in of_it.filter(|(of, _)| *of == customer) {
+                *to = PaymentAddressee::Nobody;
+            }
+        }
         self.changes.personal.insert(customer, data);
+    }
+
+    /// Notes whom a payment of a customer is addressed to.
+    pub(crate) fn address(&mut self, payment: &str, customer: CustomerId, to: PaymentAddressee) {
+        let folded = reference::folded(payment);
+        self.changes.addressees.insert(folded, (customer, to));
     }
 
     /// Counts a hold that is or was open.

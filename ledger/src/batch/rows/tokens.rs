@@ -5,13 +5,32 @@ use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::book::chain;
 use crate::book::head::HouseHead;
 use crate::book::house_act::{self, HouseAct};
-use crate::{OperationId, Refusal, Token, TokenId};
+use crate::{OperationId, Refusal, Token, TokenDay, TokenId, TokenToday};
 
 impl Rows {
     /// A token of the admin API.
     pub(crate) fn api_token(&self, id: TokenId) -> Result<&Token, Refusal> {
         let found = self.api_tokens.get(&id).and_then(|row| row.now.as_ref());
         found.ok_or(Refusal::NoSuchToken(id))
+    }
+
+    /// What a token did today, and what its bounds are reckoned from.
+    pub(crate) fn token_today(&self, id: TokenId) -> TokenToday {
+        let days = self.token_days.values().filter_map(|row| row.now.as_ref());
+        TokenToday::of(id, self.today(), days)
+    }
+
+    /// Stores what a token did on a day.
+    pub(crate) fn put_token_day(&mut self, day: TokenDay) {
+        let place = (day.token, day.day);
+        self.changes.token_days.insert(place);
+        self.token_days.insert(place, CachedRow::new(day));
+    }
+
+    /// Days of tokens that were changed.
+    pub(crate) fn changed_token_days(&self) -> impl Iterator<Item = &TokenDay> {
+        let places = self.changes.token_days.iter();
+        places.filter_map(|place| self.token_days.get(place)?.now.as_ref())
     }
 
     /// Whether a token has this label, or had it.
@@ -98,6 +117,7 @@ impl Rows {
     /// Notes that all of this has been written.
     pub(super) fn forget_tokens(&mut self) {
         clear(&mut self.api_tokens);
+        clear(&mut self.token_days);
         clear(&mut self.house_acts);
         clear(&mut self.answers);
         self.api_labels.clear();

@@ -49,7 +49,7 @@ fn day(text: &str) -> UtcDay {
 fn caps(all: &[Cap], today: UtcDay) -> Caps {
     let mut caps = Caps::default();
     for cap in all {
-        caps.set(cap, today, NONE).unwrap();
+        caps.set(cap, CapMaker::Seller, today, NONE).unwrap();
     }
     caps
 }
@@ -141,8 +141,9 @@ fn a_cap_of_a_model_counts_that_model_alone() {
     caps.hold("small", today, picos(50)).unwrap();
     assert_eq!(caps.room("big", today, picos(1_000)), picos(10));
     assert_eq!(caps.room("small", today, picos(1_000)), picos(50));
-    caps.clear(CapInterval::Week, Some("big")).unwrap();
-    assert!(caps.clear(CapInterval::Week, Some("big")).is_err());
+    let clear = |caps: &mut Caps| caps.clear(CapInterval::Week, Some("big"), CapMaker::Seller);
+    clear(&mut caps).unwrap();
+    assert!(clear(&mut caps).is_err());
     assert_eq!(caps.room("big", today, picos(1_000)), picos(50));
 }
 
@@ -176,7 +177,7 @@ fn a_new_cap_counts_what_its_window_has_seen() {
             model: model.map(str::to_owned),
             ..cap(interval, 1)
         };
-        caps.set(&cap, today, spending).unwrap();
+        caps.set(&cap, CapMaker::Seller, today, spending).unwrap();
         let now = caps.iter().next().unwrap().current;
         (now.charged.picos(), now.held.picos())
     };
@@ -190,7 +191,7 @@ fn a_new_cap_counts_what_its_window_has_seen() {
 fn a_cap_that_makes_no_sense_is_refused() {
     let today = day("2026-11-24");
     let mut caps = caps(&[cap(CapInterval::Week, 100)], today);
-    let refused = |caps: &mut Caps, cap: &Cap| match caps.set(cap, today, NONE) {
+    let refused = |caps: &mut Caps, cap: &Cap| match caps.set(cap, CapMaker::Seller, today, NONE) {
         Err(Refusal::Limit(why)) => why,
         other => panic!("{other:?}"),
     };
@@ -209,13 +210,146 @@ fn a_cap_that_makes_no_sense_is_refused() {
             model,
             ..cap(CapInterval::Day, 1_000)
         };
-        caps.set(&cap, today, NONE).unwrap();
+        caps.set(&cap, CapMaker::Seller, today, NONE).unwrap();
     }
     assert!(refused(&mut caps, &cap(CapInterval::Total, 1_000)).contains("at most 8"));
-    caps.set(&cap(CapInterval::Week, 50), today, NONE).unwrap();
+    let fifty = cap(CapInterval::Week, 50);
+    caps.set(&fifty, CapMaker::Seller, today, NONE).unwrap();
     assert_eq!(
         caps.room("m", today, picos(1_000)),
         picos(50),
         "changed, not added"
     );
+}
+
+/// The limits of one cap, of both.
+fn limits(caps: &Caps, interval: CapInterval) -> Option<(Option<i64>, Option<i64>, i64, CapMaker)> {
+    let found = caps
+        .iter()
+        .find(|counted| counted.cap.interval == interval)?;
+    let CapLimits { seller, owner } = found.limits();
+    let picos = |limit: Option<Amount>| limit.map(Amount::picos);
+    let stands = found.cap.limit.picos();
+    Some((picos(seller), picos(owner), stands, found.made_by))
+}
+
+#[test]
+fn an_owner_only_lowers_what_the_seller_set_and_it_comes_back() {
+    use CapInterval::Day;
+    let today = day("2026-11-24");
+    let mut caps = caps(&[cap(Day, 100)], today);
+    let set = |caps: &mut Caps, limit, by| caps.set(&cap(Day, limit), by, today, NONE);
+    let above = set(&mut caps, 101, CapMaker::Owner)
+        .unwrap_err()
+        .to_string();
+    assert!(above.contains("an owner can only lower"), "{above}");
+    let cleared = caps.clear(Day, None, CapMaker::Owner).unwrap_err();
+    assert!(
+        cleared
+            .to_string()
+            .contains("only the seller can remove it")
+    );
+    set(&mut caps, 40, CapMaker::Owner).unwrap();
+    assert_eq!(
+        limits(&caps, Day),
+        Some((Some(100), Some(40), 40, CapMaker::Owner))
+    );
+    caps.hold("m", today, picos(40)).unwrap();
+    assert!(caps.hold("m", today, picos(1)).is_err());
+    // The seller lowers his below it, and raises it again: the owner's is kept.
+    set(&mut caps, 30, CapMaker::Seller).unwrap();
+    assert_eq!(
+        limits(&caps, Day),
+        Some((Some(30), Some(40), 30, CapMaker::Seller))
+    );
+    set(&mut caps, 200, CapMaker::Seller).unwrap();
+    assert_eq!(
+        limits(&caps, Day),
+        Some((Some(200), Some(40), 40, CapMaker::Owner))
+    );
+    caps.clear(Day, None, CapMaker::Owner).unwrap();
+    assert_eq!(
+        limits(&caps, Day),
+        Some((Some(200), None, 200, CapMaker::Seller))
+    );
+    assert_eq!(
+        caps.room("m", today, picos(1_000)),
+        picos(160),
+        "what was held counts on"
+    );
+    // The seller's goes, and the owner's stays; then a seller may remove it, too.
+    set(&mut caps, 50, CapMaker::Owner).unwrap();
+    caps.clear(Day, None, CapMaker::Seller).unwrap();
+    assert_eq!(
+        limits(&caps, Day),
+        Some((None, Some(50), 50, CapMaker::Owner))
+    );
+    set(&mut caps, 60, CapMaker::Owner).unwrap();
+    caps.clear(Day, None, CapMaker::Seller).unwrap();
+    assert_eq!(limits(&caps, Day), None);
+}
+
+#[test]
+fn caps_of_before_are_the_sellers_and_are_written_as_before() {
+    let old = r#"[{"interval":"day","model":null,"limit":"1.00","current":{"since":20000,"charged":"0.00","held":"0.00"}}]"#;
+    let caps: Caps = serde_json::from_str(old).unwrap();
+    assert_eq!(caps.iter().next().unwrap().made_by, CapMaker::Seller);
+    assert_eq!(serde_json::to_string(&caps).unwrap(), old);
+    let audited = serde_json::to_string(&caps.settings()).unwrap();
+    assert_eq!(
+        audited,
+        r#"[{"interval":"day","model":null,"limit":"1.00"}]"#
+    );
+}
+
+/// What somebody does to one of three caps: a new limit, or none.
+type CapDeed = (bool, usize, Option<i64>);
+
+proptest::proptest! {
+    /// Whatever both do in any order, each has the limits that it set and nobody else changed, the lesser one stands, and no owner ever
+    /// raises what the seller's alone would allow.
+    #[test]
+    fn caps_of_seller_and_owner_survive_each_other(
+        deeds in proptest::collection::vec((proptest::bool::ANY, 0_usize..3, proptest::option::of(1_i64..50)), 0..40)
+    ) {
+        let today = day("2026-11-24");
+        let (mut both, mut sellers) = (Caps::default(), Caps::default());
+        let mut owners = [None; 3];
+        let intervals = [CapInterval::Day, CapInterval::Week, CapInterval::Total];
+        for (is_owner, place, limit) in deeds as Vec<CapDeed> {
+            let (interval, before) = (intervals[place], both.clone());
+            let by = if is_owner { CapMaker::Owner } else { CapMaker::Seller };
+            let change = |caps: &mut Caps| match limit {
+                Some(limit) => caps.set(&cap(interval, limit), by, today, NONE),
+                None => caps.clear(interval, None, by),
+            };
+            let done = change(&mut both);
+            if done.is_err() {
+                proptest::prop_assert_eq!(&both, &before);
+            }
+            if is_owner {
+                if done.is_ok() {
+                    owners[place] = limit;
+                }
+            } else if limit.is_none() && limits(&before, interval).is_some_and(|known| known.0.is_none()) {
+                owners[place] = None;
+            } else {
+                let alone = change(&mut sellers);
+                proptest::prop_assert_eq!(done.is_ok(), alone.is_ok(), "an owner never keeps a seller from anything");
+            }
+            for (interval, owner) in intervals.into_iter().zip(owners) {
+                let seller = limits(&sellers, interval).map(|known| known.2);
+                let expected = match (seller, owner) {
+                    (None, None) => None,
+                    (seller, owner) => {
+                        let stands = seller.into_iter().chain(owner).min().unwrap_or_default();
+                        let is_sellers = seller == Some(stands);
+                        let by = if is_sellers { CapMaker::Seller } else { CapMaker::Owner };
+                        Some((seller, owner, stands, by))
+                    }
+                };
+                proptest::prop_assert_eq!(limits(&both, interval), expected);
+            }
+        }
+    }
 }

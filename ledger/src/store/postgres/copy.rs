@@ -190,6 +190,10 @@ impl SourceLedger for CopySource {
         for row in query(&self.link, personal, &[]).await? {
             rest.personal.push(rows::personal_data(&row)?);
         }
+        let addressees = "SELECT folded, customer, data FROM addressees";
+        for row in query(&self.link, addressees, &[]).await? {
+            rest.addressees.push(super::payments::addressee(&row)?);
+        }
         rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
         rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
         rest.house = tokens::book(&self.link).await.map_err(unavailable)?;

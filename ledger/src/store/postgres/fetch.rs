@@ -17,7 +17,7 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_LINK, SELECT_SESSION,
 };
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
-use super::tokens::{self, SELECT_ANSWER, SELECT_HOUSE_ACT, SELECT_TOKEN};
+use super::tokens::{self, SELECT_ANSWER, SELECT_HOUSE_ACT, SELECT_TOKEN, SELECT_TOKEN_DAY};
 use super::trouble::TransactionTrouble;
 use super::vouchers::{self, SELECT_LOT, SELECT_VOUCHER};
 use super::wanted::WantedRows;
@@ -29,7 +29,7 @@ use crate::batch::rows::{
 use crate::store::copy::MOVED_AWAY;
 use crate::store::rows::RowColumns as _;
 use crate::value::reference;
-use crate::{CustomerId, KeyId, OperationId, Scope};
+use crate::{CustomerId, DailyBound, KeyId, OperationId, Scope};
 
 /// In place of the fence, for a program that is not a gateway: whether the ledger was moved or brought up to date meanwhile.
 const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint = 0";
@@ -149,6 +149,8 @@ struct Reads(Vec<(What, tokio_postgres::Statement)>);
 enum What {
     /// Locks the tokens of the admin API that operations are asked by. Before the references, as every batch does.
     ApiTokens,
+    /// What they did, which their locks protect.
+    TokenDays,
     /// Locks lots, and those of vouchers.
     Lots,
     LotsOfVouchers,
@@ -188,6 +190,11 @@ impl What {
         match self {
             Self::ApiTokens => format!(
                 "{SELECT_TOKEN} WHERE t.id = ANY ($1::bigint[]) ORDER BY t.id FOR NO KEY UPDATE OF t"
+            ),
+            Self::TokenDays => format!(
+                "{SELECT_TOKEN_DAY} WHERE d.token = ANY ($1::bigint[]) \
+                 AND d.day > floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint - {}",
+                DailyBound::DAYS
             ),
             Self::Lots
             | Self::LotsOfVouchers
@@ -271,7 +278,7 @@ impl What {
 
     fn value<'a>(self, asked: &'a FetchParameters<'_>) -> &'a (dyn ToSql + Sync) {
         match self {
-            Self::ApiTokens => &asked.api_tokens,
+            Self::ApiTokens | Self::TokenDays => &asked.api_tokens,
             Self::ApiLabels => &asked.api_labels,
             Self::HouseActs | Self::TokensOfActs | Self::HouseHead => &asked.house_acts,
             Self::Running | Self::Answers => &asked.answers,
@@ -299,6 +306,7 @@ impl Reads {
     async fn prepare(link: &Link, asked: &FetchParameters<'_>) -> Result<Self, Error> {
         let wanted = [
             (What::ApiTokens, asked.api_tokens.is_empty()),
+            (What::TokenDays, asked.api_tokens.is_empty()),
             (What::Lots, asked.lots.is_empty()),
             (What::LotsOfVouchers, asked.vouchers.is_empty()),
             (What::Vouchers, asked.vouchers.is_empty()),
@@ -429,6 +437,11 @@ fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), Transact
             rows.api_tokens
                 .entry(token.id)
                 .or_insert_with(|| Kept::stored(token));
+        }
+        What::TokenDays => {
+            let day = tokens::token_day(row)?;
+            let place = (day.token, day.day);
+            rows.token_days.insert(place, Kept::stored(day));
         }
         What::Running => {
             rows.running.insert(AnswerId(Columns::of(row).hash()?));

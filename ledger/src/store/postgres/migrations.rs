@@ -18,9 +18,9 @@ use crate::{Cause, Fault, LedgerError, OpenMode, TroubleKind};
 const BASE: i32 = 14;
 const BASE_SQL: &str = include_str!("schema/14.sql");
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i32 = 14;
+pub(super) const VERSION: i32 = BASE + STEPS.len() as i32;
 /// What leads on from the base, `schema/15.sql` first.
-pub(super) const STEPS: [&str; 0] = [];
+pub(super) const STEPS: [&str; 2] = [include_str!("schema/15.sql"), include_str!("schema/16.sql")];
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 /// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.
@@ -43,7 +43,7 @@ pub(super) async fn prepare(client: &mut Client, mode: OpenMode) -> Result<[u8; 
     let found = version(client).await?;
     match found {
         SchemaState::Ledger(VERSION) => return identity(client).await,
-        SchemaState::Ledger(other) if other > VERSION || other < BASE => {
+        SchemaState::Ledger(other) if !(BASE..=VERSION).contains(&other) => {
             return Err(other_version(other));
         }
         SchemaState::Moved(_) => {

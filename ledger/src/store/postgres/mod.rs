@@ -67,11 +67,11 @@ use crate::store::Store;
 use crate::store::address::Database;
 use crate::store::unsettled::{Left, Unsettled};
 use crate::{
-    Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish,
-    Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, Lot,
-    MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost, Payment, PersonalData,
-    ProbeLease, PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse, Timestamp, Token,
-    Totals, UsageRow, VerifyReport, Vote, WriterStats,
+    Addressees, Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery,
+    FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
+    LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
+    Payment, PersonalData, ProbeLease, PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse,
+    Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, Vote, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -343,6 +343,12 @@ impl Ledger for PostgresLedger {
             .await
     }
 
+    async fn addressees(&self, id: CustomerId) -> Result<Addressees, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::addressees(&link, id).await })
+            .await
+    }
+
     fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.writer {
             Some(writer) => writer.resolve(Operation::Resolve(finish)),
@@ -517,6 +523,12 @@ impl Ledger for PostgresLedger {
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
         tokens::find(&self.readers, secret).await
+    }
+
+    async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError> {
+        self.readers
+            .with(|link| async move { tokens::days_since(&link, since).await })
+            .await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {

@@ -5,6 +5,7 @@ use super::writes::{TableWrite, Write};
 use crate::batch::changes::Changes;
 use crate::batch::rows::{CustomerRow, Rows};
 use crate::rule::key::KeyRecord;
+use crate::rule::payment::PaymentAddressee;
 use crate::store::stored;
 use crate::{Amount, Caps, Customer, CustomerId, KeyId, SecretHash, Timestamp, TokenId};
 
@@ -62,6 +63,9 @@ pub(super) fn keys<'b>(
             })
             .number("old_until", |(row, ..)| {
                 row.key.old_secret.map(|(_, until)| until.millis())
+            })
+            .number("used_at", |(row, ..)| {
+                row.key.used_at.map(Timestamp::millis)
             })
             .number("running", |(row, ..)| {
                 row.traffic.map(|traffic| traffic.running)
@@ -241,17 +245,16 @@ pub(super) fn accounts<'b>(
     Ok(())
 }
 
-/// Personal data to store, after that which goes.
+/// Personal data to store, after that which goes, and that of payments.
 pub(super) fn personal(
     changes: &Changes,
     writes: &mut Vec<Write<'_>>,
 ) -> Result<(), TransactionTrouble> {
     let gone: Vec<CustomerId> = changes.personal.keys().copied().collect();
-    if gone.is_empty() {
-        return Ok(());
+    if !gone.is_empty() {
+        let table = TableWrite::of("personal_data", &gone);
+        writes.push(table.number("customer", |id| id.to_i64()).delete());
     }
-    let table = TableWrite::of("personal_data", &gone);
-    writes.push(table.number("customer", |id| id.to_i64()).delete());
     let mut found = Vec::new();
     for (customer, data) in &changes.personal {
         if let Some(data) = data {
@@ -263,6 +266,52 @@ pub(super) fn personal(
             .number("customer", |(customer, _)| customer.to_i64())
             .text("data", |(_, data)| data.clone());
         writes.push(table.insert(""));
+    }
+    addressees(changes, writes)
+}
+
+/// Whom payments are addressed to, after those that go with their customer's data.
+fn addressees(changes: &Changes, writes: &mut Vec<Write<'_>>) -> Result<(), TransactionTrouble> {
+    let erased = changes.personal.iter().filter(|(_, data)| data.is_none());
+    let erased: Vec<CustomerId> = erased.map(|(customer, _)| *customer).collect();
+    if !erased.is_empty() {
+        let table = TableWrite::of("addressees", &erased)
+            .number("customer", |customer| customer.to_i64())
+            .text("data", |_| None::<String>);
+        writes.push(table.update("customer"));
+    }
+    let (mut put, mut copied, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    for (folded, (customer, to)) in &changes.addressees {
+        match to {
+            PaymentAddressee::Nobody => put.push((folded.clone(), *customer, None)),
+            PaymentAddressee::Buyer(data) => {
+                put.push((folded.clone(), *customer, Some(json(data)?)))
+            }
+            PaymentAddressee::Customer => copied.push((folded.clone(), customer.to_i64())),
+            PaymentAddressee::Unchanged => moved.push((folded.clone(), *customer)),
+        }
+    }
+    if !moved.is_empty() {
+        let table = TableWrite::of("addressees", &moved)
+            .text("folded", |(folded, _)| folded.clone())
+            .number("customer", |(_, customer)| customer.to_i64());
+        writes.push(table.update("folded"));
+    }
+    if !put.is_empty() {
+        let table = TableWrite::of("addressees", &put)
+            .text("folded", |(folded, ..)| folded.clone())
+            .number("customer", |(_, customer, _)| customer.to_i64())
+            .text("data", |(.., data)| data.clone());
+        writes.push(table.insert(""));
+    }
+    if !copied.is_empty() {
+        let (folded, customers): (Vec<String>, Vec<i64>) = copied.into_iter().unzip();
+        writes.push(Write {
+            sql: "INSERT INTO addressees (folded, customer, data) SELECT u.folded, p.customer, p.data \
+                  FROM unnest($1::text[], $2::bigint[]) AS u (folded, customer) JOIN personal_data p ON p.customer = u.customer"
+                .to_owned(),
+            columns: vec![Box::new(folded), Box::new(customers)],
+        });
     }
     Ok(())
 }

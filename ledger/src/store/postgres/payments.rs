@@ -11,13 +11,17 @@ use crate::batch::rows::Rows;
 use crate::store::payment_rows::{self, payment_columns, status_code};
 use crate::store::rows::Decoded;
 use crate::value::reference;
-use crate::{LedgerError, Payment, TokenId};
+use crate::{CustomerId, LedgerError, Payment, PersonalData, TokenId};
 
 /// Selects what [`payment`] takes; a condition may follow.
 pub(super) const SELECT_PAYMENT: &str = concat!("SELECT ", payment_columns!(), " FROM payments p");
 
 pub(super) fn payment(row: &Row) -> Decoded<Payment> {
     payment_rows::payment(&mut Columns::of(row))
+}
+
+pub(super) fn addressee(row: &Row) -> Decoded<(String, CustomerId, Option<PersonalData>)> {
+    payment_rows::addressee(&mut Columns::of(row))
 }
 
 /// The payments that have changed. A new one is never written over another.
@@ -31,9 +35,9 @@ pub(super) fn payments<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
         if found.is_empty() {
             continue;
         }
-        let table = moving(TableWrite::of("payments", &found));
+        let table = columns(TableWrite::of("payments", &found));
         writes.push(if is_new {
-            particulars(table).insert("")
+            table.insert("")
         } else {
             table.update("folded")
         });
@@ -42,8 +46,9 @@ pub(super) fn payments<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
 
 type PaymentRow<'batch> = (&'batch String, &'batch Payment);
 
-/// What may change of a payment.
-fn moving<'a, 'b>(table: TableWrite<'a, 'b, PaymentRow<'b>>) -> TableWrite<'a, 'b, PaymentRow<'b>> {
+fn columns<'a, 'b>(
+    table: TableWrite<'a, 'b, PaymentRow<'b>>,
+) -> TableWrite<'a, 'b, PaymentRow<'b>> {
     table
         .text("folded", |(folded, _)| (*folded).clone())
         .number("customer", |(_, payment)| payment.customer.to_i64())
@@ -60,13 +65,7 @@ fn moving<'a, 'b>(table: TableWrite<'a, 'b, PaymentRow<'b>>) -> TableWrite<'a, '
         .text("why", |(_, payment)| {
             payment_rows::why(&payment.status).cloned()
         })
-}
-
-/// What stays as it was told first.
-fn particulars<'a, 'b>(
-    table: TableWrite<'a, 'b, PaymentRow<'b>>,
-) -> TableWrite<'a, 'b, PaymentRow<'b>> {
-    table
+        .text("waiting", |(_, payment)| payment_rows::waiting(payment))
         .text("reference", |(_, payment)| payment.reference.clone())
         .text("currency", |(_, payment)| payment.paid.currency.clone())
         .number("gross", |(_, payment)| payment.paid.gross.parts())
@@ -94,7 +93,7 @@ pub(super) async fn by_reference(
 }
 
 pub(super) async fn unapplied(readers: &Readers) -> Result<Vec<Payment>, LedgerError> {
-    let which = " WHERE p.status = 2 ORDER BY p.at, p.folded";
+    let which = " WHERE p.status = 2 OR p.waiting IS NOT NULL ORDER BY p.at, p.folded";
     readers
         .with(|link| async move { read(&link, which, &[]).await })
         .await

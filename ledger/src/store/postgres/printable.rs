@@ -144,7 +144,8 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         // Its words are printable when they are written.
         | Operation::Deliver(_)
         | Operation::CloseSessions(_)
-        | Operation::CloseSession(_) => {}
+        | Operation::CloseSession(_)
+        | Operation::MarkUsed { .. } => {}
     }
     operation
 }

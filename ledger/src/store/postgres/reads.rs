@@ -15,9 +15,9 @@ use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_a
 use crate::value::owed::UNMETERED;
 use crate::value::reference;
 use crate::{
-    AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, KeyId, OpenHold,
-    OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse, Timestamp,
-    Totals, UsageRow, Vote,
+    Addressees, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, KeyId,
+    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
+    Timestamp, Totals, UsageRow, Vote,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -95,6 +95,13 @@ pub(super) async fn find_external(link: &Link, external_id: &str) -> ReadResult<
     let sql = format!("{SELECT_CUSTOMER} WHERE a.external_id = $1");
     let rows = link.query(&sql, &[&external_id]).await?;
     first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
+}
+
+pub(super) async fn addressees(link: &Link, id: CustomerId) -> ReadResult<Addressees> {
+    let sql = "SELECT folded, customer, data FROM addressees WHERE customer = $1";
+    let found = link.query(sql, &[&id.to_i64()]).await?;
+    let rows = found.iter().map(super::payments::addressee);
+    Ok(Addressees::new(rows.collect::<Result<Vec<_>, _>>()?))
 }
 
 pub(super) async fn personal_data(link: &Link, id: CustomerId) -> ReadResult<Option<PersonalData>> {

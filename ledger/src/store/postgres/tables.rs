@@ -311,17 +311,6 @@ fn access<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
             let table = TableWrite::of(table, &ended).number("key", |key| key.to_i64());
             writes.push(table.delete());
         }
-        let customers = &changes.ended_customers;
-        if !customers.is_empty() {
-            let customers: Vec<i64> = customers.iter().map(|customer| customer.to_i64()).collect();
-            let sql = format!(
-                "DELETE FROM {table} WHERE key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))"
-            );
-            writes.push(Write {
-                sql,
-                columns: vec![Box::new(customers)],
-            });
-        }
         if let Some(now) = forget {
             let sql = format!(
                 "DELETE FROM {table} WHERE token IN (SELECT token FROM {table} WHERE expires <= $1 LIMIT 1000 FOR UPDATE SKIP LOCKED)"

@@ -7,19 +7,23 @@ use super::readers::Readers;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 use super::vouchers;
-use super::writes::{TableWrite, Write};
+use super::writes::{TableWrite, Write, listed};
 use crate::batch::answer::{AnswerId, KeptAnswer};
 use crate::batch::rows::Rows;
 use crate::book::head::HouseHead;
 use crate::book::house_act::{ChainedHouseAct, HouseBook};
 use crate::store::rows::{Decoded, RowColumns as _};
 use crate::store::token_rows::{
-    self, answer_columns, house_act_columns, millis, role_code, sold, subject, token_columns,
+    self, answer_columns, house_act_columns, millis, role_code, subject, token_columns,
+    token_day_columns,
 };
-use crate::{Amount, HouseAct, LedgerError, SecretHash, Token, TokenId};
+use crate::{Amount, HouseAct, LedgerError, SecretHash, Token, TokenDay, TokenId, UtcDay};
 
 /// Selects what [`token`] takes; a condition may follow.
 pub(super) const SELECT_TOKEN: &str = concat!("SELECT ", token_columns!(), " FROM tokens t");
+/// Selects what [`token_day`] takes; a condition may follow.
+pub(super) const SELECT_TOKEN_DAY: &str =
+    concat!("SELECT ", token_day_columns!(), " FROM token_days d");
 /// Selects what [`house_act`] takes; a condition may follow.
 pub(super) const SELECT_HOUSE_ACT: &str =
     concat!("SELECT ", house_act_columns!(), " FROM house_acts");
@@ -28,6 +32,10 @@ pub(super) const SELECT_ANSWER: &str = concat!("SELECT ", answer_columns!(), " F
 
 pub(super) fn token(row: &Row) -> Decoded<Token> {
     token_rows::token(&mut Columns::of(row))
+}
+
+pub(super) fn token_day(row: &Row) -> Decoded<TokenDay> {
+    token_rows::token_day(&mut Columns::of(row))
 }
 
 pub(super) fn house_act(row: &Row) -> Decoded<ChainedHouseAct> {
@@ -51,9 +59,7 @@ pub(super) fn of_tokens(rows: &Rows, writes: &mut Vec<Write<'_>>) {
         }
         let table = TableWrite::of("tokens", &found)
             .number("id", |token| token.id.to_i64())
-            .number("revoked", |token| i64::from(token.is_revoked))
-            .number("sold_on", |token| sold(token).0)
-            .number("sold", |token| sold(token).1);
+            .number("revoked", |token| i64::from(token.is_revoked));
         if !is_new {
             writes.push(table.update("id"));
             continue;
@@ -68,7 +74,32 @@ pub(super) fn of_tokens(rows: &Rows, writes: &mut Vec<Write<'_>>) {
             .text("created_by", |token| token.created_by.clone());
         writes.push(table.insert(""));
     }
+    days(rows, writes);
     answers(rows, writes);
+}
+
+fn days(rows: &Rows, writes: &mut Vec<Write<'_>>) {
+    let found: Vec<&TokenDay> = rows.changed_token_days().collect();
+    if found.is_empty() {
+        return;
+    }
+    let table = TableWrite::of("token_days", &found)
+        .number("token", |day| day.token.to_i64())
+        .number("day", |day| day.day.number())
+        .number("booked", |day| day.booked.picos())
+        .number("payments", |day| day.payments)
+        .number("customers", |day| day.customers)
+        .number("keys", |day| day.keys)
+        .number("reissues", |day| day.reissues)
+        .number("reversed", |day| day.reversed.picos())
+        .number("reversed_payments", |day| day.reversed_payments)
+        .number("unapplied", |day| day.unapplied);
+    let set = table
+        .names()
+        .skip(2)
+        .map(|name| format!("{name} = excluded.{name}"));
+    let again = format!(" ON CONFLICT (token, day) DO UPDATE SET {}", listed(set));
+    writes.push(table.insert(&again));
 }
 
 /// Acts that belong to no customer, to append.
@@ -137,6 +168,16 @@ pub(super) async fn all(link: &Link) -> Result<Vec<Token>, TransactionTrouble> {
     rows.iter().map(|row| Ok(token(row)?)).collect()
 }
 
+/// The days of tokens since one.
+pub(super) async fn days_since(
+    link: &Link,
+    since: UtcDay,
+) -> Result<Vec<TokenDay>, TransactionTrouble> {
+    let sql = format!("{SELECT_TOKEN_DAY} WHERE d.day >= $1 ORDER BY d.token, d.day");
+    let rows = link.query(&sql, &[&since.number()]).await?;
+    rows.iter().map(|row| Ok(token_day(row)?)).collect()
+}
+
 pub(super) async fn acts(link: &Link) -> Result<Vec<HouseAct>, TransactionTrouble> {
     let chained = chain(link).await?.into_iter();
     Ok(chained.map(|chained| chained.act).collect())
@@ -167,6 +208,7 @@ pub(super) fn house_head(row: &Row) -> Decoded<HouseHead> {
 pub(super) async fn book(link: &Link) -> Result<HouseBook, TransactionTrouble> {
     Ok(HouseBook {
         tokens: all(link).await?,
+        token_days: days_since(link, UtcDay::default()).await?,
         lots: vouchers::lots(link).await?,
         vouchers: vouchers::all(link).await?,
         acts: chain(link).await?,

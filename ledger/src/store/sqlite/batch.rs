@@ -63,6 +63,8 @@ pub(super) struct BatchTables<'c> {
     /// The newest entry that the row of the totals counts.
     written: i64,
     changed: Changed,
+    /// Something was erased, of which the log must keep no older pages.
+    pub(super) erased: bool,
     /// What this transaction does to keys that readers may have cached; `None` if none do.
     moved: Option<Vec<CacheChange>>,
 }
@@ -80,6 +82,7 @@ impl<'c> Batch<'c> {
                 sums: EntrySums::default(),
                 written: 0,
                 changed: Changed::Nothing,
+                erased: false,
                 moved: remembered.as_ref().map(|_| Vec::new()),
             },
             holds_after: None,
@@ -135,6 +138,7 @@ impl<'c> Batch<'c> {
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.tables.slugs.clear();
         self.tables.targets.clear();
+        self.tables.erased = false;
         self.forget();
         if self.conn.is_autocommit() {
             Ok(())

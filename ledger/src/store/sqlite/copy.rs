@@ -169,6 +169,11 @@ impl SourceLedger for CopySource {
                 "SELECT customer, data FROM personal_data",
                 rows::personal_data,
             )?,
+            addressees: all_rows(
+                conn,
+                "SELECT folded, customer, data FROM addressees",
+                super::payments::addressee,
+            )?,
         })
     }
 }

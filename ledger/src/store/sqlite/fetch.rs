@@ -254,6 +254,7 @@ impl Batch<'_> {
             self.rows
                 .links
                 .insert(token.0, CachedRow::stored((key, expires)));
+            self.fetch_key(key)?;
         }
         Ok(())
     }

@@ -14,12 +14,10 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::rule::payment::PaymentAddressee;
 use crate::store::rows::number;
 use crate::store::stored;
-use crate::{
-    Account, Amount, Bill, Caps, Customer, CustomerId, OperationId, PersonalData, Session,
-    UsageRow, VOTE_DAYS,
-};
+use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageRow, VOTE_DAYS};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -43,9 +41,7 @@ impl BatchTables<'_> {
         for row in rows.changed_keys() {
             self.key(row)?;
         }
-        for (customer, data) in &changes.personal {
-            self.personal(*customer, data.as_ref())?;
-        }
+        self.all_personal(changes)?;
         for (request, row) in rows.changed_holds() {
             self.hold(*request, row)?;
         }
@@ -99,13 +95,13 @@ impl BatchTables<'_> {
     fn new_key(&mut self, key: &KeyRecord) -> Result<()> {
         let statement = self.statements.get(Sql::InsertKey)?;
         bind_key(statement, key)?;
-        statement.raw_bind_parameter(11, key.belongs_to)?;
-        statement.raw_bind_parameter(12, key.is_owner)?;
-        statement.raw_bind_parameter(13, key.made_by)?;
-        statement.raw_bind_parameter(14, caps(&key.caps)?)?;
-        statement.raw_bind_parameter(15, key.created_at)?;
-        statement.raw_bind_parameter(16, &key.created_by)?;
-        statement.raw_bind_parameter(17, key.token)?;
+        statement.raw_bind_parameter(12, key.belongs_to)?;
+        statement.raw_bind_parameter(13, key.is_owner)?;
+        statement.raw_bind_parameter(14, key.made_by)?;
+        statement.raw_bind_parameter(15, caps(&key.caps)?)?;
+        statement.raw_bind_parameter(16, key.created_at)?;
+        statement.raw_bind_parameter(17, &key.created_by)?;
+        statement.raw_bind_parameter(18, key.token)?;
         statement.raw_execute()?;
         Ok(())
     }
@@ -230,18 +226,47 @@ impl BatchTables<'_> {
         Ok(())
     }
 
-    fn personal(&mut self, customer: CustomerId, data: Option<&PersonalData>) -> Result<()> {
-        match data {
-            Some(data) => {
+    /// Everything about persons. What is erased or replaced is overwritten, and so is what its pages held when they were divided.
+    fn all_personal(&mut self, changes: &Changes) -> Result<()> {
+        if changes.personal.is_empty() && changes.addressees.is_empty() {
+            return Ok(());
+        }
+        self.statements.overwrite_deleted(true)?;
+        let written = self.personal(changes);
+        self.statements.overwrite_deleted(false)?;
+        self.mark(Changed::Anything);
+        written
+    }
+
+    fn personal(&mut self, changes: &Changes) -> Result<()> {
+        for (customer, data) in &changes.personal {
+            if let Some(data) = data {
                 let values = params![customer, json(data)?];
                 self.statements.get(Sql::PutPersonal)?.execute(values)?;
+                continue;
             }
-            None => {
-                let erase = self.statements.get(Sql::ErasePersonal)?;
-                erase.execute([customer])?;
+            for erase in [Sql::ErasePersonal, Sql::EraseAddressees] {
+                self.statements.get(erase)?.execute([customer])?;
             }
+            self.erased = true;
         }
-        self.mark(Changed::Anything);
+        for (folded, (customer, to)) in &changes.addressees {
+            let of = (folded, customer);
+            let buyer = match to {
+                PaymentAddressee::Customer => {
+                    self.statements.get(Sql::AddressToCustomer)?.execute(of)?;
+                    continue;
+                }
+                PaymentAddressee::Unchanged => {
+                    self.statements.get(Sql::MoveAddressee)?.execute(of)?;
+                    continue;
+                }
+                PaymentAddressee::Buyer(data) => Some(json(data)?),
+                PaymentAddressee::Nobody => None,
+            };
+            let put = self.statements.get(Sql::PutAddressee)?;
+            put.execute(params![folded, customer, buyer])?;
+        }
         Ok(())
     }
 
@@ -413,12 +438,6 @@ impl BatchTables<'_> {
         for key in &changes.ended_links {
             self.statements.get(Sql::EndLinks)?.execute([key])?;
         }
-        for customer in &changes.ended_customers {
-            let sessions = self.statements.get(Sql::EndSessionsOfCustomer)?;
-            sessions.execute([customer])?;
-            let links = self.statements.get(Sql::EndLinksOfCustomer)?;
-            links.execute([customer])?;
-        }
         if let Some(now) = changes.forget_sessions {
             self.statements.get(Sql::ForgetSessions)?.execute([now])?;
         }
@@ -491,7 +510,8 @@ fn bind_key(statement: &mut Statement<'_>, key: &KeyRecord) -> Result<()> {
     statement.raw_bind_parameter(7, key.stored_status)?;
     statement.raw_bind_parameter(8, key.secret)?;
     statement.raw_bind_parameter(9, key.old_secret.map(|(hash, _)| hash))?;
-    statement.raw_bind_parameter(10, key.old_secret.map(|(_, until)| until))
+    statement.raw_bind_parameter(10, key.old_secret.map(|(_, until)| until))?;
+    statement.raw_bind_parameter(11, key.used_at)
 }
 
 /// What an operator may change of a customer, as the first nine parameters of both statements that write it.

@@ -82,11 +82,11 @@ use crate::store::Store;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::store::unsettled::{Left, Unsettled};
 use crate::{
-    Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery, FilesAct,
-    Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, Lot,
-    MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment, PersonalData,
-    PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Token, Totals, UsageRow,
-    VerifyReport, Vote, WriterStats,
+    Addressees, Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
+    FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
+    LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment,
+    PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Token, TokenDay,
+    Totals, UsageRow, UtcDay, VerifyReport, Vote, WriterStats,
 };
 use file_id::FileId;
 use job::BatchWork;
@@ -327,9 +327,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
-        let ids = ids.to_vec();
-        self.current()?
-            .readers
+        let (ids, readers) = (ids.to_vec(), &self.current()?.readers);
+        readers
             .scan(move |conn, _| lists::find_keys(conn, &ids))
             .await
     }
@@ -342,15 +341,11 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::find_customer(conn, id))
+        self.point(|conn| reads::find_customer(conn, id))
     }
 
     async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::find_external(conn, external_id))
+        self.point(|conn| reads::find_external(conn, external_id))
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
@@ -361,9 +356,11 @@ impl Ledger for SqliteLedger {
     }
 
     async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::personal_data(conn, id))
+        self.point(|conn| reads::personal_data(conn, id))
+    }
+
+    async fn addressees(&self, id: CustomerId) -> Result<Addressees, LedgerError> {
+        self.point(|conn| reads::addressees(conn, id))
     }
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
@@ -401,9 +398,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn entry(&self, operation: OperationId) -> Result<Option<JournalEntry>, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::entry(conn, operation))
+        self.point(|conn| reads::entry(conn, operation))
     }
 
     async fn entry_by_answer(
@@ -480,7 +475,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn totals(&self) -> Result<Totals, LedgerError> {
-        self.current()?.readers.point(reads::totals)
+        self.point(reads::totals)
     }
 
     async fn audit(
@@ -496,9 +491,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::act(conn, operation))
+        self.point(|conn| reads::act(conn, operation))
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
@@ -506,10 +499,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(|conn, _| reads::published(conn))
-            .await
+        let readers = &self.current()?.readers;
+        readers.scan(|conn, _| reads::published(conn)).await
     }
 
     async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
@@ -530,6 +521,11 @@ impl Ledger for SqliteLedger {
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.point(|conn| tokens::find(conn, secret))
+    }
+
+    async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers.scan(move |conn, _| tokens::days(conn, since)).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
@@ -581,9 +577,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::has_link(conn, token, now))
+        self.point(|conn| reads::has_link(conn, token, now))
     }
 
     async fn find_session(
@@ -591,8 +585,6 @@ impl Ledger for SqliteLedger {
         token: SecretHash,
         now: Timestamp,
     ) -> Result<Option<KeyId>, LedgerError> {
-        self.current()?
-            .readers
-            .point(|conn| reads::find_session(conn, token, now))
+        self.point(|conn| reads::find_session(conn, token, now))
     }
 }

@@ -8,10 +8,14 @@ use super::statements::Sql;
 use crate::batch::rows::Rows;
 use crate::store::payment_rows::{self, status_code};
 use crate::value::reference;
-use crate::{CustomerId, Payment};
+use crate::{CustomerId, Payment, PersonalData};
 
 pub(super) fn payment(row: &Row<'_>) -> Result<Payment> {
     Ok(payment_rows::payment(&mut Columns::of(row))?)
+}
+
+pub(super) fn addressee(row: &Row<'_>) -> Result<(String, CustomerId, Option<PersonalData>)> {
+    Ok(payment_rows::addressee(&mut Columns::of(row))?)
 }
 
 impl BatchTables<'_> {
@@ -36,6 +40,7 @@ impl BatchTables<'_> {
                 payment.actor,
                 payment.at,
                 payment.token,
+                payment_rows::waiting(payment),
             ])?;
             self.mark(Changed::Anything);
         }
@@ -52,7 +57,7 @@ pub(super) fn find(conn: &Connection, spelled: &str) -> Result<Option<Payment>> 
 pub(super) fn unapplied(conn: &Connection) -> Result<Vec<Payment>> {
     conn.prepare_cached(concat!(
         select_payment!(),
-        " WHERE p.status = 2 ORDER BY p.at, p.folded"
+        " WHERE p.status = 2 OR p.waiting IS NOT NULL ORDER BY p.at, p.folded"
     ))?
     .query_map([], payment)?
     .collect()

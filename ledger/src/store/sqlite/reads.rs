@@ -17,8 +17,8 @@ use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::value::reference;
 use crate::{
-    Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key, KeyId,
-    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
+    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key,
+    KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
     Timestamp, Totals, UsageRow, Vote,
 };
 
@@ -47,6 +47,13 @@ pub(super) fn find_external(conn: &Connection, external_id: &str) -> Result<Opti
     .query_row([external_id], rows::stored_customer)
     .optional()
     .map(|stored| stored.map(|stored| stored.customer))
+}
+
+pub(super) fn addressees(conn: &Connection, id: CustomerId) -> Result<Addressees> {
+    let mut statement =
+        conn.prepare_cached("SELECT folded, customer, data FROM addressees WHERE customer = ?1")?;
+    let found = statement.query_map([id], super::payments::addressee)?;
+    Ok(Addressees::new(found.collect::<Result<Vec<_>>>()?))
 }
 
 pub(super) fn personal_data(conn: &Connection, id: CustomerId) -> Result<Option<PersonalData>> {

@@ -119,6 +119,14 @@ impl SqliteLedger {
         }
     }
 
+    /// Reads one row of what is open now.
+    pub(super) fn point<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LedgerError> {
+        self.current()?.readers.point(read)
+    }
+
     /// The files that are open now. The gateway takes them without a check: its writer checks once per batch, which costs less
     /// than once per call.
     pub(super) fn current(&self) -> Result<Arc<Opened>, LedgerError> {

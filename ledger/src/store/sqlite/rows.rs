@@ -276,6 +276,18 @@ macro_rules! select_token {
 }
 pub(super) use select_token;
 
+/// Selects what `tokens::token_day` takes; a condition may follow.
+macro_rules! select_token_day {
+    () => {
+        concat!(
+            "SELECT ",
+            crate::store::token_rows::token_day_columns!(),
+            " FROM token_days d"
+        )
+    };
+}
+pub(super) use select_token_day;
+
 /// Reads the end of the chain of acts that belong to no customer.
 pub(super) const HOUSE_HEAD: &str = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
 

@@ -1,6 +1,7 @@
 //! State shared by the writer's callers and its thread: the queue, the wake-up signal, and the writer's state.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -19,6 +20,8 @@ pub(super) struct Shared {
     pub(super) stats: Mutex<WriterStats>,
     pub(super) record: Arc<TroubleRecord>,
     pub(super) gate: Arc<HoldGate>,
+    /// The log has pages of before something was erased.
+    pub(super) empty_log: Arc<AtomicBool>,
     pub(super) fatal: watch::Sender<Option<String>>,
     /// Bills that nobody books any more.
     pub(super) due: Mutex<Vec<Arc<Finish>>>,

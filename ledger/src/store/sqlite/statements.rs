@@ -6,7 +6,8 @@ use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{
     select_act, select_answer, select_customer, select_entry, select_hold, select_house_act,
-    select_key_record, select_lot, select_payment, select_session, select_token, select_voucher,
+    select_key_record, select_lot, select_payment, select_session, select_token, select_token_day,
+    select_voucher,
 };
 use super::totals;
 
@@ -90,14 +91,21 @@ statements! {
     ForgetVotes = "DELETE FROM votes WHERE target = ?1";
 
     Payment = concat!(select_payment!(), " WHERE p.folded = ?1");
-    PutPayment = "INSERT INTO payments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO UPDATE SET
-         customer = excluded.customer, refunded = excluded.refunded, withdrawn = excluded.withdrawn,
-         reinstated = excluded.reinstated, status = excluded.status, why = excluded.why";
+    PutPayment = "INSERT INTO payments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO UPDATE SET
+         reference = excluded.reference, customer = excluded.customer, currency = excluded.currency, gross = excluded.gross,
+         tax = excluded.tax, credit = excluded.credit, refunded = excluded.refunded, withdrawn = excluded.withdrawn,
+         reinstated = excluded.reinstated, status = excluded.status, why = excluded.why, actor = excluded.actor, at = excluded.at,
+         token = excluded.token, waiting = excluded.waiting";
     Token = concat!(select_token!(), " WHERE t.id = ?1");
     TokenByLabel = "SELECT label FROM tokens WHERE label = ?1";
-    InsertToken = "INSERT INTO tokens (id, label, role, daily, expires_at, revoked, secret, sold_on, sold, created_at, created_by)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    UpdateToken = "UPDATE tokens SET revoked = ?2, sold_on = ?3, sold = ?4 WHERE id = ?1";
+    InsertToken = "INSERT INTO tokens (id, label, role, daily, expires_at, revoked, secret, created_at, created_by)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    UpdateToken = "UPDATE tokens SET revoked = ?2 WHERE id = ?1";
+    TokenDays = concat!(select_token_day!(), " WHERE d.token = ?1 AND d.day >= ?2");
+    PutTokenDay = "INSERT INTO token_days (token, day, booked, payments, customers, keys, reissues, reversed, reversed_payments, unapplied)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE SET booked = excluded.booked,
+         payments = excluded.payments, customers = excluded.customers, keys = excluded.keys, reissues = excluded.reissues,
+         reversed = excluded.reversed, reversed_payments = excluded.reversed_payments, unapplied = excluded.unapplied";
     HouseAct = concat!(select_house_act!(), " WHERE operation = ?1");
     HouseHead = super::rows::HOUSE_HEAD;
     InsertHouseAct = "INSERT INTO house_acts (seq, at, actor, act, token, lot, operation, details, state, hash)
@@ -137,11 +145,11 @@ statements! {
 
     Key = concat!(select_key_record!(), " WHERE k.id = ?1");
     InsertKey = "INSERT INTO keys (id, label, models, expires_at, rate, concurrency, status, secret, old_secret, old_until, customer,
-         owner, made_by, caps, created_at, created_by, token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-         ?15, ?16, ?17)";
+         owner, made_by, caps, created_at, created_by, token, used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?12, ?13, ?14, ?15,
+         ?16, ?17, ?18, ?11)";
     SetKeyCaps = "UPDATE keys SET caps = ?2 WHERE id = ?1";
     UpdateKey = "UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency = ?6, status = ?7, secret = ?8,
-         old_secret = ?9, old_until = ?10 WHERE id = ?1";
+         old_secret = ?9, old_until = ?10, used_at = ?11 WHERE id = ?1";
 
     Customer = concat!(select_customer!(), " WHERE a.id = ?1");
     CustomerByExternalId = concat!(select_customer!(), " WHERE a.external_id = ?1");
@@ -156,9 +164,11 @@ statements! {
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
     PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";
     ErasePersonal = "DELETE FROM personal_data WHERE customer = ?1";
+    EraseAddressees = "UPDATE addressees SET data = NULL WHERE customer = ?1 AND data IS NOT NULL";
+    PutAddressee = "INSERT INTO addressees VALUES (?1, ?2, ?3)";
+    AddressToCustomer = "INSERT INTO addressees SELECT ?1, customer, data FROM personal_data WHERE customer = ?2";
+    MoveAddressee = "UPDATE addressees SET customer = ?2 WHERE folded = ?1";
 
-    EndSessionsOfCustomer = "DELETE FROM sessions WHERE key IN (SELECT id FROM keys WHERE customer = ?1)";
-    EndLinksOfCustomer = "DELETE FROM links WHERE key IN (SELECT id FROM keys WHERE customer = ?1)";
     EndSessions = "DELETE FROM sessions WHERE key = ?1";
     EndLinks = "DELETE FROM links WHERE key = ?1";
     Link = "SELECT token, key, expires FROM links WHERE token = ?1";
@@ -183,6 +193,11 @@ pub(super) struct Statements<'c> {
 }
 
 impl<'c> Statements<'c> {
+    /// Whether what is deleted from now on is also overwritten.
+    pub(super) fn overwrite_deleted(&self, wanted: bool) -> Result<()> {
+        self.conn.pragma_update(None, "secure_delete", wanted)
+    }
+
     pub(super) fn new(conn: &'c Connection) -> Self {
         Self {
             conn,

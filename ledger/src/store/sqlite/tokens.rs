@@ -3,7 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::batch::{Batch, BatchTables, Changed};
-use super::rows::{Columns, HOUSE_HEAD, select_answer, select_house_act, select_token};
+use super::rows::{
+    Columns, HOUSE_HEAD, select_answer, select_house_act, select_token, select_token_day,
+};
 use super::statements::Sql;
 use super::vouchers;
 use crate::batch::answer::{AnswerId, KeptAnswer};
@@ -11,11 +13,15 @@ use crate::batch::needs::Needs;
 use crate::batch::rows::{CachedRow, Rows};
 use crate::book::head::HouseHead;
 use crate::book::house_act::{ChainedHouseAct, HouseBook, HouseSubject};
-use crate::store::token_rows::{self, role_code, sold};
-use crate::{HouseAct, SecretHash, Token};
+use crate::store::token_rows::{self, role_code};
+use crate::{HouseAct, SecretHash, Token, TokenDay, TokenToday, UtcDay};
 
 fn token(row: &Row<'_>) -> Result<Token> {
     Ok(token_rows::token(&mut Columns::of(row))?)
+}
+
+fn token_day(row: &Row<'_>) -> Result<TokenDay> {
+    Ok(token_rows::token_day(&mut Columns::of(row))?)
 }
 
 fn house_act(row: &Row<'_>) -> Result<ChainedHouseAct> {
@@ -34,6 +40,13 @@ impl Batch<'_> {
             let read = statements.get(Sql::Token)?;
             if let Some(found) = read.query_row([id], token).optional()? {
                 self.rows.api_tokens.insert(id, CachedRow::stored(found));
+            }
+            let since = TokenToday::since(self.rows.today()).number();
+            let read = statements.get(Sql::TokenDays)?;
+            for found in read.query_map(params![id, since], token_day)? {
+                let found = found?;
+                let place = (found.token, found.day);
+                self.rows.token_days.insert(place, CachedRow::stored(found));
             }
         }
         if let Some(label) = needs.api_label {
@@ -70,9 +83,8 @@ impl BatchTables<'_> {
     /// Writes what has changed of tokens and answers.
     pub(super) fn of_tokens(&mut self, rows: &Rows) -> Result<()> {
         for (token, was_stored) in rows.changed_tokens() {
-            let (day, sum) = sold(token);
             if was_stored {
-                let values = params![token.id, token.is_revoked, day, sum];
+                let values = params![token.id, token.is_revoked];
                 self.statements.get(Sql::UpdateToken)?.execute(values)?;
             } else {
                 let values = params![
@@ -83,13 +95,26 @@ impl BatchTables<'_> {
                     token.expires_at,
                     token.is_revoked,
                     token.secret,
-                    day,
-                    sum,
                     token.created_at,
                     token.created_by,
                 ];
                 self.statements.get(Sql::InsertToken)?.execute(values)?;
             }
+            self.mark(Changed::Anything);
+        }
+        for day in rows.changed_token_days() {
+            self.statements.get(Sql::PutTokenDay)?.execute(params![
+                day.token,
+                day.day.number(),
+                day.booked,
+                day.payments,
+                day.customers,
+                day.keys,
+                day.reissues,
+                day.reversed,
+                day.reversed_payments,
+                day.unapplied,
+            ])?;
             self.mark(Changed::Anything);
         }
         if let Some(forgotten) = rows.changes.forget_answers {
@@ -158,6 +183,15 @@ pub(super) fn all(conn: &Connection) -> Result<Vec<Token>> {
         .collect()
 }
 
+pub(super) fn days(conn: &Connection, since: UtcDay) -> Result<Vec<TokenDay>> {
+    conn.prepare_cached(concat!(
+        select_token_day!(),
+        " WHERE d.day >= ?1 ORDER BY d.token, d.day"
+    ))?
+    .query_map([since.number()], token_day)?
+    .collect()
+}
+
 pub(super) fn acts(conn: &Connection) -> Result<Vec<HouseAct>> {
     Ok(book(conn)?
         .acts
@@ -174,6 +208,7 @@ pub(super) fn book(conn: &Connection) -> Result<HouseBook> {
         .collect::<Result<_>>()?;
     Ok(HouseBook {
         tokens: all(conn)?,
+        token_days: days(conn, UtcDay::default())?,
         lots: vouchers::lots(conn)?,
         vouchers: vouchers::all(conn)?,
         acts,

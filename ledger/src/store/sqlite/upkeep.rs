@@ -2,6 +2,7 @@
 //! log is copied into the ledger's file while writing goes on. No commit waits for either.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -160,6 +161,7 @@ pub(super) fn sync(
 pub(super) fn checkpoint(
     location: &Arc<Location>,
     (gate, record): (&Arc<HoldGate>, &Arc<TroubleRecord>),
+    empty: &Arc<AtomicBool>,
     broken: impl Fn(String) + Send + 'static,
 ) -> Result<Chore, LedgerError> {
     let conn = files::connect_again(location, OpenMode::Write)?;
@@ -167,11 +169,8 @@ pub(super) fn checkpoint(
     // It never waits: what another program prevents now is done the next time.
     conn.busy_timeout(Duration::ZERO).map_err(unreadable)?;
     let mut readers = LogReaders::of(location)?;
-    let (gate, record, wal) = (
-        Arc::clone(gate),
-        Arc::clone(record),
-        wal_path(&location.real),
-    );
+    let (gate, record, empty) = (Arc::clone(gate), Arc::clone(record), Arc::clone(empty));
+    let wal = wal_path(&location.real);
     // Before the first hold is taken.
     let begun = gate.begun();
     let seen = look(&conn, None).map_err(unreadable)?;
@@ -183,7 +182,7 @@ pub(super) fn checkpoint(
         }
         let begun = gate.begun();
         let under_way = record.begin(LedgerWork::Checkpoint);
-        let looked = copy_log(&conn, &wal).and_then(|found| {
+        let looked = copy_log(&conn, &wal, &empty).and_then(|found| {
             under_way.succeeded();
             let held = found.and_then(|found| readers.note(found, Instant::now()));
             Ok((found, look(&conn, held)?))
@@ -222,9 +221,9 @@ fn is(error: &rusqlite::Error, code: ErrorCode) -> bool {
     error.sqlite_error_code() == Some(code)
 }
 
-/// Copies what no reader needs any more, and cuts a long log that is all copied: SQLite would only do that with the next commit.
-/// `None` if the disk is too full to copy anything.
-fn copy_log(conn: &Connection, wal: &Path) -> rusqlite::Result<Option<Copied>> {
+/// Copies what no reader needs any more, and cuts a log that is all copied and long, or has pages of before something was erased: SQLite
+/// would only do that with the next commit. `None` if the disk is too full to copy anything.
+fn copy_log(conn: &Connection, wal: &Path, empty: &AtomicBool) -> rusqlite::Result<Option<Copied>> {
     let run = |pragma| {
         let found = conn.query_row(pragma, [], |row| Ok((row.get(1)?, row.get(2)?)))?;
         match found {
@@ -241,10 +240,37 @@ fn copy_log(conn: &Connection, wal: &Path) -> rusqlite::Result<Option<Copied>> {
         found => found?,
     };
     let long = wal.metadata().is_ok_and(|log| log.len() >= LOG_LOUD);
-    if found.is_all() && long {
-        return run("PRAGMA wal_checkpoint(TRUNCATE)").map(Some);
+    let wanted = empty.load(Ordering::Relaxed);
+    if found.is_all() && (long || wanted) {
+        let cut = run("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        empty.fetch_and(!wanted, Ordering::Relaxed);
+        return Ok(Some(cut));
     }
     Ok(Some(found))
+}
+
+/// How often a command tries to empty the log beside a gateway that reads it, and how long it waits each time.
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Empties the log, which has pages of before something was erased; for programs without a thread that does it.
+pub(super) fn empty_log(conn: &Connection) {
+    for _ in 0..TRIES {
+        let cut = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        match cut {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(error) if is(&error, ErrorCode::DatabaseBusy) => {}
+            Err(error) => {
+                tracing::warn!(%error, "what was erased stays in the write-ahead log");
+                return;
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+    tracing::warn!(
+        "what was erased stays in the write-ahead log while other programs read it; erase again then"
+    );
 }
 
 /// What the gate has to know of the ledger.
@@ -263,7 +289,7 @@ fn look(conn: &Connection, held: Option<Fault>) -> rusqlite::Result<RoomFacts> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

@@ -6,6 +6,7 @@
 //! Nothing is confirmed before its commit has succeeded. An error that leaves the outcome open (I/O, corruption) ends the thread
 //! for good: it must not keep writing to a file it cannot trust.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use super::location::{Displaced, Location};
 use super::log_readers::LogLocks;
 use super::paths::wal_path;
 use super::shared::{Shared, lock};
-use super::upkeep::Chore;
+use super::upkeep::{self, Chore};
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::OperationClass;
 use crate::store::replies::Replies;
@@ -415,8 +416,18 @@ impl<'c> Worker<'c> {
         if !full {
             self.chores.sync.ask(SYNC_AFTER);
         }
-        if let Some(checkpoint) = &self.chores.checkpoint {
-            checkpoint.ask(CHECKPOINT_AFTER);
+        let erased = std::mem::take(&mut self.batch.tables.erased);
+        match &self.chores.checkpoint {
+            Some(checkpoint) => {
+                self.shared.empty_log.fetch_or(erased, Ordering::Relaxed);
+                checkpoint.ask(if erased {
+                    Duration::ZERO
+                } else {
+                    CHECKPOINT_AFTER
+                });
+            }
+            None if erased => upkeep::empty_log(self.batch.conn),
+            None => {}
         }
         // A file that was moved between the check in `commit` and the commit itself took the commit with it.
         self.location.check().map_err(BatchFailure::Misplaced)

@@ -55,6 +55,7 @@ impl WriterHandle {
         let locks = serves.then(|| LogLocks::of(location)).transpose()?;
         let shared = Arc::new(Shared {
             gate: Arc::new(gate),
+            empty_log: Arc::default(),
             queue: Mutex::new(JobQueue {
                 wanted: 1,
                 ..JobQueue::default()
@@ -77,7 +78,7 @@ impl WriterHandle {
             checkpoint: serves
                 .then(|| {
                     let gate = (&shared.gate, &shared.record);
-                    upkeep::checkpoint(location, gate, breaks(&shared))
+                    upkeep::checkpoint(location, gate, &shared.empty_log, breaks(&shared))
                 })
                 .transpose()?,
         };

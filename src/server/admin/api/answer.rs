@@ -5,6 +5,7 @@ use salvo::http::{HeaderName, HeaderValue, StatusCode};
 use salvo::prelude::Response;
 use serde_json::{Value, json};
 
+use crate::clock;
 use crate::server::failure;
 
 /// What is answered.
@@ -194,10 +195,11 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         Refusal::TokenStopped(_) => (401, "token_stopped"),
         Refusal::ChangedSince { .. } => (412, "changed_meanwhile"),
         Refusal::NotAllowed(_) => (403, "not_allowed"),
-        Refusal::DailyReached { .. } => (403, "daily_bound"),
+        Refusal::DailyReached(_) => (429, "daily_reached"),
         Refusal::KeyOfOtherBody => (422, "idempotency_key_reused"),
         Refusal::StillRunning => (409, "still_running"),
         Refusal::Limit(_) => (400, "limit"),
+        Refusal::Unprintable { .. } => (422, "unprintable_character"),
         Refusal::NotApplicable(_) => (409, "not_applicable"),
         _ => (409, "refused"),
     };
@@ -212,7 +214,24 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         } => json!({ "needed": needed, "available": available, "held": held }),
         Refusal::ChangedSince { last, .. } => json!({ "etag": last.to_string() }),
         Refusal::NotRefundable { refundable, .. } => json!({ "refundable": refundable }),
+        Refusal::DailyReached(reached) => json!({
+            "what": reached.what,
+            "most": reached.what.shown(reached.most),
+            "done": reached.what.shown(reached.done),
+            "ends_at": reached.ends_at,
+        }),
         _ => json!({}),
     };
-    ApiError::new(status, code, message).with(details)
+    let error = ApiError::new(status, code, message).with(details);
+    match refusal {
+        Refusal::DailyReached(reached) => {
+            let left = reached
+                .ends_at
+                .millis()
+                .saturating_sub(clock::now().millis());
+            let seconds = left.div_euclid(1_000).max(0).saturating_add(1);
+            error.header("retry-after", seconds.to_string())
+        }
+        _ => error,
+    }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{
-    Act, AnswerOf, Answered, ApiAnswer, Asked, Customer, CustomerId, ExpectedAct, Key, KeyId,
-    Ledger, LedgerError, Once, Operation, Outcome, Refusal, Scope, SecretHash, Timestamp, Token,
-    TokenRole,
+    Act, AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, Key,
+    KeyId, Ledger, LedgerError, Once, Operation, Outcome, Refusal, Scope, SecretHash, Timestamp,
+    Token, TokenRole,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -129,7 +129,10 @@ impl ApiCall<'_> {
                 ApiAnswer { status, body }
             }),
         });
-        let answered = self.ask(deed.operation, once, None).await?;
+        let answered = match self.ask(deed.operation, once, None).await {
+            Ok(answered) => answered,
+            Err(error) => return Err(self.refusal(error).await),
+        };
         if let (true, Some(stored)) = (answered.is_replay(), answered.answer) {
             return Ok(ApiReply {
                 status: stored.status,
@@ -149,6 +152,33 @@ impl ApiCall<'_> {
         })
     }
 
+    /// Why an act was not done. A reference or an external id leads only those to its customer who may read it.
+    async fn refusal(&self, error: LedgerError) -> ApiError {
+        let named = match &error {
+            LedgerError::Refused(Refusal::ReferenceUsed {
+                reference,
+                customer,
+            }) => Some((reference.clone(), *customer)),
+            LedgerError::Refused(Refusal::ExternalIdUsed {
+                external_id,
+                customer,
+            }) => Some((external_id.clone(), *customer)),
+            _ => None,
+        };
+        let told = ApiError::from(error);
+        let Some((name, customer)) = named else {
+            return told;
+        };
+        let found = self.ledger().find_customer(customer).await;
+        if let Ok(Some(customer)) = found
+            && self.token.may_read(&customer)
+        {
+            return told;
+        }
+        let message = format!("{name:?} was already used; nothing was changed");
+        ApiError::new(told.status, told.code, message)
+    }
+
     /// Does an act that is no POST, or one on the way to it.
     pub(super) async fn apply(&self, deed: Deed) -> Result<Outcome, ApiError> {
         let answered = self.ask(deed.operation, None, None).await?;
@@ -162,7 +192,7 @@ impl ApiCall<'_> {
         expected: Option<ExpectedAct>,
     ) -> Result<Answered, LedgerError> {
         let asked = Asked {
-            token: Some(self.token.id),
+            by: Asker::Token(self.token.id),
             at: clock::now(),
             once,
             expected,

@@ -273,11 +273,14 @@ impl ApiField {
     fn check(&self, value: &Value) -> Result<(), ApiError> {
         let told = |ok: bool, what: &str| if ok { Ok(()) } else { Err(what.to_owned()) };
         let text = value.as_str();
+        if let (FieldKind::Text, Some(Err(why))) = (self.kind, text.map(values::one_line)) {
+            let message = format!("`{}`: {why}", self.name);
+            let told = ApiError::new(422, "unprintable_character", message);
+            return Err(told.with(json!({ "field": self.name })));
+        }
         let amount = || text.ok_or_else(|| "write the amount as text, as in \"12.50\"".to_owned());
         let checked = match self.kind {
-            FieldKind::Text => (text.ok_or_else(|| "write text".to_owned()))
-                .and_then(|text| values::one_line(text).map(drop)),
-            FieldKind::Lines => told(text.is_some(), "write text"),
+            FieldKind::Text | FieldKind::Lines => told(text.is_some(), "write text"),
             FieldKind::Usd => amount().and_then(|text| values::payment(text).map(drop)),
             FieldKind::Correction => amount().and_then(|text| values::correction(text).map(drop)),
             FieldKind::Gross => amount().and_then(|text| {

@@ -12,6 +12,7 @@ use super::answer::{ApiError, ApiReply};
 use super::call::{ApiCall, ShowOutcome};
 use super::table::ApiTask;
 use crate::proxy::record;
+use crate::selling::customers::PersonalEdit;
 use crate::selling::{documents, money};
 
 pub(super) async fn top_up(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
@@ -30,11 +31,18 @@ pub(super) async fn top_up(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         }
     };
     let reference = call.body.required("reference");
-    let deed = money::pay(call.customer_id()?, amount, paid, reference, call.act());
+    let addressee = PersonalEdit {
+        name: call.body.text("name"),
+        address: call.body.text("address"),
+        ..PersonalEdit::default()
+    };
+    let named = (reference, addressee.data());
+    let deed = money::pay(call.customer_id()?, amount, paid, named, call.act());
     call.perform_as(deed, moved(call)).await
 }
 
-/// What a payment came to: 202 if it could not be booked, 200 if it was known. Its customer is shown to those who may read it.
+/// What a payment came to: 202 if it, or what went back of it, could not be booked, 200 if it was known. Its customer and its balance are
+/// shown to those who may read it.
 fn moved(call: &ApiCall<'_>) -> ShowOutcome {
     let (token, made) = (call.token.clone(), call.route.status);
     Arc::new(move |outcome| {
@@ -44,6 +52,9 @@ fn moved(call: &ApiCall<'_>) -> ShowOutcome {
         };
         if !token.may_read(&moved.customer) {
             document["customer"] = Value::Null;
+            if let Some(balance) = document.pointer_mut("/entry/balance_after") {
+                *balance = Value::Null;
+            }
         }
         (status(moved, made), document)
     })
@@ -52,6 +63,7 @@ fn moved(call: &ApiCall<'_>) -> ShowOutcome {
 fn status(moved: &PaymentMoved, made: u16) -> u16 {
     match moved.payment.status {
         PaymentStatus::Unapplied { .. } => 202,
+        _ if moved.entry.is_none() && !moved.payment.waiting.is_empty() => 202,
         _ if moved.repeated => 200,
         _ => made,
     }

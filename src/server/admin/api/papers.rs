@@ -8,19 +8,18 @@ use super::call::ApiCall;
 use super::fields::of_field;
 use super::{pages, reads};
 use crate::clock;
-use crate::paper;
+use crate::paper::{self, PaperReader};
 
 pub(super) async fn receipts(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let customer = call.customer().await?;
-    let found = paper::documents(call.ledger(), customer.id).await?;
-    let to = paper::addressee(call.ledger(), customer).await?;
+    let found = paper::documents(call.ledger(), customer.id, PaperReader::Others).await?;
     let config = call.admin.front.proxy.config.current();
     let shop = &config.catalog.shop;
     Ok(match call.query.text("format").as_deref() {
-        Some("html") => ApiReply::page(paper::documents_page(&found, &to, shop)),
-        Some("csv") => ApiReply::sheet(paper::documents_csv(&found, &to)),
+        Some("html") => ApiReply::page(paper::documents_page(&found, shop)),
+        Some("csv") => ApiReply::sheet(paper::documents_csv(&found)),
         _ => {
-            let row = |document| paper::document_json(document, &to, shop);
+            let row = |document| paper::document_json(document, shop);
             let rows: Vec<Value> = found.iter().map(row).collect();
             pages::whole(&rows)
         }
@@ -30,7 +29,7 @@ pub(super) async fn receipts(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
 pub(super) async fn receipt(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let payment = reads::own_payment(call).await?;
     let found = paper::receipt_of(call.ledger(), &payment).await?;
-    let (to, document) = found.ok_or_else(|| {
+    let document = found.ok_or_else(|| {
         let message = format!(
             "payment {:?} was not booked, so it has no receipt",
             payment.reference
@@ -40,9 +39,9 @@ pub(super) async fn receipt(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let config = call.admin.front.proxy.config.current();
     let shop = &config.catalog.shop;
     Ok(match call.query.text("format").as_deref() {
-        Some("html") => ApiReply::page(paper::document_page(&document, &to, shop)),
-        Some("csv") => ApiReply::sheet(paper::documents_csv(&[document], &to)),
-        _ => paper::document_json(&document, &to, shop).into(),
+        Some("html") => ApiReply::page(paper::document_page(&document, shop)),
+        Some("csv") => ApiReply::sheet(paper::documents_csv(&[document])),
+        _ => paper::document_json(&document, shop).into(),
     })
 }
 

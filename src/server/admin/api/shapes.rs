@@ -285,6 +285,12 @@ pub(super) const TOP_UP: &[ApiField] = &[
         "What was paid, tax included; the credit unless you say",
     ),
     maybe("tax", Gross, "The tax in it"),
+    maybe(
+        "name",
+        Text,
+        "Whom the receipt is addressed to; kept beside the books",
+    ),
+    maybe("address", Lines, "And where"),
 ];
 
 /// A rule of auto top-up.

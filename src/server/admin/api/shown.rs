@@ -16,6 +16,13 @@ pub(super) const CAP: &[ApiField] = &[
         Usd,
         "Most that may be charged and held in one interval",
     ),
+    always(
+        "made_by",
+        Word(&["seller", "owner"]),
+        "Whose limit that is: the lesser of both",
+    ),
+    or_null("seller_limit", Usd, "The limit that you set"),
+    or_null("owner_limit", Usd, "The limit that an owner set"),
     always("spent", Usd, "Charged in this window"),
     always("held", Usd, "Held by running requests of this window"),
     always("room", Usd, "What may still be held"),
@@ -228,6 +235,18 @@ pub(super) const ENTRY: &[ApiField] = &[
     always("customer", Customer, "Whose it is"),
 ];
 
+/// What went back of a payment and is not booked.
+const WAITING: &[ApiField] = &[
+    always(
+        "kind",
+        Word(&["refund", "dispute", "dispute_won"]),
+        "What kind",
+    ),
+    always("cumulative", Gross, "All of it so far"),
+    always("reference", Text, "The name of the message that told it"),
+    always("at", Instant, "When it was told"),
+];
+
 /// A payment, and what of it went back.
 pub(super) const PAYMENT: &[ApiField] = &[
     always("reference", Text, "Its own name"),
@@ -249,6 +268,11 @@ pub(super) const PAYMENT: &[ApiField] = &[
         "reversed",
         Usd,
         "What of its credit is due because it went back",
+    ),
+    always(
+        "waiting",
+        List(WAITING),
+        "What went back and is not booked, because a token's daily bound refused it: tell it yourself",
     ),
     always("actor", Text, "Who told about it first"),
     always("at", Instant, "When"),

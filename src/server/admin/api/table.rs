@@ -195,7 +195,7 @@ pub(super) const ROUTES: &[ApiRoute] = &[
     post("/customers/{customer}/auto-top-up", Least::Manage, ApiTask::SetAutoTopUp, shapes::NEW_AUTO_TOP_UP, shown::CUSTOMER, "Ask for money by top_up.wanted whenever the balance falls below a threshold"),
     post("/top-ups/{top_up}/failed", Least::Sell, ApiTask::TopUpFailed, shapes::FAILURE, shown::TOP_UP_FAILED, "Say that the payment failed that a top_up.wanted asked for, by its reference"),
     post("/customers/{customer}/auto-top-up", Least::Manage, ApiTask::ClearAutoTopUp, shapes::NOTHING, shown::CUSTOMER, "Ask for no more money").by("DELETE"),
-    post("/customers/{customer}/reversals", Least::Sell, ApiTask::Reverse, shapes::REVERSAL, shown::PAYMENT_MOVED, "Take in what went back of a payment: a refund, a dispute, or a dispute that was won"),
+    post("/customers/{customer}/reversals", Least::Sell, ApiTask::Reverse, shapes::REVERSAL, shown::PAYMENT_MOVED, "Take in what went back of a payment: a refund, a dispute, or a dispute that was won. What a daily bound refuses is kept and answered with 202"),
     post("/customers/{customer}/adjust", Least::Manage, ApiTask::Adjust, shapes::ADJUSTMENT, shown::POSTED, "Correct a customer's credit in either direction"),
     post("/customers/{customer}/caps", Least::Manage, ApiTask::SetCapOfCustomer, shapes::NEW_CAP, shown::CAPS, "Set a cap of all keys together, or change its limit"),
     get("/customers/{customer}/caps", Least::Own, ApiTask::CapsOfCustomer, shown::CAPS, "A customer's caps, and what they counted"),

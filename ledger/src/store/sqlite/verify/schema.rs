@@ -69,6 +69,10 @@ impl FileReader<'_> {
                 "SELECT count(*) FROM personal_data WHERE customer NOT IN (SELECT id FROM accounts)",
             ),
             (
+                "payment's addressee",
+                "SELECT count(*) FROM addressees WHERE folded NOT IN (SELECT folded FROM refs) AND folded NOT IN (SELECT folded FROM payments)",
+            ),
+            (
                 "redeemed voucher",
                 "SELECT count(*) FROM vouchers v WHERE operation IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries e JOIN lots l ON l.id = v.lot \
                  WHERE e.operation = v.operation AND e.customer = v.customer AND e.amount = l.amount)",

@@ -1,0 +1,141 @@
+//! Looking and acting are two rights. A session lets its holder look; acting takes a key and a customer that are served at that moment,
+//! and the ledger judges both again in the transaction of the effect. From this room there is no other way to an act.
+
+use farebox_ledger::key::Change;
+use farebox_ledger::{
+    Act, Asked, Asker, CustomerAct, CustomerChange, ExpectedAct, Key, KeyChange, KeyId,
+    KeySettings, Ledger, LedgerError, Membership, NewKey, Operation, Outcome, Posted, Redemption,
+    SecretHash,
+};
+
+use crate::clock;
+use crate::proxy::Failure;
+
+/// Whoever has a session: may look at the account of its key, and at nothing else.
+#[derive(Debug)]
+pub(super) struct Viewer {
+    pub(super) key: Key,
+    /// The session's token, hashed.
+    pub(super) token: SecretHash,
+}
+
+/// Whoever acts with a key.
+#[derive(Debug)]
+pub(super) struct Actor<'a> {
+    key: &'a Key,
+    ledger: &'a dyn Ledger,
+}
+
+impl<'a> Actor<'a> {
+    /// Whoever holds this key.
+    ///
+    /// # Errors
+    /// 403 for a key that is not active, or whose customer is not.
+    pub(super) fn of(key: &'a Key, ledger: &'a dyn Ledger) -> Result<Self, Failure> {
+        key.check_acts(clock::now())
+            .map_err(|stopped| Failure::from(LedgerError::Refused(stopped)))?;
+        Ok(Self { key, ledger })
+    }
+
+    pub(super) const fn key(&self) -> &'a Key {
+        self.key
+    }
+
+    pub(super) const fn ledger(&self) -> &'a dyn Ledger {
+        self.ledger
+    }
+
+    /// Makes a member key of the same customer.
+    ///
+    /// # Errors
+    /// Whatever the ledger refuses; so of every act of an owner.
+    pub(super) async fn make_member(
+        &self,
+        id: KeyId,
+        secret: SecretHash,
+        settings: KeySettings,
+        act: Act,
+    ) -> Result<Key, LedgerError> {
+        let new = NewKey {
+            id,
+            secret,
+            settings,
+            within: Membership {
+                customer: Some(self.key.customer.id),
+                is_owner: false,
+                made_by: Some(self.key.id),
+            },
+            first_credit: None,
+            act,
+        };
+        let made = self.manage(Operation::Create(Box::new(new)), None).await?;
+        key_of(made)
+    }
+
+    /// Changes a key of the same customer, unless it was changed since the caller read it.
+    pub(super) async fn change_key(
+        &self,
+        key: KeyId,
+        change: Change,
+        act: Act,
+        expected: Option<ExpectedAct>,
+    ) -> Result<Key, LedgerError> {
+        let change = KeyChange { key, change, act };
+        let operation = Operation::Change(Box::new(change));
+        key_of(self.manage(operation, expected).await?)
+    }
+
+    /// Changes the customer, unless it was changed since the caller read it.
+    pub(super) async fn change_customer(
+        &self,
+        change: CustomerAct,
+        act: Act,
+        expected: Option<ExpectedAct>,
+    ) -> Result<(), LedgerError> {
+        let change = CustomerChange {
+            customer: self.key.customer.id,
+            change,
+            act,
+        };
+        let operation = Operation::ChangeCustomer(Box::new(change));
+        self.manage(operation, expected).await.map(drop)
+    }
+
+    async fn manage(
+        &self,
+        operation: Operation,
+        expected: Option<ExpectedAct>,
+    ) -> Result<Outcome, LedgerError> {
+        let asked = Asked {
+            by: Asker::Owner(self.key.id),
+            at: clock::now(),
+            once: None,
+            expected,
+            operation,
+        };
+        let answered = self.ledger.ask(asked).await?;
+        Ok(answered.outcome.unwrap_or(Outcome::Done))
+    }
+
+    /// Redeems a voucher for the key's customer.
+    ///
+    /// # Errors
+    /// Whatever the ledger refuses.
+    pub(super) async fn redeem(&self, code: SecretHash) -> Result<Posted, LedgerError> {
+        let act = Act {
+            operation: clock::operation_id(),
+            actor: format!("key {}", self.key.id),
+            at: clock::now(),
+        };
+        let key = self.key.id;
+        self.ledger.redeem(Redemption { code, key, act }).await
+    }
+}
+
+/// The key that was made or changed.
+fn key_of(outcome: Outcome) -> Result<Key, LedgerError> {
+    match outcome {
+        Outcome::Key(key) => Ok(*key),
+        _ => Err(LedgerError::unknown("the ledger answered without a key")),
+    }
+}
