@@ -140,7 +140,7 @@ impl<'gateway> Asked<'gateway> {
     async fn told(&self, row: &Row, cause: impl FnOnce()) {
         block_in_place(cause);
         let (begun, mut answers) = (Instant::now(), Vec::new());
-        let (reason, remedy) = loop {
+        loop {
             let look = self.look(row.kind).await;
             answers.push(look.slowest);
             let words = |field: &str| {
@@ -160,7 +160,7 @@ impl<'gateway> Asked<'gateway> {
                 None => stopped || sold,
             };
             if said && as_told {
-                break (reason, remedy);
+                break;
             }
             assert!(
                 begun.elapsed() < Duration::from_secs(60),
@@ -170,12 +170,7 @@ impl<'gateway> Asked<'gateway> {
                 self.served.log()
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
-        };
-        println!(
-            "{}: told after {:?}: {reason}: {remedy}",
-            row.what,
-            begun.elapsed()
-        );
+        }
         self.in_time(row, "told", begun.elapsed(), answers);
     }
 
@@ -199,7 +194,6 @@ impl<'gateway> Asked<'gateway> {
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        println!("{}: over after {:?}", row.what, begun.elapsed());
         self.in_time(row, "over", begun.elapsed(), answers);
         self.sells().await;
     }

@@ -49,7 +49,7 @@ pub(super) async fn watch(shared: Arc<Shared>, connector: Connector) {
         let (asking, patience) = if closed {
             (SecondConnection::Anew, ANSWER_OF_ALL)
         } else {
-            (SecondConnection::Beside(known), ANSWER)
+            (SecondConnection::Beside(known.map(Box::new)), ANSWER)
         };
         let asked = tokio::time::timeout(patience, ask(asking, &connector, &late)).await;
         let explain = |fault: &Fault| {
@@ -76,7 +76,7 @@ pub(super) async fn watch(shared: Arc<Shared>, connector: Connector) {
 /// Over which connection is asked.
 enum SecondConnection {
     /// The known one, or another one to the server in use.
-    Beside(Option<Link>),
+    Beside(Option<Box<Link>>),
     /// One that is opened as any other is, which the record hears of.
     Anew,
 }
@@ -88,7 +88,7 @@ async fn ask(
     late: &[LateWork],
 ) -> Result<(Link, Vec<Option<Fault>>), Cause> {
     let link = match asking {
-        SecondConnection::Beside(Some(link)) if !link.client.is_closed() => link,
+        SecondConnection::Beside(Some(link)) if !link.client.is_closed() => *link,
         SecondConnection::Beside(_) => connector.connect_beside().await?,
         SecondConnection::Anew => connector.connect().await?,
     };
