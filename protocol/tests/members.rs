@@ -3,6 +3,8 @@
 //! `fixtures/sdk/` has every field of every object that openai 3.57.0 and anthropic 2.14.0 (Python, November 2026) declare for answers
 //! and events, made from their types.
 
+#![expect(clippy::expect_used, reason = "a failed step is a failed test")]
+
 mod support;
 
 use bytes::Bytes;

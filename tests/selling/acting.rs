@@ -356,7 +356,7 @@ async fn no_token_but_an_active_one_does_anything() {
             let path = path
                 .trim_start_matches("/api/v1")
                 .replace("{customer}", &customer);
-            let path = path.replace('{', "").replace('}', "");
+            let path = path.replace(['{', '}'], "");
             for (token, code_of, status) in [
                 (&expired, "token_expired", 401),
                 (&secret, "token_revoked", 401),

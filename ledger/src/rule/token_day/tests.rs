@@ -1,5 +1,10 @@
 //! The bounds of a token's day: each at its edge, over midnight, and by any number of deeds in any order.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test ends at the first surprise"
+)]
+
 use proptest::prelude::*;
 
 use super::*;

@@ -12,7 +12,7 @@ const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema with which ledgers begin. Older ones are refused.
 pub(super) const BASE: i64 = 17;
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i64 = BASE + STEPS.len() as i64;
+pub(super) const VERSION: i64 = 19;
 /// What leads on from the base, `schema/18.sql` first.
 const STEPS: [&str; 2] = [include_str!("schema/18.sql"), include_str!("schema/19.sql")];
 
