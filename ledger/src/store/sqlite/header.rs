@@ -34,7 +34,7 @@ pub(super) struct Header {
 
 /// The newest change counter and the greatest length that were seen.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct SeenHeader {
     counter: u32,
     length: u64,
 }
@@ -52,8 +52,8 @@ impl Header {
     }
 
     /// What was seen so far; asked for before the file's length is, because another thread may see something newer meanwhile.
-    pub(super) fn seen(&self) -> Seen {
-        Seen {
+    pub(super) fn seen(&self) -> SeenHeader {
+        SeenHeader {
             counter: self.counter.load(Ordering::Acquire),
             length: self.length.load(Ordering::Acquire),
         }
@@ -61,7 +61,7 @@ impl Header {
 
     /// Whether the file, which is this long, is still the one that SQLite writes: a backup has no log, an older file has a lower
     /// change counter, and one that was cut off is shorter than it was and than its header says.
-    pub(super) fn is_intact(&self, seen: Seen, length: u64) -> std::io::Result<bool> {
+    pub(super) fn is_intact(&self, seen: SeenHeader, length: u64) -> std::io::Result<bool> {
         let Some(header) = read(&self.file)? else {
             return Ok(false);
         };
