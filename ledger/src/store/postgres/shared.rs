@@ -20,6 +20,7 @@ use super::lock::lock;
 use super::migrations::{VERSION, changed};
 use super::printable::printable;
 use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::store::copy::MOVED;
 use crate::store::replies::Caller;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::store::unsettled::Unsettled;
@@ -180,9 +181,10 @@ impl Shared {
         }
     }
 
-    /// Notes the schema that the ledger has now: into one of another version nothing is written.
+    /// Notes the schema that the ledger has now: into one of another version nothing is written. A ledger that was moved comes back
+    /// no more; the end of its epoch ends this gateway.
     pub(super) fn note_schema(&self, version: i32) {
-        if version == VERSION {
+        if version == VERSION || version > MOVED {
             if self.record.end(LedgerWork::Schema) {
                 tracing::warn!("the ledger has this version's schema again");
             }
