@@ -39,6 +39,7 @@ mod reads;
 mod rows;
 mod servers;
 mod shared;
+mod silence;
 mod standby;
 mod start;
 mod tables;

@@ -20,6 +20,7 @@ use super::lock::lock;
 use super::migrations::VERSION;
 use super::rows::Columns;
 use super::shared::Shared;
+use super::silence::{NodeSighting, observe, reap};
 use super::standby;
 use super::trouble::TransactionTrouble;
 use crate::batch::operation::{Operation, Outcome};
@@ -41,8 +42,6 @@ const TRIAL: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; UPDATE accounts SE
      INSERT INTO entries SELECT * FROM entries WHERE false; INSERT INTO events SELECT * FROM events WHERE false; COMMIT";
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
-/// A node that has not renewed for this long is dead.
-const SILENCE: Duration = Duration::from_secs(10);
 /// After this long without a renewal of its own, a node starts to watch the others anew.
 const INTERRUPTED: Duration = Duration::from_secs(3);
 /// Between two looks at all servers while everything is well.
@@ -134,12 +133,6 @@ pub(super) async fn store_late_bills(
         .await?;
     }
     Ok(())
-}
-
-/// What this node has seen of another node.
-struct NodeSighting {
-    renewals: i64,
-    since: Instant,
 }
 
 /// Renews this node's lease and watches the others.
@@ -539,57 +532,6 @@ fn log_differing_files(gateways: &[Gateway], differ: bool) {
         gateways = files.join(", "),
         "the gateways run different files: give all of them the same catalog and routes"
     );
-}
-
-/// Records who has renewed, and returns nodes that have been silent for too long, with their last count.
-async fn observe(
-    seen: &mut HashMap<i64, NodeSighting>,
-    link: &Link,
-    own: i64,
-) -> Result<Vec<(i64, i64)>, TransactionTrouble> {
-    let rows = link
-        .query(
-            "SELECT epoch, renewals FROM nodes WHERE ended IS NULL AND epoch <> $1",
-            &[&own],
-        )
-        .await?;
-    let now = Instant::now();
-    let mut alive = HashMap::new();
-    for row in rows {
-        let mut columns = Columns::of(&row);
-        let (epoch, renewals): (i64, i64) = (columns.take()?, columns.take()?);
-        let since = seen
-            .get(&epoch)
-            .filter(|seen| seen.renewals == renewals)
-            .map_or(now, |seen| seen.since);
-        alive.insert(epoch, NodeSighting { renewals, since });
-    }
-    *seen = alive;
-    let silent = |(epoch, seen): (&i64, &NodeSighting)| {
-        (now.saturating_duration_since(seen.since) >= SILENCE).then_some((*epoch, seen.renewals))
-    };
-    Ok(seen.iter().filter_map(silent).collect())
-}
-
-/// Ends a silent node, unless it has renewed meanwhile. Waits for its open transactions.
-async fn reap(link: &Link, (epoch, renewals): (i64, i64)) -> Result<(), TransactionTrouble> {
-    let sql = "UPDATE nodes SET ended = now() FROM (SELECT epoch AS dead FROM nodes \
-         WHERE epoch = $1 AND renewals = $2 AND ended IS NULL FOR UPDATE) d WHERE epoch = dead RETURNING epoch";
-    match link.query(sql, &[&epoch, &renewals]).await {
-        Ok(rows) if rows.is_empty() => Ok(()),
-        Ok(_) => {
-            tracing::warn!(
-                epoch,
-                "a gateway has been silent for ten seconds; it counts as dead, and its holds are ended"
-            );
-            Ok(())
-        }
-        Err(error) => match TransactionTrouble::from(error) {
-            // Its last transaction is still open; the server will end it soon.
-            TransactionTrouble::Retry(_) | TransactionTrouble::Busy(_) => Ok(()),
-            trouble => Err(trouble),
-        },
-    }
 }
 
 #[cfg(test)]
