@@ -39,6 +39,11 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
         "how many payments the operator gets an alert of each",
     ),
     (
+        "src/server/admin/sums.rs",
+        "MOMENT",
+        "how long the operator's figures wait for a new read before they show the last one",
+    ),
+    (
         "src/server/admin/requests.rs",
         "MOST_HOLDS",
         "how far the operator's search for a running request goes",

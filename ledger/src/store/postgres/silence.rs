@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use super::link::Link;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
-use crate::store::rows::RowColumns as _;
 
 /// A node that has not renewed for this long is dead.
 const SILENCE: Duration = Duration::from_secs(10);
