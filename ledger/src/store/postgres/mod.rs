@@ -55,7 +55,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
+use std::sync::{Arc, Mutex, atomic::Ordering};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -170,9 +170,7 @@ impl PostgresLedger {
     async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         match &self.writer {
             Some(writer) => writer.submit(operation).await,
-            None => Err(LedgerError::unavailable(
-                "it was opened read-only".to_owned(),
-            )),
+            None => Err(LedgerError::unavailable("it was opened read-only")),
         }
     }
 
@@ -196,11 +194,7 @@ fn now() -> Timestamp {
 impl Drop for PostgresLedger {
     fn drop(&mut self) {
         let _ = Store::close(self);
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = lock::lock(&self.thread).take();
         if let Some(Thread { quit, handle }) = thread {
             let _ = quit.send(());
             if handle.join().is_err() {
@@ -217,10 +211,8 @@ impl Store for PostgresLedger {
     }
 
     fn stats(&self) -> WriterStats {
-        self.writer
-            .as_ref()
-            .map(|writer| writer.stats())
-            .unwrap_or_default()
+        let writer = self.writer.as_ref();
+        writer.map(|writer| writer.stats()).unwrap_or_default()
     }
 
     fn troubles(&self) -> Vec<LedgerTrouble> {

@@ -412,13 +412,20 @@ mod tests {
                 r#"{"amount":"1","zzzzzzzz":"x"}"#,
                 "there are amount, label, rate, kind",
             ),
-            (r#"{"amount":"1","label":"a\nb"}"#, "one line"),
             (r#"{"amount":"1","rate":0}"#, "above 0"),
             (r#"{"amount":"1","kind":"x"}"#, "write refund or dispute"),
         ] {
             let told = refused(body);
             assert!(told.contains(says), "{body}: {told}");
         }
+    }
+
+    #[test]
+    fn a_character_that_cannot_be_shown_is_named() {
+        let body = br#"{"amount":"1","label":"a\nb"}"#;
+        let error = FieldValues::of_body(body, FIELDS).unwrap_err();
+        assert_eq!(error.status, 422);
+        assert!(error.message.contains("U+000A"), "{}", error.message);
     }
 
     #[test]
