@@ -9,7 +9,8 @@ use farebox_ledger::store::Store;
 use farebox_ledger::*;
 
 /// Columns that `verify` does not guard: what a running hold says besides its money, sessions, events, and what is for people.
-const FREE: [&str; 23] = [
+const FREE: [&str; 24] = [
+    "keys.used_at",
     "accounts.paced_to",
     // Which number the next event gets, and what was told last.
     "accounts.event_seq",

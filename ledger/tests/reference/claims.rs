@@ -157,6 +157,12 @@ impl State {
                 Some(entry)
             }
             Err(why) => {
+                if let Some(known) = self.payment(&new.reference) {
+                    return Err(Refusal::ReferenceUsed {
+                        reference: known.reference.clone(),
+                        customer: known.customer,
+                    });
+                }
                 self.one_more(DailyBound::Unapplied)?;
                 let why = why.to_string();
                 self.write(new.customer, audit::unapplied(new, &why));

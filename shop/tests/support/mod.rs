@@ -343,7 +343,15 @@ impl<'a> Visitor<'a> {
     /// Fills in the form of the price page; returns the processor's page that it leads to.
     pub(crate) async fn buy(&mut self, more: &[(&str, &str)]) -> String {
         let page = self.get("/").await;
-        let answer = self.send_form(&page, more).await;
+        let mut answer = self.send_form(&page, more).await;
+        // Many buyers of one address are asked to come back.
+        for _ in 0..60 {
+            if answer.status != 503 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            answer = self.send_form(&page, more).await;
+        }
         assert_eq!(answer.status, 200, "{}", answer.text);
         pay_page(&answer)
     }

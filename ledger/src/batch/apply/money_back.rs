@@ -50,6 +50,9 @@ pub(super) fn pay_first(
     check_new(rows, new)?;
     if asked::booked(rows, new.credit, true).is_err() {
         // Then it is kept as unapplied, or nobody is made.
+        if rows.payment(&new.reference).is_some() {
+            return known_payment(rows, &new.reference, false);
+        }
         asked::counted(rows, TokenDeed::Unapplied)?;
     }
     customers::make(rows, payer)?;
@@ -90,6 +93,10 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
             | Refusal::CustomerStopped(_)
             | Refusal::DailyReached(_)),
         ) => {
+            if rows.payment(&new.reference).is_some() {
+                // Only what is booked takes over the name of what could not be.
+                return known_payment(rows, &new.reference, false);
+            }
             let why = why.to_string();
             let kept = asked::counted(rows, TokenDeed::Unapplied)?;
             asked::count(rows, kept);

@@ -275,14 +275,28 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
         }
     }
     if mode != OpenMode::ReadOnly {
-        conn.pragma_update(None, "journal_mode", "wal")
-            .map_err(|error| refuse(path, error))?;
+        keep_log(&conn).map_err(|error| refuse(path, error))?;
     }
     // SQLite would copy the log into the file that it has open, and then delete the log *by its name*, also when another file is
     // at the path meanwhile. `fold_log` does the first where it is right, and nobody does the second.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(|error| refuse(path, error))?;
     Ok(conn)
+}
+
+/// Gives a new ledger its log. For this SQLite does not wait by itself for others that look at the file, as those do that were told to
+/// make it, too.
+fn keep_log(conn: &Connection) -> rusqlite::Result<()> {
+    let keep = || conn.pragma_update(None, "journal_mode", "wal");
+    for _ in 0..BUSY_TRIES {
+        match keep() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            told => return told,
+        }
+    }
+    keep()
 }
 
 /// Creates a ledger that exists elsewhere in an empty file.
