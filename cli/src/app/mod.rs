@@ -103,6 +103,8 @@ impl App {
         recover(&ledger).await?;
         let slugs = reload::slugs(&config.current());
         ledger.publish(slugs, clock::now()).await?;
+        // Before anybody is told that it serves: without this the signal ends a process.
+        drop(signal(SignalKind::hangup()));
         let listening = listen(settings.listen)?;
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let telemetry = Arc::new(Telemetry::default());
