@@ -93,7 +93,14 @@ impl WrittenFiles {
     /// Log and index are what was opened, and whole.
     fn check(&self) -> Result<(), Displaced> {
         let seen = self.index_length.load(Ordering::Acquire);
-        let index = same(&self.index_path, self.index_file)?.len();
+        let index = match same(&self.index_path, self.index_file) {
+            Ok(found) => found.len(),
+            Err(displaced) => {
+                // What is lost with the log comes first: whoever ends for it copies it.
+                same(&self.log_path, self.log)?;
+                return Err(displaced);
+            }
+        };
         self.index_length.fetch_max(index, Ordering::AcqRel);
         if index < seen {
             return Err(Displaced::IndexCut(self.index_path.clone()));
