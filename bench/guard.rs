@@ -61,11 +61,11 @@ const BUDGETS: [(&str, u64); 15] = [
     ("100 key reads", 250_000),
     // A twentieth of it is that overflow is checked. A tenth and more is that the ledger's three files are compared before each commit
     // and again before it is confirmed: 176,000 while only two were, once.
-    ("hold and settlement", 215_000),
-    ("64 of them at once", 6_900_000),
+    ("hold and settlement", 180_000),
+    ("64 of them at once", 6_300_000),
     // A sixth of it is the simulated provider, which judges what it is sent as strictly as a vendor.
-    ("whole request", 700_000),
-    ("streamed request", 1_110_000),
+    ("whole request", 600_000),
+    ("streamed request", 1_020_000),
 ];
 /// What a translation may take, in hundredths of what passing the same bytes on takes. Callers and targets by their initials. A chunk's
 /// law is a promise of speed; a request's only keeps it from growing, and was 200 until passing on became a quarter
