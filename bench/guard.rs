@@ -63,7 +63,6 @@ const BUDGETS: [(&str, u64); 15] = [
     // and again before it is confirmed: 176,000 while only two were, once.
     ("hold and settlement", 180_000),
     ("64 of them at once", 6_300_000),
-    // A sixth of it is the simulated provider, which judges what it is sent as strictly as a vendor.
     ("whole request", 600_000),
     ("streamed request", 1_020_000),
 ];
@@ -91,7 +90,7 @@ const CALLS: [(&str, u64); 9] = [
     ("fcntl", 1_350),
     ("futex", 600),
     // The ledger's three files, before each commit and before it is confirmed, and what room the log has.
-    ("statx", 2_600),
+    ("statx", 1_600),
     ("write", 350),
     ("epoll_wait", 500),
     // The headers of the ledger's file and of its log's index, as often: a backup may have been copied over it, or a file cut off.
