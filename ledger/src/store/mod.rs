@@ -48,7 +48,8 @@ pub trait Store: Ledger {
     /// How the writer is doing.
     fn stats(&self) -> WriterStats;
 
-    /// What is wrong now, the most telling first. From memory: it neither asks the ledger nor waits for it.
+    /// What is wrong now, the most telling first. It never asks or waits for the ledger; a file also looks at its clock
+    /// and at who has locked its log.
     fn troubles(&self) -> Vec<LedgerTrouble>;
 
     /// Why nothing can be sold now, if that is so.

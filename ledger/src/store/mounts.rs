@@ -1,7 +1,8 @@
 //! Detects a file that is a mount point itself, as a container makes it with `-v ./farebox.db:/data/farebox.db`.
 //!
 //! Such a ledger appears in a second folder, which has its own log, shared memory and lock: two gateways would sell the same money,
-//! each without the other's commits. Another file that is mounted so stays what it was when an editor replaces it. Reads only the kernel's list of mounts, if there is one.
+//! each without the other's commits. Any other file mounted like that keeps its old content when an editor replaces it. Reads only the
+//! kernel's list of mounts, if there is one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

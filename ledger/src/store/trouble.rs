@@ -85,7 +85,7 @@ pub struct Fault {
     pub remedy: String,
     /// What the database answered.
     pub sqlstate: Option<String>,
-    /// It says only that there was no answer or a lock: whoever asked who is in the way knows better.
+    /// It says only that there was no answer, or a lock. A fault that names who is in the way is kept instead.
     pub(crate) vague: bool,
 }
 

@@ -57,30 +57,19 @@ pub(crate) enum LedgerWork {
 impl LedgerWork {
     /// Whether nothing is sold while it is in trouble.
     const fn stops(self) -> bool {
-        match self {
-            Self::Writer
-            | Self::Files
-            | Self::Schema
-            | Self::Recovery
-            | Self::Confirmed
-            | Self::Standby
-            | Self::Abandoned
-            | Self::DatabaseClock
-            | Self::Commit
-            | Self::KeyRead
-            | Self::Renewal
-            | Self::Room => true,
+        !matches!(
+            self,
             Self::Payments
-            | Self::LockedCustomer
-            | Self::Connect
-            | Self::Sync
-            | Self::Checkpoint
-            | Self::LogReaders
-            | Self::Clock => false,
-        }
+                | Self::LockedCustomer
+                | Self::Connect
+                | Self::Sync
+                | Self::Checkpoint
+                | Self::LogReaders
+                | Self::Clock
+        )
     }
 
-    /// Whether what is written, and what is needed for it, differs from one time to the next.
+    /// Whether what one writes, and the rights it needs, differ from the next.
     const fn is_batch(self) -> bool {
         matches!(self, Self::Commit | Self::Payments | Self::LockedCustomer)
     }
@@ -148,6 +137,13 @@ struct RecordState {
     numbers: u64,
 }
 
+impl RecordState {
+    fn begun(&mut self, number: u64) -> Option<&mut BegunWork> {
+        let mut under_way = self.under_way.iter_mut();
+        under_way.find(|begun| begun.number == number)
+    }
+}
+
 /// The record of one ledger in one process.
 #[derive(Debug)]
 pub(crate) struct TroubleRecord {
@@ -207,7 +203,7 @@ impl TroubleRecord {
         stood
     }
 
-    /// Either.
+    /// Sets the fault, or ends it if there is none.
     pub(crate) fn note(&self, work: LedgerWork, fault: Option<Fault>) {
         match fault {
             Some(fault) => drop(self.set(work, fault)),
@@ -288,11 +284,9 @@ impl TroubleRecord {
         record.under_way.iter().filter(late).map(told).collect()
     }
 
-    /// Says why work is late; without a word it is not known any more.
+    /// Says why work is late; `None` forgets what was said.
     pub(crate) fn explain(&self, number: u64, fault: Option<Fault>) {
-        let mut record = self.lock();
-        let begun = record.under_way.iter_mut();
-        if let Some(begun) = begun.into_iter().find(|begun| begun.number == number) {
+        if let Some(begun) = self.lock().begun(number) {
             begun.fault = fault;
         }
     }
@@ -332,7 +326,7 @@ fn before(now: Timestamp, lasts: Duration) -> Timestamp {
     Timestamp::from_millis(now.millis().saturating_sub(lasts))
 }
 
-/// LedgerWork under way. Dropped without an end, it was given up, and nothing is known of it.
+/// Work under way. Dropped without an end, it was given up, and nothing is known of it.
 #[derive(Debug)]
 pub(crate) struct WorkUnderWay {
     record: Arc<TroubleRecord>,
@@ -343,9 +337,7 @@ pub(crate) struct WorkUnderWay {
 impl WorkUnderWay {
     /// Which process of the server does it.
     pub(crate) fn done_by(&self, process: Option<i32>) {
-        let mut record = self.record.lock();
-        let begun = record.under_way.iter_mut();
-        if let Some(begun) = begun.into_iter().find(|begun| begun.number == self.number) {
+        if let Some(begun) = self.record.lock().begun(self.number) {
             begun.process = process;
         }
     }
@@ -353,8 +345,7 @@ impl WorkUnderWay {
     /// A try has failed, and another follows.
     pub(crate) fn met(&self, fault: Fault) {
         let mut record = self.record.lock();
-        let begun = record.under_way.iter_mut();
-        if let Some(begun) = begun.into_iter().find(|begun| begun.number == self.number)
+        if let Some(begun) = record.begun(self.number)
             && !(fault.vague && begun.fault.as_ref().is_some_and(|known| !known.vague))
         {
             begun.fault = Some(fault);
@@ -374,17 +365,21 @@ impl WorkUnderWay {
         }
     }
 
+    /// It has ended, well or with this fault.
+    pub(crate) fn ended(self, fault: Option<Fault>) {
+        match fault {
+            None => self.succeeded(),
+            Some(fault) => self.failed(fault),
+        }
+    }
+
     /// It has failed.
     pub(crate) fn failed(self, fault: Fault) {
         let mut record = self.record.lock();
-        let begun = record.under_way.iter();
-        let (known, began) = begun
-            .into_iter()
-            .find(|begun| begun.number == self.number)
-            .map_or_else(
-                || (None, Instant::now()),
-                |begun| (begun.fault.clone(), begun.at),
-            );
+        let (known, began) = record.begun(self.number).map_or_else(
+            || (None, Instant::now()),
+            |begun| (begun.fault.clone(), begun.at),
+        );
         let fault = if fault.vague {
             known.unwrap_or(fault)
         } else {

@@ -21,7 +21,7 @@ use crate::{Blocker, Cause, Fault, TroubleKind};
 const EVERY: Duration = Duration::from_millis(200);
 /// Between two tries to connect while nobody else tries.
 const TRY_AGAIN: Duration = Duration::from_millis(300);
-/// LedgerWork is asked about before it is told as late, so that it is told with its cause.
+/// Work is asked about before it is told as late, so that its cause is told with it.
 const ASKED_AFTER: Duration = Duration::from_millis(700);
 /// How long the second connection is waited for.
 const ANSWER: Duration = Duration::from_millis(800);
@@ -46,12 +46,9 @@ pub(super) async fn watch(shared: Arc<Shared>, connector: Connector) {
         }
         // Only a new one tells whether there can be a new one.
         let known = link.take().filter(|_| !closed);
-        let (asking, patience) = if closed {
-            (SecondConnection::Anew, ANSWER_OF_ALL)
-        } else {
-            (SecondConnection::Beside(known.map(Box::new)), ANSWER)
-        };
-        let asked = tokio::time::timeout(patience, ask(asking, &connector, &late)).await;
+        let patience = if closed { ANSWER_OF_ALL } else { ANSWER };
+        let asked = ask((known, closed), &connector, &late);
+        let asked = tokio::time::timeout(patience, asked).await;
         let explain = |fault: &Fault| {
             for late in &late {
                 shared.record.explain(late.number, Some(fault.clone()));
@@ -73,24 +70,17 @@ pub(super) async fn watch(shared: Arc<Shared>, connector: Connector) {
     }
 }
 
-/// Over which connection is asked.
-enum SecondConnection {
-    /// The known one, or another one to the server in use.
-    Beside(Option<Box<Link>>),
-    /// One that is opened as any other is, which the record hears of.
-    Anew,
-}
-
-/// Why each of these is late, as far as the server knows.
+/// Why each of these is late, as far as the server knows. Asked over this connection, another one to the server in use, or, `anew`, one
+/// that is opened as any other is, which the record hears of.
 async fn ask(
-    asking: SecondConnection,
+    (known, anew): (Option<Link>, bool),
     connector: &Connector,
     late: &[LateWork],
 ) -> Result<(Link, Vec<Option<Fault>>), Cause> {
-    let link = match asking {
-        SecondConnection::Beside(Some(link)) if !link.client.is_closed() => *link,
-        SecondConnection::Beside(_) => connector.connect_beside().await?,
-        SecondConnection::Anew => connector.connect().await?,
+    let link = match known {
+        Some(link) if !link.client.is_closed() => link,
+        _ if anew => connector.connect().await?,
+        _ => connector.connect_beside().await?,
     };
     let mut found = Vec::with_capacity(late.len());
     for late in late {

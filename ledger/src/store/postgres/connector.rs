@@ -142,16 +142,9 @@ impl Connector {
     /// Opens a connection to the server that suits.
     pub(super) async fn connect(&self) -> Result<Link, Cause> {
         let under_way = self.record.begin(LedgerWork::Connect);
-        match self.open().await {
-            Ok(link) => {
-                under_way.succeeded();
-                Ok(link)
-            }
-            Err(why) => {
-                under_way.failed(faults::of(&why));
-                Err(why)
-            }
-        }
+        let opened = self.open().await;
+        under_way.ended(opened.as_ref().err().map(faults::of));
+        opened
     }
 
     /// Opens another connection to the server that was used last, without asking the others: one of them may be what is wrong.

@@ -63,16 +63,9 @@ impl KeyReads {
                 reading.done_by(link.process());
                 lists::read_keys(&link, asked).await
             };
-            let found = match readers.read(read).await {
-                Ok(found) => {
-                    under_way.succeeded();
-                    Ok(found)
-                }
-                Err(why) => {
-                    under_way.failed(faults::of(&why));
-                    Err(readers.unavailable(why))
-                }
-            };
+            let found = readers.read(read).await;
+            under_way.ended(found.as_ref().err().map(faults::of));
+            let found = found.map_err(|why| readers.unavailable(why));
             let shared = |key: Key| (key.id, Arc::new(key));
             let found: Result<ById<_, _>, _> =
                 found.map(|keys| keys.into_iter().map(shared).collect());

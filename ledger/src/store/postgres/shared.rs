@@ -516,7 +516,10 @@ impl Shared {
 
 /// A lease that is over before anything is known of its renewal, as after the whole process stood still.
 pub(super) fn lapse() -> LedgerTrouble {
-    let cause = "the database cannot be reached: this gateway's lease was not renewed for 7 s";
+    let cause = format!(
+        "the database cannot be reached: this gateway's lease was not renewed for {} s",
+        LEASE.as_secs()
+    );
     let remedy = "it is renewed every second: if this does not end, look at the database and the network to it";
     LedgerTrouble {
         fault: Fault::new(TroubleKind::Unreachable, cause, remedy),

@@ -27,10 +27,7 @@ const NAMED: usize = 5;
 pub(super) fn refuse_absent(given: &Path) -> Result<(), LedgerError> {
     let what = match given.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            if given
-                .symlink_metadata()
-                .is_ok_and(|found| found.is_symlink())
-            {
+            if given.is_symlink() {
                 " (it is a broken symbolic link)"
             } else if given.parent().is_some_and(Path::is_dir) {
                 ""

@@ -187,8 +187,9 @@ fn check_log_is_there(real: &Path) -> Result<(), LedgerError> {
     )))
 }
 
-/// Looks for an index that was cut off, and for the end of a log that a crash or a person has cut off, while the index of the process that wrote it is still there. SQLite
-/// would begin that index anew and take what is left for all there was. The gateway says what is gone and goes on with what is left.
+/// Looks for an index that was cut off while another program uses it, and for the end of a log that a crash or a person has cut off, while
+/// the index of the process that wrote it is still there. SQLite would begin that index anew and take what is left for all there was. The
+/// gateway says what is gone and goes on with what is left.
 fn check_log_and_index(real: &Path, mode: OpenMode) -> Result<Option<Displaced>, LedgerError> {
     let log = wal_path(real);
     let path = index_path(real);
@@ -284,8 +285,8 @@ pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Connection, LedgerErro
     Ok(conn)
 }
 
-/// Gives a new ledger its log. For this SQLite does not wait by itself for others that look at the file, as those do that were told to
-/// make it, too.
+/// Gives a new ledger its log. SQLite does not wait here by itself while another program, perhaps told to make the same ledger, looks at
+/// the file.
 fn keep_log(conn: &Connection) -> rusqlite::Result<()> {
     let keep = || conn.pragma_update(None, "journal_mode", "wal");
     for _ in 0..BUSY_TRIES {
@@ -344,7 +345,7 @@ fn open_and_identify(
     }
 }
 
-/// How often it is looked at whether a file system has become read-only.
+/// How often it is checked whether a file system has become read-only.
 const READ_ONLY_TRIES: u32 = 5;
 
 /// What is wrong with a file system that has stopped taking writes, as one does after a fault of its disk. SQLite says only that writing
@@ -381,9 +382,7 @@ pub(super) fn fold_log(location: &Location) {
     let fold = || {
         let conn = connect(&location.real, OpenMode::Write)?;
         conn.busy_timeout(Duration::ZERO)?;
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            row.get::<_, bool>(0)
-        })
+        empty_log(&conn)
     };
     match fold() {
         Ok(busy) => tracing::debug!(
@@ -394,6 +393,11 @@ pub(super) fn fold_log(location: &Location) {
             tracing::warn!(%error, "the write-ahead log remains beside the ledger's file; copy both")
         }
     }
+}
+
+/// Copies the log into the ledger's file and cuts it to nothing. Returns whether another program was in the way.
+pub(super) fn empty_log(conn: &Connection) -> rusqlite::Result<bool> {
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
 }
 
 fn check_file(path: &Path, mode: OpenMode) -> Result<(), LedgerError> {

@@ -2,20 +2,21 @@
 //!
 //! SQLite maps it into memory; here it is read as a file. Every process that has the ledger open uses the same one: with a second index
 //! over one log, each process writes over the other's commits. Where it was cut off, a connection that opens makes it long enough again,
-//! with zeroes: others then read old pages for new ones. So what opens looks first, and once more with its own connection, and the
-//! gateway makes the file longer than any log needs, which nobody does again.
+//! with zeroes: others then read old pages for new ones. So every program checks the index before it opens the ledger and again afterwards.
+//! The gateway makes the file longer than any log needs: if it is shorter later, somebody has cut it.
 
 use std::fmt;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, FcntlArg, fallocate, fcntl};
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
 use super::kept::kept;
+use crate::store::room::lengthen;
 
 /// The header stands twice; while it is being written, the two differ.
 const HEADER: usize = 48;
@@ -24,12 +25,12 @@ const CHECKPOINT: usize = 4;
 /// The beginning of a log, and of each frame in it.
 const LOG_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
-/// Where it has the two numbers that a log begins with, other ones each time that it begins anew.
+/// Where the log's two salts stand, which change each time the log begins anew.
 const SALTS: u64 = 32;
-/// A block of it, and of how many frames the first one and each later one has the place.
-const BLOCK: u64 = 32 << 10;
+/// The size of a block, and how many frames the first block and each later one have.
+pub(super) const BLOCK: u64 = 32 << 10;
 const FIRST_FRAMES: u64 = 4_062;
-const FRAMES: u64 = 4_096;
+pub(super) const FRAMES: u64 = 4_096;
 /// Half of a block finds frames by their pages: two bytes each.
 const TABLE: usize = 16 << 10;
 /// How long the gateway makes it: for a log of 1.1 GB.
@@ -124,7 +125,7 @@ impl LogIndex {
         Ok(cut)
     }
 
-    /// Whether the log has begun anew since this index was made of it, as after an index of before was put back: it says nothing of that log.
+    /// Whether the log has begun anew since this index was made, as when an old index was put back. Such an index says nothing of the log.
     pub(super) fn is_of_before(&self, log: &Path) -> bool {
         let (mut own, mut begun) = ([0; 8], [0; 8]);
         let log = File::open(log).and_then(|log| log.read_exact_at(&mut begun, 16));
@@ -194,10 +195,9 @@ impl LogIndex {
 
     /// Makes it longer than any log needs, where the disk has the room.
     pub(super) fn lengthen(&self) -> std::io::Result<()> {
-        let long = i64::try_from(LONG).map_err(std::io::Error::other)?;
-        match fallocate(&*self.0, FallocateFlags::empty(), 0, long) {
-            Ok(()) | Err(Errno::ENOSPC | Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
-            Err(error) => Err(error.into()),
+        match lengthen(&self.0, LONG) {
+            Err(error) if error.kind() == ErrorKind::StorageFull => Ok(()),
+            told => told,
         }
     }
 

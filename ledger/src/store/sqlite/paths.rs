@@ -31,10 +31,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, LedgerError> {
     match path.canonicalize() {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            if path
-                .symlink_metadata()
-                .is_ok_and(|found| found.is_symlink())
-            {
+            if path.is_symlink() {
                 return Err(LedgerError::unusable(format!(
                     "{} is a broken symbolic link",
                     path.display()

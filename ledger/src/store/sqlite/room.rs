@@ -11,6 +11,7 @@ use std::sync::Arc;
 use nix::sys::statvfs::fstatvfs;
 
 use super::files::open_log;
+use super::index;
 use super::kept;
 use super::location::Location;
 use super::paths::{cannot_open, index_path};
@@ -26,9 +27,8 @@ const PER_HOLD_IN_FILE: u64 = 8 << 10;
 const MARGIN: u64 = 4 << 20;
 /// Reserved at once beyond what is needed, so that it is rarely done.
 const STEP: u64 = 2 << 20;
-/// One block of the shared memory, and how many bytes of log it has the index of: 4,096 pages with their headers.
-const INDEX_BLOCK: u64 = 32 << 10;
-const INDEXED: u64 = 4_096 * 4_120;
+/// How many bytes of log a block of its index is for: pages of 4,096 bytes with their headers.
+const INDEXED: u64 = index::FRAMES * 4_120;
 /// The unit of `st_blocks`.
 const BLOCK: u64 = 512;
 
@@ -67,7 +67,7 @@ impl DiskRoom {
         let need = holds.saturating_mul(PER_HOLD).saturating_add(MARGIN);
         let length = grow(&self.log, None, need)?;
         let indexed = length.saturating_add(need).saturating_add(STEP) / INDEXED;
-        let blocks = indexed.saturating_add(2).saturating_mul(INDEX_BLOCK);
+        let blocks = indexed.saturating_add(2).saturating_mul(index::BLOCK);
         grow(&self.memory, Some(blocks), 0).map(drop)
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::gate::HoldGate;
 use super::job::{BatchWork, Job};
+use super::log_readers::LogLocks;
 use crate::batch::operation::Operation;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::{Fault, Finish, TroubleKind, WriterStats};
@@ -20,6 +21,7 @@ pub(super) struct Shared {
     pub(super) stats: Mutex<WriterStats>,
     pub(super) record: Arc<TroubleRecord>,
     pub(super) gate: Arc<HoldGate>,
+    pub(super) locks: LogLocks,
     /// The log has pages of before something was erased.
     pub(super) empty_log: Arc<AtomicBool>,
     pub(super) fatal: watch::Sender<Option<String>>,

@@ -22,7 +22,7 @@ use crate::{Cause, Fault, LedgerError, OpenMode};
 /// When the log is looked at again while it is not all copied, or no holds are taken.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// LedgerWork that runs a fixed delay after the first request for it, once for all requests made in between; it may ask for a further run
+/// Work that runs a fixed delay after the first request for it, once for all requests made in between; it may ask for a further run
 /// itself. Dropping it runs what is due.
 #[derive(Debug)]
 pub(super) struct Chore {
@@ -190,7 +190,9 @@ pub(super) fn checkpoint(
         match looked {
             Ok((found, seen)) => {
                 let refuses = gate.look(seen, begun, Instant::now());
-                let waits = found.is_none_or(|found| !found.is_all()) || !may_write(&conn, &record);
+                let waits = found.is_none_or(|found| !found.is_all())
+                    || empty.load(Ordering::Relaxed)
+                    || !may_write(&conn, &record);
                 (refuses || waits).then_some(LOOK_AGAIN)
             }
             Err(error) if is(&error, ErrorCode::DatabaseBusy) => Some(LOOK_AGAIN),
@@ -208,7 +210,7 @@ pub(super) fn checkpoint(
     Ok(chore)
 }
 
-/// Whether a commit could begin, if the last one could not: nobody may ask for another one for hours.
+/// Whether a commit could begin, if the last one could not: nobody else may try for hours.
 fn may_write(conn: &Connection, record: &TroubleRecord) -> bool {
     if record.stands(LedgerWork::Commit) && conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok()
     {
@@ -224,40 +226,52 @@ fn is(error: &rusqlite::Error, code: ErrorCode) -> bool {
 /// Copies what no reader needs any more, and cuts a log that is all copied and long, or has pages of before something was erased: SQLite
 /// would only do that with the next commit. `None` if the disk is too full to copy anything.
 fn copy_log(conn: &Connection, wal: &Path, empty: &AtomicBool) -> rusqlite::Result<Option<Copied>> {
-    let run = |pragma| {
-        let found = conn.query_row(pragma, [], |row| Ok((row.get(1)?, row.get(2)?)))?;
-        match found {
-            // Another connection is copying now.
-            (..0, _) | (_, ..0) => Err(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
-                None,
-            )),
-            (pages, copied) => Ok(Copied { pages, copied }),
-        }
-    };
-    let found = match run("PRAGMA wal_checkpoint(PASSIVE)") {
+    let copied = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        Ok((row.get(1)?, row.get(2)?))
+    });
+    let found = match copied {
         Err(error) if is(&error, ErrorCode::DiskFull) => return Ok(None),
-        found => found?,
+        copied => match copied? {
+            // Another connection is copying now.
+            (..0, _) | (_, ..0) => {
+                return Err(rusqlite::Error::SqliteFailure(
+                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                    None,
+                ));
+            }
+            (pages, copied) => Copied { pages, copied },
+        },
     };
     let long = wal.metadata().is_ok_and(|log| log.len() >= LOG_LOUD);
-    let wanted = empty.load(Ordering::Relaxed);
-    if found.is_all() && (long || wanted) {
-        let cut = run("PRAGMA wal_checkpoint(TRUNCATE)")?;
-        empty.fetch_and(!wanted, Ordering::Relaxed);
-        return Ok(Some(cut));
+    if !found.is_all() || !(long || empty.load(Ordering::Relaxed)) {
+        return Ok(Some(found));
     }
-    Ok(Some(found))
+    // What is erased from here on is wished for anew.
+    let wanted = empty.swap(false, Ordering::Relaxed);
+    let emptied = files::empty_log(conn);
+    if !matches!(emptied, Ok(false)) {
+        empty.fetch_or(wanted, Ordering::Relaxed);
+    }
+    emptied.map(|_| Some(found))
 }
 
 /// How often a command tries to empty the log beside a gateway that reads it, and how long it waits each time.
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Empties the log, which has pages of before something was erased; for programs without a thread that does it.
-pub(super) fn empty_log(conn: &Connection) {
+/// Empties the log, which has pages of before something was erased; for programs without a thread that does it. On a connection of its
+/// own, which does not wait: while it waited for readers, nobody could commit.
+pub(super) fn empty_log(location: &Location) {
+    let conn = match files::connect_again(location, OpenMode::Write) {
+        Ok(conn) => conn,
+        Err(error) => {
+            tracing::warn!(%error, "what was erased stays in the write-ahead log");
+            return;
+        }
+    };
     for _ in 0..TRIES {
-        let cut = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        match cut {
+        let busy = conn.busy_timeout(Duration::ZERO);
+        match busy.and_then(|()| files::empty_log(&conn)) {
             Ok(false) => return,
             Ok(true) => {}
             Err(error) if is(&error, ErrorCode::DatabaseBusy) => {}

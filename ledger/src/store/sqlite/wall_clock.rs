@@ -1,9 +1,10 @@
 //! Whether this machine's clock jumped: compared at each look with a clock that is never set. A file has no clock of its own, so nobody
 //! else can tell which of the two times is right.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use super::shared::lock;
 use crate::value::clock;
 use crate::{Fault, Timestamp, TroubleKind};
 
@@ -38,7 +39,7 @@ impl WallClock {
     /// Compares them, and says by how much the one jumped that can be set. Call it at least once a second: a clock that is corrected
     /// little by little never jumps.
     pub(super) fn look(&self, wall: Timestamp, at: Instant) -> Option<Fault> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         let passed = at.saturating_duration_since(known.at).as_millis();
         let passed = i64::try_from(passed).unwrap_or(i64::MAX);
         let expected = known.wall.millis().saturating_add(passed);

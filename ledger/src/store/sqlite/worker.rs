@@ -15,7 +15,6 @@ use super::files;
 use super::gate::{Admission, NoRoom};
 use super::job::Job;
 use super::location::{Displaced, Location};
-use super::log_readers::LogLocks;
 use super::paths::wal_path;
 use super::shared::{Shared, lock};
 use super::upkeep::{self, Chore};
@@ -98,7 +97,7 @@ pub(super) struct Worker<'c> {
     idle: Duration,
 }
 
-/// LedgerWork that follows a commit on other threads, so that no commit waits for it.
+/// Work that follows a commit on other threads, so that no commit waits for it.
 pub(super) struct Chores {
     pub(super) sync: Chore,
     /// Only in the gateway. A command that writes a row or two leaves the checkpoint to the gateway.
@@ -385,9 +384,7 @@ impl<'c> Worker<'c> {
 
     /// Another program has the write lock, or had it a moment ago.
     fn busy(&self) -> Fault {
-        let locks = LogLocks::of(&self.location).ok();
-        let found = locks.and_then(|locks| locks.busy());
-        found.unwrap_or_else(|| {
+        self.shared.locks.busy().unwrap_or_else(|| {
             let cause = "another program is writing to it, and commits wait for it";
             Fault::new(TroubleKind::Blocked, cause, "let it finish").vaguely()
         })
@@ -426,7 +423,7 @@ impl<'c> Worker<'c> {
                     CHECKPOINT_AFTER
                 });
             }
-            None if erased => upkeep::empty_log(self.batch.conn),
+            None if erased => upkeep::empty_log(&self.location),
             None => {}
         }
         // A file that was moved between the check in `commit` and the commit itself took the commit with it.

@@ -31,8 +31,6 @@ const MAX_QUEUE: usize = 20_000;
 #[derive(Debug)]
 pub(super) struct WriterHandle {
     shared: Arc<Shared>,
-    /// Only in the gateway.
-    locks: Option<LogLocks>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -52,9 +50,9 @@ impl WriterHandle {
             Arc::clone(&record),
             serves.then_some(location.as_ref()),
         )?;
-        let locks = serves.then(|| LogLocks::of(location)).transpose()?;
         let shared = Arc::new(Shared {
             gate: Arc::new(gate),
+            locks: LogLocks::of(location)?,
             empty_log: Arc::default(),
             queue: Mutex::new(JobQueue {
                 wanted: 1,
@@ -99,7 +97,6 @@ impl WriterHandle {
             .map_err(no_thread)?;
         Ok(Self {
             shared,
-            locks,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -167,10 +164,11 @@ impl WriterHandle {
 
     /// Finds out who keeps a commit waiting that is late.
     pub(super) fn explain(&self) {
-        let Some(locks) = &self.locks else { return };
         let late = self.shared.record.late(LATE).into_iter();
         for late in late.filter(|late| late.work == LedgerWork::Commit) {
-            self.shared.record.explain(late.number, locks.busy());
+            self.shared
+                .record
+                .explain(late.number, self.shared.locks.busy());
         }
     }
 
