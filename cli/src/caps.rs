@@ -1,9 +1,7 @@
 //! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
 //! gateway runs.
 
-use farebox_ledger::{
-    Amount, Cap, CapMaker, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv,
-};
+use farebox_ledger::{Amount, Cap, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
 
 use super::args::{Args, OutputFormat};
 use super::books::{act, open};
@@ -79,10 +77,7 @@ fn print(args: &Args, of: Scope, caps: &Caps) {
 
 /// The limit of the other one, which stands once this one is gone.
 fn beside(counted: &CountedCap) -> String {
-    let other = match counted.made_by {
-        CapMaker::Seller => CapMaker::Owner,
-        CapMaker::Owner => CapMaker::Seller,
-    };
+    let other = counted.made_by.other();
     counted
         .beside
         .map_or_else(|| "none".to_owned(), |limit| format!("{other} {limit}"))

@@ -1,7 +1,9 @@
 //! Where the name of a person still stands after its data was erased: programs of before wrote it into labels, and acts that are chained
 //! repeat labels.
 
-use farebox_ledger::{Customer, KeyId, KeyQuery, Ledger, LedgerError, PersonalData, Scope};
+use farebox_ledger::{Customer, KeyId, Ledger, LedgerError, PersonalData, Scope};
+
+use super::reads;
 
 /// Acts are read in pages of this many.
 const PAGE: usize = 1_000;
@@ -37,12 +39,7 @@ impl Remains {
         }
         let has = |text: &str| text.to_lowercase().contains(&name);
         found.label = has(&customer.settings.label);
-        let keys = KeyQuery {
-            customer: Some(customer.id),
-            limit: PAGE,
-            ..KeyQuery::default()
-        };
-        let keys = ledger.list_keys(keys).await?.into_iter();
+        let keys = reads::keys_of(ledger, customer.id).await?.into_iter();
         let named = keys.filter(|key| has(&key.settings.label));
         found.keys = named.map(|key| key.id).collect();
         // As it stands in their JSON.

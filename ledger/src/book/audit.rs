@@ -60,10 +60,16 @@ pub struct AuditRecord {
 }
 
 impl AuditRecord {
+    /// Whether it moved money, or was about a payment that did not.
+    #[must_use]
+    pub fn is_of_money(&self) -> bool {
+        OF_MONEY.contains(&&*self.act)
+    }
+
     /// The key that it changed, or the customer itself; `None` if it moved money.
     pub(crate) fn changed(&self) -> Option<Scope> {
         let of = self.key.map_or(Scope::Customer(self.customer), Scope::Key);
-        (!OF_MONEY.contains(&&*self.act)).then_some(of)
+        (!self.is_of_money()).then_some(of)
     }
 }
 
@@ -271,9 +277,7 @@ pub(crate) fn payment(new: &NewPayment) -> Written {
 /// A payment whose credit could not be booked.
 pub(crate) fn unapplied(new: &NewPayment, why: &str) -> Written {
     let mut details = of_payment(new);
-    if let Some(object) = details.as_object_mut() {
-        object.insert("why".to_owned(), json!(why));
-    }
+    details["why"] = json!(why);
     Written::by(&new.act, "unapplied", None, &details)
 }
 
@@ -287,26 +291,25 @@ fn of_payment(new: &NewPayment) -> Value {
 
 /// What went back of a payment, and what this took from the customer's money (negative) or gave to it.
 pub(crate) fn reversal(new: &NewReversal, moved: Amount) -> Written {
-    let details = json!({
-        "payment": reference::normal(&new.payment),
-        "kind": new.kind,
-        "cumulative": new.cumulative,
-        "reference": reference::normal(&new.reference),
-        "amount": moved,
-    });
+    let mut details = of_reversal(new);
+    details["amount"] = json!(moved);
     Written::by(&new.act, "reverse", None, &details)
 }
 
 /// What was told about money that goes back, and a bound refused.
 pub(crate) fn waiting_reversal(new: &NewReversal, why: &str) -> Written {
-    let details = json!({
+    let mut details = of_reversal(new);
+    details["why"] = json!(why);
+    Written::by(&new.act, "unapplied_reversal", None, &details)
+}
+
+fn of_reversal(new: &NewReversal) -> Value {
+    json!({
         "payment": reference::normal(&new.payment),
         "kind": new.kind,
         "cumulative": new.cumulative,
         "reference": reference::normal(&new.reference),
-        "why": why,
-    });
-    Written::by(&new.act, "unapplied_reversal", None, &details)
+    })
 }
 
 /// The end of a payment that could not be booked.

@@ -198,10 +198,7 @@ impl CountedCap {
     #[must_use]
     pub fn limits(&self) -> CapLimits {
         let standing = CapLimits::default().with(self.made_by, Some(self.cap.limit));
-        match self.made_by {
-            CapMaker::Seller => standing.with(CapMaker::Owner, self.beside),
-            CapMaker::Owner => standing.with(CapMaker::Seller, self.beside),
-        }
+        standing.with(self.made_by.other(), self.beside)
     }
 
     /// Sets the limits of both; false if there are none. What is less of a higher limit can be told again.
@@ -464,8 +461,10 @@ impl Caps {
                 CapMaker::Seller => counted.limits().seller?,
                 CapMaker::Owner => counted.cap.limit,
             };
-            let cap = counted.cap.clone();
-            Some(Cap { limit, ..cap })
+            Some(Cap {
+                limit,
+                ..counted.cap.clone()
+            })
         });
         let mut crossed = others.filter(|other| {
             let narrower = other.interval < cap.interval && other.limit > cap.limit;

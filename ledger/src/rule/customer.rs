@@ -62,7 +62,7 @@ impl CustomerSettings {
 
     /// Checks that texts are of a reasonable length, and an external id can be typed again.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_label("a label", &self.label, 200)?;
+        check_label("a label", &self.label, 200, false)?;
         if let Some(name) = &self.price_list {
             check_text("a price list", name, 200, true)?;
         }

@@ -113,17 +113,7 @@ impl Key {
     /// # Errors
     /// [`Refusal::CustomerStopped`] first, then [`Refusal::NotActive`].
     pub fn check_acts(&self, now: Timestamp) -> Result<(), Refusal> {
-        self.customer.check_active()?;
-        self.own.check_active(now)
-    }
-
-    /// Refuses a key with which nobody may look at its account: a blocked or revoked one. An expired one, or one of a suspended or closed
-    /// customer, still shows its history.
-    ///
-    /// # Errors
-    /// [`Refusal::NotActive`].
-    pub fn check_looks(&self) -> Result<(), Refusal> {
-        self.own.check_looks()
+        self.own.check_acts_of(&self.customer, now)
     }
 
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
@@ -190,8 +180,18 @@ impl KeyRecord {
         }
     }
 
-    /// Refuses a key with which nobody may even look: a blocked or revoked one.
-    pub(crate) fn check_looks(&self) -> Result<(), Refusal> {
+    /// Refuses a key of this customer with which nobody may act at an instant: whatever is not active of both.
+    pub(crate) fn check_acts_of(&self, customer: &Customer, now: Timestamp) -> Result<(), Refusal> {
+        customer.check_active()?;
+        self.check_active(now)
+    }
+
+    /// Refuses a key with which nobody may look at its account: a blocked or revoked one. An expired one, or one of a suspended or closed
+    /// customer, still shows its history.
+    ///
+    /// # Errors
+    /// [`Refusal::NotActive`].
+    pub fn check_looks(&self) -> Result<(), Refusal> {
         match self.stored_status {
             KeyStatus::Blocked | KeyStatus::Revoked => Err(Refusal::NotActive(self.stored_status)),
             KeyStatus::Active | KeyStatus::Expired => Ok(()),
@@ -288,7 +288,7 @@ impl KeySettings {
 
     /// Checks that texts and lists are of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_label("a label", &self.label, 200)?;
+        check_label("a label", &self.label, 200, false)?;
         let models = self.models.as_deref().unwrap_or_default();
         if models.len() > 1000 {
             return Err(Refusal::Limit("a key lists at most 1000 models".to_owned()));

@@ -106,8 +106,7 @@ impl Registers {
     }
 
     /// The largest of a kind.
-    #[must_use]
-    pub const fn of(&self, kind: ReversalKind) -> Gross {
+    const fn of(&self, kind: ReversalKind) -> Gross {
         match kind {
             ReversalKind::Refund => self.refunded,
             ReversalKind::Dispute => self.withdrawn,
@@ -211,6 +210,14 @@ pub struct Payment {
 }
 
 impl Payment {
+    /// Whether its money came and could not be booked.
+    pub(crate) const fn is_unapplied(&self) -> bool {
+        match self.status {
+            PaymentStatus::Unapplied { .. } => true,
+            PaymentStatus::Booked | PaymentStatus::Returned => false,
+        }
+    }
+
     /// Takes in what was told. What waited for as much waits no more.
     pub(crate) fn tell(&mut self, kind: ReversalKind, cumulative: Gross) {
         self.registers.tell(kind, cumulative);
@@ -220,8 +227,7 @@ impl Payment {
     }
 
     /// What of this kind is not booked yet.
-    #[must_use]
-    pub fn waits_for(&self, kind: ReversalKind) -> Option<&WaitingReversal> {
+    pub(crate) fn waits_for(&self, kind: ReversalKind) -> Option<&WaitingReversal> {
         self.waiting.iter().find(|waiting| waiting.kind == kind)
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::rule::secret::{CHECK_CHARS, RANDOM_CHARS, base_62, checksum, shown_once};
-use crate::value::text::{TOKEN_PREFIX, check_label, check_text};
+use crate::value::text::{TOKEN_PREFIX, check_label};
 use crate::{Act, Amount, Customer, Refusal, SecretHash, Timestamp, TokenId};
 
 shown_once! {
@@ -175,8 +175,7 @@ pub struct NewToken {
 
 impl NewToken {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_text("a token's label", &self.label, 100, true)?;
-        check_label("a token's label", &self.label, 100)?;
+        check_label("a token's label", &self.label, 100, true)?;
         if self.label.trim() != self.label {
             let text = "a token's label must not begin or end with a space";
             return Err(Refusal::NotApplicable(text.to_owned()));

@@ -4,10 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::value::amount::PICOS_PER_USD;
 use crate::{Amount, Refusal, Timestamp, Token, TokenId, TokenRole, UtcDay};
-
-/// A US dollar in picodollars.
-const DOLLAR: i64 = 1_000_000_000_000;
 
 /// What is bounded of a token in a UTC day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -232,7 +230,7 @@ impl TokenToday {
     #[must_use]
     pub fn most(&self, token: &Token, what: DailyBound) -> Option<i64> {
         let daily = token.daily?;
-        let dollars = daily.picos().div_euclid(DOLLAR);
+        let dollars = daily.picos().div_euclid(PICOS_PER_USD.cast_signed());
         match (what, token.role) {
             (DailyBound::Credit, _) => Some(daily.picos()),
             (_, TokenRole::Read | TokenRole::Manage) => None,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-const PICOS_PER_USD: u64 = 1_000_000_000_000;
+pub(crate) const PICOS_PER_USD: u64 = 1_000_000_000_000;
 const PLACES: usize = 12;
 
 /// An amount of money, in picodollars. May be negative in journal entries.

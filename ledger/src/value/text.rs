@@ -38,8 +38,13 @@ pub fn visible(text: &str) -> String {
 }
 
 /// Refuses a label with a character that forges lines, controls a terminal or turns text around.
-pub(crate) fn check_label(what: &str, text: &str, chars: usize) -> Result<(), Refusal> {
-    check_text(what, text, chars, false)?;
+pub(crate) fn check_label(
+    what: &str,
+    text: &str,
+    chars: usize,
+    required: bool,
+) -> Result<(), Refusal> {
+    check_text(what, text, chars, required)?;
     match shown(text).find(|(_, is_shown)| !is_shown) {
         None => Ok(()),
         Some((unseen, _)) => Err(Refusal::Unprintable {
@@ -102,7 +107,11 @@ mod tests {
             "👩\u{200d}👩\u{200d}👧",
             "❤\u{fe0f}",
         ] {
-            assert_eq!(check_label("a label", label, 200), Ok(()), "{label:?}");
+            assert_eq!(
+                check_label("a label", label, 200, false),
+                Ok(()),
+                "{label:?}"
+            );
         }
         for (label, code) in [
             ("a\u{1b}[2J", "U+001B"),
@@ -115,7 +124,9 @@ mod tests {
             ("\u{200c}می", "U+200C"),
             ("می\u{200c}\u{200c}خ", "U+200C"),
         ] {
-            let refused = check_label("a label", label, 200).unwrap_err().to_string();
+            let refused = check_label("a label", label, 200, false)
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains(code), "{label:?}: {refused}");
         }
     }

@@ -111,7 +111,7 @@ impl CapInterval {
     pub fn next(self, day: UtcDay) -> Option<UtcDay> {
         let window = self.window(day);
         match self {
-            Self::Day => Some(UtcDay(window.0.saturating_add(1))),
+            Self::Day => Some(window.next()),
             Self::Week => Some(UtcDay(window.0.saturating_add(7))),
             Self::Month => Some(UtcDay::of_civil(window.civil().saturating_add(1.month()))),
             Self::Total => None,

@@ -314,10 +314,10 @@ impl PartyDetail {
     /// Acts that moved money, or were about payments that did not.
     pub(crate) fn payments(&self) -> impl Iterator<Item = &AuditRecord> {
         let moves = |act: &&AuditRecord| match act.act.as_str() {
-            "top_up" | "adjust" | "refund" | "move" | "write_off" | "unapplied" | "assign"
-            | "return" | "reverse" | "unapplied_reversal" => true,
             "create" => act.details.contains("\"credit\""),
-            _ => false,
+            // It says that no money comes.
+            "fail_top_up" => false,
+            _ => act.is_of_money(),
         };
         self.acts.iter().filter(moves)
     }

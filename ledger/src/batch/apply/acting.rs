@@ -10,8 +10,7 @@ use crate::{
 /// Refuses a key with which nobody may act now: an inactive one, and every one of a customer that is not served.
 pub(super) fn check_acts(rows: &Rows, key: KeyId) -> Result<(), Refusal> {
     let (key, stored) = rows.key_and_customer(key)?;
-    stored.customer.check_active()?;
-    key.check_active(rows.now())
+    key.check_acts_of(&stored.customer, rows.now())
 }
 
 /// Refuses what an owner key may not do: all but making members of its own customer, and managing its keys and caps.
@@ -88,6 +87,6 @@ fn check_own(rows: &Rows, owner: KeyId, change: &CustomerChange) -> Result<(), R
     }
 }
 
-fn refused(why: &str) -> Result<(), Refusal> {
+pub(super) fn refused(why: &str) -> Result<(), Refusal> {
     Err(Refusal::NotAllowed(why.to_owned()))
 }

@@ -1,6 +1,6 @@
 //! Operations on behalf of a token or an owner key: what a token may do and how much of it, and what a repetition is answered.
 
-use super::acting::{check_acts, check_owner};
+use super::acting::{check_acts, check_owner, refused};
 use super::apply;
 use crate::batch::answer::KeptAnswer;
 use crate::batch::operation::{Answered, Asked, Asker, ExpectedAct, Once, Operation, Outcome};
@@ -176,10 +176,6 @@ fn check_own(rows: &Rows, token: TokenId, customer: CustomerId) -> Result<(), Re
         return Ok(());
     }
     refused("this token did not make this customer")
-}
-
-fn refused(why: &str) -> Result<(), Refusal> {
-    Err(Refusal::NotAllowed(why.to_owned()))
 }
 
 /// Whether a token that sells asks.

@@ -27,8 +27,7 @@ pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
     if key.belongs_to != new.customer {
         return Err(Refusal::NoSuchKey(new.key));
     }
-    stored.customer.check_active()?;
-    key.check_active(new.at)?;
+    key.check_acts_of(&stored.customer, new.at)?;
     rows.check_limits(new.key)?;
     let mut purse = rows.purse(new.key)?;
     purse.hold(&new.slug, rows.today(), new.amount)?;
@@ -42,8 +41,7 @@ pub(super) fn extend(rows: &mut Rows, extension: &Extension) -> Result<(), Refus
         .hold(extension.request)
         .ok_or(Refusal::NoSuchHold(extension.request))?;
     let (key, stored) = rows.key_and_customer(open.key)?;
-    stored.customer.check_active()?;
-    key.check_active(extension.at)?;
+    key.check_acts_of(&stored.customer, extension.at)?;
     let used = extension.checkpoint.total()?;
     let key = key.id;
     let mut purse = rows.purse(key)?;

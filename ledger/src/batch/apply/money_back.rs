@@ -50,10 +50,7 @@ pub(super) fn pay_first(
     check_new(rows, new)?;
     if asked::booked(rows, new.credit, true).is_err() {
         // Then it is kept as unapplied, or nobody is made.
-        if rows.payment(&new.reference).is_some() {
-            return known_payment(rows, &new.reference, false);
-        }
-        asked::counted(rows, TokenDeed::Unapplied)?;
+        kept(rows, &new.reference)?;
     }
     customers::make(rows, payer)?;
     take_in(rows, new)
@@ -80,6 +77,13 @@ fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
     payments::check_payment(rows, new.customer, &new.reference)
 }
 
+/// The day of the token that asks, with one more payment that is kept as unapplied. Only what is booked takes over the name of what could
+/// not be.
+fn kept(rows: &Rows, reference: &str) -> Result<Option<TokenDay>, Refusal> {
+    payments::check_free(rows, reference)?;
+    asked::counted(rows, TokenDeed::Unapplied)
+}
+
 /// Takes in a payment that was checked: books it, or keeps it as unapplied.
 fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     let credit = credit_of(new);
@@ -93,13 +97,9 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
             | Refusal::CustomerStopped(_)
             | Refusal::DailyReached(_)),
         ) => {
-            if rows.payment(&new.reference).is_some() {
-                // Only what is booked takes over the name of what could not be.
-                return known_payment(rows, &new.reference, false);
-            }
-            let why = why.to_string();
-            let kept = asked::counted(rows, TokenDeed::Unapplied)?;
+            let kept = kept(rows, &new.reference)?;
             asked::count(rows, kept);
+            let why = why.to_string();
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
             news::unapplied(rows, new, &why);
             (PaymentStatus::Unapplied { why }, None)
@@ -233,7 +233,7 @@ pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<Payme
         return answer(rows, payment, entry, true);
     }
     check_unused(rows, written.operation)?;
-    if !matches!(payment.status, PaymentStatus::Unapplied { .. }) {
+    if !payment.is_unapplied() {
         return Err(Refusal::NotApplicable(format!(
             "payment {:?} is not unapplied",
             payment.reference

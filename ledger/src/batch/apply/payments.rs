@@ -157,8 +157,7 @@ fn check_payable_name(rows: &Rows, reference: &str) -> Result<(), Refusal> {
 
 /// Whether the name of a payment can be taken over: nothing was booked under it, so whoever told it may have made it up.
 pub(super) fn may_take_over(rows: &Rows, known: &Payment) -> Result<bool, Refusal> {
-    let is_unapplied = matches!(known.status, PaymentStatus::Unapplied { .. });
-    Ok(is_unapplied && !asked::sells(rows)?)
+    Ok(known.is_unapplied() && !asked::sells(rows)?)
 }
 
 /// The payment of an entry has the name from now on that an unapplied one has kept.
@@ -167,11 +166,8 @@ pub(super) fn take_over(rows: &mut Rows, entry: &JournalEntry) {
         .reference
         .as_deref()
         .filter(|_| entry.kind == EntryKind::TopUp);
-    let is_kept = |known: &Payment| matches!(known.status, PaymentStatus::Unapplied { .. });
-    if name
-        .and_then(|name| rows.payment(name))
-        .is_some_and(is_kept)
-    {
+    let known = name.and_then(|name| rows.payment(name));
+    if known.is_some_and(Payment::is_unapplied) {
         rows.put_payment(payment_of(entry));
     }
 }
@@ -192,7 +188,7 @@ pub(super) fn payment_of(entry: &JournalEntry) -> Payment {
     }
 }
 
-fn check_free(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+pub(super) fn check_free(rows: &Rows, reference: &str) -> Result<(), Refusal> {
     let of_entry = rows.entry_by_reference(reference);
     let of_entry = of_entry.map(|entry| (entry.reference.clone(), entry.customer));
     // A payment that could not be booked has its name, and no entry.

@@ -27,6 +27,15 @@ impl CapMaker {
         }
     }
 
+    /// Who sets the other limit.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Seller => Self::Owner,
+            Self::Owner => Self::Seller,
+        }
+    }
+
     #[expect(
         clippy::trivially_copy_pass_by_ref,
         reason = "what a skipped field is asked with"
