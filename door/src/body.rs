@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use salvo::http::ReqBody;
 use salvo::http::header::CONTENT_TYPE;
+use salvo::http::{HeaderValue, ReqBody};
 use salvo::hyper::body::Body as _;
 use salvo::prelude::{Depot, Request};
 use tokio::time::{Instant, timeout_at};
@@ -122,7 +122,7 @@ impl<R> From<BodyFault> for NotRead<R> {
 pub struct UnreadBody {
     rule: BodyRule,
     body: ReqBody,
-    content_type: Option<String>,
+    content_type: Option<HeaderValue>,
     announced: Option<usize>,
     begun: Instant,
     whole: Arc<AtomicBool>,
@@ -141,12 +141,10 @@ impl Debug for UnreadBody {
 impl UnreadBody {
     /// Takes the body out of a request.
     pub(crate) fn take(req: &mut Request) -> Self {
-        let text = |value: &salvo::http::HeaderValue| value.to_str().unwrap_or("?").to_owned();
-        let content_type = req.headers().get(CONTENT_TYPE).map(text);
         Self {
             rule: BodyRule::Nothing,
             announced: req.header::<usize>("content-length"),
-            content_type,
+            content_type: req.headers().get(CONTENT_TYPE).cloned(),
             body: req.take_body(),
             begun: Instant::now(),
             whole: Arc::default(),
@@ -196,7 +194,9 @@ impl UnreadBody {
             return Err(BodyFault::TooLarge(largest).into());
         }
         let is_empty = self.body.is_end_stream();
-        if !is_empty && !self.rule.takes(self.content_type.as_deref()) {
+        let kind = self.content_type.as_ref();
+        let kind = kind.map(|kind| kind.to_str().unwrap_or("?"));
+        if !is_empty && !self.rule.takes(kind) {
             return Err(BodyFault::WrongType(self.rule.expected()).into());
         }
         payer.announced(announced).map_err(NotRead::Refused)?;

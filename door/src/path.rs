@@ -108,18 +108,17 @@ impl BodyRule {
 
     /// Whether this content type is the one expected. What curl says of any text that it is given counts as JSON, as none does.
     pub(crate) fn takes(self, content_type: Option<&str>) -> bool {
-        let kind = content_type.map(|kind| {
-            let kind = kind.split(';').next().unwrap_or_default();
-            kind.trim().to_ascii_lowercase()
-        });
-        match (self, kind.as_deref()) {
-            (Self::Nothing, _) => false,
-            (Self::Form, kind) => kind == Some(URLENCODED),
-            (Self::Document(_) | Self::Json(_), None | Some("" | URLENCODED | "text/plain")) => {
-                true
-            }
-            (Self::Document(_) | Self::Json(_), Some(kind)) => {
-                kind == "application/json" || kind.ends_with("+json")
+        let kind = content_type.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        let is = |known: &str| kind.is_some_and(|kind| kind.eq_ignore_ascii_case(known));
+        let is_json = || {
+            let end = kind.and_then(|kind| kind.as_bytes().last_chunk::<5>());
+            is("application/json") || end.is_some_and(|end| end.eq_ignore_ascii_case(b"+json"))
+        };
+        match self {
+            Self::Nothing => false,
+            Self::Form => is(URLENCODED),
+            Self::Document(_) | Self::Json(_) => {
+                kind.is_none_or(str::is_empty) || is(URLENCODED) || is("text/plain") || is_json()
             }
         }
     }

@@ -112,7 +112,6 @@ impl Visit {
 
 /// A listener's paths while they are written.
 pub struct Door {
-    paths: Vec<DoorPath>,
     router: Router,
     words: Arc<dyn TurnAway>,
     trusted: Vec<IpNet>,
@@ -126,7 +125,6 @@ impl Door {
     #[must_use]
     pub fn new(words: Arc<dyn TurnAway>, trusted: Vec<IpNet>, strangers: Arc<Strangers>) -> Self {
         Self {
-            paths: Vec::new(),
             router: Router::new(),
             words,
             trusted,
@@ -173,14 +171,7 @@ impl Door {
         } else {
             Router::with_path(below).push(place)
         });
-        self.paths.push(path);
         self
-    }
-
-    /// Every path that was written.
-    #[must_use]
-    pub fn paths(&self) -> &[DoorPath] {
-        &self.paths
     }
 
     /// The service of these paths. Its bodies are the door's from the first middleware on.

@@ -24,12 +24,12 @@ const OF_ALL: CpuBudget = CpuBudget {
 };
 /// A call to a third party counts as a second of these budgets.
 const CALL: Duration = Duration::from_secs(1);
-/// CallPlaces for one peer: one in two seconds, ten at once.
+/// Calls for one peer: one in two seconds, ten at once.
 const CALLS_OF_PEER: CpuBudget = CpuBudget {
     rate: Duration::from_millis(500),
     burst: Duration::from_secs(10),
 };
-/// CallPlaces for all of them: ten a second.
+/// Calls for all of them: ten a second.
 const CALLS_OF_ALL: CpuBudget = CpuBudget {
     rate: Duration::from_secs(10),
     burst: Duration::from_secs(40),

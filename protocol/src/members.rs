@@ -287,12 +287,19 @@ fn objects(
             let mut members = Members::inside(content);
             let mut walk = cursor.enter_object()?;
             while let Some(key) = cursor.member(&mut walk)? {
-                if content(&key.name) == Some(Inside::Objects) {
-                    objects(cursor, content, places)?;
-                    members.keep(cursor, &key);
-                } else {
-                    cursor.skip()?;
-                    members.take(cursor, &key);
+                match content(&key.name) {
+                    Some(Inside::Objects) => {
+                        objects(cursor, content, places)?;
+                        members.keep(cursor, &key);
+                    }
+                    Some(Inside::Anything) => {
+                        cursor.skip()?;
+                        members.keep(cursor, &key);
+                    }
+                    None => {
+                        cursor.skip()?;
+                        members.take(cursor, &key);
+                    }
                 }
             }
             members.finish(places);

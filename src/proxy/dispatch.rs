@@ -124,7 +124,7 @@ fn begun(
     if answer.target.provider.keys.len() > 1 {
         admitted.outcome.account = answer.account + 1;
     }
-    admitted.outcome.additions = Some(answer.additions);
+    admitted.outcome.additions = answer.additions;
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.bodies = RequestBodies::default();

@@ -1,4 +1,4 @@
-//! TLS on the customers' listener: one certificate, read from its files at startup and again when the operator asks.
+//! TLS on a listener: one certificate, read from its files at startup and again when the operator asks.
 //!
 //! New files replace the old certificate only when both parse and match; open connections keep theirs. What is wrong with it is known at
 //! any time ([`Tls::troubles`]).

@@ -229,23 +229,7 @@ impl Upstreams {
         let asked = (call, account);
         let fault =
             match attempt::attempt(pool, &self.simulated, asked, target, prepared, room).await {
-                Ok(begun) => {
-                    let (running, tokens) = match entry {
-                        AskPermit::Answer(running, tokens) => (Some(running), tokens),
-                        AskPermit::Side(..) => (None, None),
-                    };
-                    call.progress.inspect(|progress| progress.answers());
-                    return Some(TargetOutcome::Answered(Box::new(UpstreamAnswer {
-                        target: (*target).clone(),
-                        family: call.family,
-                        account,
-                        attempts: std::mem::take(&mut failures.attempts),
-                        content: self.content(begun, call, &pool.provider, running),
-                        secrets: pool.secrets.clone(),
-                        additions: TargetAdditions::of(call, target, pool),
-                        tokens,
-                    })));
-                }
+                Ok(begun) => return Some(self.answered(begun, candidate, pool, entry, failures)),
                 Err(fault) => fault,
             };
         failures.asking = None;
@@ -279,6 +263,35 @@ impl Upstreams {
             (_, Move::SameTarget) => None,
             _ => Some(TargetOutcome::Next),
         }
+    }
+
+    /// The answer of a target that has begun one.
+    fn answered<'a>(
+        &self,
+        begun: Begun,
+        Candidate { target, call, .. }: &Candidate<'a>,
+        pool: &Pool,
+        entry: AskPermit,
+        failures: &mut Failures<'a>,
+    ) -> TargetOutcome {
+        let account = entry.account();
+        let (running, tokens) = match entry {
+            AskPermit::Answer(running, tokens) => (Some(running), tokens),
+            AskPermit::Side(..) => (None, None),
+        };
+        call.progress.inspect(|progress| progress.answers());
+        // A whole answer has been read with them already.
+        let is_stream = matches!(begun, Begun::Stream(..));
+        TargetOutcome::Answered(Box::new(UpstreamAnswer {
+            target: (*target).clone(),
+            family: call.family,
+            account,
+            attempts: std::mem::take(&mut failures.attempts),
+            content: self.content(begun, call, &pool.provider, running),
+            secrets: pool.secrets.clone(),
+            additions: is_stream.then(|| TargetAdditions::of(call, target, pool)),
+            tokens,
+        }))
     }
 
     /// Wraps an answer that has begun, and reports it to the breaker. An answer on a side path (`count_tokens`) is always whole.

@@ -233,7 +233,7 @@ pub struct UpstreamAnswer {
     /// The provider's secrets, which are redacted from the answer's id.
     pub secrets: SecretForms,
     /// What the target may add to it.
-    pub additions: Arc<dyn Additions>,
+    pub additions: Option<Arc<dyn Additions>>,
     /// Its part of the provider's tokens in a minute, to be corrected by what it used.
     pub tokens: Option<TokenShare>,
 }

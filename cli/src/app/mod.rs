@@ -27,7 +27,7 @@ use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
 use farebox_ledger::{LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -68,6 +68,8 @@ pub struct App {
     admin_listening: Option<Listening>,
     /// The customers' certificate, and the operator's.
     tls: [Option<Arc<Tls>>; 2],
+    /// The operator's wish to read files again.
+    hangup: Option<Signal>,
     anchoring: Option<Anchoring>,
     /// The ledger's file and its lock. A database has neither; its gateways have epochs.
     file: Option<LockedFile>,
@@ -103,8 +105,8 @@ impl App {
         recover(&ledger).await?;
         let slugs = reload::slugs(&config.current());
         ledger.publish(slugs, clock::now()).await?;
-        // Before anybody is told that it serves: without this the signal ends a process.
-        drop(signal(SignalKind::hangup()));
+        // Before anybody is told that it serves: without a handler the signal ends a process.
+        let hangup = signal(SignalKind::hangup()).ok();
         let listening = listen(settings.listen)?;
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
         let telemetry = Arc::new(Telemetry::default());
@@ -145,6 +147,7 @@ impl App {
             listening,
             admin_listening,
             tls,
+            hangup,
             anchoring,
             file,
         })
@@ -176,13 +179,14 @@ impl App {
             listening,
             admin_listening,
             tls,
+            hangup,
             mut anchoring,
             mut file,
         } = self;
         let mut workers = Workers::start(&listening, tls[0].as_ref(), &front)
             .await
             .map_err(|error| format!("cannot start the threads that serve customers: {error}"))?;
-        let aside = Aside::start(&admin, admin_listening, tls);
+        let aside = Aside::start(&admin, admin_listening, (tls, hangup));
         let serving = async {
             notify::send(config::notify_socket(), notify::READY);
             let outcome = tokio::select! {
@@ -389,10 +393,14 @@ struct Aside(Vec<tokio::task::JoinHandle<()>>);
 
 impl Aside {
     /// `tls`: the customers' certificate, and the operator's.
-    fn start(admin: &Arc<Admin>, listening: Option<Listening>, tls: [Option<Arc<Tls>>; 2]) -> Self {
+    fn start(
+        admin: &Arc<Admin>,
+        listening: Option<Listening>,
+        (tls, hangup): ([Option<Arc<Tls>>; 2], Option<Signal>),
+    ) -> Self {
         let (ask, asked) = mpsc::channel(1);
         let own = tls[1].clone();
-        let mut tasks = vec![tokio::spawn(hangups(ask, tls))];
+        let mut tasks = vec![tokio::spawn(hangups(hangup, ask, tls))];
         if let Some(listening) = listening {
             let (service, connections) = (admin::service(admin), Arc::clone(&admin.connections));
             tasks.push(tokio::spawn(async move {
@@ -455,8 +463,8 @@ fn webhooks(admin: &Arc<Admin>) -> [tokio::task::JoinHandle<()>; 2] {
 
 /// At each SIGHUP: checks the files and reads the certificates again. A disk that does not answer keeps neither requests nor the files nor
 /// the other certificate waiting.
-async fn hangups(ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+async fn hangups(hangup: Option<Signal>, ask: mpsc::Sender<()>, tls: [Option<Arc<Tls>>; 2]) {
+    let Some(mut hangup) = hangup else {
         return;
     };
     // They end with this task.

@@ -1,5 +1,6 @@
-//! A small pool for something that strangers may have under way, or for connections beyond the limits; a newcomer to a full one pushes out the oldest of the peer with
-//! the most places. A peer that fills the pool pushes out its own, and what takes long gives way to what does not.
+//! A small pool for something that strangers may have under way, or for connections beyond the limits; a newcomer to a full one pushes
+//! out the oldest of the peer with the most places. A peer that fills the pool pushes out its own, and what takes long gives way to what
+//! does not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
