@@ -255,13 +255,16 @@ impl Town {
         let said = "at most 85 MiB of request bodies and 42 MiB of answers in flight";
         assert!(gateway.log().contains(said), "{}", gateway.log());
         let rich = rich.as_str().unwrap().to_owned();
-        let form = client()
+        // The answer of the form has the cookie, and the page that it leads to has none.
+        let once = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let form = once.no_proxy().build().unwrap();
+        let form = form
             .post(format!("{}/dashboard/login", gateway.base))
             .header("origin", &gateway.base)
             .header("content-type", "application/x-www-form-urlencoded");
         let answer = form.body(format!("key={rich}")).send().await.unwrap();
-        let answer = answer.headers().get("set-cookie");
-        let cookie = answer.map_or("", |cookie| cookie.to_str().unwrap());
+        assert_eq!(answer.status().as_u16(), 303, "signed in");
+        let cookie = answer.headers()["set-cookie"].to_str().unwrap();
         Some(Self {
             shop: shop(folder, &gateway.admin, &token).await,
             poor: poor.as_str().unwrap().to_owned(),
@@ -384,6 +387,10 @@ async fn no_body_on_any_path_costs_more_than_its_place() {
                 // It would end the session of the others.
                 continue;
             }
+            if listener == Listener::Admin && shown == Shown::NoMoney {
+                // A token has no money of its own.
+                continue;
+            }
             let method = match path.method {
                 Method::Any => "POST",
                 method => method.name(),
@@ -403,6 +410,7 @@ async fn no_body_on_any_path_costs_more_than_its_place() {
             assert!((200..=503).contains(&called.status), "{what}");
             assert!(called.took < LONGEST, "{what}");
             assert!(called.memory < REFUSED, "{what}");
+            assert!(shown != Shown::Money || called.status != 401, "{what}");
             let rule = match path.body {
                 BodyRule::Nothing => "nothing",
                 BodyRule::Form => "form, 4 KiB",
@@ -416,7 +424,7 @@ async fn no_body_on_any_path_costs_more_than_its_place() {
         }
     }
     let beside = [
-        a_large_body_that_is_served_takes_three_times_itself(&town).await,
+        a_large_body_that_is_served_takes_less_than_three_times_itself(&town).await,
         constants_leave_the_health_check_alone(&town).await,
         wrong_tokens_lock_no_right_one_out(&town, folder.path()).await,
     ];
@@ -452,7 +460,7 @@ fn printed(table: &BTreeMap<(Listener, &str, Shown, BadBody), Worst>) -> String 
     text
 }
 
-async fn a_large_body_that_is_served_takes_three_times_itself(town: &Town) -> String {
+async fn a_large_body_that_is_served_takes_less_than_three_times_itself(town: &Town) -> String {
     let (program, at) = town.at(Listener::Customers).unwrap();
     // A picture of one point, and much behind it.
     let png = [

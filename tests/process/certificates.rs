@@ -34,17 +34,20 @@ fn put(folder: &Path, certificate: &str, key: &str) {
     fs::write(folder.join("own.key"), key).unwrap();
 }
 
-/// `farebox check` with these settings: its code, and what it prints.
-fn check(folder: &Path, public_url: &str) -> (Option<i32>, String) {
-    let settings = [
+fn settings(public_url: &str) -> [&str; 6] {
+    [
         "--tls-cert",
         "own.crt",
         "--tls-key",
         "own.key",
         "--public-url",
         public_url,
-    ];
-    let output = farebox(folder, &[&["check"], &settings[..]].concat())
+    ]
+}
+
+/// `farebox check` with these settings: its code, and what it prints.
+fn check(folder: &Path, public_url: &str) -> (Option<i32>, String) {
+    let output = farebox(folder, &[&["check"], &settings(public_url)[..]].concat())
         .output()
         .unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -52,15 +55,7 @@ fn check(folder: &Path, public_url: &str) -> (Option<i32>, String) {
 }
 
 fn serve(folder: &Path, public_url: &str) -> Served {
-    let settings = [
-        "--tls-cert",
-        "own.crt",
-        "--tls-key",
-        "own.key",
-        "--public-url",
-        public_url,
-    ];
-    Served::start(folder, &settings)
+    Served::start(folder, &settings(public_url))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -179,15 +179,8 @@ fn a_file_of_the_configuration_that_is_mounted_by_itself_is_named() {
     let edited = fs::read_to_string(outside.join("catalog.toml")).unwrap() + "# edited\n";
     fs::write(outside.join("new"), edited).unwrap();
     fs::rename(outside.join("new"), outside.join("catalog.toml")).unwrap();
-    // One that comes before the gateway follows it is lost.
-    for _ in 0..50 {
-        served.signal("HUP");
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        if served.log().contains("these are mounted by themselves") {
-            return;
-        }
-    }
-    panic!("{}", served.log());
+    served.signal("HUP");
+    served.wait_for_log("these are mounted by themselves");
 }
 
 /// An empty log reads as a file without anchors, and anchors written into it would overwrite commits.

@@ -17,11 +17,11 @@ mod walk;
 mod ways;
 
 use farebox::clock;
-use farebox_ledger::{Act, Amount, Ledger, NewToken, Timestamp, Token, TokenRole, TokenSecret};
+use farebox_ledger::{Amount, Ledger, NewToken, Timestamp, Token, TokenRole, TokenSecret};
 use serde_json::Value;
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, talking};
+use crate::support::{Answer, Gateway, act, talking};
 
 /// A program of the seller's, with its token.
 pub(crate) struct Program {
@@ -29,14 +29,6 @@ pub(crate) struct Program {
     pub(crate) client: reqwest::Client,
     pub(crate) token: Token,
     pub(crate) secret: String,
-}
-
-fn act() -> Act {
-    Act {
-        operation: clock::operation_id(),
-        actor: "tests".to_owned(),
-        at: clock::now(),
-    }
 }
 
 /// A token in a ledger.
@@ -108,10 +100,15 @@ impl Program {
         Answer::read(request.json(body).send().await.unwrap()).await
     }
 
-    /// A POST under a key of its own, which must be answered like this.
+    /// A POST under a key of its own.
+    pub(crate) async fn tries(&self, path: &str, body: &Value) -> Answer {
+        self.post(path, &clock::operation_id().to_string(), body)
+            .await
+    }
+
+    /// The same, which must be answered like this.
     pub(crate) async fn does(&self, path: &str, body: &Value, status: u16) -> Value {
-        let key = clock::operation_id().to_string();
-        let answer = self.post(path, &key, body).await;
+        let answer = self.tries(path, body).await;
         assert_eq!(answer.status, status, "{path} {body}: {}", answer.text);
         answer.json()
     }

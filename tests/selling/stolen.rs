@@ -1,11 +1,9 @@
 //! One token of each role is stolen, and does the worst that it can in a day: as much as the table of `docs/selling.md` says.
 
-use farebox::clock;
 use farebox_ledger::{DailyBound, TokenRole};
 use serde_json::{Value, json};
 
 use super::{Program, code, gateway, new_token_of, text};
-use crate::support::Answer;
 
 const PAGE: &str = include_str!("../../docs/selling.md");
 
@@ -20,11 +18,6 @@ fn row(what: &str) -> Vec<String> {
     cells.map(|cell| cell.trim().to_owned()).collect()
 }
 
-async fn post(program: &Program, path: &str, body: &Value) -> Answer {
-    let once = clock::operation_id().to_string();
-    program.post(path, &once, body).await
-}
-
 /// How often a thief does this before a bound stops it, and what the refusal says.
 async fn times(
     program: &Program,
@@ -32,7 +25,7 @@ async fn times(
 ) -> (usize, String) {
     for done in 0.. {
         let (path, body) = next(done);
-        let answer = post(program, &path, &body).await;
+        let answer = program.tries(&path, &body).await;
         if answer.status != 429 {
             assert!(answer.status < 300, "{path}: {}", answer.text);
             continue;
@@ -111,10 +104,12 @@ async fn a_stolen_token_that_sells_does_what_the_table_says() {
     let back = |payment: &str| json!({ "payment": payment, "kind": "refund", "cumulative": "1", "reference": format!("re-{payment}") });
     let reversals = format!("/customers/{victim}/reversals");
     for number in 0..25 {
-        let answer = post(&thief, &reversals, &back(&format!("made-up-{number}"))).await;
+        let answer = thief
+            .tries(&reversals, &back(&format!("made-up-{number}")))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
-    let foreign = post(&thief, &reversals, &back("real")).await;
+    let foreign = thief.tries(&reversals, &back("real")).await;
     assert_eq!(
         (foreign.status, code(&foreign)),
         (403, "not_allowed".to_owned())
@@ -126,7 +121,7 @@ async fn a_stolen_token_that_sells_does_what_the_table_says() {
     let invoice = json!({ "amount": "3", "reference": "made-up-100" });
     let (_, other) = new_token_of(ledger, "second shop", TokenRole::Sell, daily, None).await;
     let held = std::mem::replace(&mut thief.secret, other);
-    let refused = post(&thief, &path, &invoice).await;
+    let refused = thief.tries(&path, &invoice).await;
     assert_eq!(
         (refused.status, code(&refused)),
         (409, "reference_used".to_owned())
@@ -149,7 +144,7 @@ async fn a_stolen_token_that_reads_changes_nothing_and_one_that_manages_all_but_
     let read = Program::new(&gateway, TokenRole::Read).await;
     let customer = manage.customer("Ada").await;
     assert_eq!(row("make customers")[1], "nothing");
-    let refused = post(&read, "/customers", &json!({ "label": "x" })).await;
+    let refused = read.tries("/customers", &json!({ "label": "x" })).await;
     assert_eq!(code(&refused), "role_exceeded");
     assert_eq!(
         read.get(&format!("/customers/{customer}")).await.status,
