@@ -46,7 +46,7 @@ pub(crate) struct ShopDesk {
     pub(crate) processor: Box<dyn Processor>,
     /// Signs what only the way back from a payment leads to.
     secret: HiddenText,
-    /// CallPlaces to the processor at once: anybody can begin a checkout.
+    /// Places for calls to the processor: anybody can begin a checkout.
     calls: CallPlaces<ShopCaller>,
     room: Arc<ByteRoom>,
     /// Numbers for addresses, which nobody outside can choose.
