@@ -57,7 +57,8 @@ pub struct Args {
     /// The operator's own address: health, metrics, status, live requests
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDRESS", value_parser = address)]
     pub admin_listen: SocketAddr,
-    /// The token that opens /status and /live there; needed off loopback
+    /// The token that opens /status and /live there; needed off loopback, where else the gateway writes one beside its ledger's lock or its
+    /// --state
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
     /// Another host name that the admin listener answers to, besides addresses and localhost; may be repeated
@@ -94,7 +95,8 @@ pub struct Args {
     /// Read a standby of the database, as it is; results then say how far it is behind
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub standby: bool,
-    /// A file in which a gateway remembers what PostgreSQL has confirmed to it, and beside which it keeps bills that are due when it stops
+    /// A file in which a gateway remembers what PostgreSQL has confirmed to it, and beside which it keeps its admin token, and bills that are due
+    /// when it stops
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_STATE", value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// A file for anchors of the journal, written every minute; `ledger verify` compares the ledger with them

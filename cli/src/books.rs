@@ -22,7 +22,7 @@ pub(super) async fn open(args: &Args, mode: OpenMode) -> Result<SharedStore, Com
         let source = format!("standby, {behind} s behind");
         match args.format() {
             OutputFormat::Json => output::read_from(source),
-            OutputFormat::Csv => output::print(&format!("# {source}")),
+            OutputFormat::Csv => output::sheet(&format!("# {source}")),
             OutputFormat::Table | OutputFormat::Markdown | OutputFormat::Html => {
                 output::print(&source)
             }

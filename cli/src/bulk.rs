@@ -201,7 +201,7 @@ fn print<K: BulkKind>(args: &Args, outcomes: &[RowOutcome<K::Made>]) {
             let rows: Vec<Value> = outcomes.iter().map(document::<K>).collect();
             output::print_json(&json!({ "rows": rows }));
         }
-        OutputFormat::Csv => output::print(&spreadsheet::document(&headings, &rows())),
+        OutputFormat::Csv => output::sheet(&spreadsheet::document(&headings, &rows())),
         _ => {
             output::print(&output::table(&headings, &rows()));
             K::NOTE.into_iter().for_each(output::note);

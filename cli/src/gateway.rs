@@ -1,4 +1,4 @@
-//! Reads from the admin listener of the gateway that runs on this machine.
+//! Reads from the admin listener of the gateway that runs on this machine, with its token if this user may read that.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -51,7 +51,7 @@ pub(super) async fn read<T: DeserializeOwned>(
             std::fs::read_to_string(file)
                 .map_err(|error| format!("{}: {error}", file.display()))?,
         ),
-        None => None,
+        None => args.ledger.admin_token(args.state.as_deref()),
     };
     let address = reachable(args.admin_listen);
     let asked = http::get(
@@ -70,10 +70,24 @@ pub(super) async fn read<T: DeserializeOwned>(
             }),
         404 => Ok(None),
         401 | 403 => Err(format!(
-            "the gateway at {address} requires its token: set --admin-token-file"
+            "the gateway at {address} wants its own token: set its --ledger, its --state or its --admin-token-file, and run this as its user"
         )),
         status => Err(format!("{address} answered {status}")),
     }
+}
+
+/// Why the gateway showed less than everything, and what to do about it.
+pub(super) fn left_out(args: &Args) -> String {
+    let file = args.ledger.admin_token_file(args.state.as_deref());
+    let remedy = match file {
+        Some(file) => format!(
+            "the gateway's token is in {}, which only its user may read",
+            file.display()
+        ),
+        None => "set --state, beside which the gateway writes its token, or --admin-token-file"
+            .to_owned(),
+    };
+    format!("key ids and webhook paths are left out: {remedy}")
 }
 
 /// A wildcard address is reached on loopback.

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use farebox_ledger::LedgerError;
 use farebox_ledger::text::visible;
@@ -129,17 +130,21 @@ pub(super) fn print_json(value: &Value) {
     print(&format!("{value:#}"));
 }
 
-/// Set if spreadsheets begin with a byte-order mark.
-static BOM: OnceLock<()> = OnceLock::new();
+/// Whether the next spreadsheet begins with a byte-order mark.
+static BOM: AtomicBool = AtomicBool::new(false);
 
-/// Lets spreadsheets begin with a byte-order mark.
+/// Lets the output begin with a byte-order mark if it is a spreadsheet.
 pub(super) fn mark_sheets() {
-    let _ = BOM.set(());
+    BOM.store(true, Ordering::Relaxed);
 }
 
-/// Prints a spreadsheet.
+/// Prints a spreadsheet, or the next lines of it.
 pub(super) fn sheet(text: &str) {
-    let mark = if BOM.get().is_some() { "\u{feff}" } else { "" };
+    let mark = if BOM.swap(false, Ordering::Relaxed) {
+        "\u{feff}"
+    } else {
+        ""
+    };
     print(&format!("{mark}{text}"));
 }
 

@@ -15,6 +15,9 @@ struct RunningStatus {
     public_url: String,
     ready: bool,
     draining: bool,
+    /// Its token was not sent.
+    #[serde(default)]
+    shortened: bool,
     generation: u64,
     /// `ok`, or `rejected` if newer files have mistakes.
     state: String,
@@ -77,6 +80,9 @@ pub(super) async fn run(args: &Args) -> Result<(), CommandFailed> {
         .await
         .map_err(CommandFailed::refused)?;
     output::print(&page(&running));
+    if running.shortened {
+        output::note(&gateway::left_out(args));
+    }
     Ok(())
 }
 

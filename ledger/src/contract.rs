@@ -16,6 +16,9 @@ use crate::{
     UnappliedAct, UsageRow, UtcDay, VerifyReport, Vote,
 };
 
+/// Acts that are read in one page where all are wanted.
+const ACTS: usize = 1_000;
+
 /// What every store promises. Callers hold it as `Arc<dyn Ledger>`.
 ///
 /// Methods that change something return only after the change is as durable as the store's setting promises.
@@ -331,6 +334,21 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError>;
+
+    /// All acts of a customer and its keys, oldest first.
+    async fn acts_of(&self, customer: CustomerId) -> Result<Vec<AuditRecord>, LedgerError> {
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = self.audit(Some(customer.into()), before, ACTS).await?;
+            before = page.last().map(|act| act.position);
+            let is_last = page.len() < ACTS;
+            found.extend(page);
+            if is_last {
+                found.reverse();
+                return Ok(found);
+            }
+        }
+    }
 
     /// The position of the last act that changed a key, or a customer itself; one that moved its money did not. 0 if there is none.
     async fn last_act(&self, of: Scope) -> Result<i64, LedgerError>;

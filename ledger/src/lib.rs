@@ -77,6 +77,7 @@ pub use rule::token_day::{DailyBound, DailyReached, TokenDay, TokenToday};
 pub use rule::voucher::{Lot, NewLot, Redemption, VoucherCode};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
+pub use store::admin_token::AdminToken;
 pub use store::fleet::{Gateway, Server};
 pub use store::mounts::is_mounted_alone;
 pub use store::opening::{Durability, OpenMode, Opening};

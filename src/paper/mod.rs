@@ -10,7 +10,7 @@ mod print;
 
 use farebox_ledger::{
     AuditRecord, Customer, CustomerId, EntryKind, EntryQuery, Ledger, LedgerError, MonthlySums,
-    Payment, PersonalData, Scope, StatementMonth, Timestamp, is_same_reference,
+    Payment, PersonalData, StatementMonth, Timestamp, is_same_reference,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub use formats::{
 };
 pub use print::{document_page, document_part, documents_page, statement_page, statement_part};
 
-/// Acts and entries are read in pages of this many.
+/// Entries are read in pages of this many.
 const PAGE: usize = 1_000;
 
 /// For whom documents are made.
@@ -67,7 +67,7 @@ pub async fn documents(
 ) -> Result<Vec<PaperDocument>, LedgerError> {
     let generations = ledger.generations().await?;
     let mut events = PaperTrail::new(customer, generations);
-    for act in acts(ledger, customer).await? {
+    for act in ledger.acts_of(customer).await? {
         for event in events_of(ledger, &act).await? {
             events.add(event);
         }
@@ -177,23 +177,6 @@ pub fn months(customer: &Customer, now: Timestamp) -> Vec<StatementMonth> {
     months
 }
 
-/// All acts of a customer and its keys, oldest first.
-async fn acts(ledger: &dyn Ledger, customer: CustomerId) -> Result<Vec<AuditRecord>, LedgerError> {
-    let (mut found, mut before) = (Vec::new(), None);
-    loop {
-        let page = ledger
-            .audit(Some(Scope::Customer(customer)), before, PAGE)
-            .await?;
-        before = page.last().map(|act| act.position);
-        let is_last = page.len() < PAGE;
-        found.extend(page);
-        if is_last {
-            found.reverse();
-            return Ok(found);
-        }
-    }
-}
-
 /// What an act means for paper: usually nothing.
 async fn events_of(ledger: &dyn Ledger, act: &AuditRecord) -> Result<Vec<PaperEvent>, LedgerError> {
     let details: Value = serde_json::from_str(&act.details).unwrap_or_default();
@@ -235,7 +218,7 @@ async fn assigned(
     let Some(told_for) = told_for.filter(|other: &CustomerId| *other != act.customer) else {
         return Ok(events);
     };
-    for earlier in acts(ledger, told_for).await? {
+    for earlier in ledger.acts_of(told_for).await? {
         let details: Value = serde_json::from_str(&earlier.details).unwrap_or_default();
         let told = (earlier.act == "reverse").then(|| documents::told(&details));
         let of_it = told

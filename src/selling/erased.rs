@@ -1,12 +1,9 @@
 //! Where the name of a person still stands after its data was erased: programs of before wrote it into labels, and acts that are chained
 //! repeat labels.
 
-use farebox_ledger::{Customer, KeyId, Ledger, LedgerError, PersonalData, Scope};
+use farebox_ledger::{Customer, KeyId, Ledger, LedgerError, PersonalData};
 
 use super::reads;
-
-/// Acts are read in pages of this many.
-const PAGE: usize = 1_000;
 
 /// What still has a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,7 +13,7 @@ pub struct Remains {
     /// Keys by their labels.
     pub keys: Vec<KeyId>,
     /// Acts of the customer, which cannot be changed.
-    pub acts: u64,
+    pub acts: usize,
 }
 
 impl Remains {
@@ -45,20 +42,10 @@ impl Remains {
         // As it stands in their JSON.
         let written = serde_json::Value::from(name.as_str()).to_string();
         let written = written.trim_matches('"');
-        let mut before = None;
-        loop {
-            let page = (ledger.audit(Some(Scope::Customer(customer.id)), before, PAGE)).await?;
-            let named = page
-                .iter()
-                .filter(|act| act.details.to_lowercase().contains(written));
-            found.acts = found
-                .acts
-                .saturating_add(named.count().try_into().unwrap_or(u64::MAX));
-            before = page.last().map(|act| act.position);
-            if page.len() < PAGE {
-                return Ok(found);
-            }
-        }
+        let acts = ledger.acts_of(customer.id).await?.into_iter();
+        let named = acts.filter(|act| act.details.to_lowercase().contains(written));
+        found.acts = named.count();
+        Ok(found)
     }
 
     /// What to tell, and what to do about it; nothing if nothing is left.
@@ -79,7 +66,7 @@ impl Remains {
         if self.acts > 0 {
             let acts = self.acts;
             words.push(format!(
-                "{acts} acts of its chain have it, which nothing changes"
+                "acts of its chain that have it, which nothing changes: {acts}"
             ));
         }
         words

@@ -404,14 +404,14 @@ async fn a_good_answer_that_is_cut_anywhere_is_the_same() {
     }
 }
 
-/// Everything that a reader of `/live` gets while it is open.
-async fn listen(admin: String, heard: Arc<Mutex<String>>) {
+/// Everything that a reader of `/live` with this token gets while it is open.
+async fn listen(admin: String, token: String, heard: Arc<Mutex<String>>) {
     let mut live = TcpStream::connect(admin.trim_start_matches("http://"))
         .await
         .unwrap();
-    live.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await
-        .unwrap();
+    let request =
+        format!("GET /live HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
+    live.write_all(request.as_bytes()).await.unwrap();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = live.read(&mut buffer).await {
         heard
@@ -439,7 +439,8 @@ async fn at_no_log_level_and_in_no_live_view_stands_a_secret() {
         let mut served =
             Served::start_with(folder.path(), &[], &[UPSTREAM_KEY, ("FAREBOX_LOG", level)]);
         let heard = Arc::new(Mutex::new(String::new()));
-        let listening = tokio::spawn(listen(served.admin.clone(), Arc::clone(&heard)));
+        let (admin, token) = (served.admin.clone(), served.admin_token().unwrap());
+        let listening = tokio::spawn(listen(admin, token, Arc::clone(&heard)));
         let client = process::client();
         for family in Family::ALL {
             for stream in [false, true] {

@@ -122,6 +122,20 @@ async fn a_key_whose_exposure_is_above_its_limit_gets_nothing_more() {
     );
     let metrics = gateway.ask("/metrics").await.text;
     assert!(metrics.contains("farebox_keys_stopped 1"));
+    // Any user of the machine learns that there is one, and not which.
+    let ids = [
+        key.id.to_string(),
+        gateway.account(&key).await.customer.id.to_string(),
+    ];
+    assert!(metrics.contains(&format!("subject=\"{}\"", ids[0])));
+    for path in ["/status", "/metrics"] {
+        let seen = gateway.ask_with(path, None).await;
+        assert_eq!(seen.status, 200);
+        assert!(seen.text.contains("exposure_limit"), "{path}");
+        for id in &ids {
+            assert!(!seen.text.contains(id), "{path}: {}", seen.text);
+        }
+    }
 }
 
 #[tokio::test]

@@ -344,7 +344,7 @@ async fn live_shows_the_past_and_then_each_request() {
     for _ in 0..2 {
         gateway.post(CHAT, &key, &chat("test-model", false)).await;
     }
-    let mut live = Events::open(&gateway, None).await;
+    let mut live = Events::open(&gateway, gateway.admin_token.as_deref()).await;
     let first = live.next().await;
     assert_eq!(
         (first["status"].as_u64(), first["slug"].as_str()),

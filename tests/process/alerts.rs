@@ -10,7 +10,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::bad_days::{Place, logged, told};
-use crate::support::process::{client, document_at};
 use crate::support::skip::installed;
 use crate::support::upstream::{Gate, Reply, ScriptedUpstream, Speech};
 use crate::support::{Gateway, chat, talking};
@@ -168,8 +167,9 @@ async fn an_alert_is_told_before_a_second_customer_asks() {
         let upstream = ScriptedUpstream::start(refusal).await;
         let place = Place::start(&upstream.base_url());
         let id = place.refused().await;
-        let request = format!("{}/requests/{id}", place.served.admin);
-        let cause = instant(&document_at(&client(), request).await["record"]["at"]);
+        let request = place.served.read(&format!("/requests/{id}")).await;
+        let request: Value = serde_json::from_str(&request).unwrap();
+        let cause = instant(&request["record"]["at"]);
         // Whoever reads `/status` makes the gateway look; the log is told without being asked.
         logged(&place.served, kind, subject).await;
         let alert = told(&place.served, kind, subject).await;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 use super::identity::{move_all, put_back};
-use crate::support::process::{Served, client, json as document, text_at};
+use crate::support::process::{Served, client, json as document};
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Speech};
 use crate::support::{CATALOG, routes, talking};
 
@@ -95,13 +95,9 @@ fn key(folder: &Path, number: usize) -> (String, String) {
     (text("id"), text("secret"))
 }
 
-pub(crate) async fn read(served: &Served, path: &str) -> String {
-    text_at(&client(), format!("{}{path}", served.admin)).await
-}
-
 /// The alert of this kind about this subject, if it stands.
 pub(crate) async fn alert(served: &Served, kind: &str, subject: &str) -> Option<Value> {
-    let status: Value = serde_json::from_str(&read(served, "/status").await).unwrap();
+    let status: Value = serde_json::from_str(&served.read("/status").await).unwrap();
     let alerts = status["alerts"].as_array().unwrap();
     let found = alerts
         .iter()
@@ -161,7 +157,7 @@ pub(crate) async fn told(served: &Served, kind: &str, subject: &str) -> Value {
     let severity = found["severity"].as_str().unwrap();
     let series =
         format!("farebox_alert{{kind=\"{kind}\",severity=\"{severity}\",subject=\"{subject}\"}} 1");
-    let metrics = read(served, "/metrics").await;
+    let metrics = served.read("/metrics").await;
     assert!(metrics.contains(&series), "{series}\n{metrics}");
     let manual = include_str!("../../docs/operations.md");
     let rules = include_str!("../../deploy/alerts.yml");

@@ -247,3 +247,61 @@ fn revoking_an_owner_tells_what_it_made() {
         "revoked"
     );
 }
+
+/// What `customers erase` says besides its result.
+fn erased(cli: &Cli, id: &str) -> Vec<String> {
+    let output = cli.run(&["customers", "erase", id]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    said.lines().map(str::to_owned).collect()
+}
+
+/// Programs of before wrote names into labels, and the chain repeats labels.
+#[test]
+fn erasing_names_where_a_name_still_stands_and_how_it_is_replaced() {
+    let cli = Cli::new();
+    cli.json(&["keys", "create", "--new-ledger", "--label", "x", "--json"]);
+    let name = "Zoë \"Z\" Söhne";
+    let make = |label: &str| {
+        let create = ["customers", "create", "--label", label, "--name", name];
+        text(&cli.json(&[&create[..], &["--json"]].concat()), "id")
+    };
+    let key = |customer: &str, label: &str| {
+        let create = ["keys", "create", "--customer", customer, "--label", label];
+        text(&cli.json(&[&create[..], &["--json"]].concat()), "id")
+    };
+    let old = make("Shop: ZOË \"Z\" SÖHNE, Berlin");
+    let (named, other) = (key(&old, "Laptop of zoë \"z\" söhne"), key(&old, "laptop"));
+    let said = erased(&cli, &old);
+    assert_eq!(
+        said,
+        [
+            format!(
+                "its label has the name still; replace it: farebox customers set {old} --label LABEL"
+            ),
+            format!(
+                "the label of key {named} has it; replace it: farebox keys set {named} --label LABEL"
+            ),
+            "acts of its chain that have it, which nothing changes: 2".to_owned(),
+        ],
+        "and nothing of {other}"
+    );
+    // What is offered is what helps.
+    for (nouns, id) in [("customers", &old), ("keys", &named)] {
+        cli.json(&[nouns, "set", id, "--label", "buyer-1", "--json"]);
+    }
+    let shown = cli.json(&["customers", "show", &old, "--json"]).to_string();
+    let shown = shown.to_lowercase();
+    assert!(
+        !shown.contains("zoë") && !shown.contains("söhne"),
+        "{shown}"
+    );
+    // A customer of the new shop has its name nowhere else.
+    let new = make("shop-buyer-7");
+    key(&new, "first");
+    assert_eq!(erased(&cli, &new), Vec::<String>::new());
+    // There is no name to look for any more.
+    assert_eq!(erased(&cli, &old), Vec::<String>::new());
+    let report = cli.json(&["ledger", "verify", "--json"]);
+    assert_eq!(report["faults"].as_array().unwrap().len(), 0, "{report}");
+}

@@ -3,6 +3,7 @@
 mod acts;
 mod admin;
 mod admin_tls;
+mod admin_token;
 pub(crate) mod alerts;
 pub(crate) mod bad_days;
 mod bad_fleets;
@@ -34,6 +35,7 @@ mod planted;
 mod proxies;
 mod selling;
 mod serving;
+mod sheets;
 mod shop_demo;
 mod shop_window;
 mod show;

@@ -195,6 +195,8 @@ fn neither_anchors_nor_backups_are_written_into_the_ledgers_own_files() {
         "./farebox.db-shm",
         "farebox.db-journal",
         "farebox.db.lock",
+        "farebox.db.unsettled",
+        "farebox.db.admin-token",
     ] {
         let listen = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
         let (code, text) = run(

@@ -28,6 +28,12 @@ async fn send(place: &Place, body: &Value) -> (String, u16, Value) {
     (id, status, answer.json().await.unwrap())
 }
 
+/// What the gateway says of one request.
+async fn one(place: &Place, id: &str) -> Value {
+    let text = place.served.read(&format!("/requests/{id}")).await;
+    serde_json::from_str(&text).unwrap()
+}
+
 /// What `farebox show` prints for this id, from its arguments or from standard input.
 fn shown(place: &Place, arguments: &[&str], typed: Option<&str>) -> (bool, String) {
     let admin = place.served.admin.trim_start_matches("http://");
@@ -111,12 +117,16 @@ async fn a_request_is_found_by_its_id_its_answers_id_and_in_both_endings() {
             ],
         );
     }
-    let served = format!("{}/requests/{answered}", place.served.admin);
-    let document = document_at(&client(), served).await;
+    let document = one(&place, &answered).await;
     assert_eq!(document["record"]["slug"], "test-model", "{document}");
     assert_eq!(document["entry"]["kind"], "charge", "{document}");
-    let unknown = format!("{}/requests/req_nothing", place.served.admin);
-    assert_eq!(client().get(unknown).send().await.unwrap().status(), 404);
+    let unknown = one(&place, "req_nothing").await;
+    assert!(
+        unknown["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("no such request")
+    );
 
     let broken = Reply::error(
         400,
@@ -166,8 +176,7 @@ async fn a_running_request_tells_where_it_is() {
         .to_str()
         .unwrap()
         .to_owned();
-    let served = format!("{}/requests/{id}", place.served.admin);
-    let document = document_at(&client(), served.clone()).await;
+    let document = one(&place, &id).await;
     let now = &document["under_way"];
     assert_eq!(now["target"], "up/upstream-model-1", "{document}");
     assert_eq!(
@@ -180,7 +189,7 @@ async fn a_running_request_tells_where_it_is() {
     answer.text().await.unwrap();
     let begun = std::time::Instant::now();
     loop {
-        let document = document_at(&client(), served.clone()).await;
+        let document = one(&place, &id).await;
         if document["under_way"].is_null() && document["entry"].is_object() {
             break;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::bad_days::{Place, alert, lines, over, read, told};
+use super::bad_days::{Place, alert, lines, over, told};
 use crate::support::talking;
 use crate::support::upstream::{Reply, ScriptedUpstream};
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The target of `test-model`, as `/status` shows it.
 async fn target(place: &Place) -> Value {
-    let status: Value = serde_json::from_str(&read(&place.served, "/status").await).unwrap();
+    let status: Value = serde_json::from_str(&place.served.read("/status").await).unwrap();
     let targets = status["targets"].as_array().unwrap();
     let found = targets.iter().find(|target| target["slug"] == "test-model");
     found.unwrap().clone()

@@ -105,6 +105,8 @@ pub(crate) struct Gateway {
     pub(crate) base: String,
     /// Where the operator reaches it.
     pub(crate) admin: String,
+    /// What opens that, if the gateway has written it.
+    pub(crate) admin_token: Option<String>,
     pub(crate) front: Arc<Front>,
     pub(crate) ledger: SharedStore,
     pub(crate) records: Arc<Records>,
@@ -198,18 +200,11 @@ impl Gateway {
         let app = App::start(&settings, files, observer).await.unwrap();
         let (stop, stopping) = oneshot::channel::<()>();
         let (front, ledger) = (Arc::clone(&app.front), Arc::clone(&app.ledger));
-        let scheme = if settings.tls.is_some() {
-            "https"
-        } else {
-            "http"
-        };
-        let base = format!("{scheme}://{}", app.address());
-        let admin_scheme = if settings.admin_tls.is_some() {
-            "https"
-        } else {
-            "http"
-        };
-        let admin = format!("{admin_scheme}://{}", app.admin_address().unwrap());
+        let scheme = |tls: &Option<_>| if tls.is_some() { "https" } else { "http" };
+        let base = format!("{}://{}", scheme(&settings.tls), app.address());
+        let admin = app.admin_address().unwrap();
+        let admin = format!("{}://{admin}", scheme(&settings.admin_tls));
+        let admin_token = settings.ledger.admin_token(settings.state.as_deref());
         let running = tokio::spawn(app.serve(async {
             let _ = stopping.await;
         }));
@@ -223,6 +218,7 @@ impl Gateway {
         Self {
             base,
             admin,
+            admin_token,
             front,
             ledger,
             records,
@@ -367,16 +363,18 @@ impl Gateway {
         .await
     }
 
-    /// Reads a path of the admin listener.
+    /// Reads a path of the admin listener, as its operator.
     pub(crate) async fn ask(&self, path: &str) -> Answer {
-        Answer::read(
-            self.client
-                .get(format!("{}{path}", self.admin))
-                .send()
-                .await
-                .unwrap(),
-        )
-        .await
+        self.ask_with(path, self.admin_token.as_deref()).await
+    }
+
+    /// The same with this token, or without one, as any user of the machine.
+    pub(crate) async fn ask_with(&self, path: &str, token: Option<&str>) -> Answer {
+        let mut request = self.client.get(format!("{}{path}", self.admin));
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        Answer::read(request.send().await.unwrap()).await
     }
 
     /// The key as it is now.

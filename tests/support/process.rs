@@ -1,12 +1,13 @@
 //! The real gateway as a separate process: started as an operator would, with its log, its signals and its exit code.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use farebox_ledger::LedgerAddress;
 use serde_json::Value;
 
 use super::screen::Screen;
@@ -24,6 +25,8 @@ pub(crate) struct Served {
     pub(crate) base: String,
     /// Where the operator reaches it.
     pub(crate) admin: String,
+    /// Where it runs.
+    folder: PathBuf,
     /// The operator's console, if one is open.
     pub(crate) screen: Option<Screen>,
 }
@@ -190,6 +193,10 @@ impl Served {
             reader: Some(reader),
             base: String::new(),
             admin: String::new(),
+            folder: command
+                .get_current_dir()
+                .map(Path::to_owned)
+                .unwrap_or_default(),
             screen: None,
         }
     }
@@ -205,6 +212,20 @@ impl Served {
             .next()
             .unwrap()
             .to_owned()
+    }
+
+    /// What opens its admin listener, from beside the ledger in its folder.
+    pub(crate) fn admin_token(&self) -> Option<String> {
+        LedgerAddress::File(self.folder.join("farebox.db")).admin_token(None)
+    }
+
+    /// What stands at a path of its admin listener, for who has that.
+    pub(crate) async fn read(&self, path: &str) -> String {
+        let mut request = client().get(format!("{}{path}", self.admin));
+        if let Some(token) = self.admin_token() {
+            request = request.bearer_auth(token);
+        }
+        request.send().await.unwrap().text().await.unwrap()
     }
 
     /// One small chat request; what went wrong, in words, unless it is a 200.

@@ -35,7 +35,7 @@ impl Screen {
         let size = ["-x", "200", "-y", "50"];
         screen.tmux(&[&["new-session", "-d"][..], &size, &[&command]].concat());
         screen.until("Keys ·");
-        screen.tmux(&["send-keys", "A"]);
+        screen.press("A");
         screen.until("Alerts ·");
         Some(screen)
     }
@@ -57,6 +57,11 @@ impl Screen {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Types this.
+    pub(crate) fn press(&self, keys: &str) {
+        self.tmux(&["send-keys", keys]);
     }
 
     /// Waits until it shows these words, wherever its lines end.

@@ -41,6 +41,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
+use admin::TokenSource;
 use app::message::{Effect, Message};
 use app::modal::Modal;
 use app::{Action, ConsoleApp, Options};
@@ -74,9 +75,12 @@ struct ConsoleArgs {
         value_name = "URL"
     )]
     admin: String,
-    /// A file with the token that the admin listener requires when it is not on loopback.
+    /// A file with the token that the admin listener requires when it is not on loopback; there the gateway writes one of its own.
     #[arg(long, env = "FAREBOX_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
+    /// The --state file of a gateway whose ledger is in a database: beside it stands its own token.
+    #[arg(long, env = "FAREBOX_STATE", value_name = "FILE")]
+    state: Option<PathBuf>,
     /// The certificate of an admin listener that speaks TLS, PEM: exactly this one is trusted.
     #[arg(long, env = "FAREBOX_ADMIN_TLS_CERT", value_name = "FILE")]
     admin_tls_cert: Option<PathBuf>,
@@ -135,13 +139,13 @@ fn run(args: ConsoleArgs) -> Result<(), String> {
         return manual::write(folder).map_err(|error| format!("{}: {error}", folder.display()));
     }
     let token = match &args.admin_token_file {
-        Some(path) => Some(
+        Some(path) => TokenSource::Given(
             std::fs::read_to_string(path)
                 .map_err(|error| format!("{}: {error}", path.display()))?
                 .trim()
                 .to_owned(),
         ),
-        None => None,
+        None => TokenSource::OfGateway(args.ledger.clone(), args.state.clone()),
     };
     let client = admin::AdminClient::new(&args.admin, token, args.admin_tls_cert.clone())
         .map_err(|why| format!("--admin {}: {why}", sanitize::clean(&args.admin)))?;

@@ -4,6 +4,7 @@
 //! Wiring only. The ledger stops last: every running request gets time to settle before its file is closed, and the
 //! admin listener keeps answering until then. What the ledger cannot take until then, it keeps in a file for the next start.
 
+mod admin_token;
 mod alerting;
 mod anchoring;
 mod asking;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
-use farebox_ledger::{LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
+use farebox_ledger::{AdminToken, LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -39,7 +40,7 @@ use farebox::customer::Activity;
 use farebox::events;
 use farebox::proxy::record::FanOut;
 use farebox::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
-use farebox::server::admin::{self, Admin, Guard};
+use farebox::server::admin::{self, Admin};
 use farebox::server::{self, Connections, Front, Listening, Tls, Workers};
 use farebox::telemetry::Telemetry;
 use farebox::turns::Turns;
@@ -71,6 +72,8 @@ pub struct App {
     /// The operator's wish to read files again.
     hangup: Option<Signal>,
     anchoring: Option<Anchoring>,
+    /// What opens the admin listener on loopback.
+    admin_token: Option<AdminToken>,
     /// The ledger's file and its lock. A database has neither; its gateways have epochs.
     file: Option<LockedFile>,
 }
@@ -89,8 +92,7 @@ impl App {
         log: Arc<dyn Observer>,
     ) -> Result<Self, StartError> {
         let tls = certificates::load(settings)?;
-        let guard_address = settings.admin_listen.unwrap_or(settings.listen).ip();
-        let guard = Guard::new(guard_address, settings.admin_token_file.as_deref())?;
+        let guard = admin_token::guard(settings)?;
         let (config, reloader) = snapshot(files.into(), &settings.ledger).await?;
         let (ledger, file) = take(settings).await?;
         let anchoring = match &settings.anchors {
@@ -109,6 +111,7 @@ impl App {
         let hangup = signal(SignalKind::hangup()).ok();
         let listening = listen(settings.listen)?;
         let admin_listening = settings.admin_listen.map(listen).transpose()?;
+        let (guard, admin_token) = admin_token::write(settings, guard);
         let telemetry = Arc::new(Telemetry::default());
         let activity = Arc::new(Activity::default());
         let proxy = spine(config, &ledger, (&telemetry, &activity, log))?;
@@ -149,6 +152,7 @@ impl App {
             tls,
             hangup,
             anchoring,
+            admin_token,
             file,
         })
     }
@@ -181,6 +185,7 @@ impl App {
             tls,
             hangup,
             mut anchoring,
+            admin_token,
             mut file,
         } = self;
         let mut workers = Workers::start(&listening, tls[0].as_ref(), &front)
@@ -222,7 +227,7 @@ impl App {
             anchoring.finish().await;
         }
         aside.stop();
-        drop(file);
+        drop((admin_token, file));
         if left.is_nothing() {
             tracing::info!("stopped; {left}");
         } else {

@@ -3,6 +3,7 @@
 //! Callers that only use a ledger take `Ledger`; the gateway and the commands, which open and close it, take this trait.
 
 pub(crate) mod address;
+pub(crate) mod admin_token;
 pub(crate) mod begin;
 pub(crate) mod copy;
 pub(crate) mod delivery_rows;
@@ -18,6 +19,7 @@ pub mod postgres;
 mod replies;
 mod room;
 pub(crate) mod rows;
+mod side_file;
 pub mod sqlite;
 pub(crate) mod stats;
 pub(crate) mod stored;

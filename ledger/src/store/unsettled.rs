@@ -12,13 +12,15 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::room::reserve;
+use super::side_file::{beside, beside_real, opened};
 use crate::{Amount, Bill, Cause, Finish, LedgerError, OperationId, Timestamp};
 
+/// What is behind the name of the file that it stands beside.
+pub(super) const SUFFIX: &str = ".unsettled";
 /// Version of the file's format.
 const FORMAT: u32 = 1;
 /// The largest file. What has no room is left to recovery.
@@ -130,7 +132,7 @@ impl Unsettled {
     /// Beside this file, for this ledger.
     pub(crate) fn beside(path: &Path, ledger: [u8; 16]) -> Self {
         Self {
-            path: path_beside(path),
+            path: beside(path, SUFFIX),
             ledger: OperationId::from_bytes(ledger).to_string(),
             opened: Mutex::default(),
         }
@@ -254,16 +256,9 @@ impl Unsettled {
     }
 }
 
-/// The file for bills that stands beside this one.
-fn path_beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".unsettled");
-    PathBuf::from(name)
-}
-
 /// What waits beside a ledger's file or a gateway's state file.
 pub(crate) fn waiting_beside(path: &Path) -> Result<Left, LedgerError> {
-    let file = path_beside(&path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+    let file = beside_real(path, SUFFIX);
     // Not opened then: a running gateway's file is readable by its own user alone.
     if file.symlink_metadata().is_ok_and(|found| found.len() == 0) {
         return Ok(Left::default());
@@ -279,18 +274,6 @@ pub(super) fn cost(finish: &Finish) -> Amount {
 fn open(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     opened(options.write(true).create(true).mode(0o600), path)
-}
-
-fn opened(options: &mut OpenOptions, path: &Path) -> Result<File, Error> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let file = options.read(true).custom_flags(flags.bits()).open(path)?;
-    let found = file.metadata()?;
-    if found.is_file() && found.nlink() == 1 && found.mode() & 0o007 == 0 {
-        return Ok(file);
-    }
-    Err(Error::other(
-        "it is not a regular file, has more than one name, or is accessible to everyone",
-    ))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -1,6 +1,7 @@
-//! Access to `/metrics`, `/status` and `/live`: open on loopback, otherwise only with the admin token.
+//! Access to `/metrics`, `/status`, `/live` and `/requests/{id}`: with the admin token whole; on loopback without one shortened, as
+//! [`Sight`] says; elsewhere not at all.
 //!
-//! If a token is set, it is required on loopback too. Hashes are compared, so that the duration of a comparison reveals nothing.
+//! If the operator sets a token, it is required on loopback too. Hashes are compared, so that the duration of a comparison reveals nothing.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -8,9 +9,10 @@ use std::sync::Arc;
 
 use salvo::http::header::AUTHORIZATION;
 use salvo::http::{HeaderValue, StatusCode};
-use salvo::prelude::{FlowCtrl, Request, Response, handler};
+use salvo::prelude::{Depot, FlowCtrl, Request, Response, handler};
 use sha2::{Digest, Sha256};
 
+use super::sight::Sight;
 use super::{Admin, text};
 use crate::config::source;
 
@@ -22,8 +24,8 @@ const LARGEST_FILE: u64 = 4_096;
 /// The rule of one listener.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Guard {
-    /// Loopback without a token.
-    Open,
+    /// Loopback: the token of this start, as its SHA-256, shows everything. `None` if it could not be written: nothing does.
+    Loopback(Option<[u8; 32]>),
     /// Never: another address, without a token.
     Closed,
     /// Only with this token; its SHA-256.
@@ -33,7 +35,7 @@ pub enum Guard {
 impl std::fmt::Debug for Guard {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
-            Self::Open => "Open",
+            Self::Loopback(_) => "Loopback(…)",
             Self::Closed => "Closed",
             Self::Token(_) => "Token(…)",
         })
@@ -56,7 +58,7 @@ impl Guard {
     pub fn new(address: IpAddr, file: Option<&Path>) -> Result<Self, TokenError> {
         let Some(file) = file else {
             return Ok(if address.to_canonical().is_loopback() {
-                Self::Open
+                Self::Loopback(None)
             } else {
                 Self::Closed
             });
@@ -79,27 +81,43 @@ impl Guard {
         Ok(Self::Token(Sha256::digest(token).into()))
     }
 
-    fn admits(&self, token: Option<&str>) -> bool {
-        match self {
-            Self::Open => true,
-            Self::Closed => false,
-            Self::Token(hash) => token.is_some_and(|token| Sha256::digest(token) == *hash),
+    /// The rule for loopback with the token of this start.
+    #[must_use]
+    pub fn with_own(token: &str) -> Self {
+        Self::Loopback(Some(Sha256::digest(token).into()))
+    }
+
+    /// What a request with this token sees; `None` if nothing.
+    fn sight(&self, token: Option<&str>) -> Option<Sight> {
+        match (self, token) {
+            (Self::Loopback(_), None) => Some(Sight::Shortened),
+            (Self::Loopback(Some(hash)) | Self::Token(hash), Some(token)) => {
+                (Sha256::digest(token) == *hash).then_some(Sight::Whole)
+            }
+            (Self::Closed, _) | (Self::Token(_), None) | (Self::Loopback(None), Some(_)) => None,
         }
     }
 }
 
-/// Requires the token in front of a path.
+/// Requires the token in front of a path, unless the path has something for everybody on loopback.
 pub(super) struct TokenCheck {
     admin: Arc<Admin>,
+    least: Sight,
 }
 
 #[handler]
 impl TokenCheck {
-    pub(super) fn new(admin: Arc<Admin>) -> Self {
-        Self { admin }
+    pub(super) fn new(admin: Arc<Admin>, least: Sight) -> Self {
+        Self { admin, least }
     }
 
-    async fn handle(&self, req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
+    async fn handle(
+        &self,
+        req: &mut Request,
+        depot: &mut Depot,
+        res: &mut Response,
+        ctrl: &mut FlowCtrl,
+    ) {
         let token = req
             .headers()
             .get(AUTHORIZATION)
@@ -108,22 +126,35 @@ impl TokenCheck {
                 let (scheme, token) = value.trim().split_once(' ')?;
                 scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
             });
-        if self.admin.guard.admits(token) {
+        let sight = self.admin.guard.sight(token);
+        if let Some(sight) = sight.filter(|sight| *sight >= self.least) {
+            depot.insert_typed(sight);
             return;
         }
         ctrl.skip_rest();
-        if self.admin.guard == Guard::Closed {
-            let words = "this address is not loopback, so a token is needed: start the gateway with --admin-token-file\n";
-            text(res, StatusCode::FORBIDDEN, words);
-        } else {
-            res.headers_mut()
-                .insert("www-authenticate", HeaderValue::from_static("Bearer"));
-            text(
-                res,
+        let (status, words) = match self.admin.guard {
+            Guard::Closed => (
+                StatusCode::FORBIDDEN,
+                "this address is not loopback, so a token is needed: start the gateway with --admin-token-file\n",
+            ),
+            Guard::Token(_) => (
                 StatusCode::UNAUTHORIZED,
                 "send the token of --admin-token-file as \"Authorization: Bearer <TOKEN>\"\n",
-            );
+            ),
+            Guard::Loopback(None) => (
+                StatusCode::UNAUTHORIZED,
+                "no token opens this: the gateway could not write one, and its log says why; start it with --admin-token-file\n",
+            ),
+            Guard::Loopback(Some(_)) => (
+                StatusCode::UNAUTHORIZED,
+                "send the token that the gateway wrote at its start, beside its ledger's lock or its --state, as \"Authorization: Bearer <TOKEN>\"\n",
+            ),
+        };
+        if status == StatusCode::UNAUTHORIZED {
+            res.headers_mut()
+                .insert("www-authenticate", HeaderValue::from_static("Bearer"));
         }
+        text(res, status, words);
     }
 }
 
@@ -139,18 +170,34 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_open_and_other_addresses_need_a_token() {
-        assert_eq!(guard("127.0.0.1", None), Ok(Guard::Open));
-        assert_eq!(guard("::ffff:127.0.0.1", None), Ok(Guard::Open));
+    fn loopback_is_shortened_without_a_token_and_other_addresses_need_one() {
+        for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let nobody = guard(address, None).unwrap();
+            assert_eq!(nobody, Guard::Loopback(None));
+            assert_eq!(nobody.sight(None), Some(Sight::Shortened));
+            assert_eq!(nobody.sight(Some("anything-at-all-1")), None);
+        }
+        let own = Guard::with_own("the-token-of-this-start");
+        for (sent, sees) in [
+            (None, Some(Sight::Shortened)),
+            (Some("the-token-of-this-start"), Some(Sight::Whole)),
+            (Some("the-token-of-this-star"), None),
+            (Some(""), None),
+        ] {
+            assert_eq!(own.sight(sent), sees, "{sent:?}");
+        }
+        assert_eq!(format!("{own:?}"), "Loopback(…)");
         assert_eq!(guard("0.0.0.0", None), Ok(Guard::Closed));
-        assert!(!Guard::Closed.admits(Some("anything-at-all-1")));
+        for sent in [None, Some("anything-at-all-1")] {
+            assert_eq!(Guard::Closed.sight(sent), None);
+        }
         for address in ["127.0.0.1", "192.0.2.1"] {
             let with_token = guard(address, Some("a-token-of-length\n")).unwrap();
-            assert!(with_token.admits(Some("a-token-of-length")));
-            assert!(
-                !with_token.admits(Some("a-token-of-lengt")) && !with_token.admits(None),
-                "{address}"
-            );
+            let sees = with_token.sight(Some("a-token-of-length"));
+            assert_eq!(sees, Some(Sight::Whole), "{address}");
+            for sent in [None, Some("a-token-of-lengt")] {
+                assert_eq!(with_token.sight(sent), None, "{address}");
+            }
             assert_eq!(format!("{with_token:?}"), "Token(…)");
         }
     }

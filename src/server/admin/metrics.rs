@@ -1,14 +1,15 @@
 //! `/metrics`: counters since the start, and the current state of targets, ledger and files, in Prometheus text format.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use farebox_ledger::{Gateway, LogStats, Standby, Totals, WriterStats, amount};
 use salvo::http::{HeaderValue, StatusCode};
-use salvo::prelude::{Response, handler};
+use salvo::prelude::{Depot, Response, handler};
 
-use super::{Admin, SumsSeen, text};
+use super::{Admin, Sight, SumsSeen, text};
 use crate::clock;
 use crate::telemetry::alerts::StandingAlert;
 use crate::telemetry::{Exposition, MetricKind, lost_lines, seconds};
@@ -25,17 +26,19 @@ impl MetricsHandler {
         Self { admin }
     }
 
-    async fn handle(&self, res: &mut Response) {
-        let (admin, sums) = (Arc::clone(&self.admin), self.admin.sums().await);
+    async fn handle(&self, depot: &mut Depot, res: &mut Response) {
+        let (admin, sight) = (Arc::clone(&self.admin), Sight::of(depot));
+        let sums = admin.sums().await;
         // Writing thousands of targets takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || write(&admin, &sums)).await;
+        let write = move || write(&admin, &sums, sight);
+        let written = tokio::task::spawn_blocking(write).await;
         text(res, StatusCode::OK, written.unwrap_or_default());
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         res.headers_mut().insert("content-type", kind);
     }
 }
 
-fn write(admin: &Admin, sums: &SumsSeen) -> String {
+fn write(admin: &Admin, sums: &SumsSeen, sight: Sight) -> String {
     let gateways = &sums.gateways;
     let mut out = Exposition::default();
     process(&mut out, admin);
@@ -47,7 +50,7 @@ fn write(admin: &Admin, sums: &SumsSeen) -> String {
         books(&mut out, totals);
     }
     files(&mut out, admin);
-    standing(&mut out, &admin.alerts(gateways));
+    standing(&mut out, &admin.alerts(gateways), sight);
     drift(&mut out, admin);
     if !gateways.is_empty() {
         let differ = u8::from(Gateway::differ(gateways));
@@ -67,23 +70,26 @@ fn write(admin: &Admin, sums: &SumsSeen) -> String {
     out.finish()
 }
 
-/// One series for each alert that stands, so that a rule needs no threshold of its own.
-fn standing(out: &mut Exposition, alerts: &[StandingAlert]) {
+/// One series for each alert that stands, so that a rule needs no threshold of its own; one for all whose subjects look the same to this
+/// reader.
+fn standing(out: &mut Exposition, alerts: &[StandingAlert], sight: Sight) {
     out.metric(
         "farebox_alert",
         MetricKind::Gauge,
         "1 for each alert that stands; /status has its reason.",
     );
+    let mut told = BTreeSet::new();
     for StandingAlert { alert, .. } in alerts {
         let (kind, severity) = (alert.kind.id, alert.kind.severity.name());
-        out.sample(
-            &[
-                ("kind", kind),
-                ("severity", severity),
-                ("subject", &alert.subject),
-            ],
-            1,
-        );
+        told.insert((kind, severity, sight.text(&alert.subject)));
+    }
+    for (kind, severity, subject) in told {
+        let labels = [
+            ("kind", kind),
+            ("severity", severity),
+            ("subject", subject.as_ref()),
+        ];
+        out.sample(&labels, 1);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The admin listener: on loopback unless the operator says otherwise, over TLS with a certificate of its own.
 //!
-//! It only reads, except for `/api/v1` (`api`), which has tokens. `/healthz` and `/readyz` are open to everyone who can reach the listener; `/metrics`, which tells what is sold and
-//! earned, `/status`, `/live` and `/requests/{id}` are behind the [`Guard`].
+//! It only reads, except for `/api/v1` (`api`), which has tokens. `/healthz` and `/readyz` are open to everyone who can reach the listener;
+//! `/metrics`, which tells what is sold and earned, `/status`, `/live` and `/requests/{id}` are behind the [`Guard`].
 
 mod alerts;
 mod api;
@@ -11,6 +11,7 @@ mod host;
 mod live;
 mod metrics;
 mod requests;
+mod sight;
 mod status;
 mod sums;
 
@@ -32,6 +33,7 @@ use crate::config::{DiffRow, Reloader};
 use crate::telemetry::Telemetry;
 pub use alerts::BooksSeen;
 pub use guard::{Guard, TokenError};
+use sight::Sight;
 pub use sums::SumsSeen;
 
 /// What the admin listener shows.
@@ -148,7 +150,8 @@ pub fn paths() -> Vec<DoorPath> {
 
 fn door(admin: &Arc<Admin>) -> Door {
     let own = || Arc::clone(admin);
-    let check = || guard::TokenCheck::new(own());
+    let check = || guard::TokenCheck::new(own(), Sight::Shortened);
+    let token = || guard::TokenCheck::new(own(), Sight::Whole);
     let trusted = admin.front.trusted_proxies.clone();
     let door = Door::new(own(), trusted, Arc::default());
     PATHS
@@ -162,7 +165,7 @@ fn door(admin: &Arc<Admin>) -> Door {
             AdminTask::Status => door.path_behind(path, check(), status::StatusHandler::new(own())),
             AdminTask::Live => door.path_behind(path, check(), live::LiveHandler::new(own())),
             AdminTask::Request => {
-                door.path_behind(path, check(), requests::OneRequestHandler::new(own()))
+                door.path_behind(path, token(), requests::OneRequestHandler::new(own()))
             }
             AdminTask::OpenApi => door.path(path, api::serve_openapi),
             AdminTask::Api => door.path(path, api::ApiHandler::new(own())),

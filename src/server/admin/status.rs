@@ -1,7 +1,7 @@
 //! `/status`: the running configuration, the state of the files, targets and ledger, as one JSON document.
 //!
 //! The console and `farebox diff` read it; its field names are stable (`docs/operations.md`). It contains no secret: keys and
-//! header values are only counted.
+//! header values are only counted. Who has no token sees it shortened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use farebox_ledger::{
     Blocker, Gateway, LedgerTrouble, Server, Standby, Timestamp, Totals, WriterStats, amount,
 };
-use salvo::prelude::{Response, handler};
+use salvo::prelude::{Depot, Response, handler};
 use serde_json::{Value, json};
 
-use super::{Admin, SumsSeen, alerts};
+use super::{Admin, Sight, SumsSeen, alerts};
 use crate::config::{
     Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
 };
@@ -33,17 +33,18 @@ impl StatusHandler {
         Self { admin }
     }
 
-    async fn handle(&self, res: &mut Response) {
-        let admin = Arc::clone(&self.admin);
+    async fn handle(&self, depot: &mut Depot, res: &mut Response) {
+        let (admin, sight) = (Arc::clone(&self.admin), Sight::of(depot));
         let sums = admin.sums().await;
         // Writing thousands of models takes too long for a thread that serves requests.
-        let written = tokio::task::spawn_blocking(move || admin.status(&sums).to_string()).await;
+        let write = move || admin.status(&sums, sight).to_string();
+        let written = tokio::task::spawn_blocking(write).await;
         failure::json(res, written.unwrap_or_default());
     }
 }
 
 impl Admin {
-    fn status(&self, sums: &SumsSeen) -> Value {
+    fn status(&self, sums: &SumsSeen, sight: Sight) -> Value {
         let config = self.front.proxy.config.current();
         let loaded = self.reloader.as_ref().map(|reloader| reloader.status());
         let (targets, in_flight) = self.targets();
@@ -51,9 +52,12 @@ impl Admin {
             "version": env!("CARGO_PKG_VERSION"),
             "started_at": self.started_at,
             "public_url": self.front.public_url,
+            "shortened": sight == Sight::Shortened,
             "ready": self.obstacle().is_none(),
             "draining": self.draining.load(Ordering::Relaxed),
             "generation": config.generation,
+            // Keys and webhooks are not in it, and `farebox diff` compares it as it is.
+            "summary": config.summary(),
         });
         let parts = [
             files(loaded.as_deref(), self.started_at),
@@ -72,10 +76,10 @@ impl Admin {
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
                 "ledger": self.ledger_status(sums.totals.as_ref()),
-                "summary": config.summary(),
             }),
         ];
-        for part in parts {
+        for mut part in parts {
+            sight.shorten(&mut part);
             if let (Some(status), Value::Object(part)) = (status.as_object_mut(), part) {
                 status.extend(part);
             }

@@ -9,6 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use farebox_ledger::LedgerAddress;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -32,11 +33,29 @@ const WHOLE: Duration = Duration::from_secs(5);
 const MAX_STATUS: usize = 32 << 20;
 const MAX_EVENT: usize = 1 << 20;
 
+/// Where the token that opens the admin listener comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum TokenSource {
+    /// The operator's token.
+    Given(String),
+    /// What the gateway of this ledger, with this state file, wrote at its start: read for each request, because each start has its own.
+    OfGateway(LedgerAddress, Option<PathBuf>),
+}
+
+impl TokenSource {
+    fn read(&self) -> Option<String> {
+        match self {
+            Self::Given(token) => Some(token.clone()),
+            Self::OfGateway(ledger, state) => ledger.admin_token(state.as_deref()),
+        }
+    }
+}
+
 /// The address of the admin listener, and its token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct AdminClient {
     authority: String,
-    token: Option<String>,
+    token: TokenSource,
     /// The listener speaks TLS with the certificate of this file.
     certificate: Option<PathBuf>,
 }
@@ -60,7 +79,7 @@ impl AdminClient {
     /// What to write instead.
     pub(crate) fn new(
         url: &str,
-        token: Option<String>,
+        token: TokenSource,
         certificate: Option<PathBuf>,
     ) -> Result<Self, &'static str> {
         if url.starts_with("https://") && certificate.is_none() {
@@ -157,7 +176,7 @@ impl AdminClient {
         // Ends with the answer's body, because nothing else is sent.
         tokio::spawn(connection);
         let mut request = Request::get(path).header(header::HOST, &self.authority);
-        if let Some(token) = &self.token {
+        if let Some(token) = self.token.read() {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         let request = request
@@ -174,7 +193,7 @@ impl AdminClient {
         match answer.status() {
             StatusCode::OK => Ok(answer.into_body()),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(io::Error::other(
-                "the admin listener requires its token: pass --admin-token-file",
+                "the admin listener wants its own token: pass the gateway's --ledger, --state or --admin-token-file",
             )),
             StatusCode::NOT_FOUND => Err(io::Error::new(
                 io::ErrorKind::NotFound,
@@ -265,11 +284,16 @@ mod tests {
 
     use super::*;
 
+    /// No gateway has written a token there.
+    fn nobody() -> TokenSource {
+        TokenSource::OfGateway(PathBuf::from("/nonexistent/farebox.db").into(), None)
+    }
+
     /// Answers one request with these bytes, a few at a time.
     async fn answering(answer: &'static str) -> AdminClient {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client =
-            AdminClient::new(&listener.local_addr().unwrap().to_string(), None, None).unwrap();
+            AdminClient::new(&listener.local_addr().unwrap().to_string(), nobody(), None).unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = [0; 1024];
@@ -306,6 +330,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_request_has_the_token_that_the_gateway_wrote_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = LedgerAddress::File(folder.path().join("farebox.db"));
+        let file = ledger.admin_token_file(None).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let token = TokenSource::OfGateway(ledger, None);
+        let address = listener.local_addr().unwrap().to_string();
+        let client = AdminClient::new(&address, token, None).unwrap();
+        let ask = async || {
+            let answering = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = [0; 1024];
+                let read = stream.read(&mut head).await.unwrap();
+                let answer = b"HTTP/1.0 200 OK\r\n\r\n{\"shortened\":true}";
+                stream.write_all(answer).await.unwrap();
+                String::from_utf8(head[..read].to_vec()).unwrap()
+            };
+            let (head, status) = tokio::join!(answering, client.status());
+            assert!(status.unwrap().shortened);
+            head
+        };
+        assert!(!ask().await.contains("authorization"));
+        for _ in 0..2 {
+            let written = farebox_ledger::AdminToken::write(file.clone()).unwrap();
+            let sent = format!("authorization: Bearer {}", written.reveal());
+            assert!(ask().await.contains(&sent));
+        }
+        assert!(!ask().await.contains("authorization"));
+    }
+
+    #[tokio::test]
     async fn live_events_are_read_across_chunks() {
         let answer = "HTTP/1.1 200 OK\r\n\r\n: hello\n\nevent: request\ndata: {\"slug\":\"a\",\"key\":null}\n\ndata: broken\n\ndata: {\"slug\":\"b\"}\n\n";
         let mut live = answering(answer).await.live().await.unwrap();
@@ -324,7 +379,7 @@ mod tests {
             "localhost:9090",
             "[::1]:9090",
         ] {
-            assert!(AdminClient::new(right, None, None).is_ok(), "{right}");
+            assert!(AdminClient::new(right, nobody(), None).is_ok(), "{right}");
         }
         for wrong in [
             "https://127.0.0.1:9090",
@@ -336,7 +391,7 @@ mod tests {
             "http://x:y@h:1\r\n:2",
             "http://h:1/x:2",
         ] {
-            assert!(AdminClient::new(wrong, None, None).is_err(), "{wrong}");
+            assert!(AdminClient::new(wrong, nobody(), None).is_err(), "{wrong}");
         }
         let file = Some(PathBuf::from("admin.crt"));
         for given in [
@@ -344,7 +399,7 @@ mod tests {
             "http://127.0.0.1:9090",
             "127.0.0.1:9090",
         ] {
-            let client = AdminClient::new(given, None, file.clone()).unwrap();
+            let client = AdminClient::new(given, nobody(), file.clone()).unwrap();
             assert_eq!(client.url(), "https://127.0.0.1:9090");
         }
     }
@@ -388,7 +443,7 @@ mod tests {
     #[tokio::test]
     async fn a_listener_with_tls_is_read_if_it_has_the_trusted_certificate() {
         let address = answering_over_tls("first").await;
-        let client = |url: &str, file| AdminClient::new(url, None, file).unwrap();
+        let client = |url: &str, file| AdminClient::new(url, nobody(), file).unwrap();
         for url in [address.clone(), format!("https://{address}")] {
             let trusting = client(&url, Some(pem("first.crt")));
             assert_eq!(trusting.status().await.unwrap().generation, 4);
@@ -404,7 +459,7 @@ mod tests {
             let error = client.status().await.unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
-        let missing = AdminClient::new(&format!("https://{address}"), None, None);
+        let missing = AdminClient::new(&format!("https://{address}"), nobody(), None);
         assert!(missing.unwrap_err().contains("--admin-tls-cert FILE"));
     }
 }

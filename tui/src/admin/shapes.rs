@@ -12,6 +12,8 @@ pub(crate) struct StatusReport {
     pub(crate) version: String,
     pub(crate) started_at: String,
     pub(crate) public_url: String,
+    /// Ids and paths are left out: the gateway's token was not sent.
+    pub(crate) shortened: bool,
     pub(crate) generation: u64,
     pub(crate) loaded_at: String,
     pub(crate) catalog_hash: String,

@@ -48,6 +48,10 @@ pub(crate) fn lines(app: &ConsoleApp) -> Vec<ConfigLine> {
             Tone::Warn,
         ));
     }
+    if status.shortened {
+        let why = "key ids and webhook paths are left out: this console could not read the gateway's token, beside its ledger or its --state";
+        lines.extend(wrap(why, 74).into_iter().map(|line| (line, Tone::Warn)));
+    }
     configuration(status, &mut lines);
     drift(&status.client_fields, &mut lines);
     for diagnostic in &status.diagnostics {

@@ -313,7 +313,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::admin::AdminClient;
+    use crate::admin::{AdminClient, TokenSource};
     use crate::app::margins::MarginView;
     use crate::state_file::StateFile;
 
@@ -381,7 +381,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(folder.path().to_owned(), folder.path());
         let (tell, _told) = tokio::sync::mpsc::unbounded_channel();
-        let client = AdminClient::new("http://127.0.0.1:9", None, None).unwrap();
+        let token = TokenSource::Given(String::new());
+        let client = AdminClient::new("http://127.0.0.1:9", token, None).unwrap();
         let shared = StoreShared {
             ledger: Arc::new(ledger().await),
             state,

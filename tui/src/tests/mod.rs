@@ -10,3 +10,4 @@ mod lists;
 mod mouse;
 mod picture;
 mod screens;
+mod shortened;

@@ -41,10 +41,15 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     } else {
         String::new()
     };
+    let status = app.gateway.status.as_ref();
+    let left_out = match status.is_some_and(|status| status.shortened) {
+        true => " · key ids are left out, see 7",
+        false => "",
+    };
     let inner = pen.frame(
         area,
         &format!(
-            "Live{filter} · last {}{}{paused}",
+            "Live{filter} · last {}{}{left_out}{paused}",
             format::many(shown.len(), "request"),
             live.order.in_title()
         ),

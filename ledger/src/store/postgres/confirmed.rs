@@ -6,9 +6,7 @@
 //! what other gateways wrote. Nothing is written to such a ledger until an operator accepts the loss, which raises its generation.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{Error, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -23,6 +21,7 @@ use crate::batch::rows::Rows;
 use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
 use crate::store::rows::RowColumns as _;
+use crate::store::side_file::replace;
 use crate::{Cause, CustomerId, LedgerError, Timestamp};
 
 /// How long the row of a gateway that has ended is kept.
@@ -351,21 +350,6 @@ fn if_there<T>(what: &str, path: &Path, read: Result<T, Error>) -> Result<Option
             Err(LedgerError::unusable(Cause::of(&what, error)))
         }
     }
-}
-
-fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let fresh = PathBuf::from(name);
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&fresh)?;
-    file.write_all(content)?;
-    file.sync_data()?;
-    std::fs::rename(&fresh, path)
 }
 
 /// A loss that an operator has accepted.

@@ -15,8 +15,9 @@ use nix::fcntl::OFlag;
 
 use super::SqliteLedger;
 use super::file_id::{FileId, LedgerFiles};
-use super::paths::{beside, cannot_open, resolve};
+use super::paths::{cannot_open, resolve};
 use crate::LedgerError;
+use crate::store::side_file::beside;
 
 const STEP: Duration = Duration::from_millis(50);
 /// Both lines are padded to these lengths, so that they cover those of an earlier holder.

@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::store::side_file::beside;
+use crate::store::{admin_token, unsettled};
 use crate::{Cause, LedgerError, owner};
 
 /// Gives a file that must not be read as a log or index another name, and says so.
@@ -61,12 +63,6 @@ pub(super) fn index_path(path: &Path) -> PathBuf {
     beside(path, "-shm")
 }
 
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
 /// Why a file cannot be opened; if permissions are missing, who has them and how to act as that user.
 pub(super) fn cannot_open(path: &Path, error: std::io::Error) -> LedgerError {
     let shown = path.display();
@@ -83,7 +79,7 @@ pub(super) fn cannot_open(path: &Path, error: std::io::Error) -> LedgerError {
     LedgerError::unusable(Cause::in_words(words, error))
 }
 
-/// Whether a path is that of a ledger's file, or of one that SQLite or the lock keeps beside it.
+/// Whether a path is that of a ledger's file, or of one that SQLite or a gateway keeps beside it.
 #[must_use]
 pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
     let real = |path: &Path| {
@@ -94,7 +90,9 @@ pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
     let (Some(ledger), Some(path)) = (real(ledger), real(path)) else {
         return false;
     };
-    ["", "-wal", "-shm", "-journal", ".lock", ".unsettled"]
+    let kept = [unsettled::SUFFIX, admin_token::SUFFIX];
+    ["", "-wal", "-shm", "-journal", ".lock"]
         .into_iter()
+        .chain(kept)
         .any(|suffix| beside(&ledger, suffix) == path)
 }
