@@ -33,7 +33,7 @@ use subjects::Programs;
 const USAGE: &str =
     "bench/run [--quick] [--big-ledger FILE] [small|long|calls|rate|100k|1m|sse|open|cold …]
        farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]
-       farebox-bench attackers [--seconds N] [--only NAME]";
+       farebox-bench attackers [--seconds N] [--only BEGINNING]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 
+pub(super) use farebox_door::network;
+
 pub(super) use farebox::selling::values::{
     Setting, correction, currency, customer_id, gross, interval, key_id, label, number_or_none,
     one_line, payment, scope, setting_text, slug, tax,
@@ -42,13 +44,6 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "write an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080".to_owned()
     })
-}
-
-/// A network in CIDR form, or one address.
-pub(super) fn network(text: &str) -> Result<ipnet::IpNet, String> {
-    let one = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
-    one.or_else(|_| text.parse())
-        .map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
 }
 
 /// The origin of a web page as browsers send it: scheme, host and port without a path.

@@ -18,6 +18,7 @@ use salvo::hyper::body::Body as _;
 use salvo::prelude::{Depot, Request};
 use tokio::time::{Instant, timeout_at};
 
+use crate::byte_room::ByteShare;
 use crate::path::BodyRule;
 
 /// The announced length is trusted only up to this many bytes, because they may never arrive, until so many have.
@@ -47,6 +48,23 @@ pub trait BodyPayer: Send {
     /// # Errors
     /// When nothing more is to be read.
     fn arrived(&mut self, bytes: usize) -> Result<(), Self::Refusal>;
+}
+
+/// There is no memory for a body now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoBodyRoom;
+
+/// Room is all that it takes.
+impl BodyPayer for ByteShare {
+    type Refusal = NoBodyRoom;
+
+    fn announced(&mut self, _: usize) -> Result<(), NoBodyRoom> {
+        Ok(())
+    }
+
+    fn arrived(&mut self, bytes: usize) -> Result<(), NoBodyRoom> {
+        self.grow_to(bytes).then_some(()).ok_or(NoBodyRoom)
+    }
 }
 
 /// What is wrong with a body.
@@ -341,7 +359,7 @@ mod tests {
     use salvo::hyper::body::Frame;
 
     use super::*;
-    use crate::byte_room::{ByteRoom, ByteShare, Holder};
+    use crate::byte_room::{ByteRoom, Holder};
     use crate::path::FORM;
 
     /// A body of which some bytes come every five seconds, without an end.
@@ -381,27 +399,12 @@ mod tests {
     const JSON: BodyRule = BodyRule::Json(32 << 20);
     const URLENCODED: &str = "application/x-www-form-urlencoded";
 
-    /// Somebody with room for what comes.
-    struct Roomy(ByteShare);
-
-    impl BodyPayer for Roomy {
-        type Refusal = ();
-
-        fn announced(&mut self, _: usize) -> Result<(), ()> {
-            Ok(())
-        }
-
-        fn arrived(&mut self, bytes: usize) -> Result<(), ()> {
-            self.0.grow_to(bytes).then_some(()).ok_or(())
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn sixteen_bodies_that_hardly_come_are_given_up_after_30_seconds_and_take_no_room_before()
     {
         let (room, begun) = (ByteRoom::new(512 << 20), Instant::now());
         let reading = (0..16).map(async |_| {
-            let mut payer = Roomy(room.share(Holder(1), usize::MAX));
+            let mut payer = room.share(Holder(1), usize::MAX);
             let body = trickling(JSON, "application/json", Some(32 << 20));
             body.read(&mut payer).await
         });

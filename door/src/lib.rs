@@ -15,9 +15,9 @@ mod router;
 mod sender;
 mod strangers;
 
-pub use body::{BodyFault, BodyPayer, FormFields, NotRead, UnreadBody};
+pub use body::{BodyFault, BodyPayer, FormFields, NoBodyRoom, NotRead, UnreadBody};
 pub use calls::{CallPlace, CallPlaces};
 pub use path::{BodyRule, DoorPath, FORM, LARGEST_TREE, Method, PathCaller};
 pub use router::{Door, TurnAway, TurnedAway, Visit};
-pub use sender::{RequestSender, peer};
+pub use sender::{RequestSender, network, peer};
 pub use strangers::Strangers;

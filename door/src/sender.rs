@@ -56,6 +56,16 @@ pub fn peer(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Reads a network in CIDR form, or one address.
+///
+/// # Errors
+/// What to write instead.
+pub fn network(text: &str) -> Result<IpNet, String> {
+    let one = text.parse::<IpAddr>().map(IpNet::from);
+    one.or_else(|_| text.parse())
+        .map_err(|_| "write a network as 10.0.0.0/8, or one address".to_owned())
+}
+
 fn sender(
     peer: Option<IpAddr>,
     secure: bool,

@@ -1,8 +1,9 @@
 //! `shop.toml`: what is for sale, where the gateway is, and through whom cards are charged. Every mistake is reported at once.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
+use farebox_door::network;
 use farebox_ledger::{Amount, Gross, parse_public_url};
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -200,9 +201,7 @@ impl FileCheck {
     }
 
     fn net(&mut self, text: &str) -> Option<IpNet> {
-        let one = text.parse::<IpAddr>().map(IpNet::from);
-        let read = one.or_else(|_| text.parse::<IpNet>());
-        self.of("trusted_proxy", read)
+        self.of("trusted_proxy", network(text))
     }
 
     fn currency(&mut self, text: &str) -> String {

@@ -188,7 +188,7 @@ impl Dashboard {
                 if let Some(guest) = &guest {
                     guest.belongs_to(&viewer.key);
                 }
-                let peer = guest.and_then(|guest| guest.peer());
+                let peer = visit.and_then(|visit| visit.sender.peer());
                 self.serve(viewer, peer, (req, form), res).await?;
             }
         }

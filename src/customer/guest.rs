@@ -1,7 +1,5 @@
 //! How a handler says whose request it serves, once it knows: what strangers do is bounded more tightly than what customers do.
 
-use std::net::IpAddr;
-
 use farebox_ledger::Key;
 
 use crate::proxy::ConnectionFate;
@@ -19,7 +17,4 @@ pub trait Guest: Send + Sync {
 
     /// Who ends its connection.
     fn connection(&self) -> ConnectionFate;
-
-    /// The network address that it came from, as one peer: of an IPv6 host its /64. `None` where a trusted proxy names none.
-    fn peer(&self) -> Option<IpAddr>;
 }

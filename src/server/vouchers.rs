@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_door::UnreadBody;
+use farebox_door::{UnreadBody, Visit};
 use farebox_ledger::Posted;
 use farebox_protocol::{BadRequest, Family};
 use salvo::http::HeaderValue;
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
-use super::{Front, auth, body, connections, failure};
+use super::{Front, auth, body, failure};
 use crate::proxy::{Failure, RefusedFacts};
 
 /// What is sent.
@@ -72,7 +72,7 @@ impl RedeemHandler {
             let say = "send the code as JSON: {\"code\":\"FB-XXXX-XXXX-XXXX-XXXX-XXXX\"}";
             BadRequest::at("code", say)
         })?;
-        let peer = connections::of(depot).and_then(|guest| guest.peer());
+        let peer = Visit::of(depot).and_then(|visit| visit.sender.peer());
         Ok(front.context.redeem(&key, peer, &asked.code).await?)
     }
 }

@@ -220,6 +220,8 @@ impl Machine {
         let command = self.of_unit("ExecStart");
         let mut words = command.split(' ');
         assert_eq!(words.next(), Some("/usr/bin/farebox"));
+        let shop = self.path("usr/share/doc/farebox/examples/farebox-shop.service");
+        assert!(text(shop).contains("\nExecStart=/usr/bin/farebox-shop "));
         let (user, group) = self.user();
         let socket = self.path("notify");
         let _ = fs::remove_file(&socket);

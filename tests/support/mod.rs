@@ -13,6 +13,7 @@ pub(crate) mod cluster;
 pub(crate) mod codex;
 pub(crate) mod files;
 pub(crate) mod load;
+pub(crate) mod memory_group;
 #[path = "../../ledger/tests/common/pair.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 pub(crate) mod pair;
@@ -28,8 +29,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub(crate) use load::sized;
-
 use farebox::clock;
 use farebox::config::{self, Secrets, Source};
 use farebox::proxy::{Observer, Record};
@@ -41,6 +40,7 @@ use farebox_ledger::{
     KeyId, KeySettings, Ledger, Membership, NewKey, Secret,
 };
 use farebox_protocol::Family;
+pub(crate) use load::sized;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;

@@ -15,7 +15,7 @@ use super::screen::Screen;
 /// How long a process may take to do what is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `farebox serve`. Dropping it kills it.
+/// A running `farebox serve`, or a shop beside one. Dropping it kills it.
 pub(crate) struct Served {
     child: Child,
     log: Arc<Mutex<String>>,
@@ -60,6 +60,33 @@ pub(crate) fn funded_key(folder: &Path, usd: &str) -> Value {
     json(folder, &[&create[..], &paid, first(folder)].concat())
 }
 
+/// A token of the admin API, made in this folder's ledger.
+pub(crate) fn token(folder: &Path, role: &str, label: &str) -> String {
+    let create = ["tokens", "create", label, "--role", role];
+    let daily = ["--daily", "100"];
+    let made = match role {
+        "sell" => json(folder, &[&create[..], &daily].concat()),
+        _ => json(folder, &create),
+    };
+    made["secret"].as_str().unwrap().to_owned()
+}
+
+/// The shop's program, which `cargo build` makes.
+pub(crate) fn shop_program() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_farebox")).with_file_name("farebox-shop")
+}
+
+/// Writes the file of a shop of test cards before the gateway with this admin listener.
+pub(crate) fn shop_file(folder: &Path, admin: &str, token: &str) {
+    let file = format!(
+        "name = \"Key Corner\"\nlisten = \"127.0.0.1:0\"\ncurrency = \"EUR\"\n\
+         [gateway]\napi = \"{admin}\"\nurl = \"http://localhost\"\ntoken = {{ file = \"token\" }}\n\
+         [processor]\nsimulated = {{}}\n[[offer]]\ncredit = \"10\"\nprice = \"11.90\"\n"
+    );
+    std::fs::write(folder.join("token"), token).unwrap();
+    std::fs::write(folder.join("shop.toml"), file).unwrap();
+}
+
 /// What makes the ledger that a command in this folder uses by itself, if there is none.
 fn first(folder: &Path) -> &'static [&'static str] {
     if folder.join("farebox.db").exists() {
@@ -71,12 +98,13 @@ fn first(folder: &Path) -> &'static [&'static str] {
 
 /// A client that trusts nobody's certificate: plain HTTP only.
 pub(crate) fn client() -> reqwest::Client {
+    client_builder().build().unwrap()
+}
+
+/// The same before it is built.
+pub(crate) fn client_builder() -> reqwest::ClientBuilder {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .no_proxy()
-        .tls_certs_only([])
-        .build()
-        .unwrap()
+    reqwest::Client::builder().no_proxy().tls_certs_only([])
 }
 
 /// What stands at an address.
@@ -169,6 +197,13 @@ impl Served {
         served.base = served.address_after("serving ", " at ", "/v1");
         served.admin = served.address_after("admin listener", " at ", ": ");
         Ok(served)
+    }
+
+    /// Starts the shop with this command and waits until it serves.
+    pub(crate) fn shop(command: &mut Command) -> Self {
+        let mut shop = Self::spawn(command);
+        shop.base = format!("http://{}", shop.address_after("listening", " on ", "\n"));
+        shop
     }
 
     fn spawn(command: &mut Command) -> Self {

@@ -53,6 +53,14 @@ impl Proxy {
         Self::nginx_with(folder, site, scheme, connections)
     }
 
+    /// nginx before the shop at this address.
+    pub(crate) fn nginx_of_shop(folder: &Path, shop: &str) -> Self {
+        let site = shipped("nginx-shop.conf")
+            .replace("127.0.0.1:8090", shop)
+            .replace("live/shop.example", "live/api.example.com");
+        Self::nginx_with(folder, site, Scheme::Http, 512)
+    }
+
     /// nginx before a fleet of which this gateway alone is up.
     pub(crate) fn nginx_of_fleet(folder: &Path, gateway: &str, connections: u32) -> Self {
         let site = AWAY.iter().fold(
@@ -107,12 +115,33 @@ impl Proxy {
         Self { process, address }
     }
 
+    /// Bytes of bodies that it keeps in files. They have no names, only descriptors.
+    pub(crate) fn bodies_on_disk(&self) -> u64 {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap();
+        let sizes = open.flatten().filter_map(|open| {
+            let file = fs::read_link(open.path()).ok()?;
+            let is_body = ["/bodies/", "/client_body/"]
+                .iter()
+                .any(|folder| file.to_string_lossy().contains(folder));
+            is_body.then(|| fs::metadata(open.path()).map_or(0, |facts| facts.len()))
+        });
+        sizes.sum()
+    }
+
     /// Caddy before the gateway at this address. A test has no public name to get a certificate for: plain HTTP, the rest as shipped.
     pub(crate) fn caddy(folder: &Path, gateway: &str) -> Self {
         Self::caddy_with(
             folder,
             shipped("Caddyfile").replace("127.0.0.1:8080", gateway),
         )
+    }
+
+    /// Caddy before the shop at this address.
+    pub(crate) fn caddy_of_shop(folder: &Path, shop: &str) -> Self {
+        let site = shipped("Caddyfile.shop")
+            .replace("127.0.0.1:8090", shop)
+            .replace("shop.example {", "api.example.com {");
+        Self::caddy_with(folder, site)
     }
 
     /// Caddy before a fleet of which this gateway alone is up; `admin` is where it says so.

@@ -468,6 +468,7 @@ const GATEWAY: &[Room] = &[
             "app",
             "bus_error",
             "config",
+            "door::network",
             "events",
             "ledger",
             "paper",

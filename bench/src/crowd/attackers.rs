@@ -1,14 +1,14 @@
 //! Single attackers, each against the good customer alone, and then all of them together.
 //!
 //! What an attacker does is fixed: so many connections, so many requests a second. It works on the gateway's own CPUs, in the idle
-//! class. What that alone costs the customer is measured by spinning threads that burn as much CPU in its place.
+//! class.
 
 use std::io;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -18,6 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
 use super::lowly::lowly;
+use super::shop;
 use crate::answers::SLUG;
 
 /// Slow forms that are open at the same time, unless the gateway ends them.
@@ -32,6 +33,8 @@ const HEAVY: u64 = 8;
 const UNKEYED: u64 = 24;
 /// A large body without a key.
 const UNKEYED_BYTES: usize = 32 << 20;
+/// The largest callback that a shop reads.
+const CALLBACK: usize = 512 << 10;
 /// Requests for pages on one connection.
 const PIPELINED: usize = 200;
 /// Between two of one connection.
@@ -41,10 +44,17 @@ const DECODED: usize = 30 << 20;
 /// Objects of a document.
 const OBJECTS: usize = 100_000;
 
+/// What is attacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Victim {
+    Gateway,
+    Shop,
+}
+
 /// What an attacker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttackAct {
-    /// Sign-in forms without a key that come byte by byte, from so many addresses.
+    /// Forms without a key that come byte by byte, from so many addresses.
     Forms(u64),
     /// Compressed bodies of tiny values.
     Gzip,
@@ -56,6 +66,8 @@ pub(super) enum AttackAct {
     Unkeyed,
     /// Pages and documents that need no key, many on one connection.
     Pages,
+    /// Callbacks of the card processor, of the largest size, with a signature that somebody made up.
+    Callbacks,
 }
 
 /// A proxy with its shipped file.
@@ -68,48 +80,92 @@ pub(super) enum ShippedProxy {
 /// An attacker that is measured by itself.
 #[derive(Debug)]
 pub(super) struct Attacker {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) acts: &'static [AttackAct],
+    pub(super) victim: Victim,
     /// It and the customer come through this proxy.
     pub(super) through: Option<ShippedProxy>,
 }
 
-use AttackAct::{Bodies, Documents, Forms, Gzip, Pages, Unkeyed};
-use ShippedProxy::{Caddy, Nginx};
+use AttackAct::{Bodies, Callbacks, Documents, Forms, Gzip, Pages, Unkeyed};
 
-/// What strangers and customers do at the same time.
-const ALL: &[AttackAct] = &[Forms(64), Gzip, Documents, Bodies, Unkeyed, Pages];
-
-pub(super) const ATTACKERS: [Attacker; 18] = [
-    of("forms-1", &[Forms(1)], None),
-    of("forms-4", &[Forms(4)], None),
-    of("forms-64", &[Forms(64)], None),
-    of("proxied-1", &[Forms(1)], Some(Nginx)),
-    of("proxied-4", &[Forms(4)], Some(Nginx)),
-    of("proxied-64", &[Forms(64)], Some(Nginx)),
-    of("caddy-64", &[Forms(64)], Some(Caddy)),
-    of("unkeyed", &[Unkeyed], None),
-    of("proxied-unkeyed", &[Unkeyed], Some(Nginx)),
-    of("caddy-unkeyed", &[Unkeyed], Some(Caddy)),
-    of("pages", &[Pages], None),
-    of("proxied-pages", &[Pages], Some(Nginx)),
-    of("gzip", &[Gzip], None),
-    of("documents", &[Documents], None),
-    of("bodies", &[Bodies], None),
-    of("together", ALL, None),
-    of("proxied-together", ALL, Some(Nginx)),
-    of("caddy-together", ALL, Some(Caddy)),
+/// What strangers and customers do to a gateway, one after the other and at the same time.
+const OF_GATEWAY: [(&str, &[AttackAct]); 9] = [
+    ("forms-1", &[Forms(1)]),
+    ("forms-4", &[Forms(4)]),
+    ("forms-64", &[Forms(64)]),
+    ("unkeyed", &[Unkeyed]),
+    ("pages", &[Pages]),
+    ("gzip", &[Gzip]),
+    ("documents", &[Documents]),
+    ("bodies", &[Bodies]),
+    (
+        "together",
+        &[Forms(64), Gzip, Documents, Bodies, Unkeyed, Pages],
+    ),
 ];
 
-const fn of(
-    name: &'static str,
-    acts: &'static [AttackAct],
-    through: Option<ShippedProxy>,
-) -> Attacker {
-    Attacker {
-        name,
-        acts,
-        through,
+/// The same of a shop, where everybody is a stranger.
+const OF_SHOP: [(&str, &[AttackAct]); 5] = [
+    ("forms-64", &[Forms(64)]),
+    ("unkeyed", &[Unkeyed]),
+    ("pages", &[Pages]),
+    ("callbacks", &[Callbacks]),
+    ("together", &[Forms(64), Unkeyed, Pages, Callbacks]),
+];
+
+/// Every attacker, directly and through each proxy: `gzip`, `nginx-gzip`, `caddy-gzip`, `shop-pages`, `shop-nginx-pages` and so on.
+pub(super) fn all() -> Vec<Attacker> {
+    let ways = [
+        ("", None),
+        ("nginx-", Some(ShippedProxy::Nginx)),
+        ("caddy-", Some(ShippedProxy::Caddy)),
+    ];
+    let victims = [
+        ("", Victim::Gateway, &OF_GATEWAY[..]),
+        ("shop-", Victim::Shop, &OF_SHOP[..]),
+    ];
+    let each = victims.iter().flat_map(|(of, victim, attacks)| {
+        ways.iter().flat_map(move |(way, through)| {
+            attacks.iter().map(move |(name, acts)| Attacker {
+                name: format!("{of}{way}{name}"),
+                acts,
+                victim: *victim,
+                through: *through,
+            })
+        })
+    });
+    each.collect()
+}
+
+impl Victim {
+    /// Where anybody sends a form.
+    const fn form(self) -> &'static str {
+        match self {
+            Self::Gateway => "/dashboard/login",
+            Self::Shop => "/checkout",
+        }
+    }
+
+    /// Where somebody who is known sends JSON.
+    const fn document(self) -> &'static str {
+        match self {
+            Self::Gateway => "/v1/chat/completions",
+            Self::Shop => "/webhook",
+        }
+    }
+
+    /// What anybody may read.
+    const fn pages(self) -> [&'static str; 4] {
+        match self {
+            Self::Gateway => ["/prices", "/dashboard", "/dashboard/enter", "/"],
+            Self::Shop => [
+                "/",
+                "/bought?checkout=cs_x&paid=x",
+                "/receipt?checkout=cs_x",
+                "/page.css",
+            ],
+        }
     }
 }
 
@@ -122,7 +178,8 @@ pub(super) struct Attack {
 
 #[derive(Debug)]
 struct AttackShared {
-    gateway: SocketAddr,
+    victim: Victim,
+    target: SocketAddr,
     /// The page that forms seem to come from.
     origin: String,
     /// Keys without money, and with a dollar.
@@ -131,32 +188,35 @@ struct AttackShared {
     begun: AtomicU64,
     gzip: Vec<u8>,
     document: String,
+    zeros: Vec<u8>,
 }
 
 impl Attack {
+    /// Starts it against a target; the origin is that of the forms' page.
     pub(super) fn start(
         attacker: &Attacker,
-        gateway: SocketAddr,
-        origin: SocketAddr,
+        (target, origin): (SocketAddr, SocketAddr),
         secrets: &[String],
     ) -> io::Result<Self> {
         let runtime = lowly().worker_threads(2).build()?;
         let every_other = |first: usize| secrets.iter().skip(first).step_by(2).cloned().collect();
         let shared = Arc::new(AttackShared {
-            gateway,
+            victim: attacker.victim,
+            target,
             origin: format!("http://{origin}"),
             poor: every_other(1),
             rich: every_other(0),
             begun: AtomicU64::new(0),
             gzip: tiny_values()?,
             document: document(),
+            zeros: b"[0,0,0,0,0,0,0,0".repeat(UNKEYED_BYTES / 16),
         });
         for act in attacker.acts {
             let many = match act {
                 AttackAct::Forms(_) => FORMS,
                 AttackAct::Bodies => BODIES,
                 AttackAct::Gzip | AttackAct::Documents => HEAVY,
-                AttackAct::Unkeyed | AttackAct::Pages => UNKEYED,
+                AttackAct::Unkeyed | AttackAct::Pages | AttackAct::Callbacks => UNKEYED,
             };
             for number in 0..many {
                 runtime.spawn(again(Arc::clone(&shared), *act, number));
@@ -185,10 +245,15 @@ async fn again(shared: Arc<AttackShared>, act: AttackAct, number: u64) {
             AttackAct::Documents => shared.documents(number + round).await,
             AttackAct::Unkeyed => shared.unkeyed(number + round).await,
             AttackAct::Pages => shared.pages(number + round).await,
+            AttackAct::Callbacks => shared.callback(number + round).await,
         };
         let pause = match act {
             AttackAct::Forms(_) | AttackAct::Bodies => AGAIN,
-            AttackAct::Gzip | AttackAct::Documents | AttackAct::Unkeyed | AttackAct::Pages => PAUSE,
+            AttackAct::Gzip
+            | AttackAct::Documents
+            | AttackAct::Unkeyed
+            | AttackAct::Pages
+            | AttackAct::Callbacks => PAUSE,
         };
         sleep(pause).await;
     }
@@ -200,7 +265,7 @@ impl AttackShared {
         let socket = TcpSocket::new_v4()?;
         socket.bind((Ipv4Addr::new(127, 0, 2, last), 0).into())?;
         self.begun.fetch_add(1, Ordering::Relaxed);
-        socket.connect(self.gateway).await
+        socket.connect(self.target).await
     }
 
     fn key(keys: &[String], number: u64) -> &str {
@@ -212,8 +277,9 @@ impl AttackShared {
     async fn form(&self, address: u64) -> io::Result<()> {
         let stream = self.connect(address).await?;
         let head = format!(
-            "POST /dashboard/login HTTP/1.1\r\nhost: x\r\norigin: {}\r\n\
+            "POST {} HTTP/1.1\r\nhost: x\r\norigin: {}\r\n\
              content-type: application/x-www-form-urlencoded\r\ncontent-length: 100\r\n\r\nkey=",
+            self.victim.form(),
             self.origin
         );
         trickle(stream, head.as_bytes()).await
@@ -256,24 +322,29 @@ impl AttackShared {
 
     async fn unkeyed(&self, number: u64) -> io::Result<()> {
         let (path, kind) = if number.is_multiple_of(2) {
-            ("/v1/chat/completions", "application/json")
+            (self.victim.document(), "application/json")
         } else {
-            ("/dashboard/login", "multipart/form-data; boundary=x")
+            (self.victim.form(), "multipart/form-data; boundary=x")
         };
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\norigin: {}\r\ncontent-type: {kind}\r\ncontent-length: {UNKEYED_BYTES}\r\n\r\n",
             self.origin
         );
-        let zeros = b"[0,0,0,0,0,0,0,0".repeat(UNKEYED_BYTES / 16);
-        self.send(number, &[head.as_bytes(), &zeros]).await
+        self.send(number, &[head.as_bytes(), &self.zeros]).await
     }
 
     async fn pages(&self, number: u64) -> io::Result<()> {
-        let paths = ["/prices", "/dashboard", "/dashboard/enter", "/"];
+        let paths = self.victim.pages();
         let ask = |path: &&str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
         let all: String = paths.iter().map(ask).collect();
         let all = all.repeat(PIPELINED / paths.len());
         self.send(number, &[all.as_bytes()]).await
+    }
+
+    async fn callback(&self, number: u64) -> io::Result<()> {
+        let head = shop::forged(CALLBACK);
+        self.send(number, &[head.as_bytes(), &vec![b'0'; CALLBACK]])
+            .await
     }
 
     async fn send(&self, number: u64, pieces: &[&[u8]]) -> io::Result<()> {
@@ -353,47 +424,4 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// Threads that burn this much CPU, in CPUs, until it is dropped; in the idle class, like an attacker's.
-#[derive(Debug)]
-pub(super) struct Spinner {
-    stop: Arc<AtomicBool>,
-    _runtime: Runtime,
-}
-
-/// Spinning and resting alternate in steps of this.
-const STEP: Duration = Duration::from_millis(10);
-
-impl Spinner {
-    pub(super) fn start(cpus: f64) -> io::Result<Self> {
-        let (stop, runtime) = (
-            Arc::new(AtomicBool::new(false)),
-            lowly().worker_threads(1).build()?,
-        );
-        let mut left = cpus;
-        while left > 0.0 {
-            let (part, stopped) = (left.min(1.0), Arc::clone(&stop));
-            left -= 1.0;
-            runtime.spawn_blocking(move || {
-                while !stopped.load(Ordering::Relaxed) {
-                    let begun = Instant::now();
-                    while begun.elapsed() < STEP.mul_f64(part) {
-                        std::hint::spin_loop();
-                    }
-                    std::thread::sleep(STEP.mul_f64(1.0 - part));
-                }
-            });
-        }
-        Ok(Self {
-            stop,
-            _runtime: runtime,
-        })
-    }
-}
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
 }

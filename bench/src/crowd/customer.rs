@@ -18,7 +18,7 @@ const RATE: u32 = 50;
 const CONNECTIONS: u32 = 8;
 /// A connection is opened anew after this many requests, so that getting in is measured, too.
 const RECONNECT: usize = 10;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the customer met.
 #[derive(Debug, Default)]
@@ -113,7 +113,7 @@ fn one(
 }
 
 /// Sends a request and reads its whole answer.
-fn exchange(
+pub(super) fn exchange(
     connection: &mut Option<TcpStream>,
     gateway: SocketAddr,
     request: &[u8],

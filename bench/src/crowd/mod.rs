@@ -9,7 +9,11 @@ mod hostile;
 mod lane;
 mod liar;
 mod lowly;
+mod proxy;
 mod requests;
+mod scene;
+mod shop;
+mod spinner;
 mod table;
 
 use std::fs;
@@ -79,7 +83,7 @@ pub(crate) fn run(programs: &Programs, seconds: u64, only: Option<&str>) -> Resu
         upstream,
         ..programs.clone()
     };
-    let mut gateway = start(&programs, &folder, &ledger, &[])?;
+    let (mut gateway, _) = start(&programs, &folder, &ledger, &[])?;
     let good = secrets.first().map(String::as_str).unwrap_or_default();
     let watched = WatchedGateway {
         address: gateway.address,
@@ -190,13 +194,13 @@ impl WatchedGateway<'_> {
     }
 }
 
-/// The gateway with its ordinary log, on both CPUs.
+/// The gateway with its ordinary log, on both CPUs, and the address of its admin listener.
 fn start(
     programs: &Programs,
     folder: &Path,
     ledger: &Path,
     options: &[&str],
-) -> Result<crate::subjects::RunningSubject, String> {
+) -> Result<(crate::subjects::RunningSubject, SocketAddr), String> {
     let addresses = || Ok::<_, std::io::Error>((free_address()?, free_address()?));
     let (address, admin): (SocketAddr, SocketAddr) =
         addresses().map_err(|error| format!("no free port: {error}"))?;
@@ -206,7 +210,7 @@ fn start(
     command.args(options);
     let mut gateway = spawn(command, "0-1", folder, "farebox", address)?;
     gateway.wait_until_it_answers()?;
-    Ok(gateway)
+    Ok((gateway, admin))
 }
 
 /// Requests that were not served.

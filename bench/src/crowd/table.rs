@@ -6,7 +6,7 @@ use crate::machine;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Time {
     pub(super) asked: usize,
-    /// Requests that were refused, or got no right answer.
+    /// Requests and callbacks that were refused, or got no right answer.
     pub(super) unserved: usize,
     /// Milliseconds.
     pub(super) p50: f64,
@@ -45,7 +45,7 @@ impl Times {
 }
 
 /// An attacker's name, with what was met or why nothing was.
-pub(super) type Row = (&'static str, Result<Times, String>);
+pub(super) type Row = (String, Result<Times, String>);
 
 const HEAD: &str = "\
 | attacker | asked under it | not served | p50 ms: quiet | attacked | spinner | p99 ms: quiet | attacked | spinner | bound | others on the CPUs | verdict |
@@ -139,9 +139,9 @@ mod tests {
         met.attacked.unserved = 1;
         assert_eq!(met.faults(), ["1 requests not served"]);
         let rows = [
-            ("gzip", Ok(met)),
-            ("bodies", Ok(times(5.0))),
-            ("forms-1", Err("no nginx".to_owned())),
+            ("gzip".to_owned(), Ok(met)),
+            ("bodies".to_owned(), Ok(times(5.0))),
+            ("forms-1".to_owned(), Err("no nginx".to_owned())),
         ];
         let text = markdown(&rows);
         let verdicts: Vec<&str> = text

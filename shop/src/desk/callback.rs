@@ -2,8 +2,8 @@
 
 use std::hash::BuildHasher as _;
 
-use farebox_door::byte_room::{ByteShare, Holder};
-use farebox_door::{BodyPayer, NotRead, UnreadBody, Visit};
+use farebox_door::byte_room::Holder;
+use farebox_door::{NoBodyRoom, NotRead, UnreadBody, Visit};
 use farebox_ledger::clock;
 use salvo::http::StatusCode;
 use salvo::prelude::{Depot, Request, Response};
@@ -13,21 +13,6 @@ use crate::answer;
 use crate::booking::{self, Booking};
 use crate::processor::{BadMessage, ProcessorMessage};
 use crate::signature;
-
-/// The memory of a callback's body.
-struct CallbackRoom(ByteShare);
-
-impl BodyPayer for CallbackRoom {
-    type Refusal = ();
-
-    fn announced(&mut self, _: usize) -> Result<(), ()> {
-        Ok(())
-    }
-
-    fn arrived(&mut self, bytes: usize) -> Result<(), ()> {
-        self.0.grow_to(bytes).then_some(()).ok_or(())
-    }
-}
 
 impl ShopDesk {
     /// A callback of the processor: it is acknowledged only when the books have it.
@@ -42,11 +27,11 @@ impl ShopDesk {
         let visit = Visit::of(depot).cloned();
         let peer = visit.as_ref().and_then(|visit| visit.sender.peer());
         let holder = Holder(self.peers.hash_one(peer));
-        let mut room = CallbackRoom(self.room.share(holder, usize::MAX));
-        let body = match UnreadBody::of(depot).read(&mut room).await {
+        let mut share = self.room.share(holder, usize::MAX);
+        let body = match UnreadBody::of(depot).read(&mut share).await {
             Ok(body) => body,
             Err(NotRead::Fault(fault)) => return answer::fault(res, fault),
-            Err(NotRead::Refused(())) => {
+            Err(NotRead::Refused(NoBodyRoom)) => {
                 let why = "too many callbacks are arriving; send this one again later";
                 return answer::line(res, StatusCode::SERVICE_UNAVAILABLE, why);
             }

@@ -173,11 +173,6 @@ impl Guest for BusyRequest {
             key.customer.account.balance() > Amount::ZERO,
         );
     }
-
-    fn peer(&self) -> Option<IpAddr> {
-        let direct = !self.connections.is_proxy(self.connection.address.ip());
-        self.forwarded.or(direct.then_some(self.connection.peer))
-    }
 }
 
 impl Drop for BusyRequest {

@@ -23,8 +23,8 @@ mod vouchers;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_door::byte_room::{ByteShare, Holder};
-use farebox_door::{BodyFault, BodyPayer, NotRead, TurnedAway, UnreadBody, Visit};
+use farebox_door::byte_room::Holder;
+use farebox_door::{BodyFault, NoBodyRoom, NotRead, TurnedAway, UnreadBody, Visit};
 use farebox_ledger::{Token, TokenRole};
 use percent_encoding::percent_decode_str;
 use salvo::http::HeaderValue;
@@ -90,29 +90,14 @@ pub(super) fn turn_away(why: TurnedAway, res: &mut Response) {
     .write(res, &request_id);
 }
 
-/// The memory of the operator's bodies: as one holder beside the customers.
-struct TokenPayer(ByteShare);
-
-impl BodyPayer for TokenPayer {
-    type Refusal = ApiError;
-
-    fn announced(&mut self, _: usize) -> Result<(), ApiError> {
-        Ok(())
-    }
-
-    fn arrived(&mut self, bytes: usize) -> Result<(), ApiError> {
-        if self.0.grow_to(bytes) {
-            return Ok(());
-        }
-        let message = "the gateway is overloaded at the moment; send the same request again later";
-        Err(ApiError::new(503, "overloaded", message).header("retry-after", "5"))
-    }
-}
-
-impl From<NotRead<ApiError>> for ApiError {
-    fn from(unread: NotRead<Self>) -> Self {
+impl From<NotRead<NoBodyRoom>> for ApiError {
+    fn from(unread: NotRead<NoBodyRoom>) -> Self {
         let fault = match unread {
-            NotRead::Refused(error) => return error,
+            NotRead::Refused(NoBodyRoom) => {
+                let message =
+                    "the gateway is overloaded at the moment; send the same request again later";
+                return Self::new(503, "overloaded", message).header("retry-after", "5");
+            }
             NotRead::Fault(fault) => fault,
         };
         let code = match fault {
@@ -159,8 +144,9 @@ impl ApiHandler {
         let bytes = match route.method {
             "POST" | "PATCH" => {
                 let room = &self.admin.front.body_room;
-                let mut payer = TokenPayer(room.share(Holder::default(), usize::MAX));
-                UnreadBody::of(depot).read(&mut payer).await?
+                // The operator is one holder beside the customers.
+                let mut share = room.share(Holder::default(), usize::MAX);
+                UnreadBody::of(depot).read(&mut share).await?
             }
             _ => Bytes::new(),
         };
