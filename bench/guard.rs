@@ -11,6 +11,8 @@
     reason = "a bench is a program for its developers"
 )]
 
+#[path = "guard/accounts.rs"]
+mod accounts;
 #[path = "../tests/support/bill.rs"]
 mod bill;
 #[path = "guard/translation.rs"]
@@ -21,14 +23,15 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
+use accounts::Invented;
 use bill::bill;
 use bytes::Bytes;
 use farebox::clock;
-use farebox::config::{self, ConfigHandle, ProcessSecrets, Source};
+use farebox::config::{self, ConfigHandle, Source};
 use farebox::proxy::rate_limit::RateLimits;
 use farebox::proxy::{
-    Calibrations, ConnectionFate, Origin, Pins, Proxy, RefusedFacts, ReplyBody, Request, UnderWay,
-    holder,
+    Calibrations, ConnectionFate, Failure, Origin, Pins, Proxy, RefusedFacts, Reply, ReplyBody,
+    Request, UnderWay, holder,
 };
 use farebox::telemetry::Telemetry;
 use farebox::turns::{Turns, Work};
@@ -137,12 +140,29 @@ fn main() -> ExitCode {
             each * 100 / passed
         );
     }
+    over |= accounts_are_over();
     over |= (0..ATTEMPTS).all(|_| calls_are_over());
     if over {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Prints what three accounts of a provider cost; whether that is more than it may be.
+fn accounts_are_over() -> bool {
+    println!(
+        "{:<28} {:>12} {:>12}",
+        "three accounts", "now", "beyond one"
+    );
+    let over = accounts::LAWS.iter().filter(|(name, most, hundredths)| {
+        let [one, three] = [1, 3].map(|accounts| one_more(&format!("{name} {accounts}"), 0));
+        let (beyond, most) = (three.saturating_sub(one), most + one * hundredths / 100);
+        let verdict = if beyond > most { "over" } else { "" };
+        println!("{name:<28} {three:>12} {beyond:>12} {verdict}");
+        beyond > most
+    });
+    over.count() > 0
 }
 
 /// What one more costs. How threads take turns adds up to a tenth to a run of the same program, so a case over its budget is counted
@@ -273,7 +293,20 @@ fn run(name: &str, times: u64) {
         "streamed request" => {
             with_gateway(async |gateway| gateway.serve(body(1 << 10, true), times).await)
         }
-        other => translation::run(other, times),
+        other => match other
+            .strip_prefix("refused ")
+            .and_then(|rest| rest.split_once(" KiB "))
+        {
+            Some((size, accounts)) => {
+                let (size, accounts): (usize, usize) =
+                    (size.parse().unwrap(), accounts.parse().unwrap());
+                let routes = accounts::routes(accounts);
+                with_gateway_to(&routes, None, async |gateway| {
+                    gateway.refuse(body(size << 10, false), times).await;
+                });
+            }
+            None => translation::run(other, times),
+        },
     }
 }
 
@@ -357,6 +390,11 @@ struct Gateway {
 }
 
 fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
+    with_gateway_to(include_str!("../routes.toml"), Some("1000"), work);
+}
+
+/// The same with these routes, and this money on its key.
+fn with_gateway_to(routes: &str, usd: Option<&str>, work: impl AsyncFnOnce(Gateway)) {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -364,10 +402,8 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
         .unwrap();
     runtime.block_on(async {
         let catalog = Source::new("catalog.toml", include_str!("../catalog.toml"));
-        let routes = Source::new("routes.toml", include_str!("../routes.toml"));
-        let config = config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
-            .0
-            .unwrap();
+        let routes = Source::new("routes.toml", routes);
+        let config = config::load(&catalog, &routes, &Invented).0.unwrap();
         let path = folder.path().join("farebox.db");
         let ledger: SharedLedger =
             Arc::new(SqliteLedger::create(path, OpenMode::Serve, Durability::Prompt).unwrap());
@@ -376,7 +412,8 @@ fn with_gateway(work: impl AsyncFnOnce(Gateway)) {
             actor: "guard".into(),
             at: clock::now(),
         };
-        let first_credit = Some((Amount::from_usd_str("1000").unwrap(), "first".to_owned()));
+        let amount = usd.map(|usd| Amount::from_usd_str(usd).unwrap());
+        let first_credit = amount.map(|amount| (amount, "first".to_owned()));
         let settings = KeySettings {
             label: "guard".into(),
             // What is measured is the work, not the limit for one key.
@@ -448,38 +485,41 @@ impl Gateway {
     /// Serves requests one after another, from the read of the key to the settlement.
     async fn serve(&self, body: Bytes, times: u64) {
         for _ in 0..times {
-            let key = self
-                .proxy
-                .ledger
-                .find_key(self.key.id)
-                .await
-                .unwrap()
-                .unwrap();
-            let request = Request {
-                id: clock::operation_id(),
-                pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
-                customer: key.customer.id,
-                key: key.id,
-                work: Work::of(&self.proxy.turns, holder(key.customer.id)),
-                room: None,
-                family: Family::Chat,
-                body: body.clone(),
-                headers: Vec::new(),
-                connection: ConnectionFate::default(),
-                origin: Origin::default(),
-                arrived: Instant::now(),
-                at: clock::now(),
-            };
-            match self
-                .proxy
-                .run(&key, request, &mut RefusedFacts::default())
-                .await
-                .unwrap()
-                .body
-            {
+            match self.ask(&body).await.unwrap().body {
                 ReplyBody::Whole(answer) => drop(black_box(answer)),
                 ReplyBody::Stream(mut frames) => while frames.next().await.is_some() {},
             }
         }
+    }
+
+    /// The same without money.
+    async fn refuse(&self, body: Bytes, times: u64) {
+        for _ in 0..times {
+            let refused = self.ask(&body).await.err().unwrap();
+            assert!(matches!(black_box(refused), Failure::OutOfBalance(_)));
+        }
+    }
+
+    async fn ask(&self, body: &Bytes) -> Result<Reply, Failure> {
+        let key = self.proxy.ledger.find_key(self.key.id).await.unwrap();
+        let key = key.unwrap();
+        let request = Request {
+            id: clock::operation_id(),
+            pass: self.rate_limits.enter(&key, Instant::now()).unwrap(),
+            customer: key.customer.id,
+            key: key.id,
+            work: Work::of(&self.proxy.turns, holder(key.customer.id)),
+            room: None,
+            family: Family::Chat,
+            body: body.clone(),
+            headers: Vec::new(),
+            session: None,
+            connection: ConnectionFate::default(),
+            origin: Origin::default(),
+            arrived: Instant::now(),
+            at: clock::now(),
+        };
+        let known = &mut RefusedFacts::default();
+        self.proxy.run(&key, request, known).await
     }
 }

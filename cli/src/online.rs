@@ -7,8 +7,8 @@ use farebox_ledger::Amount;
 
 use super::output::{self, CommandFailed};
 use farebox::config::{Code, Config, Diagnostic};
-use farebox::upstream::Upstreams;
 use farebox::upstream::online::{self, OnlineFault, OnlineFinding};
+use farebox::upstream::{Organisations, Upstreams};
 
 /// What was found, after the price was said and, on a terminal, agreed to.
 pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, CommandFailed> {
@@ -26,8 +26,47 @@ pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, Command
         return Err(CommandFailed::refused("nothing was asked"));
     }
     let upstreams = Upstreams::new(config).map_err(CommandFailed::refused)?;
-    let found = Arc::new(upstreams).examine(asked).await;
-    Ok(found.iter().map(finding).collect())
+    let (found, organisations) = Arc::new(upstreams).examine(asked).await;
+    let notes = organisations.iter().map(of_accounts);
+    Ok(found.iter().map(finding).chain(notes).collect())
+}
+
+/// Which accounts of a provider share a prompt cache.
+fn of_accounts(found: &Organisations) -> Diagnostic {
+    let Organisations {
+        provider,
+        known,
+        unknown,
+    } = found;
+    let keys = |keys: &[usize]| {
+        let numbers: Vec<String> = keys.iter().map(usize::to_string).collect();
+        numbers.join(", ")
+    };
+    let groups: Vec<String> = known.iter().map(|of_one| keys(of_one)).collect();
+    let what = match (known.as_slice(), unknown.as_slice()) {
+        ([], _) => "may be of one organisation or of several: its answers do not say".to_owned(),
+        ([_], []) => "are of one organisation, so they share a prompt cache".to_owned(),
+        (_, []) => format!(
+            "are of {} organisations, each with a prompt cache of its own: {}",
+            known.len(),
+            groups.join("; ")
+        ),
+        (_, unknown) => format!(
+            "share a prompt cache where they are of one organisation: {}; of {} its answers do not say",
+            groups.join("; "),
+            keys(unknown)
+        ),
+    };
+    let remedy = match (known.as_slice(), unknown.as_slice()) {
+        ([_], []) => {
+            "`keys_by = \"request\"` divides requests more evenly, and finds as much in the cache"
+        }
+        _ => {
+            "leave `keys_by` at \"conversation\", so that each conversation finds its prompt cached"
+        }
+    };
+    let message = format!("the keys of provider `{provider}` {what}");
+    Diagnostic::without_line(Code::Organisations, message, remedy.to_owned())
 }
 
 /// A script has agreed by asking for `--online`; a person is asked.

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 
 use crate::address;
 use crate::cache;
-use crate::fields::{ITEM_REFERENCE, MEDIA, STATE};
+use crate::fields::{ITEM_REFERENCE, STATE};
 use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
 use crate::part_names::{
-    hides_output, is_address, is_foreign_file, is_picture, is_sealed, is_text, is_unpriced,
+    by_url, hides_output, is_address, is_picture, is_sealed, is_text, is_unpriced, unpriced,
 };
 use crate::talk::TalkTurn;
 use crate::tools::{ToolRow, Tools};
@@ -193,6 +193,9 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>, level: Level) -> Result<(), 
         }
     }
     part.check(out.turns)?;
+    if part.level == Level::Turn && part.role == "user" {
+        out.seen.places.conversation.user_ended(cursor.at());
+    }
     finish(cursor, out, &part)
 }
 
@@ -579,22 +582,4 @@ fn detail(
         )),
         None => Ok(()),
     }
-}
-
-fn unpriced(name: &str) -> BadRequest {
-    if is_foreign_file(name) {
-        let message = format!(
-            "`{name}` is refused: send a picture or a document in the words of this API, inline."
-        );
-        return BadRequest::at(name, message).with(Remedy::Inline);
-    }
-    BadRequest::at(name, format!("`{name}` is refused: {MEDIA}.")).with(Remedy::Without)
-}
-
-fn by_url(name: &str) -> BadRequest {
-    BadRequest::at(
-        name,
-        "documents by URL are refused: send the document itself as base64.",
-    )
-    .with(Remedy::Inline)
 }

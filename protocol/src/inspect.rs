@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use crate::TextSize;
 use crate::class::{ClassPlace, Classes};
+use crate::conversation::ConversationPlaces;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::TextSample;
@@ -130,6 +131,8 @@ pub struct SplicePlaces {
     pub classes: Vec<ClassPlace>,
     /// What repeats in the next request of a conversation.
     pub talk: Talk,
+    /// What says which conversation that is.
+    pub conversation: ConversationPlaces,
     /// What is removed for every target: whole members or array elements, each with one neighbouring comma so that the rest stays
     /// valid.
     pub cuts: Vec<Range<usize>>,

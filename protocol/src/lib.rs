@@ -18,6 +18,7 @@ pub mod chat;
 pub mod class;
 mod class_fields;
 mod content;
+mod conversation;
 pub mod error;
 mod facts;
 mod fields;
@@ -65,6 +66,7 @@ use translate::abilities::HistoryAbilities;
 
 pub use bad_request::{BadRequest, Remedy};
 pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
+pub use conversation::ConversationPlaces;
 pub use inspect::{Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture};
 pub use media::document_bytes;
 pub use sample::TextSample;

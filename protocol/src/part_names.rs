@@ -1,4 +1,8 @@
-//! What the names of members and the types of parts say about their contents, in the words of every dialect.
+//! What the names of members and the types of parts say about their contents, in the words of every dialect; and what is said where
+//! such contents are not sold.
+
+use crate::fields::MEDIA;
+use crate::{BadRequest, Remedy};
 
 /// Whether values of this name are reasoning that only the provider can read.
 pub(crate) fn is_sealed(name: &str) -> bool {
@@ -43,4 +47,24 @@ pub(crate) fn is_picture(kind: &str) -> bool {
 /// compacted conversation.
 pub(crate) fn hides_output(kind: &str) -> bool {
     matches!(kind, "configuration_update" | "compaction_trigger")
+}
+
+/// The refusal of a part or member that has no price here.
+pub(crate) fn unpriced(name: &str) -> BadRequest {
+    if is_foreign_file(name) {
+        let message = format!(
+            "`{name}` is refused: send a picture or a document in the words of this API, inline."
+        );
+        return BadRequest::at(name, message).with(Remedy::Inline);
+    }
+    BadRequest::at(name, format!("`{name}` is refused: {MEDIA}.")).with(Remedy::Without)
+}
+
+/// The refusal of a document that is given by its address.
+pub(crate) fn by_url(name: &str) -> BadRequest {
+    BadRequest::at(
+        name,
+        "documents by URL are refused: send the document itself as base64.",
+    )
+    .with(Remedy::Inline)
 }

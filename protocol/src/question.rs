@@ -13,6 +13,9 @@ pub enum Extra {
     Tool,
 }
 
+/// Headers of answers in which services name the organisation whose key was used.
+pub const ORGANISATION: [&str; 2] = ["openai-organization", "anthropic-organization-id"];
+
 /// 64 × 64 white pixels: services refuse much smaller ones.
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAEklEQVR42mP4DwUMo4xRBukMAOPT/hAC2mzjAAAAAElFTkSuQmCC";
 const TOOL: &str = "get_time";

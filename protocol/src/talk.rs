@@ -68,6 +68,18 @@ impl Talk {
         }
     }
 
+    /// Hashes a part of a request as if what is no part of what is cached had never been in it.
+    pub(crate) fn hash_part(&self, body: &[u8], part: Range<usize>, hash: &mut impl Hasher) {
+        let inside = |cut: &&Range<usize>| part.start <= cut.start && cut.end <= part.end;
+        let mut from = part.start;
+        for cut in self.aside.iter().filter(inside) {
+            let cut = with_comma(body, cut);
+            hash.write(body.get(from..cut.start.max(from)).unwrap_or_default());
+            from = cut.end;
+        }
+        hash.write(body.get(from..part.end).unwrap_or_default());
+    }
+
     /// The beginnings of a request, the shortest first: without any message, with one, with two. `hasher` must be secret, so that
     /// nobody can write two conversations whose hashes are equal.
     #[must_use]
@@ -130,27 +142,27 @@ impl TalkText<'_> {
             if next.start < from {
                 continue;
             }
-            let cut = self.with_comma(next);
+            let cut = with_comma(self.body, next);
             hash.write(self.body.get(from..cut.start.max(from)).unwrap_or_default());
             from = cut.end;
         }
         hash.write(self.body.get(from..range.end).unwrap_or_default());
     }
+}
 
-    /// A member with the comma before it, or else the one after it: the rest reads as if it had never been there.
-    fn with_comma(&self, member: &Range<usize>) -> Range<usize> {
-        let blank = |byte: &u8| byte.is_ascii_whitespace();
-        let (before, after) = (
-            self.body.get(..member.start).unwrap_or_default(),
-            self.body.get(member.end..).unwrap_or_default(),
-        );
-        let back = before.iter().rev().take_while(|byte| blank(byte)).count();
-        let start = member.start - back;
-        if before.get(start.wrapping_sub(1)) == Some(&b',') {
-            return start - 1..member.end;
-        }
-        let ahead = after.iter().take_while(|byte| blank(byte)).count();
-        let comma = usize::from(after.get(ahead) == Some(&b','));
-        member.start..member.end + if comma == 1 { ahead + 1 } else { 0 }
+/// A member with the comma before it, or else the one after it: the rest reads as if it had never been there.
+fn with_comma(body: &[u8], member: &Range<usize>) -> Range<usize> {
+    let blank = |byte: &u8| byte.is_ascii_whitespace();
+    let (before, after) = (
+        body.get(..member.start).unwrap_or_default(),
+        body.get(member.end..).unwrap_or_default(),
+    );
+    let back = before.iter().rev().take_while(|byte| blank(byte)).count();
+    let start = member.start - back;
+    if before.get(start.wrapping_sub(1)) == Some(&b',') {
+        return start - 1..member.end;
     }
+    let ahead = after.iter().take_while(|byte| blank(byte)).count();
+    let comma = usize::from(after.get(ahead) == Some(&b','));
+    member.start..member.end + if comma == 1 { ahead + 1 } else { 0 }
 }

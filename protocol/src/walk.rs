@@ -89,6 +89,8 @@ impl<'a> RequestWalk<'a> {
                 );
             }
             seen.content.name(&key.name);
+            let place = &mut seen.places.conversation;
+            place.note(&key.name, before.at()..cursor.at());
             let span = key.at..cursor.at();
             if is_aside(&key.name) {
                 seen.places.talk.aside.push(span.clone());
@@ -320,6 +322,12 @@ pub(crate) fn options<'a>(
         names.push(key.name);
     }
     Ok(true)
+}
+
+/// Reads what is for the gateway alone: it does not go upstream.
+pub(crate) fn ours(cursor: &mut Cursor<'_>) -> Result<Verdict, BadRequest> {
+    cursor.skip()?;
+    Ok(Verdict::Goes)
 }
 
 /// Reads `usage: {include: true}`, the customer's wish for `usage.cost`.

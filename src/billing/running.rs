@@ -33,6 +33,8 @@ pub(crate) struct RunningCount {
     pub(crate) meter: Meter,
     /// `provider/model` that answers, or worked on an answer; empty before.
     pub(crate) target: String,
+    /// Which of its provider's accounts, if there are several.
+    pub(crate) account: Option<usize>,
     /// A sample of the answer's text.
     pub(crate) shown: AnswerSample,
     input_count: InputCount,
@@ -64,12 +66,19 @@ impl RunningCount {
             seen,
             meter,
             target: String::new(),
+            account: None,
             shown: AnswerSample::Nothing,
             input_count: InputCount::default(),
             prompt: PromptRead::default(),
             hashing: None,
             local: None,
         }
+    }
+
+    /// Where the prompt is cached: each account has a cache of its own.
+    fn cache(&self) -> String {
+        let account = self.account.map(|account| format!(" {account}"));
+        [&*self.target, account.as_deref().unwrap_or_default()].concat()
     }
 
     /// Tells the meter what was found out beside the answer: the size of the prompt, and what of it is probably cached.

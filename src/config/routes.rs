@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,6 +95,15 @@ impl Route {
         let mut found = self.candidates(caller);
         found.sort_by_key(|(_, family)| Some(*family) == last);
         found
+    }
+
+    /// Whether requests may go to more than one place.
+    #[must_use]
+    pub fn has_a_choice(&self) -> bool {
+        match self.targets.as_slice() {
+            [only] => only.provider.keys.accounts() > 1,
+            _ => true,
+        }
     }
 
     /// How callers of a family are served; `None` if they are not.
@@ -205,8 +215,8 @@ pub struct Provider {
     pub takes_urls: bool,
     /// Families it serves.
     pub speaks: Vec<Family>,
-    /// Used in rotation; empty only for a provider that needs none.
-    pub keys: Vec<ProviderSecret>,
+    /// Its accounts; none only for a provider that needs no key.
+    pub keys: ProviderKeys,
     /// How it expects its key; the family's default when `None`.
     pub auth: Option<AuthStyle>,
     /// Put behind every address, as Azure's dated versions want it.
@@ -217,9 +227,9 @@ pub struct Provider {
     pub headers: Vec<(String, ProviderSecret)>,
     /// Its timeouts.
     pub timeouts: Timeouts,
-    /// Most concurrent requests.
+    /// Most concurrent requests of one account.
     pub max_concurrent: Option<u32>,
-    /// Most tokens in a minute.
+    /// Most tokens of one account in a minute.
     pub max_tokens_per_minute: Option<u64>,
     /// What our own requests to one of its targets may cost in a day.
     pub probe_budget: Amount,
@@ -243,6 +253,58 @@ pub struct Provider {
     pub bills_writes: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
+}
+
+/// A provider's keys. Each stands for an account, whose number is its place here: a key that is replaced by another one keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderKeys {
+    all: Vec<ProviderKey>,
+    /// What keeps its account.
+    pub by: KeysBy,
+}
+
+/// One key of a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderKey {
+    /// The key.
+    pub secret: ProviderSecret,
+    /// Its share of the conversations, compared with the other keys'.
+    pub weight: u32,
+}
+
+/// What keeps its account at a provider with several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeysBy {
+    /// A conversation, because prompt caches belong to accounts.
+    Conversation,
+    /// Nothing: each request is given one anew.
+    Request,
+}
+
+impl Default for ProviderKeys {
+    fn default() -> Self {
+        Self::new(Vec::new(), KeysBy::Conversation)
+    }
+}
+
+impl ProviderKeys {
+    pub(super) fn new(all: Vec<ProviderKey>, by: KeysBy) -> Self {
+        Self { all, by }
+    }
+
+    /// How many accounts there are: a provider without a key counts as one.
+    #[must_use]
+    pub fn accounts(&self) -> usize {
+        self.all.len().max(1)
+    }
+}
+
+impl Deref for ProviderKeys {
+    type Target = [ProviderKey];
+
+    fn deref(&self) -> &[ProviderKey] {
+        &self.all
+    }
 }
 
 /// Whether requests to a provider go through an HTTP proxy.

@@ -83,6 +83,7 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "speaks",
     "key",
     "keys",
+    "keys_by",
     "timeouts",
     "simulated",
     "auth",
@@ -141,6 +142,8 @@ pub(crate) const CLASS_TABLE_FIELDS: &[&str] = &[
 pub(crate) const PIN_FIELDS: &[&str] = &["service_tier", "speed", "inference_geo"];
 /// one of `tiers` of a price
 pub(crate) const TIER_FIELDS: &[&str] = &["above_input", "price"];
+/// one of `keys` of a provider
+pub(crate) const KEY_FIELDS: &[&str] = &["env", "file", "weight"];
 /// a secret
 pub(crate) const SECRET_FIELDS: &[&str] = &["env", "file"];
 

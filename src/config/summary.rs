@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::findings::redact;
 use super::{
-    Config, Endpoint, Model, OnDisconnect, Prefer, Provider, ProxyChoice, Route, Shop, Target,
-    TargetAbilities,
+    Config, Endpoint, KeysBy, Model, OnDisconnect, Prefer, Provider, ProviderKeys, ProxyChoice,
+    Route, Shop, Target, TargetAbilities,
 };
 
 /// A snapshot without its secrets.
@@ -245,6 +245,7 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
         "connect {:?}, first byte {:?}, idle {:?}, whole {:?}",
         waits.connect, waits.first_byte, waits.idle, waits.whole
     );
+    settings.push_str(&accounts(&provider.keys));
     if let Some(most) = provider.max_concurrent {
         settings.push_str(&format!(", at most {most} at once"));
     }
@@ -300,6 +301,19 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
         keys: provider.keys.len(),
         settings,
     }
+}
+
+/// How several accounts divide the requests.
+fn accounts(keys: &ProviderKeys) -> String {
+    if keys.len() < 2 {
+        return String::new();
+    }
+    let weights: Vec<String> = keys.iter().map(|key| key.weight.to_string()).collect();
+    let kept = match keys.by {
+        KeysBy::Conversation => "conversation",
+        KeysBy::Request => "request",
+    };
+    format!(", accounts {} by {kept}", weights.join(":"))
 }
 
 /// A base URL without what may be a secret in its path. A fingerprint of the whole shows that something hidden differs.

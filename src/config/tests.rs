@@ -173,6 +173,7 @@ fn every_mistake_has_its_report() {
         Code::AbilityMissing,
         Code::TargetFails,
         Code::NoCapacity,
+        Code::Organisations,
         Code::MountedAlone,
         Code::CertificateUnusable,
         Code::CertificateExpired,
@@ -330,7 +331,7 @@ fn defaults_and_every_field() {
     assert_eq!(beta.limits.default_output, 4_096, "capped at max_output");
     assert_eq!((beta.route.retry, beta.route.breaker.failures), (1, 5));
     assert_eq!(
-        alpha.route.targets[0].provider.keys[1].reveal(),
+        alpha.route.targets[0].provider.keys[1].secret.reveal(),
         "file-secret-0123",
         "file secrets are trimmed"
     );
@@ -543,7 +544,7 @@ fn every_field_and_code_is_documented() {
         schema::TARGET_FIELDS,
         schema::ABILITY_FIELDS,
         schema::BREAKER_FIELDS,
-        schema::SECRET_FIELDS,
+        schema::KEY_FIELDS,
     ];
     for field in fields.into_iter().flatten() {
         assert!(

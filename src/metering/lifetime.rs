@@ -1,8 +1,20 @@
 //! Lifetimes of cache writes beyond the usual one: what a request asks for, and what writes cost that nobody divides.
 
+use std::time::Duration;
+
 use farebox_ledger::{Amount, Usage};
 
 use crate::config::Rates;
+
+/// The shortest lifetime that providers publish for what they cache …
+pub(super) const USUAL: Duration = Duration::from_secs(5 * 60);
+/// … for what was written for an hour …
+pub(super) const HOUR: Duration = Duration::from_secs(60 * 60);
+/// … and for half a day.
+const HALF_DAY: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// No provider caches a prompt of fewer tokens.
+pub const LEAST_CACHED: u64 = 1_024;
 
 /// The lifetimes that a request asks for somewhere, besides the usual one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +36,16 @@ impl Lifetimes {
     #[must_use]
     pub const fn any(self) -> bool {
         self.hour || self.half_day
+    }
+
+    /// How long what the request writes and reads stays cached after each use.
+    #[must_use]
+    pub const fn longest(self) -> Duration {
+        match self {
+            Self { half_day: true, .. } => HALF_DAY,
+            Self { hour: true, .. } => HOUR,
+            Self { .. } => USUAL,
+        }
     }
 
     /// The dearest rate of those asked for, and whether it is that of twelve hours; `None` if none is.

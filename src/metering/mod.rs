@@ -38,7 +38,7 @@ pub mod votes;
 
 pub use estimate::Estimate;
 pub use factors::TextCounter;
-pub use lifetime::Lifetimes;
+pub use lifetime::{LEAST_CACHED, Lifetimes};
 pub use meter::{ClassTrouble, Counted, Ending, Local, Meter, Miscount};
 pub use terms::{Remedies, Shortfall, Terms};
 pub use votes::{Obedience, Paid, Votes};

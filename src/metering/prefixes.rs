@@ -5,14 +5,12 @@
 //! text. Pure; the clock is passed in.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use farebox_protocol::talk::Beginning;
 
-/// The shortest lifetime that providers publish for what they cache …
-const LIFETIME: Duration = Duration::from_secs(5 * 60);
-/// … and for what was written for an hour.
-const LONG_LIFETIME: Duration = Duration::from_secs(60 * 60);
+use super::lifetime::{HOUR, USUAL};
+
 /// Conversations of one customer at one target that are remembered: agents run side by side.
 const CONVERSATIONS: usize = 8;
 /// Places of a conversation that are remembered; of a longer one, only some in between.
@@ -118,11 +116,7 @@ impl Prefixes {
         finished: FinishedRequest,
         arrived: Instant,
     ) {
-        let lifetime = if finished.long {
-            LONG_LIFETIME
-        } else {
-            LIFETIME
-        };
+        let lifetime = if finished.long { HOUR } else { USUAL };
         self.make_room(customer, target, &finished, arrived);
         if self.places.saturating_add(finished.places.0.len()) > ALL_PLACES {
             return;
@@ -195,6 +189,8 @@ impl Prefixes {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Bill, BillFacts, EndReason, EndedHold, Hold, SharedLedger, Usage};
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Additions, Classes, FrameMarks, Inspection};
+use farebox_protocol::{Additions, Classes, FrameMarks};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -26,16 +26,16 @@ use super::prepare::PreparedRequest;
 use super::record::{self, Record, Told};
 use super::translation::Translation;
 use super::under_way::Entered;
-use super::{Failure, Proxy, Reply, Request};
+use super::{Failure, Proxy, Reply, Request, asked};
 use crate::billing::credit::CreditedStream;
 use crate::billing::exposure::Payer;
 use crate::billing::running::{CountOf, RunningCount};
 use crate::clock;
 use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
-use crate::metering::{Counted, Lifetimes, Meter, Terms};
+use crate::metering::{Counted, Meter, Terms};
 use crate::upstream::redact::{self, Redacted};
-use crate::upstream::{Attempt, FailureClass, SecretForms, TokenShare};
+use crate::upstream::{AskOrder, Attempt, FailureClass, SecretForms, ServingAccount, TokenShare};
 
 /// How long an answer waits for its settlement before it is sent anyway.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -81,6 +81,8 @@ pub(super) struct Admitted {
     pub(super) limit: Option<u32>,
     /// What it was lowered by, if it was lowered to what the money buys.
     pub(super) lowered: Option<MoneyBound>,
+    /// Where it may go, until it is dispatched.
+    pub(super) places: AskOrder,
     /// The request in other families, until a target answers.
     pub(super) bodies: RequestBodies,
     /// Translates the answer into the customer's family, if it is in another.
@@ -89,22 +91,14 @@ pub(super) struct Admitted {
     pub(super) generation: u64,
 }
 
-/// The lifetimes of cache writes that a request asks for.
-pub(super) fn lifetimes(seen: &Inspection) -> Lifetimes {
-    Lifetimes {
-        hour: seen.one_hour_cache,
-        half_day: seen.half_day_cache,
-    }
-}
-
 /// What is known about the answer so far, for the journal and the log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AnswerOutcome {
     /// The operator's cost for the answering target.
     pub(super) cost: Option<Arc<Price>>,
     pub(super) answer_id: Option<Redacted>,
-    /// Which of its provider's accounts answered, if it has several; else 0.
-    pub(super) account: usize,
+    /// Which of its provider's accounts answered.
+    pub(super) account: Option<ServingAccount>,
     /// A pinned field that a target refused.
     pub(super) pin_refused: Option<Box<(String, &'static str)>>,
     /// The provider's secrets, which are redacted from the answer's id.
@@ -185,12 +179,12 @@ impl Admitted {
             seen,
             model,
             bodies,
+            places,
             left_out,
             generation,
             ..
         } = prepared;
-        let choices = seen.choices;
-        let raised = bodies.raised(seen.limit);
+        let (choices, raised) = (seen.choices, bodies.raised(seen.limit));
         let sent = raised.map_or(0, |limit| {
             u64::from(limit).saturating_mul(u64::from(choices))
         });
@@ -201,7 +195,7 @@ impl Admitted {
             output_limit: terms.output_limit.max(sent),
             choices,
             predicted: terms.predicted,
-            lifetimes: lifetimes(&seen),
+            lifetimes: asked::lifetimes(&seen),
             classes: seen.classes,
             cache_marked: terms.cache_marked,
             compaction: terms.compaction,
@@ -239,6 +233,7 @@ impl Admitted {
             limit: terms.limit,
             lowered: terms.lowered.then_some(bound),
             bodies,
+            places,
             translation: None,
             generation,
         })
@@ -258,6 +253,13 @@ impl Admitted {
         self.count
             .meter
             .reasoning_outside(target.provider.reasoning_outside);
+    }
+
+    /// Notes the account with which the target answers.
+    pub(super) fn served_by(&mut self, target: &Target, account: ServingAccount) {
+        let several = target.provider.keys.accounts() > 1;
+        self.count.account = several.then(|| account.number + 1);
+        self.outcome.account = Some(account);
     }
 
     /// Headers that say what was served: the slug, where an alias of it was asked for, and what did not reach the model.
@@ -332,9 +334,7 @@ impl Admitted {
         let class = counted.lines.iter().find_map(|line| line.class.clone());
         let asks = !self.count.seen.classes.is_standard();
         let class = class.or_else(|| asks.then_some(Cow::Borrowed(Classes::STANDARD.name())));
-        if let Some(share) = self.tokens.take() {
-            share.used(tokens(usage));
-        }
+        self.note_use(&counted);
         let miscount = self.count.meter.miscount(end.ending, &counted);
         let oddities = self.oddities(&counted);
         let bill = self.bill(counted, end);

@@ -5,7 +5,7 @@ use farebox_protocol::Inspection;
 
 use super::Failure;
 use crate::config::Model;
-use crate::metering::{TextCounter, local};
+use crate::metering::{Lifetimes, TextCounter, local};
 use crate::turns::Work;
 
 /// Tokens of the customer's predicted output, counted by a tokenizer; they are held for at the output price.
@@ -35,4 +35,12 @@ pub(super) async fn prompt(
     let (content, tokens) = counting.await?;
     seen.content = content;
     Ok(tokens)
+}
+
+/// The lifetimes of cache writes that a request asks for.
+pub(super) fn lifetimes(seen: &Inspection) -> Lifetimes {
+    Lifetimes {
+        hour: seen.one_hour_cache,
+        half_day: seen.half_day_cache,
+    }
 }

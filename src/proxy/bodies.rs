@@ -9,14 +9,14 @@ use farebox_protocol::translate::{self, Abilities, Losses, Memo};
 use farebox_protocol::{BadRequest, Edits, Family, Inspection};
 
 use super::translation::Translation;
-use super::{Failure, Request, asked, classes, documents};
+use super::{Failure, Request, asked, capabilities, classes, documents};
 use crate::billing::Calibrations;
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
 use crate::metering::{Estimate, Lifetimes, Terms, estimate};
 use crate::turns::Work;
-use crate::upstream::Prepared;
+use crate::upstream::{AskOrder, Prepared};
 
 /// The request encoded for one kind of foreign target.
 #[derive(Debug)]
@@ -205,16 +205,31 @@ impl RequestBodies {
     /// The target that is asked first, and what it is sent.
     pub(super) fn first<'a>(
         &'a self,
-        caller: Family,
-        seen: &'a Inspection,
+        places: &AskOrder,
+        (caller, seen): (Family, &'a Inspection),
         model: &'a Model,
     ) -> Option<(&'a Target, &'a Inspection)> {
-        let last = last_family(seen);
-        let candidates = model.route.candidates_with_last(caller, last);
-        candidates.into_iter().find_map(|(target, family)| {
-            let sent = self.sent_to(target, family, (caller, seen), model)?;
-            Some((target, sent))
-        })
+        let place = places.all.first()?;
+        let target = model.route.targets.get(place.target)?;
+        let sent = self.sent_to(target, place.family, (caller, seen), model)?;
+        Some((target, sent))
+    }
+
+    /// Whether a target can be sent the request, in this family.
+    pub(super) fn carries(
+        &self,
+        target: &Target,
+        family: Family,
+        (caller, seen): (Family, &Inspection),
+        model: &Model,
+    ) -> bool {
+        capabilities::carries(target, &seen.content)
+            && match family == caller {
+                true => classes::takes(target, family, seen.classes),
+                false => self
+                    .find(family, &model.abilities_of(target, family))
+                    .is_some(),
+            }
     }
 
     /// What a target is sent; `None` when it cannot carry the request.

@@ -8,6 +8,7 @@ use farebox_ledger::Key;
 use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
 use tokio::time::timeout;
 
+use super::conversation::ConversationOf;
 use super::prepare::{resolve, unreadable};
 use super::{Failure, Proxy, RefusedFacts, capabilities, documents, holder};
 use crate::clock;
@@ -36,7 +37,7 @@ pub async fn tokens(
     proxy: &Proxy,
     key: &Key,
     (family, body): (Family, &Bytes),
-    headers: Vec<(String, Bytes)>,
+    (headers, session): (Vec<(String, Bytes)>, Option<Bytes>),
     ask_upstream: bool,
     known: &mut RefusedFacts,
 ) -> Result<InputTokens, Failure> {
@@ -49,10 +50,20 @@ pub async fn tokens(
     if ask_upstream {
         let holder = holder(key.customer.id);
         let call = UpstreamCall::new(&model.route, holder, family, TargetOperation::CountTokens);
+        let of = ConversationOf {
+            customer: key.customer.id,
+            model: &model,
+            session: session.as_ref(),
+            body: &body,
+            seen: &seen,
+            tokens: 0,
+        };
+        let conversation = of.find(&mut work).await?;
+        let carries = |target: &Target, family: Family| {
+            capabilities::carries(target, &seen.content) && family.protocol().count_path().is_some()
+        };
+        let places = proxy.upstreams.order(&call, conversation, carries);
         let prepare = |target: &Target, family: Family| {
-            if !capabilities::carries(target, &seen.content) {
-                return None;
-            }
             if family != call.family {
                 return foreign((call.family, original), target, family, &model);
             }
@@ -70,7 +81,8 @@ pub async fn tokens(
                 ..Prepared::default()
             })
         };
-        if let Ok(Ok(answer)) = timeout(PATIENCE, proxy.upstreams.dispatch(call, &prepare)).await
+        if let Ok(Ok(answer)) =
+            timeout(PATIENCE, proxy.upstreams.dispatch(call, &places, &prepare)).await
             && let AnswerContent::Whole(answer, ..) = answer.content
             && let Some(tokens) = counted(&answer)
         {

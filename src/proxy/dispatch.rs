@@ -62,9 +62,9 @@ pub(super) async fn dispatch(
         ..UpstreamCall::new(&model.route, payer, family, TargetOperation::Generate)
     };
     let (mut watch, asked) = (Watch::new(&admitted), AskedTarget::default());
+    let places = std::mem::take(&mut admitted.places);
     let (sent, hold, meter) = SentRequest::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
-        sending::carries(sent, target, family).then_some(())?;
         asked.note(&model, target, family);
         let pin = sending::pins(sent, target, unpinned.get().is_some());
         if family == call.caller && rejected.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ pub(super) async fn dispatch(
         }
         sending::prepare(sent, target, family, pin)
     };
-    let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &prepare));
+    let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &places, &prepare));
     let dispatched = loop {
         tokio::select! {
             biased;
@@ -121,9 +121,7 @@ fn begun(
     admitted.answered_by(&answer.target);
     admitted.outcome.secrets = answer.secrets;
     admitted.tokens = answer.tokens;
-    if answer.target.provider.keys.len() > 1 {
-        admitted.outcome.account = answer.account + 1;
-    }
+    admitted.served_by(&answer.target, answer.account);
     admitted.outcome.additions = answer.additions;
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {

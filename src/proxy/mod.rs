@@ -12,6 +12,7 @@ mod broken;
 mod capabilities;
 mod classes;
 mod connection_fate;
+mod conversation;
 pub mod count;
 mod dispatch;
 mod documents;
@@ -52,6 +53,7 @@ use admitted::{Admitted, ReplyTo};
 pub use admitted::{LOST, REMOVED};
 pub use balance::ToldCap;
 pub use connection_fate::ConnectionFate;
+pub use conversation::SESSION_HEADER;
 pub use failure::Failure;
 use farebox_door::byte_room::ByteShare;
 pub use pins::Pins;
@@ -104,6 +106,8 @@ pub struct Request {
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
+    /// The session that the client names beside the body.
+    pub session: Option<Bytes>,
     /// Who ends its connection.
     pub connection: ConnectionFate,
     /// The client's origin, for the log.

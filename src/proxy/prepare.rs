@@ -11,12 +11,16 @@ use farebox_protocol::inspect::model_named;
 use farebox_protocol::translate::{self, Losses, Unsealed};
 use farebox_protocol::{BadRequest, Family, Inspection};
 
-use super::bodies::RequestBodies;
-use super::{Failure, Proxy, RefusedFacts, Request, asked, capabilities, classes, documents};
+use super::bodies::{self, RequestBodies};
+use super::conversation::ConversationOf;
+use super::{
+    Failure, Proxy, RefusedFacts, Request, asked, capabilities, classes, documents, holder,
+};
 use crate::clock;
-use crate::config::{Config, Lookup, Model};
+use crate::config::{Config, Lookup, Model, Target};
 use crate::metering::Estimate;
 use crate::metering::terms::Ask;
+use crate::upstream::{AskOrder, TargetOperation, UpstreamCall};
 
 /// A request that could be served: all that is known of it before money is held.
 pub(super) struct PreparedRequest {
@@ -29,6 +33,8 @@ pub(super) struct PreparedRequest {
     pub(super) ask: Ask,
     /// The body for each family that its targets speak.
     pub(super) bodies: RequestBodies,
+    /// Where it may go.
+    pub(super) places: AskOrder,
     /// What this gateway made up and left out again, for `x-farebox-lost`.
     pub(super) left_out: Losses,
     /// The snapshot under which it was prepared, and is served to its end.
@@ -67,9 +73,10 @@ pub(super) async fn prepare(
     // The last work of a tokenizer, for a request that is otherwise ready to be held for.
     let predicted = asked::predicted(&mut request.work, &mut seen).await?;
     let mut ask = bodies.ask(&request, &seen, (size.estimate, predicted), &model);
+    let places = choose(proxy, (&mut request, &seen), &ask, &bodies, &model).await?;
     ask.unseen = seen.stream
         && bodies
-            .first(request.family, &seen, &model)
+            .first(&places, (request.family, &seen), &model)
             .is_some_and(|(target, sent)| {
                 proxy.calibrations.is_unseen(&model, sent, &target.name())
             });
@@ -79,9 +86,36 @@ pub(super) async fn prepare(
         model,
         ask,
         bodies,
+        places,
         left_out,
         generation: config.generation,
     })
+}
+
+/// Chooses the target and the account, and what comes after them.
+async fn choose(
+    proxy: &Proxy,
+    (request, seen): (&mut Request, &Inspection),
+    ask: &Ask,
+    bodies: &RequestBodies,
+    model: &Model,
+) -> Result<AskOrder, Failure> {
+    let of = ConversationOf {
+        customer: request.customer,
+        model,
+        session: request.session.as_ref(),
+        body: &request.body,
+        seen,
+        tokens: ask.estimate.input,
+    };
+    let conversation = of.find(&mut request.work).await?;
+    let (family, payer) = (request.family, holder(request.customer));
+    let call = UpstreamCall {
+        last: bodies::last_family(seen),
+        ..UpstreamCall::new(&model.route, payer, family, TargetOperation::Generate)
+    };
+    let carries = |target: &Target, into| bodies.carries(target, into, (family, seen), model);
+    Ok(proxy.upstreams.order(&call, conversation, carries))
 }
 
 /// Refuses what the model cannot do, before anything is read for long.

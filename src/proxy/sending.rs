@@ -9,7 +9,7 @@ use farebox_protocol::{Edits, Family, Inspection};
 
 use super::admitted::Admitted;
 use super::bodies::RequestBodies;
-use super::{Proxy, Request, capabilities, classes};
+use super::{Proxy, Request, classes};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::Meter;
@@ -46,12 +46,6 @@ impl<'a> SentRequest<'a> {
         };
         (sent, &mut admitted.hold, &mut admitted.count.meter)
     }
-}
-
-/// Whether a target can be sent the request, in this family.
-pub(super) fn carries(sent: SentRequest<'_>, target: &Target, family: Family) -> bool {
-    capabilities::carries(target, &sent.seen.content)
-        && (family != sent.request.family || classes::takes(target, family, sent.seen.classes))
 }
 
 /// The request as this target wants it; `None` when the target cannot carry it.

@@ -124,6 +124,7 @@ impl House {
             family,
             body: Bytes::from(body),
             headers: Vec::new(),
+            session: None,
             origin: Origin::default(),
             connection: self.connection.clone(),
             arrived: Instant::now(),

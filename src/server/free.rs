@@ -99,13 +99,14 @@ impl CountTokens {
         let (headers, body) = (req.headers(), UnreadBody::of(depot));
         let room = &self.front.body_room;
         let body = decompress::read(headers, body, room, &key, None, &mut work).await?;
+        let session = generate::session(headers);
         let headers = generate::forwarded(headers, self.family);
         let ask_upstream = key.customer.account.available() > Amount::ZERO;
         count::tokens(
             &self.front.proxy,
             &key,
             (self.family, &body.bytes),
-            headers,
+            (headers, session),
             ask_upstream,
             known,
         )

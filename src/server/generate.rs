@@ -18,7 +18,7 @@ use super::funds::Funds;
 use super::request_id::{self, Arrival};
 use super::{Front, auth, connections, decompress, failure};
 use crate::proxy::{
-    Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, holder, pipe,
+    Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, SESSION_HEADER, holder, pipe,
 };
 use crate::setup;
 use crate::turns::Work;
@@ -85,6 +85,7 @@ impl Generate {
             family: self.family,
             body: body.bytes,
             headers: forwarded(headers, self.family),
+            session: session(headers),
             connection: connections::of(depot)
                 .map(|guest| guest.connection())
                 .unwrap_or_default(),
@@ -106,6 +107,12 @@ pub(super) fn forwarded(headers: &HeaderMap, family: Family) -> Vec<(String, Byt
             .map(move |value| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())))
     };
     names.iter().flat_map(|name| values(name)).collect()
+}
+
+/// The session that a client names beside the body.
+pub(super) fn session(headers: &HeaderMap) -> Option<Bytes> {
+    let named = headers.get(SESSION_HEADER)?;
+    Some(Bytes::copy_from_slice(named.as_bytes()))
 }
 
 fn answer(res: &mut Response, reply: Reply) {

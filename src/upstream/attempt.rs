@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::additions::TargetAdditions;
 use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
-use super::reply::{DeclaredType, UnjudgedReply};
+use super::reply::{self, DeclaredType, UnjudgedReply};
 use super::secret_forms::SecretForms;
 use super::simulated::Simulated;
 use super::stream::{AnswerBody, Unread, cause};
@@ -73,14 +73,24 @@ pub(super) async fn attempt(
 pub(super) async fn send(
     request: reqwest::RequestBuilder,
 ) -> Result<UnjudgedReply, AttemptFailure> {
-    let response = request.send().await.map_err(|error| match error {
+    unjudged(respond(request).await?)
+}
+
+/// The head of an answer.
+pub(super) async fn respond(
+    request: reqwest::RequestBuilder,
+) -> Result<reqwest::Response, AttemptFailure> {
+    request.send().await.map_err(|error| match error {
         error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
         error if error.is_builder() => {
             AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error)))
         }
         error if error.is_connect() => AttemptFailure::Unsent(cause(&error)),
         error => AttemptFailure::Broken(cause(&error)),
-    })?;
+    })
+}
+
+pub(super) fn unjudged(response: reqwest::Response) -> Result<UnjudgedReply, AttemptFailure> {
     let text = |name| {
         response
             .headers()
@@ -89,7 +99,7 @@ pub(super) async fn send(
             .unwrap_or_default()
     };
     let kind = DeclaredType::of(text(CONTENT_TYPE));
-    let retry_after = classify::retry_after(text(RETRY_AFTER), text(DATE));
+    let retry_after = reply::retry_after(text(RETRY_AFTER), text(DATE));
     let status = response.status().as_u16();
     let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
     if !codings

@@ -84,6 +84,8 @@ pub(super) enum AttemptFailure {
         why: String,
         /// When it will have capacity again.
         retry_after: Option<Duration>,
+        /// It is a limit of our account, and not the service that has none.
+        of_account: bool,
     },
     /// The request may have been sent, and no proper answer arrived: the provider may have worked on it and bill that.
     Broken(String),
@@ -227,6 +229,9 @@ const BUSY_CODES: [&str; 5] = [
     "slow_down",
 ];
 
+/// Those of them that are about our account.
+const LIMIT_CODES: [&str; 2] = ["rate_limit_error", "rate_limit_exceeded"];
+
 /// Types and codes that put an error inside a good-looking answer down to the customer.
 const CLIENT_CODES: [&str; 27] = [
     "invalid_request_error",
@@ -292,13 +297,21 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
             error: too_large(),
             usage: Box::default(),
         },
-        429 | 503 | 529 => AttemptFailure::Busy { why, retry_after },
-        _ if has(&error, &BUSY_CODES) => AttemptFailure::Busy { why, retry_after },
+        429 | 503 | 529 => busy(why, retry_after, status == 429 || has(&error, &LIMIT_CODES)),
+        _ if has(&error, &BUSY_CODES) => busy(why, retry_after, has(&error, &LIMIT_CODES)),
         300..=399 => AttemptFailure::Failed(format!("{status} redirects are not followed")),
         // A proxy gave up on a model that may have gone on.
         502 | 504 | 524 => AttemptFailure::Broken(why),
         // A 400 that is not JSON comes from a proxy, not from the model.
         _ => AttemptFailure::Failed(why),
+    }
+}
+
+fn busy(why: String, retry_after: Option<Duration>, of_account: bool) -> AttemptFailure {
+    AttemptFailure::Busy {
+        why,
+        retry_after,
+        of_account,
     }
 }
 
@@ -308,10 +321,7 @@ pub(super) fn of_error(error: UpstreamError, usage: &WireUsage) -> AttemptFailur
     if is_operators(&error) {
         operators(200, &error, why)
     } else if has(&error, &BUSY_CODES) {
-        AttemptFailure::Busy {
-            why,
-            retry_after: None,
-        }
+        busy(why, None, has(&error, &LIMIT_CODES))
     } else if has(&error, &CLIENT_CODES) {
         AttemptFailure::Client {
             status: 400,
@@ -321,19 +331,6 @@ pub(super) fn of_error(error: UpstreamError, usage: &WireUsage) -> AttemptFailur
     } else {
         AttemptFailure::Failed(why)
     }
-}
-
-/// Reads a `retry-after` header: seconds, possibly fractional, or a date, which becomes a wait relative to the answer's own `date`.
-pub(super) fn retry_after(value: &str, date: &str) -> Option<Duration> {
-    if let Ok(secs) = value.trim().parse::<f64>() {
-        return Duration::try_from_secs_f64(secs.clamp(0.0, 86_400.0)).ok();
-    }
-    let time = |text: &str| {
-        jiff::fmt::rfc2822::parse(text.trim())
-            .ok()
-            .map(|zoned| zoned.timestamp())
-    };
-    Some(Duration::try_from(time(value)?.duration_since(time(date)?)).unwrap_or_default())
 }
 
 /// The operator's problem with its account, or with what is asked of the provider.
@@ -576,25 +573,5 @@ mod tests {
             told
         );
         assert_eq!(of_status(502, told, b"").retry_after(), None);
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = "Sat, 21 Nov 2026 10:00:00 GMT";
-        assert_eq!(retry_after("12", now), Some(Duration::from_secs(12)));
-        assert_eq!(retry_after(" 0.5 ", now), Some(Duration::from_millis(500)));
-        assert_eq!(retry_after("-3", now), Some(Duration::ZERO));
-        assert_eq!(retry_after("1e300", now), Some(Duration::from_secs(86_400)));
-        assert_eq!(retry_after("NaN", now), None);
-        assert_eq!(
-            retry_after("Sat, 21 Nov 2026 10:00:30 GMT", now),
-            Some(Duration::from_secs(30))
-        );
-        assert_eq!(
-            retry_after("Sat, 21 Nov 2026 09:00:30 GMT", now),
-            Some(Duration::ZERO)
-        );
-        assert_eq!(retry_after("Sat, 21 Nov 2026 10:00:30 GMT", ""), None);
-        assert_eq!(retry_after("soon", now), None);
     }
 }

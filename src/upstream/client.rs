@@ -1,10 +1,9 @@
-//! Connections to one provider: a pool, its keys in rotation, and the headers that may be sent.
+//! Connections to one provider: a pool, what each of its accounts may take, and the headers that may be sent.
 //!
 //! A request carries what the caller prepared plus this provider's own authentication; a customer's credential is refused here even
 //! when a caller forwards it by mistake. Redirects and compression are off, and HTTP/1.1 is used
 //! because one shared HTTP/2 connection would queue streams behind its limit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,9 +18,10 @@ use rustls::{ClientConfig, RootCertStore};
 use thread_local::ThreadLocal;
 use tokio::time::Instant;
 
+use super::account_use::AccountUse;
 use super::accounts::Accounts;
 use super::pieces::Pieces;
-use super::places::{LimitedPlaces, TakenPlace, TokenShare};
+use super::places::{LimitedPlaces, TakenPlace};
 use super::purse::Purse;
 use super::retry::RepeatBudget;
 use super::secret_forms::SecretForms;
@@ -78,9 +78,8 @@ pub(super) struct Pool {
     /// What its answers must not reveal.
     pub(super) secrets: SecretForms,
     http: Option<Http>,
-    turn: AtomicUsize,
-    places: Option<Arc<LimitedPlaces>>,
-    tokens: Option<Arc<LimitedPlaces>>,
+    /// What each of its accounts may take and has done.
+    uses: Vec<AccountUse>,
     /// Which of its accounts refuse us.
     pub(super) accounts: Arc<Accounts>,
     /// What our own requests may cost.
@@ -114,7 +113,12 @@ impl Pool {
             Endpoint::Simulated => None,
             Endpoint::Http(base) => Some(Http::new(&provider, base, trust)?),
         };
-        let (places, tokens) = limits(&provider, before);
+        let uses = (0..provider.keys.accounts())
+            .map(|account| {
+                let before = before.and_then(|old| Some((&*old.provider, old.uses.get(account)?)));
+                AccountUse::following(before, &provider)
+            })
+            .collect();
         let side_places = before.map_or_else(
             || LimitedPlaces::halved(SIDE_PLACES),
             |old| Arc::clone(&old.side_places),
@@ -127,51 +131,27 @@ impl Pool {
             budget,
             secrets,
             http,
-            turn: AtomicUsize::new(0),
-            places,
-            tokens,
+            uses,
             accounts: Arc::default(),
             purse,
             side_places,
         })
     }
 
-    /// A place among the provider's concurrent requests, if there is one; `Some(None)` if the provider has no limit.
-    pub(super) fn place(&self, holder: Holder) -> Option<Option<TakenPlace>> {
-        match &self.places {
-            Some(places) => places.take(holder, 1).map(Some),
-            None => Some(None),
-        }
+    /// What an account may take and has done. A request knows only accounts of the provider that it was prepared for, whose pool it
+    /// gets.
+    pub(super) fn account(&self, account: usize) -> Option<&AccountUse> {
+        self.uses.get(account)
     }
 
-    /// The same for its tokens in a minute.
-    pub(super) fn token_share(&self, holder: Holder, tokens: u64) -> Option<Option<TokenShare>> {
-        match &self.tokens {
-            Some(places) => places.take(holder, tokens).map(TokenShare).map(Some),
-            None => Some(None),
-        }
-    }
-
-    /// As [`Pool::place`], waiting for it.
-    pub(super) async fn wait_for_place(&self, holder: Holder) -> Option<TakenPlace> {
-        let places = self.places.as_ref()?;
-        Some(places.wait(holder, 1).await)
-    }
-
-    /// As [`Pool::token_share`], waiting for it.
-    pub(super) async fn wait_for_tokens(&self, holder: Holder, tokens: u64) -> Option<TokenShare> {
-        let places = self.tokens.as_ref()?;
-        Some(TokenShare(places.wait(holder, tokens).await))
+    /// The same of all accounts.
+    pub(super) fn account_uses(&self) -> &[AccountUse] {
+        &self.uses
     }
 
     /// A place among the requests on side paths (`count_tokens`).
     pub(super) fn side_place(&self, holder: Holder) -> Option<TakenPlace> {
         self.side_places.take(holder, 1)
-    }
-
-    /// Whose turn it is among the provider's accounts.
-    pub(super) fn turn(&self) -> usize {
-        self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Runs `with` on the retry budget.
@@ -238,7 +218,7 @@ impl Pool {
                 .provider
                 .auth
                 .unwrap_or_else(|| family.protocol().default_auth());
-            let (name, value) = credential(style, key.reveal())?;
+            let (name, value) = credential(style, key.secret.reveal())?;
             headers.insert(name, value);
         }
         if let Some(http) = &self.http {
@@ -246,26 +226,6 @@ impl Pool {
         }
         Ok(())
     }
-}
-
-/// The provider's limits; running requests keep counting against one that has not changed.
-fn limits(
-    provider: &Provider,
-    before: Option<&Pool>,
-) -> (Option<Arc<LimitedPlaces>>, Option<Arc<LimitedPlaces>>) {
-    let kept = before.filter(|old| old.provider.max_concurrent == provider.max_concurrent);
-    let kept_tokens =
-        before.filter(|old| old.provider.max_tokens_per_minute == provider.max_tokens_per_minute);
-    let places = kept.and_then(|old| old.places.clone());
-    let tokens = kept_tokens.and_then(|old| old.tokens.clone());
-    (
-        places.or_else(|| provider.max_concurrent.map(LimitedPlaces::at_once)),
-        tokens.or_else(|| {
-            provider
-                .max_tokens_per_minute
-                .map(LimitedPlaces::in_a_minute)
-        }),
-    )
 }
 
 impl Http {

@@ -1,12 +1,15 @@
-//! One request on its way through the targets of its route: who is asked, in which order, and what follows a failure.
+//! One request on its way through the places of its route: who is asked, and what follows a failure.
 //!
-//! A target whose provider is full is passed over. Only when no other one answers does the request wait for a place, the customer
-//! with the fewest first. A target that works for us but not for this customer is asked last.
+//! No place is asked twice. What one account may not do is asked of the provider's next one, everything else of the next target. An
+//! account that is full is passed over, at once, or after a moment where the prompt is probably cached. Only when no other place
+//! answers does the request wait for room, the customer with the fewest first.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use farebox_protocol::Family;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::additions::TargetAdditions;
@@ -14,6 +17,7 @@ use super::attempt::{self, Begun};
 use super::classify::{AttemptFailure, FailureClass, TargetFault};
 use super::client::Pool;
 use super::health::{Health, Try};
+use super::order::{AccountPlace, AskOrder};
 use super::redact::{self, Redacted};
 use super::retry::{self, Move};
 use super::route::{self, AskPermit, Skip};
@@ -27,34 +31,47 @@ use crate::config::{Provider, Route, Target};
 /// Pause between two tries at one target: a refused connection would be refused again immediately.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What became of a request at one target.
+/// How long a request waits for room at the account that probably has its prompt cached: answers end all the time, and the prompt
+/// costs ten times as much elsewhere.
+const MOMENT: Duration = Duration::from_secs(2);
+/// How long a request waits for room anywhere: longer than most answers take. Who waits still longer gets an error, because many
+/// clients would have given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What became of a request at one place.
 enum TargetOutcome {
     Answered(Box<UpstreamAnswer>),
     /// No other target may be asked.
     Over(Box<DispatchError>),
     /// The same, unless the request can be repeated without what this target rejects: seals, or pinned fields.
     Rejected(Box<DispatchError>, &'static str),
-    /// Its provider is full.
+    /// The account is full.
     Full,
-    /// The next one may be asked.
-    Next,
+    /// The provider's next account may be asked.
+    NextAccount,
+    /// The next target may be asked.
+    NextTarget,
 }
 
-/// One target that may be asked, with what it is sent.
+/// One place that may be asked, with what it is sent.
 struct Candidate<'a> {
     target: &'a Target,
+    place: AccountPlace,
     call: UpstreamCall<'a>,
     prepared: Prepared,
+    /// How long it waits for room there.
+    waits: Option<Duration>,
 }
 
 impl Upstreams {
-    /// Sends a request to the first target that answers.
+    /// Sends a request to the first of its places that answers.
     ///
     /// # Errors
     /// See [`DispatchError`].
     pub async fn dispatch(
         &self,
         call: UpstreamCall<'_>,
+        places: &AskOrder,
         prepare: Prepare<'_>,
     ) -> Result<UpstreamAnswer, DispatchError> {
         let mut failures = Failures {
@@ -64,7 +81,7 @@ impl Upstreams {
             retry_after: None,
             asking: None,
         };
-        let asking = self.ask_all(call, prepare, &mut failures);
+        let asking = self.ask_all(call, places, prepare, &mut failures);
         let answer = match call.until {
             Some(until) => timeout_at(until, asking).await.ok(),
             None => Some(asking.await),
@@ -78,51 +95,62 @@ impl Upstreams {
         })
     }
 
-    /// Asks the targets in order, however long that takes.
+    /// Asks the places in order, however long that takes.
     async fn ask_all<'a>(
         &self,
         call: UpstreamCall<'a>,
+        places: &AskOrder,
         prepare: Prepare<'_>,
         failures: &mut Failures<'a>,
     ) -> Result<UpstreamAnswer, DispatchError> {
-        let (mut asked, mut full): (Vec<&Target>, Vec<Candidate<'a>>) = (Vec::new(), Vec::new());
-        for (target, family) in self.in_order(&call) {
-            // A target that speaks several families is asked in only one of them.
-            if asked.iter().any(|asked| std::ptr::eq(*asked, target)) {
-                continue;
-            }
-            let Some(prepared) = prepare(target, family) else {
+        // Targets whose other accounts would fail as well, and places that are full.
+        let (mut over, mut full): (Vec<usize>, Vec<Candidate<'a>>) = (Vec::new(), Vec::new());
+        for (at, place) in places.all.iter().enumerate() {
+            let target = call.route.targets.get(place.target);
+            let Some(target) = target.filter(|_| !over.contains(&place.target)) else {
                 continue;
             };
-            let call = UpstreamCall {
-                family,
-                stream: call.stream || prepared.streams,
-                ..call
+            let Some(prepared) = prepare(target, place.family) else {
+                continue;
             };
-            asked.push(target);
             let mut candidate = Candidate {
                 target,
-                call,
+                place: *place,
+                call: UpstreamCall {
+                    family: place.family,
+                    stream: call.stream || prepared.streams,
+                    ..call
+                },
                 prepared,
+                waits: (at == 0 && places.warm).then_some(MOMENT),
             };
-            match self.ask(&mut candidate, prepare, false, failures).await {
+            match self
+                .ask(&mut candidate, (places, prepare), None, failures)
+                .await
+            {
                 TargetOutcome::Answered(answer) => return Ok(*answer),
                 TargetOutcome::Over(error) | TargetOutcome::Rejected(error, _) => {
                     return Err(*error);
                 }
                 TargetOutcome::Full => full.push(candidate),
-                TargetOutcome::Next => {}
+                TargetOutcome::NextAccount => {}
+                TargetOutcome::NextTarget => over.push(place.target),
             }
         }
         // Counting tokens has an estimate instead.
-        let waits = call.operation == TargetOperation::Generate;
-        for candidate in full.iter_mut().filter(|_| waits).take(1) {
-            match self.ask(candidate, prepare, true, failures).await {
+        if call.operation == TargetOperation::Generate
+            && let Some((mut candidate, permit)) = self.first_free(full).await
+        {
+            candidate.waits = Some(PATIENCE);
+            match self
+                .ask(&mut candidate, (places, prepare), Some(permit), failures)
+                .await
+            {
                 TargetOutcome::Answered(answer) => return Ok(*answer),
                 TargetOutcome::Over(error) | TargetOutcome::Rejected(error, _) => {
                     return Err(*error);
                 }
-                TargetOutcome::Full | TargetOutcome::Next => {}
+                TargetOutcome::Full | TargetOutcome::NextAccount | TargetOutcome::NextTarget => {}
             }
         }
         Err(DispatchError::NoTarget {
@@ -131,28 +159,53 @@ impl Upstreams {
         })
     }
 
-    /// The route's targets for this customer.
-    fn in_order<'a>(&self, call: &UpstreamCall<'a>) -> Vec<(&'a Target, Family)> {
-        let mut candidates = call.route.candidates_with_last(call.caller, call.last);
-        if candidates.len() > 1 {
-            candidates.sort_by_cached_key(|(target, family)| {
-                self.health(call.route, target)
-                    .is_some_and(|health| health.doubts(*family, call.holder))
-            });
+    /// Waits for room at the first target that is full, with any of its accounts.
+    async fn first_free<'a>(
+        &self,
+        mut full: Vec<Candidate<'a>>,
+    ) -> Option<(Candidate<'a>, AskPermit)> {
+        let first = full.first()?.place.target;
+        full.retain(|candidate| candidate.place.target == first);
+        let mut waits: Vec<(usize, Waiting<'a>)> = Vec::new();
+        for (at, candidate) in full.iter().enumerate() {
+            let (call, account) = (candidate.call, candidate.place.account);
+            if let Ok((pool, health)) = self.find(call.route, candidate.target) {
+                let wait = async move { route::wait(&pool, &health, &call, account).await };
+                waits.push((at, Box::pin(wait)));
+            }
         }
-        candidates
+        let free = poll_fn(|context| {
+            let mut granted = None;
+            waits.retain_mut(|(at, wait)| {
+                let Poll::Ready(entered) = wait.as_mut().poll(context) else {
+                    return true;
+                };
+                // It may have been paused meanwhile. Of two that are free at once, the other one's room is handed on.
+                granted = granted.take().or(entered.ok().map(|permit| (*at, permit)));
+                false
+            });
+            match granted {
+                None if !waits.is_empty() => Poll::Pending,
+                granted => Poll::Ready(granted),
+            }
+        });
+        let (at, permit) = timeout(PATIENCE, free).await.ok()??;
+        drop(waits);
+        Some((full.swap_remove(at), permit))
     }
 
-    /// Tries one target, and once more without any seal, and without any pin, if it rejects one. `waits`: for a place, if its provider is full.
+    /// Tries one place, and once more without any seal, and without any pin, if it rejects one. `permit`: to ask it now.
     async fn ask<'a>(
         &self,
         candidate: &mut Candidate<'a>,
-        prepare: Prepare<'_>,
-        waits: bool,
+        (places, prepare): (&AskOrder, Prepare<'_>),
+        mut permit: Option<AskPermit>,
         failures: &mut Failures<'a>,
     ) -> TargetOutcome {
         loop {
-            let asked = self.tries(candidate, waits, failures).await;
+            let asked = self
+                .tries(candidate, (places, permit.take()), failures)
+                .await;
             let TargetOutcome::Rejected(error, what) = asked else {
                 return asked;
             };
@@ -160,40 +213,40 @@ impl Upstreams {
                 return TargetOutcome::Over(error);
             };
             candidate.prepared = without;
-            failures.add(candidate.target, FailureClass::Client, what, None);
+            failures.add(candidate, FailureClass::Client, what, None);
         }
     }
 
-    /// Tries one target, with its retries.
+    /// Tries one place, with its retries.
     async fn tries<'a>(
         &self,
         candidate: &Candidate<'a>,
-        waits: bool,
+        (places, mut permit): (&AskOrder, Option<AskPermit>),
         failures: &mut Failures<'a>,
     ) -> TargetOutcome {
         let Candidate { target, call, .. } = candidate;
         let (pool, health) = match self.find(call.route, target) {
             Ok(found) => found,
             Err(error) => {
-                failures.add(target, FailureClass::Operator, &error, None);
-                return TargetOutcome::Next;
+                failures.add(candidate, FailureClass::Operator, &error, None);
+                return TargetOutcome::NextTarget;
             }
         };
         pool.with_budget(|budget| budget.request(Instant::now()));
         let mut tries = 0;
         while !call.is_abandoned() {
-            let entry = match enter(&pool, &health, call, waits).await {
+            let entered = match permit.take() {
+                Some(permit) => Ok(permit),
+                None => enter(&pool, &health, candidate).await,
+            };
+            let entry = match entered {
                 Ok(entry) => entry,
                 Err(skip) => {
                     let (class, wait) = (skip.class(), Some(skip.retry_after()));
-                    // A full one was noted before the wait.
-                    if !(waits && skip == Skip::Full) {
-                        failures.add(target, class, &skip.reason(), wait);
-                    }
-                    return if skip == Skip::Full {
-                        TargetOutcome::Full
-                    } else {
-                        TargetOutcome::Next
+                    failures.add(candidate, class, &skip.reason(), wait);
+                    return match skip {
+                        Skip::Full => TargetOutcome::Full,
+                        Skip::Resting(_) => TargetOutcome::NextAccount,
                     };
                 }
             };
@@ -201,19 +254,22 @@ impl Upstreams {
                 break;
             }
             tries += 1;
-            match self.once(candidate, &pool, entry, tries, failures).await {
+            match self
+                .once(candidate, (places, &pool), entry, tries, failures)
+                .await
+            {
                 Some(outcome) => return outcome,
                 None => tokio::time::sleep(REPEAT_PAUSE).await,
             }
         }
-        TargetOutcome::Next
+        TargetOutcome::NextTarget
     }
 
     /// One try; `None` if the same target should be asked again.
     async fn once<'a>(
         &self,
         candidate: &Candidate<'a>,
-        pool: &Pool,
+        (places, pool): (&AskOrder, &Pool),
         mut entry: AskPermit,
         tries: u32,
         failures: &mut Failures<'a>,
@@ -222,14 +278,17 @@ impl Upstreams {
             target,
             call,
             prepared,
+            ..
         } = candidate;
         let began = Instant::now();
         failures.asks(target, began);
-        let (room, account) = (self.answers.share(call.holder, usize::MAX), entry.account());
-        let asked = (call, account);
+        let room = self.answers.share(call.holder, usize::MAX);
+        let asked = (call, candidate.place.account);
         let fault =
             match attempt::attempt(pool, &self.simulated, asked, target, prepared, room).await {
-                Ok(begun) => return Some(self.answered(begun, candidate, pool, entry, failures)),
+                Ok(begun) => {
+                    return Some(self.answered(begun, candidate, (places, pool), entry, failures));
+                }
                 Err(fault) => fault,
             };
         failures.asking = None;
@@ -241,7 +300,8 @@ impl Upstreams {
         let extra = entry.repeats(call.route.retry);
         let next =
             pool.with_budget(|budget| retry::after(&fault, tries, extra, Instant::now(), budget));
-        let reason = failures.add(target, fault.class(), &fault.reason(), fault.retry_after());
+        let told = fault.retry_after();
+        let reason = failures.add(candidate, fault.class(), &fault.reason(), told);
         if fault.may_be_billed() {
             failures.worked(began.elapsed());
         }
@@ -261,7 +321,8 @@ impl Upstreams {
                 })))
             }
             (_, Move::SameTarget) => None,
-            _ => Some(TargetOutcome::Next),
+            (_, Move::NextAccount) => Some(TargetOutcome::NextAccount),
+            (_, Move::NextTarget | Move::Stop) => Some(TargetOutcome::NextTarget),
         }
     }
 
@@ -269,12 +330,13 @@ impl Upstreams {
     fn answered<'a>(
         &self,
         begun: Begun,
-        Candidate { target, call, .. }: &Candidate<'a>,
-        pool: &Pool,
+        candidate: &Candidate<'a>,
+        (places, pool): (&AskOrder, &Pool),
         entry: AskPermit,
         failures: &mut Failures<'a>,
     ) -> TargetOutcome {
-        let account = entry.account();
+        let Candidate { target, call, .. } = candidate;
+        let account = self.serves((call, target), (places, candidate.place), pool);
         let (running, tokens) = match entry {
             AskPermit::Answer(running, tokens) => (Some(running), tokens),
             AskPermit::Side(..) => (None, None),
@@ -323,23 +385,24 @@ impl Upstreams {
     }
 }
 
-/// How long a request waits for a place: longer than most answers take. Who waits still longer gets an error, because many clients
-/// would have given up.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Someone who waits for permission.
+type Waiting<'a> = Pin<Box<dyn Future<Output = Result<AskPermit, Skip>> + Send + 'a>>;
 
-/// Permission to ask a target.
+/// Permission to ask a place, after a wait for room there if that is worth one.
 async fn enter(
     pool: &Pool,
     health: &Arc<Health>,
-    call: &UpstreamCall<'_>,
-    waits: bool,
+    candidate: &Candidate<'_>,
 ) -> Result<AskPermit, Skip> {
-    if !waits {
-        return route::enter(pool, health, call);
+    let (call, account) = (&candidate.call, candidate.place.account);
+    match (route::enter(pool, health, call, account), candidate.waits) {
+        (Err(Skip::Full), Some(patience)) if call.operation == TargetOperation::Generate => {
+            timeout(patience, route::wait(pool, health, call, account))
+                .await
+                .unwrap_or(Err(Skip::Full))
+        }
+        (entered, _) => entered,
     }
-    timeout(PATIENCE, route::wait(pool, health, call))
-        .await
-        .unwrap_or(Err(Skip::Full))
 }
 
 /// Counts a failure against the target, and what it says about our account.
@@ -358,6 +421,7 @@ fn client_fault(
         target,
         call,
         prepared,
+        ..
     } = candidate;
     let rejected = if call.unpins(&fault, target, &prepared.pinned) {
         Some("a pinned field was rejected")
@@ -425,16 +489,20 @@ impl<'a> Failures<'a> {
     /// Records a failure, and returns its reason as the operator may see it.
     fn add(
         &mut self,
-        target: &Target,
+        Candidate { target, place, .. }: &Candidate<'_>,
         class: FailureClass,
         reason: &str,
         retry_after: Option<Duration>,
     ) -> Redacted {
         let reason = redact::for_operator(reason, self.route);
+        let said = match target.provider.keys.accounts() {
+            1 => reason.clone(),
+            _ => reason.labelled(format_args!("key {}", place.account + 1)),
+        };
         let attempt = Attempt {
             target: target.name(),
             class,
-            reason: reason.clone(),
+            reason: said,
             worked: None,
         };
         self.progress.inspect(|progress| progress.failed(&attempt));

@@ -99,9 +99,8 @@ pub(super) struct TargetWish {
     pub(super) key: Holder,
     /// Whether a first frame is waited for.
     pub(super) stream: bool,
-    /// The provider's accounts, and whose turn it is.
-    pub(super) accounts: usize,
-    pub(super) turn: usize,
+    /// Which of the provider's accounts.
+    pub(super) account: usize,
 }
 
 /// One target as metrics, status and the console show it.
@@ -147,7 +146,7 @@ impl Health {
         }
     }
 
-    /// Permission to send one request of a customer with the next account that may be used, or how long to wait.
+    /// Permission to send one request of a customer with an account, or how long to wait.
     pub(super) fn begin(
         self: &Arc<Self>,
         wish: TargetWish,
@@ -155,43 +154,29 @@ impl Health {
         place: Option<TakenPlace>,
     ) -> Result<Try, Duration> {
         let (mut inner, now) = (self.lock(), Instant::now());
-        let mut wait = None;
-        for account in wish.accounts() {
-            let breaker = inner.breaker((wish.family, account));
-            let admitted = breaker.admit(wish.key, wish.stream, now);
-            match admitted {
-                Ok(leave) => {
-                    inner.requests += 1;
-                    inner.in_flight += 1;
-                    drop(inner);
-                    return Ok(Try {
-                        health: Arc::clone(self),
-                        key: wish.key,
-                        family: wish.family,
-                        account,
-                        leave: Some(leave),
-                        policy,
-                        sent: now,
-                        begun: false,
-                        _place: place,
-                    });
-                }
-                Err(longer) => {
-                    wait = Some(wait.map_or(longer, |wait: Duration| wait.min(longer)));
-                }
-            }
-        }
-        Err(wait.unwrap_or_default())
+        let breaker = inner.breaker(wish.place());
+        let leave = breaker.admit(wish.key, wish.stream, now)?;
+        inner.requests += 1;
+        inner.in_flight += 1;
+        drop(inner);
+        Ok(Try {
+            health: Arc::clone(self),
+            key: wish.key,
+            family: wish.family,
+            account: wish.account,
+            leave: Some(leave),
+            policy,
+            sent: now,
+            begun: false,
+            _place: place,
+        })
     }
 
     /// How long a customer's request would have to wait; takes nothing and counts nothing.
     pub(super) fn is_open_to(&self, wish: TargetWish) -> Option<Duration> {
         let (inner, now) = (self.lock(), Instant::now());
-        let waits = wish.accounts().map(|account| {
-            let breaker = inner.breakers.get(&(wish.family, account));
-            breaker.and_then(|breaker| breaker.is_open_to(wish.key, now))
-        });
-        waits.min().flatten()
+        let breaker = inner.breakers.get(&wish.place())?;
+        breaker.is_open_to(wish.key, now)
     }
 
     /// Whether a customer's request should go to another target first.
@@ -441,15 +426,8 @@ impl Due {
 }
 
 impl TargetWish {
-    /// The account whose turn it is.
-    pub(super) fn account(self) -> usize {
-        self.turn % self.accounts.max(1)
-    }
-
-    /// The accounts in the order in which they are asked; a provider without keys counts as one.
-    fn accounts(self) -> impl Iterator<Item = usize> {
-        let count = self.accounts.max(1);
-        (0..count).map(move |next| self.turn.wrapping_add(next) % count)
+    fn place(self) -> BreakerPlace {
+        (self.family, self.account)
     }
 }
 
@@ -460,7 +438,7 @@ pub(super) struct Try {
     key: Holder,
     family: Family,
     /// Which of the provider's keys it is sent with.
-    pub(super) account: usize,
+    account: usize,
     /// Handed back with the outcome.
     leave: Option<Leave>,
     policy: BreakerPolicy,

@@ -4,15 +4,19 @@
 //! can begin with an error), or the last failure. After that there is no retry: a customer never gets the start of two answers.
 //! Dropping an [`UpstreamAnswer`] closes the upstream connection immediately.
 
+mod account_use;
 mod accounts;
 mod additions;
 mod attempt;
 mod breaker;
 mod classify;
 mod client;
+mod conversations;
 mod dispatch;
 mod health;
 pub mod online;
+mod order;
+mod organisations;
 mod pieces;
 mod places;
 mod probe;
@@ -25,6 +29,7 @@ mod reply;
 mod retry;
 mod route;
 mod secret_forms;
+mod serving;
 mod signs;
 mod simulated;
 mod stream;
@@ -45,20 +50,25 @@ use farebox_protocol::{
 use tokio::time::Instant;
 
 use crate::config::{Config, Provider, Rates, Route, Target};
+pub use account_use::AccountSeen;
 pub use breaker::BreakerState;
 use classify::AttemptFailure;
 pub use classify::{FailureClass, GivenUp};
 pub use client::plain_client;
 use client::{Pool, Trust};
+use conversations::Conversations;
 use farebox_door::byte_room::{ByteRoom, ByteShare, Holder};
 use farebox_door::memory;
 use health::{Health, Signals};
 pub use health::{Probes, TargetState};
+pub use order::{AccountPlace, AskOrder, Conversation};
+pub use organisations::Organisations;
 pub use places::TokenShare;
 pub use progress::{Progress, ProgressStage};
 use redact::{CustomerError, Redacted};
 pub use referee::{Heard, Lease, Referee};
 pub use secret_forms::SecretForms;
+pub use serving::ServingAccount;
 pub use signs::{Trouble, Wrong};
 #[cfg(test)]
 pub(crate) use simulated::Recorded;
@@ -70,6 +80,8 @@ pub struct Upstreams {
     trust: Trust,
     simulated: Arc<Simulated>,
     known: RwLock<Pools>,
+    /// Where conversations are.
+    conversations: Conversations,
     /// Bytes of answers in flight over all requests.
     answers: Arc<ByteRoom>,
     signals: Arc<Signals>,
@@ -225,7 +237,7 @@ pub struct UpstreamAnswer {
     /// The family it answered in.
     pub family: Family,
     /// Which of the provider's accounts.
-    pub account: usize,
+    pub account: ServingAccount,
     /// Tries that failed before it.
     pub attempts: Vec<Attempt>,
     /// The answer itself.
@@ -323,6 +335,7 @@ impl Upstreams {
             trust,
             simulated: Arc::default(),
             known: RwLock::new(state),
+            conversations: Conversations::default(),
             answers: ByteRoom::of_wholes(
                 memory::share_of_flight(1, 3, ANSWER_BYTES_IN_FLIGHT),
                 attempt::MAX_ANSWER_BYTES,
@@ -356,8 +369,12 @@ impl Upstreams {
 
     /// The connections of a target's provider.
     fn pool_of(&self, target: &Target) -> Option<Arc<Pool>> {
+        self.pool_named(&target.provider.name)
+    }
+
+    fn pool_named(&self, provider: &str) -> Option<Arc<Pool>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.pools.get(&target.provider.name).cloned()
+        known.pools.get(provider).cloned()
     }
 
     /// Waits until a target is paused for all. One task at a time may wait.

@@ -3,7 +3,7 @@
 //! The free list of models comes first. It proves only little: some services have none, or list names that they do not serve. What
 //! a target's model is sold for (pictures, tools) is asked for in the same request, and alone if that is refused.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use super::accounts::AccountRefusal;
 use super::attempt::{self, Begun};
 use super::classify::AttemptFailure;
 use super::client::Pool;
+use super::organisations::{self, Organisations};
 use super::probe::{OURSELVES, WORDS, alone};
 use super::redact;
 use super::{Prepared, UpstreamCall, Upstreams};
@@ -97,7 +98,7 @@ pub fn questions(config: &Config) -> Vec<OnlineRequest> {
             if first {
                 let others = provider.speaks.iter().skip(1);
                 asked.extend(others.map(|family| OnlineRequest::of(model, target, *family, 0)));
-                let keys = 1..provider.keys.len();
+                let keys = 1..provider.keys.accounts();
                 asked.extend(keys.map(|account| OnlineRequest::of(model, target, family, account)));
             }
         }
@@ -146,8 +147,11 @@ impl OnlineRequest {
 }
 
 impl Upstreams {
-    /// Asks all of it, one request at a time at each provider.
-    pub async fn examine(self: &Arc<Self>, asked: Vec<OnlineRequest>) -> Vec<OnlineFinding> {
+    /// Asks all of it, one request at a time at each provider. Says besides to which organisations the accounts of a provider belong.
+    pub async fn examine(
+        self: &Arc<Self>,
+        asked: Vec<OnlineRequest>,
+    ) -> (Vec<OnlineFinding>, Vec<Organisations>) {
         let mut providers: Vec<(String, Vec<OnlineRequest>)> = Vec::new();
         for one in asked {
             let name = one.target.provider.name.clone();
@@ -157,18 +161,31 @@ impl Upstreams {
             }
         }
         let mut asking = JoinSet::new();
-        for (place, (_, all)) in providers.into_iter().enumerate() {
+        for (place, (name, all)) in providers.into_iter().enumerate() {
             let upstreams = Arc::clone(self);
-            asking.spawn(async move { (place, upstreams.examine_one_by_one(all).await) });
+            asking.spawn(async move {
+                let (found, named) = upstreams.examine_one_by_one(all).await;
+                (place, found, Organisations::of(&name, &named))
+            });
         }
         let mut found = asking.join_all().await;
-        found.sort_by_key(|(place, _)| *place);
-        found.into_iter().flat_map(|(_, found)| found).collect()
+        found.sort_by_key(|(place, ..)| *place);
+        let (mut findings, mut organisations) = (Vec::new(), Vec::new());
+        for (_, found, of_one) in found {
+            findings.extend(found);
+            let accounts = of_one.known.iter().flatten().chain(&of_one.unknown);
+            organisations.extend((accounts.count() > 1).then_some(of_one));
+        }
+        (findings, organisations)
     }
 
-    /// The targets of one provider.
-    async fn examine_one_by_one(&self, asked: Vec<OnlineRequest>) -> Vec<OnlineFinding> {
+    /// The targets of one provider, and the names of its accounts' organisations.
+    async fn examine_one_by_one(
+        &self,
+        asked: Vec<OnlineRequest>,
+    ) -> (Vec<OnlineFinding>, BTreeMap<usize, Option<String>>) {
         let mut found: Vec<OnlineFinding> = Vec::new();
+        let mut named: BTreeMap<usize, Option<String>> = BTreeMap::new();
         let mut lists: HashMap<usize, Listing> = HashMap::new();
         for one in asked {
             let Some(pool) = self.pool_of(&one.target) else {
@@ -177,7 +194,11 @@ impl Upstreams {
             let place = one.account;
             let list = match lists.get(&place) {
                 Some(known) => known.clone(),
-                None => Listing::read(self, &pool, &one).await,
+                None => {
+                    let (list, organisation) = Listing::read(self, &pool, &one).await;
+                    named.insert(place, organisation);
+                    list
+                }
             };
             lists.insert(place, list.clone());
             let problem = match &list {
@@ -194,7 +215,7 @@ impl Upstreams {
             };
             found.extend(problem.filter(|problem| !again(problem)));
         }
-        found
+        (found, named)
     }
 
     async fn examine_target(
@@ -278,15 +299,29 @@ enum Listing {
 }
 
 impl Listing {
-    async fn read(upstreams: &Upstreams, pool: &Pool, one: &OnlineRequest) -> Self {
+    /// The account's list, and the organisation that its answer names.
+    async fn read(
+        upstreams: &Upstreams,
+        pool: &Pool,
+        one: &OnlineRequest,
+    ) -> (Self, Option<String>) {
         let Ok(Some(request)) = pool.list(one.family, one.account) else {
-            return Self::Silent;
+            return (Self::Silent, None);
         };
         let patience = pool.provider.timeouts.first_byte;
-        let mut reply = match timeout(patience, attempt::send(request)).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(failure @ AttemptFailure::Unsent(_))) => return Self::Unreachable(failure),
-            Ok(Err(_)) | Err(_) => return Self::Silent,
+        match timeout(patience, attempt::respond(request)).await {
+            Ok(Ok(response)) => {
+                let organisation = organisations::named(response.headers());
+                (Self::of(upstreams, response).await, organisation)
+            }
+            Ok(Err(failure @ AttemptFailure::Unsent(_))) => (Self::Unreachable(failure), None),
+            Ok(Err(_)) | Err(_) => (Self::Silent, None),
+        }
+    }
+
+    async fn of(upstreams: &Upstreams, response: reqwest::Response) -> Self {
+        let Ok(mut reply) = attempt::unjudged(response) else {
+            return Self::Silent;
         };
         if reply.status == 404 {
             return Self::Missing;

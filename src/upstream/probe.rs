@@ -209,7 +209,8 @@ impl Probe {
         let Some(most) = most.filter(|_| !self.has_own_price()) else {
             return unasked;
         };
-        let Some(place) = self.pool.place(OURSELVES) else {
+        let account = self.pool.account(self.due.account);
+        let Some(place) = account.and_then(|account| account.place(OURSELVES)) else {
             // Every place serves somebody.
             return ProbeVerdict::Nothing.into();
         };

@@ -1,4 +1,4 @@
-//! Decides what to do after a failed attempt: stop, the same target again, or the next one. Pure; the clock is passed in.
+//! Decides what to do after a failed attempt: stop, the same target again, its next account, or the next target. Pure; the clock is passed in.
 //!
 //! A target is asked again only for a request that provably never left, and only within a budget, so that an outage does not
 //! multiply traffic. Moving on to the next target has no budget. A customer's own mistake stops all tries, because another target
@@ -19,6 +19,8 @@ pub(super) enum Move {
     Stop,
     /// Ask the same target again.
     SameTarget,
+    /// Ask it with another of its provider's accounts, or else the next one.
+    NextAccount,
     /// Ask the next one.
     NextTarget,
 }
@@ -34,11 +36,17 @@ pub(super) fn after(
     match fault {
         AttemptFailure::Client { .. } | AttemptFailure::GivenUp(_) => Move::Stop,
         AttemptFailure::Unsent(_) if tries <= extra && budget.take(now) => Move::SameTarget,
+        // What one account may not do, another one may.
+        AttemptFailure::Operator(_)
+        | AttemptFailure::NotServed(_)
+        | AttemptFailure::Busy {
+            of_account: true, ..
+        } => Move::NextAccount,
         AttemptFailure::Unsent(_)
         | AttemptFailure::Own(_)
-        | AttemptFailure::Operator(_)
-        | AttemptFailure::NotServed(_)
-        | AttemptFailure::Busy { .. }
+        | AttemptFailure::Busy {
+            of_account: false, ..
+        }
         | AttemptFailure::Broken(_)
         | AttemptFailure::Failed(_) => Move::NextTarget,
     }
@@ -120,15 +128,20 @@ mod tests {
         assert_eq!(after(&unsent(), 1, 1, now, &mut budget), Move::SameTarget);
         assert_eq!(after(&unsent(), 2, 1, now, &mut budget), Move::NextTarget);
         assert_eq!(after(&unsent(), 1, 0, now, &mut budget), Move::NextTarget);
-        for fault in [
-            AttemptFailure::Operator(String::new()),
-            AttemptFailure::Broken(String::new()),
-            AttemptFailure::Busy {
-                why: String::new(),
-                retry_after: None,
-            },
+        let busy = |of_account| AttemptFailure::Busy {
+            why: String::new(),
+            retry_after: None,
+            of_account,
+        };
+        for (fault, next) in [
+            (AttemptFailure::Operator(String::new()), Move::NextAccount),
+            (AttemptFailure::NotServed(String::new()), Move::NextAccount),
+            (busy(true), Move::NextAccount),
+            (busy(false), Move::NextTarget),
+            (AttemptFailure::Failed(String::new()), Move::NextTarget),
+            (AttemptFailure::Broken(String::new()), Move::NextTarget),
         ] {
-            assert_eq!(after(&fault, 1, 5, now, &mut budget), Move::NextTarget);
+            assert_eq!(after(&fault, 1, 5, now, &mut budget), next, "{fault:?}");
         }
         let client = AttemptFailure::Client {
             status: 400,

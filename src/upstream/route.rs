@@ -12,7 +12,7 @@ use super::{TargetOperation, UpstreamCall};
 /// Why a target is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// Its provider serves as many requests, or has got as many tokens in this minute, as it may.
+    /// Its account serves as many requests, or has got as many tokens in this minute, as it may.
     Full,
     /// It is paused for this long.
     Resting(Duration),
@@ -30,7 +30,7 @@ impl Skip {
     /// The reason, for the operator's log.
     pub(super) fn reason(&self) -> String {
         match self {
-            Self::Full => "the provider is at max_concurrent or max_tokens_per_minute".to_owned(),
+            Self::Full => "the account is at max_concurrent or max_tokens_per_minute".to_owned(),
             Self::Resting(wait) => format!("for another {:.1} s", wait.as_secs_f64()),
         }
     }
@@ -49,21 +49,10 @@ pub(super) enum AskPermit {
     /// For an answer: its outcome counts for the target's health.
     Answer(Try, Option<TokenShare>),
     /// For a side path, which says nothing about the target: many providers have no `count_tokens`.
-    Side(
-        usize,
-        #[expect(dead_code, reason = "held for its drop")] TakenPlace,
-    ),
+    Side(#[expect(dead_code, reason = "held for its drop")] TakenPlace),
 }
 
 impl AskPermit {
-    /// Which of the provider's keys the request is sent with.
-    pub(super) fn account(&self) -> usize {
-        match self {
-            Self::Answer(running, _) => running.account,
-            Self::Side(account, _) => *account,
-        }
-    }
-
     /// How often a request that provably never left may be sent again: not at all while the target cannot be reached.
     pub(super) fn repeats(&self, most: u32) -> u32 {
         match self {
@@ -73,40 +62,45 @@ impl AskPermit {
     }
 }
 
-/// Permission to ask a target now. Places are taken before the breaker is asked, so that a full provider does not use up a trial.
+/// Permission to ask a target now with an account. Places are taken before the breaker is asked, so that a full account does not use up
+/// a trial.
 pub(super) fn enter(
     pool: &Pool,
     health: &Arc<Health>,
     call: &UpstreamCall<'_>,
+    account: usize,
 ) -> Result<AskPermit, Skip> {
-    let wish = wish(pool, call);
+    let wish = wish(call, account);
     if call.operation == TargetOperation::Generate {
-        let place = pool.place(call.holder).ok_or(Skip::Full)?;
-        let tokens = pool.token_share(call.holder, call.tokens);
+        let uses = pool.account(account).ok_or(Skip::Full)?;
+        let place = uses.place(call.holder).ok_or(Skip::Full)?;
+        let tokens = uses.token_share(call.holder, call.tokens);
         return begin(health, call, wish, place, tokens.ok_or(Skip::Full)?);
     }
     match health.is_open_to(wish) {
         Some(rest) => Err(Skip::Resting(rest)),
         None => {
             let place = pool.side_place(call.holder).ok_or(Skip::Full)?;
-            Ok(AskPermit::Side(wish.account(), place))
+            Ok(AskPermit::Side(place))
         }
     }
 }
 
-/// The same for an answer, waiting until the provider has room.
+/// The same for an answer, waiting until the account has room.
 pub(super) async fn wait(
     pool: &Pool,
     health: &Arc<Health>,
     call: &UpstreamCall<'_>,
+    account: usize,
 ) -> Result<AskPermit, Skip> {
-    let wish = wish(pool, call);
+    let wish = wish(call, account);
     // Waiting for a place at a paused target would be in vain.
     if let Some(rest) = health.is_open_to(wish) {
         return Err(Skip::Resting(rest));
     }
-    let tokens = pool.wait_for_tokens(call.holder, call.tokens).await;
-    let place = pool.wait_for_place(call.holder).await;
+    let uses = pool.account(account).ok_or(Skip::Full)?;
+    let tokens = uses.wait_for_tokens(call.holder, call.tokens).await;
+    let place = uses.wait_for_place(call.holder).await;
     begin(health, call, wish, place, tokens)
 }
 
@@ -127,12 +121,11 @@ fn begin(
     }
 }
 
-fn wish(pool: &Pool, call: &UpstreamCall<'_>) -> TargetWish {
+fn wish(call: &UpstreamCall<'_>, account: usize) -> TargetWish {
     TargetWish {
         family: call.family,
         key: call.holder,
         stream: call.stream,
-        accounts: pool.provider.keys.len(),
-        turn: pool.turn(),
+        account,
     }
 }

@@ -40,7 +40,13 @@ impl SecretForms {
     /// The forms of its keys and header values.
     pub(super) fn of(provider: &Provider) -> Self {
         let headers = provider.headers.iter().map(|(_, value)| value.reveal());
-        Self::of_secrets(provider.keys.iter().map(|key| key.reveal()).chain(headers))
+        Self::of_secrets(
+            provider
+                .keys
+                .iter()
+                .map(|key| key.secret.reveal())
+                .chain(headers),
+        )
     }
 
     pub(super) fn of_secrets<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {

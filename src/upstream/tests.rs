@@ -8,7 +8,7 @@ use farebox_protocol::{ChatLimit, Family, UpstreamError};
 
 use super::*;
 use crate::config::{
-    BreakerPolicy, Catalog, Endpoint, OnDisconnect, Prefer, TargetAbilities, Timeouts,
+    BreakerPolicy, Catalog, Endpoint, OnDisconnect, Prefer, ProviderKeys, TargetAbilities, Timeouts,
 };
 
 #[path = "../../tests/support/upstream.rs"]
@@ -39,7 +39,7 @@ fn provider(name: &str, base: &str) -> Provider {
             Endpoint::Http(base.to_owned())
         },
         speaks: Family::ALL.to_vec(),
-        keys: Vec::new(),
+        keys: ProviderKeys::default(),
         auth: None,
         headers: Vec::new(),
         timeouts: Timeouts {
@@ -169,8 +169,9 @@ impl Desk {
                 TargetOperation::Generate,
             )
         };
+        let places = self.upstreams.order(&call, None, |_, _| true);
         self.upstreams
-            .dispatch(call, &move |_, _| {
+            .dispatch(call, &places, &move |_, _| {
                 Some(Prepared {
                     body: vec![body.clone()],
                     headers: headers.clone(),
@@ -183,6 +184,17 @@ impl Desk {
     fn state(&self, at: usize) -> TargetState {
         self.upstreams.states().swap_remove(at)
     }
+}
+
+/// Sends a call to the places of its route, whatever they can carry.
+async fn dispatch(
+    upstreams: &Upstreams,
+    call: UpstreamCall<'_>,
+    conversation: Option<Conversation>,
+) -> Result<UpstreamAnswer, DispatchError> {
+    let places = upstreams.order(&call, conversation, |_, _| true);
+    let prepare = |_: &Target, _: Family| Some(Prepared::default());
+    upstreams.dispatch(call, &places, &prepare).await
 }
 
 async fn text_of(answer: UpstreamAnswer) -> Result<String, StreamBroken> {
@@ -230,6 +242,7 @@ async fn class(stream: bool, reply: Reply) -> String {
     attempts(desk.ask(Family::Chat, stream).await).join(",")
 }
 
+mod accounts;
 mod answers;
 mod failures;
 mod keys;

@@ -61,10 +61,10 @@ impl Pools {
 
     /// Why no account of a target's provider may be used, if that is so.
     fn refused_account(&self, listed: &ListedTarget) -> Option<(Wrong, Redacted)> {
-        let keys = listed.target.provider.keys.len();
+        let keys = listed.target.provider.keys.accounts();
         let pool = self.pools.get(&listed.target.provider.name)?;
         let mut why = None;
-        for number in 0..keys.max(1) {
+        for number in 0..keys {
             let refused = pool.accounts.refusal(number)?;
             why.get_or_insert((Wrong::Account(refused.why, number, keys), refused.reason));
         }
@@ -75,8 +75,8 @@ impl Pools {
     fn refused_accounts(&self) -> Vec<Trouble> {
         let mut found = Vec::new();
         for (provider, pool) in &self.pools {
-            let keys = pool.provider.keys.len();
-            for number in 0..keys.max(1) {
+            let keys = pool.provider.keys.accounts();
+            for number in 0..keys {
                 let refused = pool.accounts.refusal(number);
                 found.extend(refused.map(|refused| Trouble {
                     what: Wrong::Account(refused.why, number, keys),

@@ -418,36 +418,6 @@ async fn a_full_provider_is_passed_over_and_its_places_come_back() {
 }
 
 #[tokio::test]
-async fn several_keys_are_used_in_turn() {
-    let (first, second) = (
-        ScriptedUpstream::start(talking("x")).await,
-        ScriptedUpstream::start(talking("y")).await,
-    );
-    let keys = r#"keys = [ { env = "KEY_A" }, { env = "KEY_B" }, { env = "KEY_C" } ]"#;
-    let routes =
-        two(&first, &second, "", "").replacen(r#"key      = { env = "FIRST_KEY" }"#, keys, 1);
-    let gateway = Gateway::start(CATALOG, &routes).await;
-    let key = gateway.key("5.00").await;
-    for _ in 0..6 {
-        assert_eq!(
-            gateway
-                .post(CHAT, &key, &chat("test-model", false))
-                .await
-                .status,
-            200
-        );
-    }
-    let used: Vec<String> = first
-        .requests()
-        .iter()
-        .map(|seen| seen.header("authorization").unwrap().to_owned())
-        .collect();
-    let expected =
-        ["A", "B", "C", "A", "B", "C"].map(|name| format!("Bearer upstream-secret-of-KEY_{name}"));
-    assert_eq!(used, expected);
-}
-
-#[tokio::test]
 async fn one_failing_slug_or_family_leaves_the_others_alone() {
     let only_chat_fails = Script::by(|seen, _| {
         let broken = seen.path.ends_with("/chat/completions") && seen.json()["model"] == "blind";

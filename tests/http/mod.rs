@@ -1,5 +1,6 @@
 //! Requests and answers on the customer's paths: who may call, what is refused, what goes upstream and what comes back.
 
+mod accounts;
 mod addresses;
 mod auth;
 mod bad_input;

@@ -89,6 +89,26 @@ async fn what_works_is_asked_once_for_a_price_that_is_said_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_of_one_organisation_are_named_by_their_numbers() {
+    // Every answer of this upstream names the same organisation.
+    let (_upstream, routes) = upstream(&["upstream-model-1"], |_| pong()).await;
+    let one = r#"key      = { env = "UPSTREAM_KEY" }"#;
+    let two = r#"keys = [ { env = "UPSTREAM_KEY" }, { env = "UPSTREAM_KEY" } ]"#;
+    let (code, findings, said) = online(&routes.replacen(one, two, 1));
+    assert_eq!(code, 0, "{said}");
+    has(
+        &findings,
+        "N505",
+        "the keys of provider `up` are of one organisation, so they share a prompt cache",
+        "keys_by = \"request\"",
+    );
+    assert!(
+        !format!("{findings:?}{said}").contains("org-upstream"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_mistake_is_found_with_its_remedy() {
     type Mistake = (fn(&Seen) -> Reply, &'static str, &'static str, &'static str);
     let mistakes: [Mistake; 6] = [

@@ -265,6 +265,7 @@ const GATEWAY: &[Room] = &[
         ],
         crates: &[
             "bytes",
+            "highway",
             "serde",
             "serde_json",
             "tokio",
@@ -376,6 +377,7 @@ const GATEWAY: &[Room] = &[
             "setup",
             "telemetry",
             "turns",
+            "upstream::AccountSeen",
             "upstream::Trouble",
             "upstream::ProgressStage",
             "upstream::Wrong",
@@ -480,6 +482,7 @@ const GATEWAY: &[Room] = &[
             "setup",
             "shop",
             "telemetry",
+            "upstream::Organisations",
             "upstream::Upstreams",
             "upstream::online",
         ],

@@ -57,6 +57,7 @@ pub(crate) const FIELDS: &[FateRow] = &[
     row("metadata",                FieldFate::Silent),
     row("store",                   FieldFate::Silent),
     row("usage",                   FieldFate::Silent),
+    row("session_id",              FieldFate::Silent),
     unless("n",                    FieldFate::Refused(ONE_ANSWER), &["1"]),
     refused_by("logprobs", Family::Messages, NO_LOGPROBS),
     FateRow { defaults: &["0"], ..refused_by("top_logprobs", Family::Messages, NO_LOGPROBS) },

@@ -7,6 +7,7 @@ use crate::cache;
 use crate::class;
 use crate::class_fields;
 use crate::content::{self, Out};
+use crate::conversation::SESSION;
 use crate::fields::{self, FieldRule, Free, HOST, MEDIA, MODEL, SERVER_TOOL, STATE, TIER};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
@@ -130,6 +131,7 @@ fn field(
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "usage" => return walk::cost_wish(cursor, seen),
+        SESSION => return walk::ours(cursor),
         "stop" => return walk::stops(cursor, seen),
         "frequency_penalty" | "presence_penalty" => return penalty(cursor, seen),
         "metadata" => {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::decode_tools::{choice, tools};
+use crate::conversation::session_in;
 use crate::json::{Kind, unescape};
 use crate::translate::decode::{Decoding, cache, no_equal, wrong};
 use crate::translate::fates::{FateRow, FieldFate, only, row, unless, unsupported};
@@ -36,6 +37,7 @@ pub(crate) const FIELDS: &[FateRow] = &[
     only("top_k", Family::Chat, FieldFate::Carried),
     row("stop_sequences",     FieldFate::Converted),
     row("metadata",           FieldFate::Converted),
+    row("session_id",         FieldFate::Silent),
     row("service_tier",       FieldFate::Converted),
     row("stream",             FieldFate::Carried),
     row("cache_control",      FieldFate::Dropped),
@@ -119,13 +121,7 @@ fn system<'a>(
 /// A coding client names its session inside `user_id`. Without a session there is no cache key, because a key per person caches
 /// worse.
 fn session<'a>(user: &JsonNode<'a>) -> Option<Escaped<'a>> {
-    let plain = user.plain()?;
-    let inner: serde_json::Value = serde_json::from_str(&plain).ok()?;
-    inner
-        .get("session_id")?
-        .as_str()
-        .filter(|id| !id.is_empty())
-        .map(Escaped::of)
+    session_in(&user.plain()?).as_deref().map(Escaped::of)
 }
 
 fn thinking(value: &JsonNode<'_>, prompt: &mut NeutralPrompt<'_>) {

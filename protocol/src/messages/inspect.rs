@@ -9,6 +9,7 @@ use crate::cache;
 use crate::class;
 use crate::class_fields;
 use crate::content::{self, Out};
+use crate::conversation::SESSION;
 use crate::fields::{self, FieldRule, Free, HOST, MODEL, SERVER_TOOL, STATE, THREAD, TIER};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit_or_none, positive};
@@ -157,6 +158,7 @@ fn field(
         }
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
         "stop_sequences" => return walk::stops(cursor, seen),
+        SESSION => return walk::ours(cursor),
         _ => {
             if let Some(verdict) = class_fields::ask(class::MESSAGES, name, cursor, seen)? {
                 return Ok(verdict);

@@ -44,6 +44,7 @@ pub(crate) const FIELDS: &[FateRow] = &[
     row("access_programs",        FieldFate::Silent),
     row("image",                  FieldFate::Silent),
     row("usage",                  FieldFate::Silent),
+    row("session_id",             FieldFate::Silent),
     unless("top_logprobs",        FieldFate::Refused(NO_LOGPROBS), &["0"]),
     row("previous_response_id",   FieldFate::Refused(WHOLE)),
     row("conversation",           FieldFate::Refused(WHOLE)),

@@ -7,6 +7,7 @@ use crate::cache;
 use crate::class;
 use crate::class_fields;
 use crate::content::{self, Out};
+use crate::conversation::SESSION;
 use crate::fields::{self, FieldRule, Free, HOST, LATER, MEDIA, MODEL, SERVER_TOOL, STATE, TIER};
 use crate::json::Cursor;
 use crate::limits::limit;
@@ -135,6 +136,7 @@ fn field(
         "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "usage" => return walk::cost_wish(cursor, seen),
+        SESSION => return walk::ours(cursor),
         _ => {
             if let Some(verdict) = class_fields::ask(class::RESPONSES, name, cursor, seen)? {
                 return Ok(verdict);

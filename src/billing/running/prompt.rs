@@ -13,15 +13,13 @@ use highway::{HighwayBuildHasher, Key};
 use super::RunningCount;
 use crate::billing::calibration::HashedPrompt;
 use crate::billing::holder;
-use crate::metering::Counted;
 use crate::metering::prefixes::{FinishedRequest, PrefixPlaces};
+use crate::metering::{Counted, LEAST_CACHED};
 
 /// Larger bodies are hashed off the request's thread. Up to here, hashing takes about as long as a change of threads and back.
 const LARGE: usize = 256 * 1024;
 /// How long the end of a request waits for the hashes of its prompt.
 const HASHING: Duration = Duration::from_secs(2);
-/// No provider caches a smaller prompt.
-const SMALLEST: u64 = 1_024;
 
 /// Secret, so that nobody can write two prompts whose hashes are equal. The standard library's hash takes up to twice the time for a
 /// large prompt; those that are faster still are not made against such prompts.
@@ -44,11 +42,11 @@ impl RunningCount {
             self.seen.cache_marked,
         );
         let (calibrations, customer) = (self.calibrations.clone(), self.customer);
-        let (target, prompt) = (self.target.clone(), Arc::clone(&self.prompt));
+        let (cache, prompt) = (self.cache(), Arc::clone(&self.prompt));
         let large = body.len() > LARGE;
         let read = move || {
             let beginnings = talk.beginnings(&body, &*HASHES);
-            let cached = calibrations.cached(&target, customer, (&beginnings, marked));
+            let cached = calibrations.cached(&cache, customer, (&beginnings, marked));
             let places = PrefixPlaces::of(&beginnings);
             // Only this job sets it.
             let _ = prompt.set(HashedPrompt { places, cached });
@@ -81,7 +79,7 @@ impl RunningCount {
     /// Remembers a finished request by what its provider counted.
     pub(crate) fn remember(&mut self, counted: &Counted) {
         let usage = &counted.usage;
-        let Some(prompt) = self.prompt.get().filter(|_| usage.prompt() >= SMALLEST) else {
+        let Some(prompt) = self.prompt.get().filter(|_| usage.prompt() >= LEAST_CACHED) else {
             return;
         };
         let long = usage.cache_write_1h.saturating_add(usage.cache_write_12h);
@@ -93,6 +91,6 @@ impl RunningCount {
             long: long > 0,
         };
         self.calibrations
-            .remember(&self.target, self.customer, finished, self.arrived);
+            .remember(&self.cache(), self.customer, finished, self.arrived);
     }
 }

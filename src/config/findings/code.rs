@@ -132,6 +132,7 @@ codes! {
     MoreFindings       "N502" Note File  "more findings than are shown";
     SkippedChecks      "N503" Note File  "checks that had to be skipped";
     OtherStatus        "N504" Note Place "a refusal for lack of money that is not 429 for everybody";
+    Organisations      "N505" Note Both  "which keys of a provider share a prompt cache";
 }
 
 impl Diagnostic {

@@ -1,16 +1,28 @@
-//! Reads what bounds a provider's use: requests at once, tokens in a minute, and the cost of our own requests.
+//! Reads what bounds a provider's use: time, requests at once, tokens in a minute, and the cost of our own requests.
+
+use std::time::Duration;
 
 use farebox_ledger::Amount;
 
-use super::fields::{Fields, given};
+use super::fields::{Entry, Fields, given};
 use super::rates::{PriceUnit, read_amount};
+use crate::config::Timeouts;
 use crate::config::findings::report::Report;
+use crate::config::schema::TIMEOUT_FIELDS;
 
 /// A tenth of a dollar: a small model answers thousands of our questions for it, and an attack costs no more than that.
 const PROBE_BUDGET: Amount = Amount::from_picos(100_000_000_000);
 
+const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(5),
+    first_byte: Duration::from_secs(120),
+    idle: Duration::from_secs(300),
+    whole: Duration::from_secs(900),
+};
+
 /// The bounds of one provider.
 pub(super) struct Bounds {
+    pub(super) timeouts: Timeouts,
     pub(super) max_concurrent: Option<u32>,
     pub(super) max_tokens_per_minute: Option<u64>,
     pub(super) probe_budget: Amount,
@@ -18,6 +30,9 @@ pub(super) struct Bounds {
 
 /// `None` if one of them is wrong.
 pub(super) fn read_bounds(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Bounds> {
+    let timeouts = given(fields, report, "timeouts", |value, report| {
+        read_timeouts(value, report, &fields.what)
+    });
     let max_concurrent = given(fields, report, "max_concurrent", |value, report| {
         value.small(report, 1..=1_000_000)
     });
@@ -28,8 +43,28 @@ pub(super) fn read_bounds(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> O
         read_amount(value, report, PriceUnit::One)
     });
     Some(Bounds {
+        timeouts: timeouts?.unwrap_or(DEFAULT_TIMEOUTS),
         max_concurrent: max_concurrent?.map(|most| most.value),
         max_tokens_per_minute: max_tokens_per_minute?.map(|most| most.value),
         probe_budget: probe_budget?.unwrap_or(PROBE_BUDGET),
+    })
+}
+
+fn read_timeouts(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
+    let fields = value.fields(report, &format!("the timeouts of {what}"), TIMEOUT_FIELDS)?;
+    let range = Duration::from_millis(10)..=Duration::from_secs(3_600);
+    let mut wait = |name: &'static str, default: Duration| match fields.get(name) {
+        Some(value) => value.duration(report, range.clone()),
+        None => Some(default),
+    };
+    let connect = wait("connect", DEFAULT_TIMEOUTS.connect);
+    let first_byte = wait("first_byte", DEFAULT_TIMEOUTS.first_byte);
+    let idle = wait("idle", DEFAULT_TIMEOUTS.idle);
+    let whole = wait("whole", DEFAULT_TIMEOUTS.whole);
+    Some(Timeouts {
+        connect: connect?,
+        first_byte: first_byte?,
+        idle: idle?,
+        whole: whole?,
     })
 }

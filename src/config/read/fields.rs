@@ -459,7 +459,7 @@ fn done_otherwise(name: &str) -> Option<&'static str> {
             "the most output is `max_output`, in the `limits` of the model: limits = { context = 200_000, max_output = 64_000 }"
         }
         "weight" | "weights" | "priority" => {
-            "targets are asked in their order, the next one when one fails; several accounts of one provider take turns as `keys`"
+            "targets are asked in their order, the next one when one fails; several accounts of one provider are its `keys`, each with a `weight`"
         }
         "cost" => {
             "what a target costs you stands in the target: targets = [ { provider = \"…\", model = \"…\", cost = { … } } ]"

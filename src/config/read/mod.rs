@@ -8,6 +8,7 @@ mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod classes;
 pub(crate) mod fields;
+mod keys;
 pub(crate) mod listed;
 mod names;
 pub(crate) mod price;

@@ -1,27 +1,30 @@
 //! Reads `[provider.NAME]` into a [`Provider`]: its address, its families, its settings.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
 use super::fields::{Entry, Fields, given, shorten};
+use super::keys::read_keys;
 use super::names::read_family;
-use super::secrets::{SecretReader, read_keys};
+use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
-use crate::config::schema::{PIN_FIELDS, PROVIDER_FIELDS, RESERVED_HEADERS, TIMEOUT_FIELDS};
-use crate::config::{Endpoint, Preset, Provider, ProviderSecret, ProxyChoice, Timeouts, presets};
+use crate::config::schema::{PIN_FIELDS, PROVIDER_FIELDS, RESERVED_HEADERS};
+use crate::config::{
+    Endpoint, Preset, Provider, ProviderKeys, ProviderSecret, ProxyChoice, presets,
+};
 
 /// Fields that are meaningless without network requests.
-const REMOTE_FIELDS: [&str; 9] = [
+const REMOTE_FIELDS: [&str; 10] = [
     "kind",
     "base_url",
     "key",
     "keys",
+    "keys_by",
     "auth",
     "query",
     "proxy",
@@ -30,13 +33,6 @@ const REMOTE_FIELDS: [&str; 9] = [
 ];
 
 const LONGEST_QUERY: usize = 100;
-
-const DEFAULT_TIMEOUTS: Timeouts = Timeouts {
-    connect: Duration::from_secs(5),
-    first_byte: Duration::from_secs(120),
-    idle: Duration::from_secs(300),
-    whole: Duration::from_secs(900),
-};
 
 /// Reads one provider; `None` if anything about it is wrong.
 pub(crate) fn read_provider(
@@ -66,11 +62,6 @@ pub(crate) fn read_provider(
         (None, None) if kind.is_none() => None,
         _ => required_speaks(&fields, report),
     };
-    let timeouts = fields
-        .get("timeouts")
-        .map_or(Some(DEFAULT_TIMEOUTS), |value| {
-            read_timeouts(value, report, &fields.what)
-        });
     let bounds = read_bounds(&fields, report);
     let chat_limit = given(&fields, report, "chat_limit", read_chat_limit);
     let reasoning = given(&fields, report, "reasoning", |value, report| {
@@ -89,7 +80,7 @@ pub(crate) fn read_provider(
         query: remote.query,
         proxy: remote.proxy,
         headers: remote.headers,
-        timeouts: timeouts?,
+        timeouts: bounds.timeouts,
         max_concurrent: bounds.max_concurrent,
         max_tokens_per_minute: bounds.max_tokens_per_minute,
         probe_budget: bounds.probe_budget,
@@ -188,7 +179,7 @@ fn read_name<'n>(report: &mut Report<'_>, name: &'n str, span: Span) -> Option<&
 struct Remote {
     endpoint: Endpoint,
     takes_urls: bool,
-    keys: Vec<ProviderSecret>,
+    keys: ProviderKeys,
     auth: Option<AuthStyle>,
     query: Vec<(String, String)>,
     proxy: ProxyChoice,
@@ -214,7 +205,7 @@ fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote>
     good.then(|| Remote {
         endpoint: Endpoint::Simulated,
         takes_urls: true,
-        keys: Vec::new(),
+        keys: ProviderKeys::default(),
         auth: None,
         query: Vec::new(),
         proxy: ProxyChoice::Environment,
@@ -467,25 +458,6 @@ fn read_speaks(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Fami
         }
     }
     Some(families)
-}
-
-fn read_timeouts(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
-    let fields = value.fields(report, &format!("the timeouts of {what}"), TIMEOUT_FIELDS)?;
-    let range = Duration::from_millis(10)..=Duration::from_secs(3_600);
-    let mut wait = |name: &'static str, default: Duration| match fields.get(name) {
-        Some(value) => value.duration(report, range.clone()),
-        None => Some(default),
-    };
-    let connect = wait("connect", DEFAULT_TIMEOUTS.connect);
-    let first_byte = wait("first_byte", DEFAULT_TIMEOUTS.first_byte);
-    let idle = wait("idle", DEFAULT_TIMEOUTS.idle);
-    let whole = wait("whole", DEFAULT_TIMEOUTS.whole);
-    Some(Timeouts {
-        connect: connect?,
-        first_byte: first_byte?,
-        idle: idle?,
-        whole: whole?,
-    })
 }
 
 /// Reads `proxy = "http://proxy.internal:3128"`, `"none"`, or a secret, for an address with a password in it.

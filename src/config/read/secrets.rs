@@ -107,6 +107,17 @@ impl SecretReader<'_> {
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
+        let fields = Self::open(value, report, what, SECRET_FIELDS)?;
+        self.of_fields(&fields, value.name, report, what)
+    }
+
+    /// The fields of a secret's table, if it is one.
+    pub(super) fn open<'r, 'i>(
+        value: Entry<'r, 'i>,
+        report: &mut Report<'_>,
+        what: &str,
+        known: &'static [&'static str],
+    ) -> Option<Fields<'r, 'i>> {
         if let DeValue::String(text) = value.node() {
             if let Some(name) = expansion(text) {
                 let message = format!(
@@ -127,11 +138,17 @@ impl SecretReader<'_> {
                 ));
             return None;
         }
-        let fields = value.fields(
-            report,
-            &format!("`{}` of {what}", value.name),
-            SECRET_FIELDS,
-        )?;
+        value.fields(report, &format!("`{}` of {what}", value.name), known)
+    }
+
+    /// The secret that a table names; `name` is that table's own.
+    pub(super) fn of_fields(
+        &mut self,
+        fields: &Fields<'_, '_>,
+        name: &str,
+        report: &mut Report<'_>,
+        what: &str,
+    ) -> Option<ProviderSecret> {
         match (fields.get("env"), fields.get("file")) {
             (Some(variable), None) => self.variable(variable, report, what),
             (None, Some(file)) => self.file(file, report, what),
@@ -141,7 +158,7 @@ impl SecretReader<'_> {
                 } else {
                     "neither `env` nor `file`"
                 };
-                let message = format!("`{}` of {what} has {problem}", value.name);
+                let message = format!("`{name}` of {what} has {problem}");
                 report
                     .add(Code::Contradiction, fields.span, message)
                     .help("write exactly one of the two");
@@ -300,43 +317,4 @@ fn quoted(secret: &str) -> Option<char> {
     let first = secret.chars().next()?;
     (matches!(first, '"' | '\'' | '`') && secret.len() > 1 && secret.ends_with(first))
         .then_some(first)
-}
-
-/// Reads the keys of a provider: `key = …`, or `keys = [ … ]`.
-pub(crate) fn read_keys(
-    fields: &Fields<'_, '_>,
-    report: &mut Report<'_>,
-    secrets: &mut SecretReader<'_>,
-) -> Option<Vec<ProviderSecret>> {
-    if let (Some(key), Some(keys)) = (fields.get("key"), fields.get("keys")) {
-        report
-            .add(
-                Code::Contradiction,
-                keys.key,
-                format!("{} has both `key` and `keys`", fields.what),
-            )
-            .also(key.key, "the other one");
-    }
-    let mut members: Vec<Entry<'_, '_>> = fields.get("key").into_iter().collect();
-    let mut good = true;
-    if let Some(keys) = fields.get("keys") {
-        match keys.list(report, "secrets, each { env = \"…\" } or { file = \"…\" }") {
-            Some(list) => members.extend(list),
-            None => good = false,
-        }
-        if members.is_empty() && good {
-            report.add(
-                Code::BadText,
-                keys.span(),
-                format!("`keys` of {} is empty", fields.what),
-            );
-            good = false;
-        }
-    }
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| secrets.read(member, report, &fields.what))
-        .collect();
-    let keys: Option<Vec<_>> = read.into_iter().collect();
-    keys.filter(|_| good)
 }

@@ -55,6 +55,7 @@ impl Place {
 
 fn key(reloader: &Reloader) -> String {
     reloader.handle().current().providers[0].keys[0]
+        .secret
         .reveal()
         .to_owned()
 }

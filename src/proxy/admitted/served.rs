@@ -1,9 +1,9 @@
 //! What an answer was served as, for its bill and for the operator.
 
-use farebox_ledger::{Served, ServedRegion, ServedTier, Usage};
+use farebox_ledger::{Evidence, Served, ServedRegion, ServedTier, Usage};
 use farebox_protocol::{self as protocol, Classes};
 
-use super::Admitted;
+use super::{Admitted, tokens};
 use crate::metering::{ClassTrouble, Counted};
 use crate::proxy::record::Oddity;
 use crate::upstream::redact;
@@ -35,10 +35,24 @@ impl Admitted {
                 protocol::RequestRegion::Us => ServedRegion::Us,
             },
             context_band,
-            account: match self.outcome.account {
-                0 => String::new(),
-                account => account.to_string(),
-            },
+            account: self
+                .count
+                .account
+                .map_or_else(String::new, |account| account.to_string()),
+        }
+    }
+
+    /// Notes what the answer used of its account's limit, and what the account had cached of its prompt.
+    pub(super) fn note_use(&mut self, counted: &Counted) {
+        let usage = counted.usage;
+        if let Some(share) = self.tokens.take() {
+            share.used(tokens(usage));
+        }
+        let account = self.outcome.account.as_ref();
+        if let Some(account) = account.filter(|_| counted.evidence == Some(Evidence::Provider)) {
+            let read = (usage.prompt(), usage.cache_read);
+            let upstreams = &self.proxy.upstreams;
+            upstreams.counted(account, self.request.arrived, read);
         }
     }
 
@@ -77,9 +91,7 @@ impl Admitted {
 
     /// Whether the target has named classes before, where that matters: for a slug that sells some, at a complete answer.
     fn names_classes(&self, counted: &Counted) -> bool {
-        if self.model.price.classes.is_empty()
-            || counted.evidence != Some(farebox_ledger::Evidence::Provider)
-        {
+        if self.model.price.classes.is_empty() || counted.evidence != Some(Evidence::Provider) {
             return false;
         }
         let named = self.count.meter.said().named;

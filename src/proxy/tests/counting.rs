@@ -21,7 +21,7 @@ async fn a_target_that_does_not_answer_is_waited_for_ten_seconds_and_then_we_est
         &house.proxy,
         &key,
         (Family::Messages, &body),
-        Vec::new(),
+        (Vec::new(), None),
         true,
         &mut RefusedFacts::default(),
     )

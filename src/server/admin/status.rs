@@ -4,6 +4,7 @@
 //! header values are only counted. Who has no token sees it shortened.
 
 use std::collections::HashMap;
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,6 +22,7 @@ use crate::server::{failure, models};
 use crate::telemetry::DriftingField;
 use crate::telemetry::alerts::StandingAlert;
 use crate::telemetry::webhooks::WebhookSeen;
+use crate::upstream::AccountSeen;
 
 /// Answers `/status`.
 pub(super) struct StatusHandler {
@@ -64,7 +66,7 @@ impl Admin {
             json!({
                 "changes": [],
                 "last_changes": self.last_changes.load().iter().map(DiffRow::document).collect::<Vec<_>>(),
-                "providers": config.providers.iter().map(|provider| of_provider(provider, &in_flight)).collect::<Vec<_>>(),
+                "providers": config.providers.iter().map(|provider| self.provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),
                 "targets": targets,
                 "alerts": self.alerts(&sums.gateways).iter().map(StandingAlert::document).collect::<Vec<_>>(),
@@ -126,6 +128,24 @@ impl Admin {
         .collect()
     }
 
+    /// A provider, and what each of its accounts has done.
+    fn provider(&self, provider: &Provider, in_flight: &HashMap<String, u64>) -> Value {
+        let accounts = self.front.proxy.upstreams.accounts(&provider.name);
+        let weights = provider.keys.iter().map(|key| key.weight);
+        let accounts = accounts.iter().zip(weights.chain(iter::repeat(1)));
+        json!({
+            "name": provider.name,
+            "simulated": provider.endpoint == Endpoint::Simulated,
+            "speaks": provider.speaks.iter().map(|family| family.name()).collect::<Vec<_>>(),
+            "in_flight": in_flight.get(&provider.name).copied().unwrap_or_default(),
+            "max_concurrent": provider.max_concurrent,
+            "max_tokens_per_minute": provider.max_tokens_per_minute,
+            "probe_budget": provider.probe_budget.to_string(),
+            "keys": provider.keys.len(),
+            "accounts": accounts.map(of_account).collect::<Vec<_>>(),
+        })
+    }
+
     /// Every target, and the requests under way at each provider.
     fn targets(&self) -> (Vec<Value>, HashMap<String, u64>) {
         let mut in_flight: HashMap<String, u64> = HashMap::new();
@@ -162,6 +182,16 @@ impl Admin {
     }
 }
 
+fn of_account((seen, weight): (&AccountSeen, u32)) -> Value {
+    json!({
+        "weight": weight,
+        "requests": seen.requests,
+        "input": seen.input,
+        "cached": seen.cached,
+        "spills": seen.spills,
+    })
+}
+
 /// The state of the files; if they are not watched, their state at startup.
 fn files(loaded: Option<&LoadStatus>, started_at: Timestamp) -> Value {
     let Some(loaded) = loaded else {
@@ -186,19 +216,6 @@ fn finding(finding: &Diagnostic) -> Value {
         fields.insert("rendered".to_owned(), finding.render(Paint::Plain).into());
     }
     shown
-}
-
-fn of_provider(provider: &Provider, in_flight: &HashMap<String, u64>) -> Value {
-    json!({
-        "name": provider.name,
-        "simulated": provider.endpoint == Endpoint::Simulated,
-        "speaks": provider.speaks.iter().map(|family| family.name()).collect::<Vec<_>>(),
-        "in_flight": in_flight.get(&provider.name).copied().unwrap_or_default(),
-        "max_concurrent": provider.max_concurrent,
-        "max_tokens_per_minute": provider.max_tokens_per_minute,
-        "probe_budget": provider.probe_budget.to_string(),
-        "keys": provider.keys.len(),
-    })
 }
 
 fn of_route(model: &Model) -> Value {

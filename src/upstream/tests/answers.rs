@@ -83,11 +83,7 @@ async fn tokens_are_counted_on_their_own_path() {
     .await;
     let desk = Desk::before(&[&upstream]);
     let call = counting(&desk.route);
-    let answer = desk
-        .upstreams
-        .dispatch(call, &|_, _| Some(Prepared::default()))
-        .await
-        .unwrap();
+    let answer = dispatch(&desk.upstreams, call, None).await.unwrap();
     assert_eq!(text_of(answer).await.unwrap(), r#"{"input_tokens":5}"#);
     assert_eq!(upstream.request(0).await.path, "/v1/messages/count_tokens");
 }
@@ -152,8 +148,7 @@ async fn counting_takes_none_of_the_places_of_answers() {
     let mut narrow = provider("a", &upstream.base_url());
     narrow.max_concurrent = Some(1);
     let desk = Desk::new(route([narrow]));
-    let prepare = |_: &Target, _: Family| Some(Prepared::default());
-    let count = || desk.upstreams.dispatch(counting(&desk.route), &prepare);
+    let count = || dispatch(&desk.upstreams, counting(&desk.route), None);
     tokio::select! {
         ended = futures_util::future::join_all((0..4).map(|_| count())) => panic!("{ended:?}"),
         answered = async {

@@ -236,11 +236,7 @@ async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
     let call = counting(&desk.route);
     for _ in 0..5 {
         assert_eq!(
-            attempts(
-                desk.upstreams
-                    .dispatch(call, &|_, _| Some(Prepared::default()))
-                    .await
-            ),
+            attempts(dispatch(&desk.upstreams, call, None).await),
             ["operator"]
         );
     }
@@ -282,8 +278,9 @@ async fn a_request_whose_time_is_over_names_every_try_and_the_target_that_still_
             ..Prepared::default()
         })
     };
-    let Err(DispatchError::TooLate { attempts }) = desk.upstreams.dispatch(call, &prepare).await
-    else {
+    let places = desk.upstreams.order(&call, None, |_, _| true);
+    let dispatched = desk.upstreams.dispatch(call, &places, &prepare).await;
+    let Err(DispatchError::TooLate { attempts }) = dispatched else {
         panic!("nothing was too late");
     };
     let reasons: Vec<&str> = attempts.iter().map(|one| one.reason.as_str()).collect();

@@ -69,19 +69,15 @@ async fn ask(
         family,
         TargetOperation::Generate,
     );
-    upstreams
-        .dispatch(call, &|_, _| Some(Prepared::default()))
-        .await
+    dispatch(upstreams, call, None).await
 }
 
 #[tokio::test]
-async fn keys_are_used_in_turn_in_the_style_of_the_family_or_the_file() {
+async fn keys_are_sent_in_the_style_of_the_family_or_the_file() {
     let upstream = ScriptedUpstream::tolerant(Speech::new(Family::Chat, "x").whole()).await;
     let config = loaded(&upstream, "keys = [ { env = \"K1\" }, { env = \"K2\" } ]");
     let upstreams = Upstreams::new(&config).unwrap();
-    for _ in 0..3 {
-        ask(&upstreams, &config, Family::Chat).await.unwrap();
-    }
+    ask(&upstreams, &config, Family::Chat).await.unwrap();
     upstream.follow(Speech::new(Family::Messages, "x").whole());
     ask(&upstreams, &config, Family::Messages).await.unwrap();
     upstream.follow(Speech::new(Family::Chat, "x").whole());
@@ -91,16 +87,8 @@ async fn keys_are_used_in_turn_in_the_style_of_the_family_or_the_file() {
         Some("Bearer first-key-0001")
     );
     assert_eq!(
-        sent(1, "authorization").as_deref(),
-        Some("Bearer second-key-0002")
-    );
-    assert_eq!(
-        sent(2, "authorization").as_deref(),
-        Some("Bearer first-key-0001")
-    );
-    assert_eq!(
-        (sent(3, "x-api-key").as_deref(), sent(3, "authorization")),
-        (Some("second-key-0002"), None)
+        (sent(1, "x-api-key").as_deref(), sent(1, "authorization")),
+        (Some("first-key-0001"), None)
     );
 
     let config = loaded(
@@ -111,8 +99,8 @@ async fn keys_are_used_in_turn_in_the_style_of_the_family_or_the_file() {
     ask(&upstreams, &config, Family::Chat).await.unwrap();
     assert_eq!(
         (
-            sent(4, "x-api-key").as_deref(),
-            sent(4, "x-extra").as_deref()
+            sent(2, "x-api-key").as_deref(),
+            sent(2, "x-extra").as_deref()
         ),
         (Some("first-key-0001"), Some("header-value-3"))
     );
@@ -163,4 +151,46 @@ async fn no_secret_is_in_an_error_a_reason_or_debug() {
         (states.len(), states[0].slug.as_str(), states[0].errors),
         (1, "public-slug", 1)
     );
+}
+
+#[tokio::test]
+async fn a_key_that_is_replaced_keeps_its_account() {
+    let upstream = ScriptedUpstream::tolerant(Speech::new(Family::Chat, "x").whole()).await;
+    let before = loaded(&upstream, "keys = [ { env = \"K1\" }, { env = \"K2\" } ]");
+    let after = loaded(&upstream, "keys = [ { env = \"K1\" }, { env = \"H\" } ]");
+    let upstreams = Upstreams::new(&before).unwrap();
+    let asked = async |config: &Config| {
+        for whole in 0..8 {
+            let conversation = Conversation {
+                whole,
+                request: 0,
+                cached_for: Duration::ZERO,
+            };
+            let route = &config.catalog.models[0].route;
+            let (holder, family) = (farebox_door::byte_room::Holder(1), Family::Chat);
+            let call = UpstreamCall::new(route, holder, family, TargetOperation::Generate);
+            dispatch(&upstreams, call, Some(conversation))
+                .await
+                .unwrap();
+        }
+    };
+    asked(&before).await;
+    upstreams.reconcile(&after);
+    asked(&after).await;
+    let sent: Vec<String> = upstream
+        .requests()
+        .iter()
+        .map(|seen| seen.header("authorization").unwrap().to_owned())
+        .collect();
+    let renamed: Vec<String> = sent[..8]
+        .iter()
+        .map(|key| key.replace("second-key-0002", "header-value-3"))
+        .collect();
+    assert_eq!(sent[8..], renamed);
+    let counted: Vec<u64> = upstreams
+        .accounts("main")
+        .iter()
+        .map(|one| one.requests)
+        .collect();
+    assert_eq!(counted.iter().sum::<u64>(), 16, "{counted:?}");
 }

@@ -19,7 +19,8 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
         most: Amount::ZERO,
     };
     let upstreams = Arc::new(upstreams);
-    let found = upstreams.examine(vec![asked.clone()]).await;
+    let (found, organisations) = upstreams.examine(vec![asked.clone()]).await;
+    assert_eq!(organisations, [], "one account");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].fault, OnlineFault::Model);
     assert!(
@@ -27,7 +28,7 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
         "{found:?}"
     );
     upstream.list(200, &["models/a-model"]);
-    let found = upstreams.examine(vec![asked]).await;
+    let (found, _) = upstreams.examine(vec![asked]).await;
     assert_eq!(
         found[0].fault,
         OnlineFault::Other,

@@ -150,6 +150,20 @@ pub(crate) struct ReportedProvider {
     pub(crate) speaks: Vec<String>,
     pub(crate) in_flight: u64,
     pub(crate) max_concurrent: Option<u64>,
+    /// By its number.
+    pub(crate) accounts: Vec<ReportedAccount>,
+}
+
+/// What an account of a provider has done since the gateway started.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ReportedAccount {
+    pub(crate) requests: u64,
+    /// Tokens of prompts, and those of them that it had cached.
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    /// Conversations that left it, because it could not take them.
+    pub(crate) spills: u64,
 }
 
 /// A route's policy.

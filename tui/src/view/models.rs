@@ -384,10 +384,35 @@ fn explain(app: &ConsoleApp, target: &ReportedTarget) -> String {
             target.failures, target.in_flight
         ),
     };
-    match &target.reason {
-        Some(reason) => format!("{state} · last failure: {reason}"),
-        None => state,
-    }
+    let accounts = accounts(app, &target.provider);
+    let reason = target.reason.as_ref();
+    let reason = reason.map_or_else(String::new, |why| format!(" · last failure: {why}"));
+    format!("{state}{accounts}{reason}")
+}
+
+/// What each account of a provider has done, for all of its targets.
+fn accounts(app: &ConsoleApp, provider: &str) -> String {
+    let mut providers = app
+        .gateway
+        .status
+        .iter()
+        .flat_map(|status| &status.providers);
+    let found = providers.find(|known| known.name == provider);
+    let accounts = found
+        .map(|found| found.accounts.as_slice())
+        .unwrap_or_default();
+    let shown = accounts.iter().enumerate().map(|(number, account)| {
+        let (requests, spills) = (
+            format::many(account.requests, "answer"),
+            format::many(account.spills, "spill"),
+        );
+        let cached = format::percent(account.cached, account.input);
+        format!(
+            " · key {}: {requests}, {cached} cached, {spills}",
+            number + 1
+        )
+    });
+    shown.collect()
 }
 
 fn route_cells(pen: &Pen<'_>, status: &StatusReport, slug: &str) -> Vec<Cell> {

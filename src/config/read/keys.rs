@@ -1,0 +1,80 @@
+//! Reads the keys of a provider, which stand for its accounts, and how requests are divided among them.
+
+use super::fields::{Entry, Fields, given};
+use super::secrets::SecretReader;
+use crate::config::findings::code::Code;
+use crate::config::findings::report::Report;
+use crate::config::schema::KEY_FIELDS;
+use crate::config::{KeysBy, ProviderKey, ProviderKeys};
+
+/// The largest weight of a key: beyond it, no finer division is worth the work of one.
+const MOST_WEIGHT: u32 = 100;
+
+/// Reads `key = …` or `keys = [ … ]`, and `keys_by`.
+pub(super) fn read_keys(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    secrets: &mut SecretReader<'_>,
+) -> Option<ProviderKeys> {
+    let by = given(fields, report, "keys_by", |value, report| {
+        let words = [
+            ("conversation", KeysBy::Conversation),
+            ("request", KeysBy::Request),
+        ];
+        value.word(report, &words)
+    });
+    if let (Some(key), Some(keys)) = (fields.get("key"), fields.get("keys")) {
+        report
+            .add(
+                Code::Contradiction,
+                keys.key,
+                format!("{} has both `key` and `keys`", fields.what),
+            )
+            .also(key.key, "the other one");
+    }
+    let mut read = Vec::new();
+    if let Some(key) = fields.get("key") {
+        let secret = secrets.read(key, report, &fields.what);
+        read.push(secret.map(|secret| ProviderKey { secret, weight: 1 }));
+    }
+    let mut good = true;
+    if let Some(keys) = fields.get("keys") {
+        match keys.list(report, "secrets, each { env = \"…\" } or { file = \"…\" }") {
+            Some(list) => {
+                let keys = list.into_iter();
+                read.extend(keys.map(|key| read_key(key, report, secrets, &fields.what)));
+            }
+            None => good = false,
+        }
+        if read.is_empty() && good {
+            report.add(
+                Code::BadText,
+                keys.span(),
+                format!("`keys` of {} is empty", fields.what),
+            );
+            good = false;
+        }
+    }
+    let keys: Option<Vec<ProviderKey>> = read.into_iter().collect();
+    let by = by?.map_or(KeysBy::Conversation, |by| by.value);
+    keys.filter(|_| good)
+        .map(|keys| ProviderKeys::new(keys, by))
+}
+
+/// Reads one of several keys: `{ env = "…", weight = 2 }`.
+fn read_key(
+    value: Entry<'_, '_>,
+    report: &mut Report<'_>,
+    secrets: &mut SecretReader<'_>,
+    what: &str,
+) -> Option<ProviderKey> {
+    let fields = SecretReader::open(value, report, what, KEY_FIELDS)?;
+    let weight = given(&fields, report, "weight", |value, report| {
+        value.small(report, 1..=MOST_WEIGHT)
+    });
+    let secret = secrets.of_fields(&fields, value.name, report, what);
+    Some(ProviderKey {
+        secret: secret?,
+        weight: weight?.map_or(1, |weight| weight.value),
+    })
+}
