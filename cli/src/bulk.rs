@@ -116,6 +116,8 @@ pub(super) fn read<K: BulkKind>(from: &Path) -> Result<Vec<BulkRow<K::Row>>, Com
             K::COLUMNS.join(", ")
         )));
     }
+    // Made once: it costs more than a row takes to be read.
+    let mut command = K::Options::augment_args(Command::new("row").no_binary_name(true));
     let (mut rows, mut mistakes) = (Vec::new(), Vec::new());
     for record in reader.records() {
         let at = match &record {
@@ -125,7 +127,7 @@ pub(super) fn read<K: BulkKind>(from: &Path) -> Result<Vec<BulkRow<K::Row>>, Com
         let line = at.map_or(0, csv::Position::line);
         let read = record
             .map_err(|error| error.to_string())
-            .and_then(|record| options::<K::Options>(&columns, &record))
+            .and_then(|record| options::<K::Options>(&mut command, &columns, &record))
             .and_then(|options| K::row(options).map_err(|failed| failed.message));
         match read {
             Ok(content) => rows.push(BulkRow { line, content }),
@@ -159,14 +161,18 @@ fn content(from: &Path) -> Result<String, CommandFailed> {
 }
 
 /// A row as if its cells had been typed; an empty cell is a flag left out.
-fn options<O: ClapArgs>(columns: &[String], record: &csv::StringRecord) -> Result<O, String> {
+fn options<O: ClapArgs>(
+    command: &mut Command,
+    columns: &[String],
+    record: &csv::StringRecord,
+) -> Result<O, String> {
     let typed = columns
         .iter()
         .zip(record)
         .filter(|(_, cell)| !cell.is_empty())
         .map(|(name, cell)| format!("--{name}={cell}"));
-    let row = O::augment_args(Command::new("row").no_binary_name(true));
-    row.try_get_matches_from(typed)
+    let matches = command.try_get_matches_from_mut(typed);
+    matches
         .and_then(|matches| O::from_arg_matches(&matches))
         .map_err(|mut error| {
             parse::hide_secrets(&mut error, false);

@@ -49,7 +49,6 @@ struct StrangersUsed {
     peers: HashMap<IpAddr, PeerUsed>,
     /// Peers that were left when others were last forgotten.
     left: usize,
-    refused: u64,
 }
 
 #[derive(Debug, Default)]
@@ -76,13 +75,7 @@ impl Strangers {
         let of_peer = peer
             .and_then(|peer| used.peers.get_mut(&peer))
             .and_then(|own| wait(&mut own.cpu, OF_PEER, now));
-        match of_peer.max(of_all) {
-            None => Ok(()),
-            Some(wait) => {
-                used.refused = used.refused.saturating_add(1);
-                Err(wait)
-            }
-        }
+        of_peer.max(of_all).map_or(Ok(()), Err)
     }
 
     /// The same for what must not be refused: it waits, at most so long.
@@ -117,7 +110,6 @@ impl Strangers {
         let of_all =
             (*all.calls.now(CALLS_OF_ALL, now) + CALL > CALLS_OF_ALL.burst).then_some(CALL);
         if let Some(wait) = of_peer.max(of_all) {
-            used.refused = used.refused.saturating_add(1);
             return Err(wait);
         }
         if let Some(own) = own {
@@ -135,12 +127,6 @@ impl Strangers {
         if let Some(peer) = peer {
             *used.peers.entry(peer).or_default().cpu.now(OF_PEER, now) += time;
         }
-    }
-
-    /// Requests that were refused, for an observer.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
-        self.lock().refused
     }
 
     fn lock(&self) -> MutexGuard<'_, StrangersUsed> {
@@ -175,7 +161,6 @@ mod tests {
         strangers.book(peer(1), OF_PEER.burst);
         assert!(strangers.admit(peer(1)).is_err());
         assert_eq!(strangers.admit(peer(2)), Ok(()));
-        assert_eq!(strangers.refused(), 1);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(strangers.admit(peer(1)), Ok(()));
     }

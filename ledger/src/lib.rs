@@ -101,7 +101,8 @@ pub use value::text::grouped;
 pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::webhook::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, KnownWebhook, WantedDeliveries, WebhookId,
+    DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, WantedDeliveries,
+    WebhookId,
 };
 pub use value::{amount, bill, clock, text};
 

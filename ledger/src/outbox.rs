@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Timestamp,
-    WantedDeliveries,
+    CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId,
+    Timestamp, WantedDeliveries, WebhookId,
 };
 
 /// What every ledger tells. What is written of it goes through [`Ledger`](crate::Ledger).
@@ -26,6 +26,12 @@ pub trait Outbox {
 
     /// The webhooks that were ever there, by their addresses.
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError>;
+
+    /// The delivery to a webhook that waits after the most tries, if some have failed.
+    async fn failed_delivery(
+        &self,
+        webhook: WebhookId,
+    ) -> Result<Option<FailedDelivery>, LedgerError>;
 
     /// Deliveries that are due at an instant, as many as are wanted of each webhook. Of a ledger that several gateways share they are
     /// leased for a minute; of one that is not, what is running is among them.

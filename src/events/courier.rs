@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, Event, KnownWebhook, LedgerError, OperationId,
-    Refusal, SharedLedger, Timestamp, WantedDeliveries, WebhookId,
+    DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError,
+    OperationId, Refusal, SharedLedger, Timestamp, WantedDeliveries, WebhookId,
 };
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::schedule::pause;
+use super::schedule::{first_try, pause};
 use super::{SendError, Sending};
 use crate::clock;
 use crate::config::{ConfigHandle, Webhook};
@@ -121,6 +121,7 @@ impl Courier {
             .filter_map(|webhook| Some((webhook, known.get(&WebhookId::of(&webhook.url))?)))
             .filter(|(_, known)| known.disabled.is_none())
             .collect();
+        self.remember(&enabled).await?;
         self.hand_out(&enabled).await?;
         self.start(&enabled).await?;
         self.note(webhooks, &known);
@@ -147,6 +148,28 @@ impl Courier {
             .map(|url| DeliveryStep::Register { url, handed, at });
         self.ledger.deliver(steps.collect()).await?;
         Ok(by_id(self.ledger.webhooks().await?))
+    }
+
+    /// What was wrong with each before this gateway began: whoever has failed for an hour has, whichever gateway tried.
+    async fn remember(
+        &mut self,
+        enabled: &[(&Arc<Webhook>, &KnownWebhook)],
+    ) -> Result<(), LedgerError> {
+        for (_, known) in enabled {
+            if self.underway.contains_key(&known.id) {
+                continue;
+            }
+            let failed = match known.waiting {
+                0 => None,
+                _ => self.ledger.failed_delivery(known.id).await?,
+            };
+            let underway = Underway {
+                trouble: failed.and_then(trouble_of),
+                ..Underway::default()
+            };
+            self.underway.insert(known.id, underway);
+        }
+        Ok(())
     }
 
     /// Makes deliveries of new events.
@@ -255,6 +278,18 @@ impl Courier {
     }
 }
 
+/// Since when every try has failed, if nothing has arrived since the first one, and what was wrong with the last.
+fn trouble_of(failed: FailedDelivery) -> Option<(Timestamp, String)> {
+    let since = first_try(failed.due, failed.tries, spread(failed.event));
+    let arrives = failed.arrived.is_some_and(|arrived| arrived > since);
+    (!arrives).then_some((since, failed.why))
+}
+
+/// What spreads the tries of an event.
+fn spread(event: OperationId) -> u8 {
+    event.to_bytes()[15]
+}
+
 /// The step that hands events to a webhook.
 fn hand(webhook: &Webhook, events: &[Event], handed: OperationId, due: Timestamp) -> DeliveryStep {
     let wanted = events
@@ -299,8 +334,7 @@ fn outcome(tried: &TriedDelivery, now: Timestamp) -> Vec<DeliveryStep> {
         return vec![step(DeliveryOutcome::Delivered)];
     };
     let why = error.to_string();
-    let random = event.to_bytes()[15];
-    let next = pause(*tries, random).filter(|_| *error != SendError::Gone);
+    let next = pause(*tries, spread(*event)).filter(|_| *error != SendError::Gone);
     if let Some(pause) = next {
         let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
         let due = Timestamp::from_millis(now.millis().saturating_add(pause));
@@ -324,6 +358,22 @@ fn outcome(tried: &TriedDelivery, now: Timestamp) -> Vec<DeliveryStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_webhook_that_failed_before_the_start_fails_since_then_unless_something_arrived() {
+        let at = Timestamp::from_millis;
+        let failed = |arrived| FailedDelivery {
+            event: OperationId::from_bytes([0; 16]),
+            tries: 2,
+            due: at(1_000_000),
+            why: "it answered 500".to_owned(),
+            arrived,
+        };
+        let since = Some((at(695_000), "it answered 500".to_owned()));
+        assert_eq!(trouble_of(failed(None)), since);
+        assert_eq!(trouble_of(failed(Some(at(695_000)))), since);
+        assert_eq!(trouble_of(failed(Some(at(695_001)))), None);
+    }
 
     #[test]
     fn a_try_that_fails_is_due_again_and_the_last_one_disables() {

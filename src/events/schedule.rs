@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use farebox_ledger::Timestamp;
+
 /// The pauses after each failed try; after the last one nothing is tried any more.
 const PAUSES: [Duration; 9] = [
     Duration::from_secs(5),
@@ -23,6 +25,13 @@ pub(super) fn pause(tries: u32, random: u8) -> Option<Duration> {
     Some(pause + pause.mul_f64(f64::from(random) / 2_560.0))
 }
 
+/// When a delivery that has failed so often and is tried again at `due` was first tried, at the latest.
+pub(super) fn first_try(due: Timestamp, tries: u32, random: u8) -> Timestamp {
+    let waited: Duration = (1..=tries).filter_map(|tries| pause(tries, random)).sum();
+    let waited = i64::try_from(waited.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(due.millis().saturating_sub(waited))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +44,9 @@ mod tests {
         assert_eq!(pause(10, 0), None, "the tenth was the last");
         let all: Duration = (1..10).filter_map(|tries| pause(tries, 0)).sum();
         assert!(all > Duration::from_hours(75) && all < Duration::from_hours(76));
+        let at = Timestamp::from_millis;
+        assert_eq!(first_try(at(2_000_000), 1, 0), at(1_995_000));
+        assert_eq!(first_try(at(9_000_000), 3, 0), at(9_000_000 - 2_105_000));
         for random in 0..=u8::MAX {
             let some = pause(2, random).unwrap();
             assert!(some >= Duration::from_mins(5) && some < Duration::from_secs(331));

@@ -289,7 +289,7 @@ impl Breaker {
         };
         self.probing.learned(verdict, sent, self.all.is_some());
         match verdict {
-            ProbeVerdict::Passed => self.passed(now),
+            ProbeVerdict::Passed | ProbeVerdict::Accepted => self.passed(now),
             ProbeVerdict::Reached => self.reached(),
             ProbeVerdict::Listed if self.all.is_some() => self.resume(),
             ProbeVerdict::Listed => {}

@@ -227,12 +227,6 @@ impl Health {
         }
     }
 
-    /// A request of our own, sent at `sent`, got a good answer.
-    pub(super) fn served(&self, place: BreakerPlace, sent: Instant) {
-        self.accounts.served(place.1, sent);
-        self.lock().signs.served(place);
-    }
-
     /// The next request of our own that is due: what is told has stood for a moment, or a breaker has a reason.
     pub(super) fn probe_due(&self, now: Instant) -> Option<Due> {
         let inner = self.lock();
@@ -276,18 +270,8 @@ impl Health {
         cost: Option<Amount>,
         reason: Option<Redacted>,
     ) {
-        let (mut inner, now) = (self.lock(), Instant::now());
-        self.change(&mut inner, due.place(), |breaker| {
-            breaker.probed(verdict, sent, now);
-        });
-        match verdict {
-            ProbeVerdict::Passed => inner.signs.served(due.place()),
-            ProbeVerdict::Listed => self.accounts.listed(due.account, sent),
-            ProbeVerdict::Reached
-            | ProbeVerdict::Failed(_)
-            | ProbeVerdict::Nothing
-            | ProbeVerdict::Unasked => {}
-        }
+        let mut inner = self.lock();
+        self.found(&mut inner, due, verdict, sent);
         if verdict.is_connected() {
             // Whoever could not connect in another family can now.
             inner.breakers.values_mut().for_each(Breaker::reached);
@@ -310,13 +294,7 @@ impl Health {
         let breaker = inner.breaker(due.place());
         let found = found.filter(|(number, ..)| breaker.probing.hear(*number));
         if let Some((_, asked, verdict)) = found {
-            self.change(&mut inner, due.place(), |breaker| {
-                breaker.probed(verdict, asked, now);
-            });
-            if verdict == ProbeVerdict::Passed {
-                self.accounts.served(due.account, asked);
-                inner.signs.served(due.place());
-            }
+            self.found(&mut inner, due, verdict, asked);
         }
         let breaker = inner.breaker(due.place());
         if found.is_none() || breaker.is_paused() {
@@ -324,6 +302,26 @@ impl Health {
         }
         if let Some((.., ProbeVerdict::Failed(_))) = found {
             inner.last_reason = Some(redact::plain("another gateway's own request failed"));
+        }
+    }
+
+    /// A request of our own, sent at `sent`, shows this, whichever gateway has sent it. A refusal for money ends with an answer alone.
+    fn found(&self, inner: &mut Inner, due: &Due, verdict: ProbeVerdict, sent: Instant) {
+        let now = Instant::now();
+        self.change(inner, due.place(), |breaker| {
+            breaker.probed(verdict, sent, now);
+        });
+        match verdict {
+            ProbeVerdict::Passed => self.accounts.served(due.account, sent),
+            ProbeVerdict::Listed => self.accounts.listed(due.account, sent),
+            ProbeVerdict::Accepted
+            | ProbeVerdict::Reached
+            | ProbeVerdict::Failed(_)
+            | ProbeVerdict::Nothing
+            | ProbeVerdict::Unasked => {}
+        }
+        if verdict.is_well() {
+            inner.signs.served(due.place());
         }
     }
 

@@ -234,3 +234,32 @@ async fn what_another_gateway_finds_counts_once_and_is_looked_for_every_second()
     hear(Some((7, Instant::now(), failed)));
     assert!(!health.is_paused());
 }
+
+/// What our own request finds, or another gateway's, ends a refusal for money if it is an answer, and nothing else does.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_for_money_ends_with_an_answer_and_not_with_a_refused_parameter() {
+    let health = new();
+    let broke = AttemptFailure::Operator("402 Insufficient credits".to_owned());
+    let refuse = || {
+        let running = health.begin(wish(Family::Chat, 1), POLICY, None).unwrap();
+        running.judge(&broke, &redact::plain("402"));
+    };
+    let stands = || health.accounts.refusal(0).is_some();
+    refuse();
+    tokio::time::advance(TRY_EVERY).await;
+    let now = Instant::now();
+    let due = health.probe_due(now).unwrap();
+    assert_eq!((due.doubt, due.at), (Doubt::Answer, now));
+    health.probing(&due, now);
+    for (number, free) in [(1, ProbeVerdict::Listed), (2, ProbeVerdict::Accepted)] {
+        health.probed(&due, now, free, None, None);
+        health.heard(&due, Some((number, now, free)));
+        assert!(stands(), "{free:?}");
+    }
+    health.probed(&due, now, ProbeVerdict::Passed, Some(Amount::ZERO), None);
+    assert!(!stands());
+    refuse();
+    tokio::time::advance(TRY_EVERY).await;
+    health.heard(&due, Some((3, Instant::now(), ProbeVerdict::Passed)));
+    assert!(!stands(), "another gateway has asked");
+}

@@ -252,24 +252,24 @@ impl Probe {
     }
 
     fn judge(&self, answer: Option<Result<Begun, AttemptFailure>>, most: Amount) -> ProbeResult {
-        let passed = |cost| ProbeResult {
-            verdict: ProbeVerdict::Passed,
+        let well = |verdict, cost| ProbeResult {
+            verdict,
             cost: Some(cost),
             reason: None,
         };
         match answer {
             Some(Ok(begun)) => {
-                self.health.served(self.due.place(), self.sent);
                 let counted = match begun {
                     Begun::Whole(_, facts, _) => self.cost(&facts.usage),
                     Begun::Stream(..) => None,
                 };
-                passed(counted.unwrap_or(most))
+                well(ProbeVerdict::Passed, counted.unwrap_or(most))
             }
             // It refuses a parameter, so it works.
-            Some(Err(AttemptFailure::Client { usage, .. })) => {
-                passed(self.cost(&usage).unwrap_or(Amount::ZERO))
-            }
+            Some(Err(AttemptFailure::Client { usage, .. })) => well(
+                ProbeVerdict::Accepted,
+                self.cost(&usage).unwrap_or(Amount::ZERO),
+            ),
             Some(Err(AttemptFailure::Own(_))) => ProbeVerdict::Nothing.into(),
             Some(Err(failure)) => {
                 let billed = failure.may_be_billed();

@@ -12,8 +12,10 @@ use super::classify::TargetFault;
 /// What a request of our own found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeVerdict {
-    /// The target answers, or refuses only a parameter.
+    /// It answers.
     Passed,
+    /// It refuses only a parameter: it works, and its account may still have no money for an answer.
+    Accepted,
     /// It can be reached again, which is all that was in doubt.
     Reached,
     /// Its account's list of models accepts our key, which is all that was in doubt.
@@ -29,7 +31,12 @@ pub(super) enum ProbeVerdict {
 impl ProbeVerdict {
     /// Whether there was a connection, and nothing went wrong on it.
     pub(super) const fn is_connected(self) -> bool {
-        matches!(self, Self::Passed | Self::Reached | Self::Listed)
+        self.is_well() || matches!(self, Self::Reached | Self::Listed)
+    }
+
+    /// Whether the target works.
+    pub(super) const fn is_well(self) -> bool {
+        matches!(self, Self::Passed | Self::Accepted)
     }
 }
 
@@ -108,11 +115,11 @@ impl Probing {
         if verdict.is_connected() {
             self.passed = self.passed.max(Some(sent));
         }
-        if verdict == ProbeVerdict::Passed {
+        if verdict.is_well() {
             self.misled = None;
         }
         match verdict {
-            ProbeVerdict::Passed | ProbeVerdict::Listed if !paused => {
+            ProbeVerdict::Passed | ProbeVerdict::Accepted | ProbeVerdict::Listed if !paused => {
                 self.every = (self.every * 2).min(LONGEST)
             }
             ProbeVerdict::Failed(_) => self.calm(),
@@ -122,6 +129,7 @@ impl Probing {
             ProbeVerdict::Unasked => self.unasked = true,
             ProbeVerdict::Nothing => {}
             ProbeVerdict::Passed
+            | ProbeVerdict::Accepted
             | ProbeVerdict::Reached
             | ProbeVerdict::Listed
             | ProbeVerdict::Failed(_) => self.unasked = false,

@@ -50,6 +50,7 @@ pub struct Heard {
 pub(super) fn words(verdict: ProbeVerdict) -> Option<String> {
     match verdict {
         ProbeVerdict::Passed => Some("passed".to_owned()),
+        ProbeVerdict::Accepted => Some("accepted".to_owned()),
         ProbeVerdict::Unasked => Some("unasked".to_owned()),
         ProbeVerdict::Failed(TargetFault {
             unreachable: false,
@@ -69,6 +70,7 @@ pub(super) fn words(verdict: ProbeVerdict) -> Option<String> {
 pub(super) fn verdict(words: &str) -> Option<ProbeVerdict> {
     match words.split_once(' ') {
         None if words == "passed" => Some(ProbeVerdict::Passed),
+        None if words == "accepted" => Some(ProbeVerdict::Accepted),
         None if words == "unasked" => Some(ProbeVerdict::Unasked),
         Some(("failed", rest)) => {
             let rest = Duration::from_millis(rest.parse().ok()?);
@@ -91,6 +93,7 @@ mod tests {
         let rest = Some(Duration::from_millis(1_500));
         for told in [
             ProbeVerdict::Passed,
+            ProbeVerdict::Accepted,
             ProbeVerdict::Unasked,
             failed(false, None),
             failed(false, rest),

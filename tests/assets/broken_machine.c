@@ -1,5 +1,5 @@
 /* A machine that is out of order, for one process, as the files in $BROKEN_MACHINE say: its clock is off (seconds), its disk fails (disk)
-   or takes long (sync, milliseconds), and the name database.test leads to an address or nowhere (name).
+   or takes long (sync, milliseconds, until that is changed), and the name database.test leads to an address or nowhere (name).
    Preloaded by tests/process/bad_machines.rs. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,9 +60,9 @@ ssize_t pwrite(int file, const void *bytes, size_t count, off_t at) {
 }
 
 static int syncs(void) {
-    long wait = told("sync");
-    struct timespec time = {wait / 1000, wait % 1000 * 1000000};
-    if (wait) nanosleep(&time, NULL);
+    const long slice = 10;
+    struct timespec time = {0, slice * 1000000};
+    for (long waited = 0; waited < told("sync"); waited += slice) nanosleep(&time, NULL);
     return !fails();
 }
 

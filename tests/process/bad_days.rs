@@ -30,9 +30,14 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn start(base_url: &str) -> Self {
+        Self::of(&routes(base_url))
+    }
+
+    /// With this `routes.toml`.
+    pub(crate) fn of(routes: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
-        fs::write(folder.path().join("routes.toml"), routes(base_url)).unwrap();
+        fs::write(folder.path().join("routes.toml"), routes).unwrap();
         let keys = (0..3).map(|number| key(folder.path(), number)).collect();
         let served = Served::start_with(folder.path(), &[], &[("UPSTREAM_KEY", "a-secret-word")]);
         let ledger = folder.path().join("farebox.db").display().to_string();

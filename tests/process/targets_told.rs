@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::bad_days::{Place, alert, lines, over, told};
-use crate::support::talking;
+use super::bad_days::{Place, alert, lines, over, read, told};
 use crate::support::upstream::{Reply, ScriptedUpstream};
+use crate::support::{routes, talking};
 
 /// Between two questions of the gateway's own.
 const EVERY: Duration = Duration::from_secs(5);
@@ -94,6 +94,26 @@ async fn a_refusal_for_money_ends_with_our_own_answer_and_not_with_the_list() {
         assert!(is_ours(&upstream, number), "no customer has asked again");
     }
     assert_eq!(place.ask(1, "Say PONG", false).await, 200);
+}
+
+/// Without a budget nothing of our own is sent: the list, which is free, proves nothing, and a customer's answer is what is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_for_money_stands_without_a_budget_until_a_customer_is_served() {
+    let drained = Reply::error(402, "payment_required", None, "Insufficient credits");
+    let upstream = ScriptedUpstream::start(drained).await;
+    upstream.list(200, &[]);
+    let files = routes(&upstream.base_url());
+    let budget = "[provider.up]\nprobe_budget = \"0\"\n";
+    let place = Place::of(&files.replacen("[provider.up]\n", budget, 1));
+    assert_eq!(place.ask(0, "Say PONG", false).await, 503);
+    told(&place.served, "account_refused", "up").await;
+    upstream.follow(talking("PONG"));
+    tokio::time::sleep(EVERY + Duration::from_secs(1)).await;
+    assert_eq!(upstream.requests().len(), 1, "the customer's alone");
+    assert_eq!(target(&place).await["alert"], "account_refused");
+    assert_eq!(place.ask(1, "Say PONG", false).await, 200);
+    over(&place.served, "account_refused", "up").await;
+    over(&place.served, "slug_dead", "test-model").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

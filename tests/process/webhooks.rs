@@ -10,7 +10,12 @@ use standardwebhooks::Webhook;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::block_in_place;
 
+use super::bad_days::{alert, over, read, told};
+use super::bad_machines::Machine;
+use crate::support::load::UPSTREAM_KEY;
+use crate::support::process::{Served, funded_key, json};
 use crate::support::{CATALOG, Gateway, routes};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -40,6 +45,7 @@ struct HeardRequest {
 /// A receiver on this machine.
 struct Receiver {
     base: String,
+    says: Arc<Mutex<Says>>,
     heard: Arc<Mutex<Vec<HeardRequest>>>,
 }
 
@@ -47,14 +53,19 @@ impl Receiver {
     async fn start(says: Says) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&heard);
+        let (says, heard) = (Arc::new(Mutex::new(says)), Arc::default());
+        let (now, noted) = (Arc::clone(&says), Arc::clone(&heard));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, says.clone(), Arc::clone(&noted)));
+                let says = now.lock().unwrap().clone();
+                tokio::spawn(answer(stream, says, Arc::clone(&noted)));
             }
         });
-        Self { base, heard }
+        Self { base, says, heard }
+    }
+
+    fn becomes(&self, says: Says) {
+        *self.says.lock().unwrap() = says;
     }
 
     fn heard(&self) -> Vec<HeardRequest> {
@@ -136,14 +147,17 @@ fn secret() -> NamedTempFile {
     file
 }
 
+/// A webhook as `routes.toml` names it.
+fn webhook(url: &str, secret: &NamedTempFile, events: &str) -> String {
+    let secret = secret.path().display();
+    format!("\n[[webhook]]\nurl = \"{url}\"\nsecret = {{ file = \"{secret}\" }}\n{events}\n")
+}
+
 /// A gateway that tells these addresses; no request of a customer is sent.
 async fn telling(urls: &[String], secret: &NamedTempFile, events: &str) -> Gateway {
     let mut file = routes("http://127.0.0.1:1/v1");
     for url in urls {
-        let secret = secret.path().display();
-        file += &format!(
-            "\n[[webhook]]\nurl = \"{url}\"\nsecret = {{ file = \"{secret}\" }}\n{events}\n"
-        );
+        file += &webhook(url, secret, events);
     }
     let gateway = Gateway::start(CATALOG, &file).await;
     let begun = Instant::now();
@@ -303,4 +317,49 @@ async fn what_was_on_its_way_when_a_gateway_died_arrives_later() {
     let mut told: Vec<OperationId> = told.iter().map(|event| event.id).collect();
     told.sort();
     assert_eq!(waiting, told);
+}
+
+/// The hour is one of the machine's clock, which goes on while the gateway is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_has_failed_for_an_hour_is_told_after_a_restart_until_something_arrives() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let receiver = Receiver::start(Says::Status(500)).await;
+    let (folder, secret) = (tempfile::tempdir().unwrap(), secret());
+    let (folder, url) = (folder.path(), format!("{}/hooks", receiver.base));
+    let file = routes("http://127.0.0.1:1/v1") + &webhook(&url, &secret, "");
+    std::fs::write(folder.join("catalog.toml"), CATALOG).unwrap();
+    std::fs::write(folder.join("routes.toml"), file).unwrap();
+    let environment = [&machine.environment()[..], &[UPSTREAM_KEY]].concat();
+    let start = || block_in_place(|| Served::start_with(folder, &[], &environment));
+    let served = start();
+    until_shown(&served, "ok").await;
+    block_in_place(|| funded_key(folder, "5"));
+    until_shown(&served, "failing").await;
+    assert!(alert(&served, "webhook_failing", &url).await.is_none());
+    drop(served);
+    machine.set("seconds", "3630");
+    let served = start();
+    let failing = told(&served, "webhook_failing", &url).await;
+    let reason = failing["reason"].as_str().unwrap();
+    assert!(reason.ends_with("it answered 500"), "{failing}");
+    receiver.becomes(Says::Status(204));
+    let replay = ["events", "replay", &url];
+    block_in_place(|| json(folder, &replay));
+    over(&served, "webhook_failing", &url).await;
+    until_shown(&served, "ok").await;
+}
+
+/// Waits until the only webhook has this state.
+async fn until_shown(served: &Served, state: &str) {
+    let begun = Instant::now();
+    loop {
+        let status: Value = serde_json::from_str(&read(served, "/status").await).unwrap();
+        if status["webhooks"][0]["state"] == state {
+            return;
+        }
+        assert!(begun.elapsed() < SOON, "{}", status["webhooks"]);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

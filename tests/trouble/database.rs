@@ -4,17 +4,16 @@
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use farebox_ledger::{LedgerAddress, OpenMode, Opening};
 use tokio::task::block_in_place;
 
-use super::{Asked, Row, all_rows};
+use super::{Asked, Row, all_rows, not_tested, until};
 use crate::process::bad_machines::Machine;
 use crate::support::cluster::{Cluster, NOBODY, programs};
 use crate::support::load::{self, UPSTREAM_KEY};
 use crate::support::process::Served;
-use crate::support::skip::{installed, skip};
+use crate::support::skip::installed;
 use crate::support::talking;
 use crate::support::upstream::ScriptedUpstream;
 
@@ -30,6 +29,10 @@ echo -864000 >seconds
 BROKEN_MACHINE=. LD_PRELOAD=$1 sign old.pem 1
 cp good.pem server.pem
 "#;
+
+/// Whether others have all places but those for superusers.
+const FULL: &str = "SELECT count(*) = current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int \
+     FROM pg_stat_activity WHERE usename = 'filler'";
 
 /// The server, the database in it, and its certificates.
 struct Database {
@@ -101,7 +104,12 @@ impl Database {
 
     #[track_caller]
     fn sql(&self, sql: &str) {
-        self.cluster.psql(&self.name, sql).unwrap();
+        self.answer(sql);
+    }
+
+    #[track_caller]
+    fn answer(&self, sql: &str) -> String {
+        self.cluster.psql(&self.name, sql).unwrap()
     }
 
     /// The same from another database, on whatever this one is set to.
@@ -110,10 +118,18 @@ impl Database {
         self.cluster.psql("postgres", sql).unwrap();
     }
 
-    /// The server reads its files anew in a moment of its own.
+    /// The server reads its files anew in a moment of its own, from which on whoever comes meets what is in them.
     fn reload(&self) {
+        let read_at = || self.answer("SELECT pg_conf_load_time()");
+        let before = read_at();
         self.sql("SELECT pg_reload_conf()");
-        std::thread::sleep(Duration::from_millis(500));
+        until("its files are read", || read_at() != before);
+    }
+
+    /// Waits until somebody's session does this.
+    fn sees(&self, what: &str) {
+        let sql = format!("SELECT count(*) > 0 FROM pg_stat_activity WHERE {what}");
+        until(what, || self.answer(&sql) == "t");
     }
 
     /// Sessions of the gateway end, so that it has to come again.
@@ -181,13 +197,13 @@ fn refused(what: &'static str, says: &[&str], remedy: &'static str) -> Row {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_keeps_a_database_from_being_written_is_told() {
     let (Some(machine), Some(server)) = (Machine::new(), Machine::new()) else {
-        return;
+        return not_tested("faults of a machine: there is no compiler");
     };
     if !installed("openssl", "a database with a certificate") {
-        return;
+        return not_tested("faults of a database: openssl is not installed");
     }
     let Some(database) = block_in_place(|| Database::start(server)) else {
-        return skip("what keeps a database from being written: PostgreSQL is not installed");
+        return not_tested("what keeps a database from being written: PostgreSQL is not installed");
     };
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (folder, _) = load::place(&upstream);
@@ -216,21 +232,17 @@ async fn whatever_keeps_a_database_from_being_written_is_told() {
     settings(&asked, &database).await;
     connections(&asked, &database, &machine).await;
     if all_rows() {
+        full_server(&asked, &database).await;
         let row = Row::new(
             "a sync of 3 s",
             "ledger_slow",
             &["the disk of the database's server"],
             "iostat",
         );
+        let sync = |millis| database.machine.set("sync", millis);
         asked
-            .told(&row, || database.machine.set("sync", "3000"))
+            .goes_through(&row, || sync("3000"), || sync("0"))
             .await;
-        let over = || {
-            database.machine.set("sync", "0");
-            // The sync that is under way ends first.
-            std::thread::sleep(Duration::from_secs(3));
-        };
-        asked.over(&row, over).await;
     }
 }
 
@@ -266,7 +278,8 @@ async fn locks(asked: &Asked<'_>, database: &Database) {
     let queue = || {
         let report = "BEGIN; SELECT count(*) FROM accounts;";
         sessions.push(database.session("farebox", report));
-        std::thread::sleep(Duration::from_millis(500));
+        database
+            .sees("query LIKE 'SELECT count(*) FROM accounts%' AND state = 'idle in transaction'");
         let alter = "BEGIN; ALTER TABLE accounts ADD COLUMN odd int; ROLLBACK;";
         sessions.push(database.session("farebox", alter));
     };
@@ -343,23 +356,27 @@ async fn connections(asked: &Asked<'_>, database: &Database, machine: &Machine) 
         || database.certificate("good.pem"),
     );
     asked.goes_through(&row, expire, renew).await;
-    if !all_rows() {
-        return;
-    }
-    let row = unreachable("the server's limit", "connection", "max_connections");
+}
+
+/// The server has no place left.
+async fn full_server(asked: &Asked<'_>, database: &Database) {
+    let row = unreachable(
+        "the server's limit",
+        "remaining connection slots are reserved",
+        "max_connections",
+    );
     let mut fillers = Vec::new();
     let fill = || {
         database.change("ALTER ROLE seller CONNECTION LIMIT 0");
-        fillers.extend((0..30).map(|_| database.session("filler", "SELECT pg_sleep(60);")));
-        std::thread::sleep(Duration::from_secs(2));
+        until("others have every place", || {
+            let full = database.answer(FULL) == "t";
+            if !full {
+                fillers.push(database.session("filler", "SELECT 1;"));
+            }
+            full
+        });
         database.sql("ALTER ROLE seller CONNECTION LIMIT -1");
     };
     asked.told(&row, fill).await;
-    let end = || {
-        database.aside(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'filler'",
-        );
-        fillers.clear();
-    };
-    asked.over(&row, end).await;
+    asked.over(&row, || fillers.clear()).await;
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Asked, Row, all_rows};
+use super::{Asked, Row, all_rows, not_tested};
 use crate::money::full_disk::Shell;
 use crate::money::storage::SmallDisk;
 use crate::process::bad_machines::Machine;
 use crate::process::identity::{move_all, put_back};
 use crate::support::load::{self, UPSTREAM_KEY};
 use crate::support::process::Served;
-use crate::support::skip::{installed, skip};
+use crate::support::skip::installed;
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{TestKey, sized, talking};
 
@@ -58,10 +58,10 @@ fn folder(at: &Path) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_writer_a_slow_disk_a_moved_file_and_a_clock_that_jumps_are_told() {
     let Some(machine) = Machine::new() else {
-        return;
+        return not_tested("faults of a machine: there is no compiler");
     };
     if !installed("sqlite3", "another program that writes to the ledger") {
-        return;
+        return not_tested("faults of a file: sqlite3 is not installed");
     }
     let place = Place::start(&machine, folder).await.unwrap();
     let asked = Asked::start(&place.served, &place.key).await;
@@ -82,21 +82,7 @@ async fn another_writer_a_slow_disk_a_moved_file_and_a_clock_that_jumps_are_told
     asked.told(&row, || {}).await;
     asked.over(&row, || shell = None).await;
 
-    let row = Row::new(
-        "a slow sync",
-        "ledger_slow",
-        &["has been under way for more than a second"],
-        "iostat",
-    );
-    // A commit that waits for no sync goes on meanwhile.
-    asked
-        .told(&row.at_times(), || machine.set("sync", "3000"))
-        .await;
-    let row = Row::new("a slow sync", "ledger_slow", &[], "iostat");
-    machine.set("sync", "0");
-    // The sync that is under way ends first.
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    asked.over(&row, || {}).await;
+    slow_syncs(&asked, &machine).await;
 
     let row = Row::new(
         "a moved file",
@@ -124,6 +110,25 @@ async fn another_writer_a_slow_disk_a_moved_file_and_a_clock_that_jumps_are_told
     asked.goes_through(&row.beside(), jump, set_back).await;
 }
 
+/// The disk takes from one to fifteen seconds for a sync. A commit that waits for none goes on meanwhile.
+async fn slow_syncs(asked: &Asked<'_>, machine: &Machine) {
+    for (what, millis) in [
+        ("a sync of 1 s", "1000"),
+        ("a sync of 3 s", "3000"),
+        ("a sync of 15 s", "15000"),
+    ] {
+        let says = ["has been under way for more than a second"];
+        let row = Row::new(what, "ledger_slow", &says, "iostat").at_times();
+        asked.told(&row, || machine.set("sync", millis)).await;
+        if millis == "15000" && all_rows() {
+            // All the time.
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            asked.told(&row, || {}).await;
+        }
+        asked.over(&row, || machine.set("sync", "0")).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_reader_and_a_full_disk_are_told() {
     // In small sizes both are among `money::full_disk`.
@@ -131,7 +136,7 @@ async fn a_long_reader_and_a_full_disk_are_told() {
         return;
     }
     let Some(machine) = Machine::new() else {
-        return;
+        return not_tested("faults of a machine: there is no compiler");
     };
     let mut disk = None;
     let mount = |at: &Path| {
@@ -139,7 +144,9 @@ async fn a_long_reader_and_a_full_disk_are_told() {
         disk.is_some()
     };
     let Some(place) = Place::start(&machine, mount).await else {
-        return skip("a full disk: mounting a tmpfs is not permitted here");
+        return not_tested(
+            "a long reader, and a full disk: mounting a tmpfs is not permitted here",
+        );
     };
     let asked = Asked::start(&place.served, &place.key).await;
 
@@ -223,7 +230,7 @@ impl Drop for FaultyDisk {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_becomes_read_only_is_in_the_last_words() {
     let Some(machine) = Machine::new() else {
-        return;
+        return not_tested("faults of a machine: there is no compiler");
     };
     let mut disk = None;
     let mount = |at: &Path| {
@@ -231,7 +238,9 @@ async fn a_disk_that_becomes_read_only_is_in_the_last_words() {
         disk.is_some()
     };
     let Some(mut place) = Place::start(&machine, mount).await else {
-        return skip("a disk that becomes read-only: loop devices and ext4 are not available here");
+        return not_tested(
+            "a disk that becomes read-only: loop devices and ext4 are not available here",
+        );
     };
     let disk = disk.unwrap();
     place
@@ -251,6 +260,7 @@ async fn a_disk_that_becomes_read_only_is_in_the_last_words() {
         .find(|line| line.contains("alert=\"ledger_stopped\""));
     let said = last.is_some_and(|line| line.contains("has become read-only"));
     assert!(said && log.contains("mount it again for writing"), "{log}");
+    println!("a read-only disk: told after {} ms", took.as_millis());
     assert!(!all_rows() || took < Duration::from_secs(2), "{took:?}");
     disk.mend();
     let environment = [&machine.environment()[..], &[UPSTREAM_KEY]].concat();

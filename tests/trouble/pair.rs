@@ -3,18 +3,17 @@
 use farebox_ledger::{LedgerAddress, OpenMode, Opening};
 use tokio::task::block_in_place;
 
-use super::{Asked, Row};
+use super::{Asked, Row, not_tested};
 use crate::support::load::{self, UPSTREAM_KEY};
 use crate::support::pair::Pair;
 use crate::support::process::Served;
-use crate::support::skip::skip;
 use crate::support::talking;
 use crate::support::upstream::ScriptedUpstream;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_frozen_primary_and_a_frozen_standby_are_told() {
     let Some(pair) = block_in_place(Pair::start) else {
-        return skip("frozen servers: PostgreSQL is not installed");
+        return not_tested("a frozen primary or standby: PostgreSQL is not installed");
     };
     let upstream = ScriptedUpstream::start(talking("PONG")).await;
     let (folder, _) = load::place(&upstream);

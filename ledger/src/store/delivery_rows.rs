@@ -2,7 +2,9 @@
 
 use super::event_rows;
 use super::rows::{Decoded, Malformed, RowColumns};
-use crate::{DeliveryOutcome, DeliveryStep, DueDelivery, KnownWebhook, Timestamp, WebhookId};
+use crate::{
+    DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, Timestamp, WebhookId,
+};
 
 /// What [`webhook`] takes, of `webhooks w`.
 macro_rules! webhook_columns {
@@ -25,6 +27,21 @@ pub(crate) fn webhook(columns: &mut impl RowColumns) -> Decoded<KnownWebhook> {
             _ => return Err(Malformed::Value("webhook")),
         },
         waiting: columns.small()?,
+    })
+}
+
+/// The delivery to webhook `$1` that waits after the most tries.
+pub(crate) const FAILED: &str = "SELECT event, tries, due, why, (SELECT max(due) FROM deliveries WHERE webhook = $1 AND status = 2) \
+     FROM deliveries WHERE webhook = $1 AND status = 1 AND tries > 0 ORDER BY tries DESC, due LIMIT 1";
+
+/// A row of [`FAILED`].
+pub(crate) fn failed(columns: &mut impl RowColumns) -> Decoded<FailedDelivery> {
+    Ok(FailedDelivery {
+        event: columns.operation()?,
+        tries: columns.small()?,
+        due: columns.at()?,
+        why: columns.maybe_text()?.unwrap_or_default(),
+        arrived: columns.maybe_at()?,
     })
 }
 

@@ -61,6 +61,21 @@ pub struct DueDelivery {
     pub tries: u32,
 }
 
+/// The delivery that waits after the most tries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedDelivery {
+    /// What.
+    pub event: OperationId,
+    /// How often it was tried.
+    pub tries: u32,
+    /// When it is tried again.
+    pub due: Timestamp,
+    /// What was wrong with the last try.
+    pub why: String,
+    /// When the newest delivery that has arrived there was due.
+    pub arrived: Option<Timestamp>,
+}
+
 /// What became of a try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {

@@ -356,7 +356,19 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
         tried(second, 1, again.clone()),
         hand,
     ];
+    let failed = || ledger.failed_delivery(webhook);
+    assert_eq!(failed().await.unwrap(), None);
     ledger.deliver(steps).await.unwrap();
+    let most = FailedDelivery {
+        event: second,
+        tries: 1,
+        due: at(200),
+        why: "it answered 500".to_owned(),
+        arrived: Some(at(100)),
+    };
+    assert_eq!(failed().await.unwrap(), Some(most));
+    let other = WebhookId::of("https://other.example");
+    assert_eq!(ledger.failed_delivery(other).await.unwrap(), None);
     assert_eq!(due(199, 9).await, []);
     // What waits for its next try is due at once, and has all of its tries again.
     let enable = DeliveryStep::Enable {
@@ -364,6 +376,7 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
         due: at(150),
     };
     ledger.deliver(vec![enable]).await.unwrap();
+    assert_eq!(failed().await.unwrap(), None);
     assert_eq!(due(150, 9).await, [(second, 0)]);
     ledger.deliver(vec![tried(second, 1, again)]).await.unwrap();
     assert_eq!(due(199, 9).await, []);

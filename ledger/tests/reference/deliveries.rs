@@ -1,18 +1,21 @@
 //! Webhooks and deliveries in the reference store.
 
+use std::cmp::Reverse;
+
 use async_trait::async_trait;
 
 use super::{MemoryLedger, State};
 use crate::{
-    CustomerId, DeliveryOutcome, DeliveryStep, DueDelivery, Event, KnownWebhook, LedgerError,
-    OperationId, Outbox, Refusal, Timestamp, WantedDeliveries, WebhookId,
+    CustomerId, DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook,
+    LedgerError, OperationId, Outbox, Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
 /// What became of a delivery so far.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Delivered {
     tries: u32,
     due: Timestamp,
+    why: String,
     state: DeliveryState,
 }
 
@@ -28,6 +31,7 @@ impl Delivered {
         Self {
             tries: 0,
             due,
+            why: String::new(),
             state: DeliveryState::Waits,
         }
     }
@@ -36,8 +40,9 @@ impl Delivered {
         self.tries = tries;
         match outcome {
             DeliveryOutcome::Delivered => self.state = DeliveryState::Done,
-            DeliveryOutcome::Again { due, .. } => {
+            DeliveryOutcome::Again { due, why } => {
                 (self.state, self.due) = (DeliveryState::Waits, *due);
+                self.why.clone_from(why);
             }
             DeliveryOutcome::GivenUp { .. } => self.state = DeliveryState::GivenUp,
         }
@@ -177,6 +182,29 @@ impl Outbox for MemoryLedger {
         }
         known.sort_by(|a, b| a.url.cmp(&b.url));
         Ok(known)
+    }
+
+    async fn failed_delivery(
+        &self,
+        webhook: WebhookId,
+    ) -> Result<Option<FailedDelivery>, LedgerError> {
+        let state = self.state();
+        let of = || {
+            let of = state.deliveries.iter();
+            of.filter(|((of, _), _)| *of == webhook)
+        };
+        let arrived = of().filter(|(_, delivery)| delivery.state == DeliveryState::Done);
+        let arrived = arrived.map(|(_, delivery)| delivery.due).max();
+        let failed = of()
+            .filter(|(_, delivery)| delivery.state == DeliveryState::Waits && delivery.tries > 0);
+        let most = failed.min_by_key(|(_, delivery)| (Reverse(delivery.tries), delivery.due));
+        Ok(most.map(|((_, event), delivery)| FailedDelivery {
+            event: *event,
+            tries: delivery.tries,
+            due: delivery.due,
+            why: delivery.why.clone(),
+            arrived,
+        }))
     }
 
     async fn due_deliveries(

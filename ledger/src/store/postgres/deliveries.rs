@@ -15,8 +15,8 @@ use crate::store::delivery_rows::{self, outcome_parts, webhook_columns};
 use crate::store::event_rows::event_columns;
 use crate::store::rows::Decoded;
 use crate::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, KnownWebhook, OperationId, Timestamp,
-    WantedDeliveries, WebhookId,
+    DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, OperationId,
+    Timestamp, WantedDeliveries, WebhookId,
 };
 
 /// How long a gateway may take for a try and for noting what became of it.
@@ -156,6 +156,17 @@ pub(super) async fn webhooks(link: &Link) -> Result<Vec<KnownWebhook>, Transacti
         .map(|row| delivery_rows::webhook(&mut Columns::of(row)))
         .collect();
     Ok(found?)
+}
+
+pub(super) async fn failed(
+    link: &Link,
+    webhook: WebhookId,
+) -> Result<Option<FailedDelivery>, TransactionTrouble> {
+    let rows = link.query(delivery_rows::FAILED, &[&webhook.0]).await?;
+    let failed = rows
+        .first()
+        .map(|row| delivery_rows::failed(&mut Columns::of(row)));
+    Ok(failed.transpose()?)
 }
 
 /// Leases what is due and no other gateway tries.

@@ -19,8 +19,8 @@ use crate::store::rows::{
     Decoded, RowColumns as _, customer_columns, rows_at_most, stored_customer,
 };
 use crate::{
-    CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal,
-    Timestamp, WantedDeliveries,
+    CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
+    Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
 const SELECT_EVENT: &str = concat!("SELECT ", event_columns!(), " FROM events e");
@@ -160,6 +160,15 @@ impl Outbox for PostgresLedger {
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {
         self.readers
             .with(|link| async move { deliveries::webhooks(&link).await })
+            .await
+    }
+
+    async fn failed_delivery(
+        &self,
+        webhook: WebhookId,
+    ) -> Result<Option<FailedDelivery>, LedgerError> {
+        self.readers
+            .with(|link| async move { deliveries::failed(&link, webhook).await })
             .await
     }
 

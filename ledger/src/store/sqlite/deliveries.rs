@@ -1,6 +1,6 @@
 //! Deliveries in a file: what a batch writes of them, and what is read of them. Only one gateway serves a file, so nothing is leased.
 
-use rusqlite::{Connection, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::batch::BatchTables;
 use super::rows::Columns;
@@ -8,7 +8,9 @@ use super::statements::Sql;
 use crate::batch::changes::Changes;
 use crate::store::delivery_rows::{self, outcome_parts, webhook_columns};
 use crate::store::event_rows::event_columns;
-use crate::{DeliveryStep, DueDelivery, KnownWebhook, Timestamp, WantedDeliveries, WebhookId};
+use crate::{
+    DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, Timestamp, WantedDeliveries, WebhookId,
+};
 
 fn webhook(row: &Row<'_>) -> Result<KnownWebhook> {
     Ok(delivery_rows::webhook(&mut Columns::of(row))?)
@@ -86,6 +88,12 @@ pub(super) fn webhooks(conn: &Connection) -> Result<Vec<KnownWebhook>> {
         " FROM webhooks w ORDER BY w.url"
     );
     conn.prepare_cached(sql)?.query_map([], webhook)?.collect()
+}
+
+pub(super) fn failed(conn: &Connection, webhook: WebhookId) -> Result<Option<FailedDelivery>> {
+    let mut statement = conn.prepare_cached(delivery_rows::FAILED)?;
+    let row = |row: &Row<'_>| Ok(delivery_rows::failed(&mut Columns::of(row))?);
+    statement.query_row([webhook.0], row).optional()
 }
 
 /// What is due, including what the gateway is trying already.

@@ -12,8 +12,8 @@ use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
 use crate::store::rows::rows_at_most;
 use crate::{
-    CustomerId, DueDelivery, Event, KnownWebhook, LedgerError, OperationId, Outbox, Refusal,
-    Timestamp, WantedDeliveries,
+    CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
+    Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
 pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
@@ -112,6 +112,16 @@ impl Outbox for SqliteLedger {
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.scan(|conn, _| deliveries::webhooks(conn)).await
+    }
+
+    async fn failed_delivery(
+        &self,
+        webhook: WebhookId,
+    ) -> Result<Option<FailedDelivery>, LedgerError> {
+        let readers = &self.current()?.readers;
+        readers
+            .scan(move |conn, _| deliveries::failed(conn, webhook))
+            .await
     }
 
     async fn due_deliveries(
