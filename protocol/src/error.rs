@@ -38,6 +38,8 @@ pub enum Case {
     Unavailable,
     /// 500: our own fault.
     Internal,
+    /// After the first byte, and before anything was shown: the target has no capacity.
+    Overloaded,
     /// After the first byte: the upstream's stream broke.
     BrokenStream,
 }
@@ -127,6 +129,7 @@ pub(crate) fn v1_words(case: Case) -> Words {
         Case::NoTarget => (503, "api_error", Some("upstream_unavailable")),
         Case::Unavailable => (503, "api_error", Some("ledger_unavailable")),
         Case::Internal => (500, "api_error", Some("internal_error")),
+        Case::Overloaded => (503, "server_error", Some("server_is_overloaded")),
         Case::BrokenStream => (502, "upstream_error", Some("upstream_error")),
     };
     Words { status, kind, code }

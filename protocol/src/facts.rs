@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::json::Edit;
 use crate::members::{self, MemberPlaces};
 use crate::{TextSize, UpstreamError, WireUsage};
 
@@ -24,6 +25,8 @@ pub struct FrameMarks {
     pub cuts: Vec<Range<usize>>,
     /// Some member that was removed from the envelope is not the family's.
     pub strange: bool,
+    /// What else is changed: pieces of calls that clients would take for another call's (chat).
+    pub mended: Vec<Edit<'static>>,
 }
 
 impl FrameMarks {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::{Additions, TextSize};
 
-pub(crate) use edit::{Cuts, set_members};
+pub(crate) use edit::{Cuts, set_members, without_member};
 pub use edit::{Edit, pieces, splice};
 pub use text::{quoted, unescape};
 
@@ -159,6 +159,11 @@ impl<'a> Cursor<'a> {
     /// What the answer's provider may add.
     pub(crate) fn additions(&self) -> Option<&'a dyn Additions> {
         self.additions
+    }
+
+    /// The text from there on.
+    pub(crate) fn rest(&self, at: usize) -> &'a str {
+        self.text.get(at..).unwrap_or_default()
     }
 
     /// Position of the next byte.

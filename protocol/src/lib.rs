@@ -283,6 +283,20 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// A writer for one streamed answer to a customer of this family.
     fn writer(&self) -> Box<dyn EndWriter>;
 
+    /// A usage object; `cost` is a decimal literal, copied unchanged.
+    fn usage_json(&self, usage: &ReportedUsage, cost: Option<&str>) -> String;
+
+    /// A whole answer, already as its customer gets it, with these counts instead of its target's.
+    fn with_usage(&self, body: &[u8], usage: &ReportedUsage, cost: Option<&str>) -> Vec<u8> {
+        let counts = self.usage_json(usage, cost);
+        let body = String::from_utf8_lossy(body);
+        json::set_members(&body, &[("usage", &counts)]).into_bytes()
+    }
+
+    /// A whole answer as the stream that its customer asked for: what this family's services would have sent. `None` if the answer is
+    /// none of this family.
+    fn as_stream(&self, body: &[u8]) -> Option<Vec<u8>>;
+
     /// The smallest request: one question, and an output limit under this name.
     fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String;
 
@@ -363,6 +377,20 @@ pub trait EndWriter: Send {
         usage: &ReportedUsage,
         wish: UsageWish<'_>,
     ) -> Vec<u8>;
+
+    /// The last frames of an answer with these counts in the family's place, for a target that counted nothing, or more than once.
+    fn with_counts(
+        &self,
+        last: Vec<Bytes>,
+        answer: PublicAnswer<'_>,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+    ) -> Vec<Bytes>;
+
+    /// A frame that counts what the answer has so far, without that count: clients may add counts up. Only chat has such frames.
+    fn without_count(&self, frame: Bytes) -> Bytes {
+        frame
+    }
 
     /// The terminal marker, for an upstream that stopped properly but omitted it.
     fn missing_end(&self) -> Vec<u8>;

@@ -167,6 +167,7 @@ fn brings_only_text(facts: &FrameFacts) -> bool {
         && error.is_none()
         && *step == Step::None
         && marks.usage_end.is_none()
+        && marks.mended.is_empty()
 }
 
 impl Hole {

@@ -144,6 +144,16 @@ impl Frame {
         }
     }
 
+    /// The same event with other data, on one line.
+    #[must_use]
+    pub fn with_data(&self, data: &str) -> Bytes {
+        let line = data.replace(['\n', '\r'], " ");
+        Bytes::from(match self.event() {
+            Some(name) => event(name, &line),
+            None => self::data(&line),
+        })
+    }
+
     /// The position of a byte of the data in the raw bytes.
     #[must_use]
     pub fn raw_position(&self, in_data: usize) -> usize {

@@ -124,6 +124,7 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         usage_empty,
         cuts,
         strange: _,
+        mended: _,
     } = marks;
     assert!(more_models.is_empty(), "no recorded answer names it twice");
     AnswerFacts {

@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, BillFacts, EndReason, EndedHold, Hold, SharedLedger, Usage};
+use farebox_ledger::{
+    Amount, Bill, BillFacts, EndReason, EndedHold, Evidence, Hold, SharedLedger, Usage,
+};
 use farebox_protocol::translate::Losses;
 use farebox_protocol::{Additions, Classes, FrameMarks};
 use tokio::sync::oneshot;
@@ -158,6 +160,8 @@ pub(super) struct Settled {
     pub(super) usage: Usage,
     /// The class at whose price, if it is not the standard, or if another one was asked for.
     pub(super) class: Option<Cow<'static, str>>,
+    /// The counts are not the target's: it sent none, or what cannot be.
+    pub(super) ours: bool,
 }
 
 impl Settled {
@@ -330,7 +334,7 @@ impl Admitted {
         let (billable, took) = (self.has_billable_failures(), self.since_dispatch());
         let counted = Box::pin(self.count.counted(end.ending, billable, took)).await;
         let counted = self.sold(counted);
-        let usage = counted.usage;
+        let (usage, ours) = (counted.usage, counted.evidence != Some(Evidence::Provider));
         let class = counted.lines.iter().find_map(|line| line.class.clone());
         let asks = !self.count.seen.classes.is_standard();
         let class = class.or_else(|| asks.then_some(Cow::Borrowed(Classes::STANDARD.name())));
@@ -384,6 +388,7 @@ impl Admitted {
             finished,
             usage,
             class,
+            ours,
         }
     }
 

@@ -9,6 +9,24 @@ use super::{Failure, Proxy};
 use crate::metering::Ending;
 use crate::upstream::redact::CustomerError;
 
+/// What a target's error inside a stream is to the customer.
+#[derive(Debug)]
+pub(super) enum StreamFault {
+    /// Its own, in these words.
+    Customers(Box<CustomerError>),
+    /// The target has no capacity, and nothing was shown. Clients repeat what says so, so it is not said once something is charged.
+    Overloaded,
+}
+
+fn overloaded(family: Family, request_id: String) -> ErrorBody {
+    let words = family.protocol().words(Case::Overloaded);
+    ErrorBody {
+        kind: words.kind.to_owned(),
+        code: words.code.map(str::to_owned),
+        ..Failure::NoTarget(None).body(family, request_id)
+    }
+}
+
 fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
     let words = family.protocol().words(Case::BrokenStream);
     let message = match end.ending {
@@ -36,12 +54,15 @@ fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
 pub(super) fn why_it_broke(
     family: Family,
     end: &End,
-    told: Option<&CustomerError>,
+    fault: Option<&StreamFault>,
     request_id: String,
 ) -> ErrorBody {
-    match told {
+    match fault {
         // As it would have been told before the stream: clients act on its type, code and message.
-        Some(told) => Failure::Upstream(400, told.clone()).body(family, request_id),
+        Some(StreamFault::Customers(told)) => {
+            Failure::Upstream(400, told.as_ref().clone()).body(family, request_id)
+        }
+        Some(StreamFault::Overloaded) => overloaded(family, request_id),
         None => broken(family, end, request_id),
     }
 }

@@ -4,10 +4,10 @@
 use bytes::Bytes;
 
 use super::admitted::{ReplyTo, Settled};
+use super::broken::StreamFault;
 use super::end::End;
 use super::{Failure, Reply, ReplyBody, whole};
 use crate::metering::Ending;
-use crate::upstream::redact::CustomerError;
 
 /// A customer who waits for the whole answer.
 pub(super) struct Folded {
@@ -32,12 +32,14 @@ impl Folded {
 }
 
 /// Why a stream that ended like this makes no whole answer; `stopped`: a stop string ended the answer before.
-pub(super) fn failure(end: &End, stopped: bool, told: Option<&CustomerError>) -> Option<Failure> {
-    match (end.ending, told) {
+pub(super) fn failure(end: &End, stopped: bool, fault: Option<&StreamFault>) -> Option<Failure> {
+    match (end.ending, fault) {
         (Ending::Complete, _) => None,
         (Ending::Cut, _) if !end.is_charged_error() => None,
         (Ending::Cut | Ending::Broken, _) if stopped => None,
-        (_, Some(told)) => Some(Failure::Upstream(400, told.clone())),
-        (_, None) => Some(Failure::NoTarget(None)),
+        (_, Some(StreamFault::Customers(told))) => {
+            Some(Failure::Upstream(400, told.as_ref().clone()))
+        }
+        (_, Some(StreamFault::Overloaded) | None) => Some(Failure::NoTarget(None)),
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct SettledCounts<'a> {
     pub(super) charge: Option<Amount>,
     /// What of it the customer asked to read.
     pub(super) wish: UsageWish<'a>,
+    /// They are not the target's, which counted nothing or what cannot be.
+    pub(super) ours: bool,
     /// The target's id of the answer.
     pub(super) id: Option<&'a str>,
 }
@@ -134,7 +136,8 @@ impl Outlet for SameFamilyOutlet {
         phase: &mut Phase,
     ) -> Result<Option<Bytes>, BrokenAnswer> {
         let has_content = !facts.unreadable && frame.has_data();
-        if !has_content || (facts.usage_only && !self.shows_usage) {
+        // A count before the end is not the answer's: clients get one, at its end.
+        if !has_content || facts.usage_only && (!self.shows_usage || phase.is_passing()) {
             return Ok(None);
         }
         // A frame of a kind that nobody knows may hold anything, so the provider's own names are taken out of all of it.
@@ -147,7 +150,11 @@ impl Outlet for SameFamilyOutlet {
         if phase.is_passing() {
             self.writer.observe(&frame, &facts);
         }
-        Ok(self.pass_on((frame.into_raw(), facts.marks), facts.end, phase))
+        let shown = self.pass_on((frame.into_raw(), facts.marks), facts.end, phase);
+        if facts.usage {
+            return Ok(shown.map(|bytes| self.writer.without_count(bytes)));
+        }
+        Ok(shown)
     }
 
     fn finish(&mut self, phase: Phase, counts: &SettledCounts<'_>) -> Vec<Bytes> {
@@ -156,10 +163,20 @@ impl Outlet for SameFamilyOutlet {
             Phase::Ended(_) => None,
             Phase::Passing | Phase::Keeping(..) => Some(Bytes::from(self.writer.missing_end())),
         };
-        let (name, cost) = (&self.name, counts.charge);
-        let kept = phase.kept().into_iter();
-        let shown = kept.map(|(bytes, marks)| rewrite::rewrite(&bytes, &marks, name, cost));
-        shown.chain(end).collect()
+        let kept = phase.kept();
+        let said = kept.iter().filter(|(_, marks)| marks.usage_end.is_some());
+        let counted_once = !counts.ours && said.count() == 1;
+        let (name, cost) = (&self.name, counts.charge.filter(|_| counted_once));
+        let shown = kept
+            .iter()
+            .map(|(bytes, marks)| rewrite::rewrite(bytes, marks, name, cost));
+        let mut last: Vec<Bytes> = shown.collect();
+        if !counted_once {
+            let answer = public(&self.asked, counts);
+            last = (self.writer).with_counts(last, answer, counts.usage, counts.wish);
+        }
+        last.extend(end);
+        last
     }
 
     fn cut(&mut self, _: Phase, words: Option<&str>, counts: &SettledCounts<'_>) -> Vec<Bytes> {

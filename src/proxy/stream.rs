@@ -14,7 +14,7 @@ use farebox_protocol::{AnswerReader, Family, Frame, FrameFacts, StopReason};
 use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
-use super::broken::last_words;
+use super::broken::{StreamFault, last_words};
 use super::end::End;
 use super::folded::{self, Folded};
 use super::outlet::{self, BrokenAnswer, Outlet};
@@ -27,8 +27,8 @@ use crate::billing::silence::Silence;
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
-use crate::upstream::FrameStream;
-use crate::upstream::redact::{CustomerError, Redacted};
+use crate::upstream::redact::CustomerError;
+use crate::upstream::{FrameStream, TargetError};
 use last::LastFrames;
 
 /// A customer who does not accept a piece for this long counts as gone.
@@ -53,8 +53,8 @@ const PIECE: usize = 16 * 1024;
 /// The relay of one stream.
 pub(super) struct StreamRelay {
     admitted: Box<Admitted>,
-    /// The first frame, until it is passed on.
-    first: Option<Box<Frame>>,
+    /// The first frames, until they are passed on.
+    first: Vec<Frame>,
     frames: FrameStream,
     /// `None` once the customer of a stream has left, and always for a folded answer.
     customer: Option<Sender>,
@@ -69,8 +69,8 @@ pub(super) struct StreamRelay {
     /// Why the whole answer stopped, once known: what follows is only usage.
     stop: Option<StopReason>,
     silence: Silence,
-    /// An upstream error that the customer's request caused.
-    told: Option<Box<CustomerError>>,
+    /// What an error of the target's is to the customer.
+    fault: Option<StreamFault>,
     /// Whether what is kept back holds text of the model.
     keeps_text: bool,
     /// How long the customer kept us from reading the upstream.
@@ -92,7 +92,7 @@ impl StreamRelay {
     pub(super) fn new(
         mut admitted: Box<Admitted>,
         family: Family,
-        (first, frames): (Box<Frame>, FrameStream),
+        (first, frames): (Vec<Frame>, FrameStream),
         reply: ReplyTo,
     ) -> Self {
         let headers = admitted.headers();
@@ -120,7 +120,7 @@ impl StreamRelay {
             admitted.count.meter.wait(waited);
         }
         Self {
-            first: Some(first),
+            first,
             frames,
             customer,
             folded,
@@ -130,7 +130,7 @@ impl StreamRelay {
             phase: Phase::Passing,
             stop: None,
             silence: Silence::new(hides, now),
-            told: None,
+            fault: None,
             keeps_text: false,
             waited: Duration::ZERO,
             last_sent: now,
@@ -143,12 +143,13 @@ impl StreamRelay {
 
     /// Reads and passes on frames until there is a reason to stop.
     pub(super) async fn pump(&mut self) -> End {
+        for first in std::mem::take(&mut self.first) {
+            if let Some(end) = self.pass(first).await {
+                return end;
+            }
+        }
         loop {
-            let next = match self.first.take() {
-                Some(first) => NextFrame::Frame(*first),
-                None => self.next().await,
-            };
-            match next {
+            match self.next().await {
                 NextFrame::End(end) => return end,
                 NextFrame::Frame(frame) => {
                     if let Some(end) = self.pass(frame).await {
@@ -231,18 +232,20 @@ impl StreamRelay {
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
-    fn failed(&mut self, judged: Result<CustomerError, Redacted>) -> End {
+    fn failed(&mut self, judged: Result<CustomerError, TargetError>) -> End {
         match judged {
             Ok(told) => {
                 let charged = self.admitted.count.meter.made_anything();
-                self.told = Some(Box::new(told));
+                self.fault = Some(StreamFault::Customers(Box::new(told)));
                 if charged {
                     End::REFUSED
                 } else {
                     End::nothing(End::REFUSED.reason, 200)
                 }
             }
-            Err(word) => {
+            Err(TargetError { word, overloaded }) => {
+                let shown = self.admitted.count.meter.shown_anything();
+                self.fault = (overloaded && !shown).then_some(StreamFault::Overloaded);
                 self.broke(&format!("error event ({word})"));
                 self.broken()
             }
@@ -412,7 +415,7 @@ impl StreamRelay {
             reader,
             mut outlet,
             phase,
-            told,
+            fault,
             folded,
             keeps_text,
             ..
@@ -424,7 +427,7 @@ impl StreamRelay {
         admitted.count.meter.hear(&reader.usage().said);
         outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());
         let failure = (folded.as_ref())
-            .and_then(|_| folded::failure(&end, outlet.has_stopped(), told.as_deref()));
+            .and_then(|_| folded::failure(&end, outlet.has_stopped(), fault.as_ref()));
         if let Some(failure) = &failure {
             end.status = failure.status(admitted.request.family);
         } else if folded.is_some() {
@@ -435,7 +438,7 @@ impl StreamRelay {
         let words = (folded.is_none())
             .then(|| last_words(&end, lowered, &admitted.proxy))
             .flatten();
-        let last = LastFrames::of(&admitted, reader, outlet, phase, told, words);
+        let last = LastFrames::of(&admitted, reader, outlet, phase, fault, words);
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {
             let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);

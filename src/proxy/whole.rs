@@ -84,6 +84,7 @@ impl WholeRelay {
     pub(super) async fn settle(self, end: End) {
         let Self {
             mut admitted,
+            family,
             body,
             facts,
             room,
@@ -105,8 +106,16 @@ impl WholeRelay {
         }
         let settled = admitted.settle(&end).await;
         let cost = asks_cost.then(|| settled.charge());
+        let counted = !settled.ours && facts.marks.usage_end.is_some();
         let body = match translated {
-            None => rewrite::rewrite(&body, &facts.marks, &name, cost),
+            None if counted => rewrite::rewrite(&body, &facts.marks, &name, cost),
+            None => {
+                let body = rewrite::rewrite(&body, &facts.marks, &name, None);
+                let cost = cost.map(|cost| cost.to_string());
+                let usage = wire(settled.usage);
+                let protocol = family.protocol();
+                Bytes::from(protocol.with_usage(&body, &usage, cost.as_deref()))
+            }
             Some((translation, answer)) => {
                 let cost = cost.map(|cost| cost.to_string());
                 let wish = UsageWish {

@@ -1,28 +1,35 @@
 //! One try at one target: build, send, wait for the first frame or the whole answer, and judge it.
 //!
 //! An answer counts as good only when it is what was asked for: a stream whose first data frame is not an error, or one JSON
-//! object. Comments and pings before the first data frame are dropped, because they do not prove that an answer will follow.
-//! Dropping the future closes the connection.
+//! object. One JSON object in reply to a request for a stream becomes that stream. Comments and pings before the first data frame are
+//! dropped, because they do not prove that an answer will follow. Dropping the future closes the connection.
+
+use std::time::Duration;
 
 use bytes::Bytes;
+use farebox_protocol::sse::MAX_FRAME_BYTES;
 use farebox_protocol::{AnswerFacts, Family, Frame, FrameFacts, FrameReader, UpstreamError};
-use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
 
 use super::additions::TargetAdditions;
 use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
+use super::coding::Coding;
+use super::opening;
 use super::reply::{self, DeclaredType, UnjudgedReply};
 use super::secret_forms::SecretForms;
 use super::simulated::Simulated;
-use super::stream::{AnswerBody, Unread, cause};
+use super::stream::{AnswerBody, Paced, Unread, cause};
 use super::{Prepared, TargetOperation, UpstreamCall};
 use crate::config::Target;
 use farebox_door::byte_room::ByteShare;
 
 /// Largest whole answer accepted, where there is so much memory.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// The same for one that becomes a stream: each of its frames repeats at most all of it, with escapes.
+const MAX_UNFOLDED_BYTES: usize = MAX_FRAME_BYTES / 2;
 /// Most of an error body that is read.
 const MAX_ERROR_BYTES: usize = 256 << 10;
 
@@ -30,8 +37,8 @@ const MAX_ERROR_BYTES: usize = 256 << 10;
 pub(super) enum Begun {
     /// All of it, with its facts and its share of the memory budget.
     Whole(Bytes, Box<AnswerFacts>, ByteShare),
-    /// Its first data frame, and the source of the rest.
-    Stream(Box<Frame>, Box<Unread>),
+    /// Its first data frames, and the source of the rest.
+    Stream(Vec<Frame>, Box<Unread>),
 }
 
 /// Asks one target once, with one of its provider's keys.
@@ -60,14 +67,18 @@ pub(super) async fn attempt(
         };
         judge(reply, (call, target, &pool.secrets), room).await
     };
-    timeout(limit, answer).await.unwrap_or_else(|_| {
+    let begun = timeout(limit, answer).await.unwrap_or_else(|_| {
         let charged = !call.stream && call.operation == TargetOperation::Generate;
         Err(if charged {
             AttemptFailure::GivenUp(GivenUp::Late(limit))
         } else {
             AttemptFailure::Broken(format!("no answer within {limit:?}"))
         })
-    })
+    });
+    match begun? {
+        Begun::Stream(first, unread) => opening::past(first, unread, call, timeouts.idle).await,
+        whole @ Begun::Whole(..) => Ok(whole),
+    }
 }
 
 pub(super) async fn send(
@@ -110,11 +121,17 @@ pub(super) fn unjudged(response: reqwest::Response) -> Result<UnjudgedReply, Att
             "a transfer coding that was not asked for".to_owned(),
         ));
     }
+    let coding = Coding::of(response.headers().get_all(CONTENT_ENCODING));
+    let coding = coding.map_err(AttemptFailure::Broken)?;
+    let body = Box::new(reqwest::Body::from(response));
     Ok(UnjudgedReply {
         status,
         kind,
         retry_after,
-        body: AnswerBody::Network(Box::new(reqwest::Body::from(response))),
+        body: match coding {
+            None => AnswerBody::Network(body),
+            Some(coding) => AnswerBody::Coded(Box::new(coding.body(body))),
+        },
     })
 }
 
@@ -156,14 +173,15 @@ async fn judge(
     } = reply;
     let (call, ..) = asked;
     match (status, kind) {
-        (200..=204, DeclaredType::Json) if call.stream => {
-            Err(json_to_stream(body, call.family, &mut room).await)
-        }
+        (200..=204, DeclaredType::Json) if call.stream => unfolded(body, asked, room).await,
         (200..=204, _) if call.stream => first_frame(body, call.family).await,
         (200..=204, DeclaredType::Events) => Err(AttemptFailure::Broken(
             "a stream instead of a whole answer".to_owned(),
         )),
-        (200..=204, _) => whole(body, asked, room).await,
+        (200..=204, _) => {
+            let most = MAX_ANSWER_BYTES.min(room.largest());
+            whole(body, asked, (most, room)).await
+        }
         _ => {
             let text = body
                 .whole(MAX_ERROR_BYTES, &mut room)
@@ -177,9 +195,8 @@ async fn judge(
 async fn whole(
     mut body: AnswerBody,
     (call, target, secrets): AnswerSource<'_>,
-    mut room: ByteShare,
+    (most, mut room): (usize, ByteShare),
 ) -> Result<Begun, AttemptFailure> {
-    let most = MAX_ANSWER_BYTES.min(room.largest());
     let bytes = body.whole(most, &mut room).await?;
     let additions = TargetAdditions::new(&call.route.slug, target, secrets);
     let protocol = call.family.protocol();
@@ -200,20 +217,27 @@ async fn whole(
     }
 }
 
-async fn json_to_stream(
-    mut body: AnswerBody,
-    family: Family,
-    room: &mut ByteShare,
-) -> AttemptFailure {
-    let bytes = body.whole(MAX_ERROR_BYTES, room).await.unwrap_or_default();
-    match family.protocol().read_answer(&bytes) {
-        Some(AnswerFacts {
-            error: Some(error),
-            usage,
-            ..
-        }) => classify::of_error(error, &usage),
-        _ => AttemptFailure::Broken("JSON instead of a stream".to_owned()),
-    }
+/// A whole answer as the stream that was asked for: some servers and proxies do not stream.
+async fn unfolded(
+    body: AnswerBody,
+    asked: AnswerSource<'_>,
+    room: ByteShare,
+) -> Result<Begun, AttemptFailure> {
+    let (family, most) = (asked.0.family, MAX_UNFOLDED_BYTES.min(room.largest()));
+    let not_streamed = |why: &str| AttemptFailure::Broken(format!("JSON instead of a stream{why}"));
+    let answer = match whole(body, asked, (most, room)).await {
+        Ok(answer) => answer,
+        // Only a whole answer that was asked for is charged when it is given up.
+        Err(AttemptFailure::GivenUp(why)) => return Err(not_streamed(&format!(": {why}"))),
+        Err(failure) => return Err(failure),
+    };
+    let Begun::Whole(bytes, _, _room) = answer else {
+        return Ok(answer);
+    };
+    let stream = family.protocol().as_stream(&bytes);
+    let stream = stream.ok_or_else(|| not_streamed(""))?;
+    let frames = Paced::new([(Duration::ZERO, Bytes::from(stream))], false);
+    first_frame(AnswerBody::Paced(frames), family).await
 }
 
 async fn first_frame(mut body: AnswerBody, family: Family) -> Result<Begun, AttemptFailure> {
@@ -242,7 +266,7 @@ async fn first_frame(mut body: AnswerBody, family: Family) -> Result<Begun, Atte
 }
 
 fn begun(first: Frame, reader: FrameReader, body: AnswerBody) -> Begun {
-    Begun::Stream(Box::new(first), Box::new(Unread { reader, body }))
+    Begun::Stream(vec![first], Box::new(Unread { reader, body }))
 }
 
 fn decides(frame: &Frame) -> bool {

@@ -221,8 +221,11 @@ const OPERATOR_STARTS: [&str; 15] = [
     "budget has been exceeded",
 ];
 
-const BUSY_CODES: [&str; 5] = [
+const BUSY_CODES: [&str; 8] = [
     "overloaded_error",
+    "server_is_overloaded",
+    "service_unavailable_error",
+    "engine_overloaded_error",
     "rate_limit_error",
     "rate_limit_exceeded",
     "server_overloaded",
@@ -282,13 +285,8 @@ pub(super) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         },
         401..=404 => operators(status, &error, why),
         400 | 413 | 422 | 429 if is_operators(&error) => operators(status, &error, why),
-        400 | 422 if json => AttemptFailure::Client {
-            status: 400,
-            error,
-            usage: Box::default(),
-        },
-        413 if json => AttemptFailure::Client {
-            status,
+        400 | 413 | 422 if json => AttemptFailure::Client {
+            status: if status == 422 { 400 } else { status },
             error,
             usage: Box::default(),
         },
@@ -545,6 +543,7 @@ mod tests {
     fn errors_in_good_answers() {
         for (kind, expected) in [
             ("overloaded_error", "busy"),
+            ("server_is_overloaded", "busy"),
             ("api_error", "broken"),
             ("server_error", "broken"),
             ("invalid_request_error", "client"),

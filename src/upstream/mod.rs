@@ -1,7 +1,7 @@
 //! Calls to providers. The only room that uses reqwest; it knows nothing about money.
 //!
-//! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frame* of a good answer (a 200
-//! can begin with an error), or the last failure. After that there is no retry: a customer never gets the start of two answers.
+//! [`Upstreams::dispatch`] tries the targets of a route in order and returns only after the first *frames* of a good answer (a 200
+//! can begin with an error, or have one behind an opening that shows nothing), or the last failure. After that there is no retry: a customer never gets the start of two answers.
 //! Dropping an [`UpstreamAnswer`] closes the upstream connection immediately.
 
 mod account_use;
@@ -11,10 +11,12 @@ mod attempt;
 mod breaker;
 mod classify;
 mod client;
+mod coding;
 mod conversations;
 mod dispatch;
 mod health;
 pub mod online;
+mod opening;
 mod order;
 mod organisations;
 mod pieces;
@@ -73,7 +75,7 @@ pub use signs::{Trouble, Wrong};
 #[cfg(test)]
 pub(crate) use simulated::Recorded;
 use simulated::Simulated;
-pub use stream::{FrameStream, StreamBroken};
+pub use stream::{FrameStream, StreamBroken, TargetError};
 
 /// Connections and health of every target; survives reloads for targets that did not change.
 pub struct Upstreams {
@@ -255,8 +257,8 @@ pub struct UpstreamAnswer {
 pub enum AnswerContent {
     /// The whole body, its facts, and its share of the memory budget, which must live as long as the body.
     Whole(Bytes, Box<AnswerFacts>, ByteShare),
-    /// Its first frame, already checked not to be an error, and the rest.
-    Stream(Box<Frame>, FrameStream),
+    /// Its first frames, already checked not to be an error, and the rest.
+    Stream(Vec<Frame>, FrameStream),
 }
 
 /// Why no target answered.

@@ -14,6 +14,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::classify::{self, AttemptFailure, FailureClass, GivenUp, TargetFault};
+use super::coding::CodedBody;
 use super::health::Try;
 use super::redact::{self, CustomerError, Redacted};
 use crate::config::Route;
@@ -27,7 +28,9 @@ const UNCOUNTED: usize = 64 * 1024;
 pub(super) enum AnswerBody {
     /// From a connection, without the response head, which would keep its read buffer alive.
     Network(Box<reqwest::Body>),
-    /// From the built-in provider.
+    /// The same, compressed.
+    Coded(Box<CodedBody>),
+    /// From the built-in provider, or made here.
     Paced(Paced),
     /// Ended or cancelled.
     Over,
@@ -37,20 +40,8 @@ impl AnswerBody {
     /// The next bytes, `None` at the end. Dropping the future loses nothing.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
-            Self::Network(body) => loop {
-                let Some(frame) = body
-                    .frame()
-                    .await
-                    .transpose()
-                    .map_err(|error| cause(&error))?
-                else {
-                    return Ok(None);
-                };
-                // Nobody needs trailers.
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            },
+            Self::Network(body) => network_chunk(body).await,
+            Self::Coded(coded) => coded.chunk().await,
             Self::Paced(paced) => paced.chunk().await,
             Self::Over => Ok(None),
         }
@@ -93,6 +84,17 @@ impl AnswerBody {
         }
         Err(too_large)
     }
+}
+
+/// The next bytes from a connection.
+pub(super) async fn network_chunk(body: &mut reqwest::Body) -> Result<Option<Bytes>, String> {
+    while let Some(frame) = body.frame().await {
+        // Nobody needs trailers.
+        if let Ok(data) = frame.map_err(|error| cause(&error))?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }
 
 /// The innermost reason: it is the most specific and never repeats a URL.
@@ -146,6 +148,15 @@ impl Paced {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StreamBroken(pub String);
+
+/// An error event that is the target's own.
+#[derive(Debug)]
+pub struct TargetError {
+    /// Its word in the operator's log.
+    pub word: Redacted,
+    /// It has no capacity.
+    pub overloaded: bool,
+}
 
 /// The unread rest of a stream.
 pub(super) struct Unread {
@@ -213,13 +224,13 @@ impl FrameStream {
     /// shown; `caller`: the customer's family, if the target is of another.
     ///
     /// # Errors
-    /// The target, which is counted; the word for it in the operator's log.
+    /// The target, which is counted.
     pub fn judge(
         &mut self,
         error: UpstreamError,
         route: &Route,
         caller: Option<Family>,
-    ) -> Result<CustomerError, Redacted> {
+    ) -> Result<CustomerError, TargetError> {
         let word = error
             .kind
             .as_ref()
@@ -236,7 +247,10 @@ impl FrameStream {
                         fault,
                     );
                 }
-                Err(word)
+                Err(TargetError {
+                    word,
+                    overloaded: failure.class() == FailureClass::Busy,
+                })
             }
         }
     }

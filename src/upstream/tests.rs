@@ -202,7 +202,9 @@ async fn text_of(answer: UpstreamAnswer) -> Result<String, StreamBroken> {
     match answer.content {
         AnswerContent::Whole(bytes, ..) => all.extend_from_slice(&bytes),
         AnswerContent::Stream(first, mut rest) => {
-            all.extend_from_slice(first.raw());
+            first
+                .iter()
+                .for_each(|frame| all.extend_from_slice(frame.raw()));
             while let Some(frame) = rest.next().await? {
                 all.extend_from_slice(frame.raw());
             }

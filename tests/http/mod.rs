@@ -21,6 +21,7 @@ mod real_server;
 mod refusals;
 mod remedies;
 pub(crate) mod replay;
+mod reported;
 mod responses;
 mod routes;
 mod seals;

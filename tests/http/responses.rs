@@ -293,7 +293,7 @@ async fn a_broken_stream_ends_in_response_failed() {
 async fn an_answer_that_never_begins_is_free() {
     let error = "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"boom\"}\n\n";
     for reply in [
-        Speech::new(Family::Responses, "x").whole(),
+        Reply::json(200, &json!({"id": "no answer"})),
         Reply::events([error]),
         Reply::events([": hello\n\n"]),
     ] {

@@ -61,7 +61,7 @@ async fn a_stream_that_breaks_ends_with_an_error_and_charges_what_was_delivered(
 
 #[tokio::test]
 async fn an_answer_that_never_begins_is_free_and_a_503() {
-    let json_to_stream = Speech::new(Family::Chat, "x").whole();
+    let json_to_stream = Reply::json(200, &json!({"id": "no answer"}));
     let overloaded = Reply::error(529, "overloaded_error", None, "overloaded");
     let error_first = Reply::events([
         "data: {\"error\":{\"message\":\"quota of org-1\",\"type\":\"insufficient_quota\"}}\n\n",

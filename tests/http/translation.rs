@@ -4,6 +4,7 @@
 use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
+use crate::support::load::before_pieces;
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, DIRECTIONS, Gateway, ask, catalog, path, routes_speaking};
 
@@ -235,10 +236,12 @@ async fn a_stream_that_breaks_ends_with_an_error_of_the_callers_family_and_never
                  \"error\":{\"code\":\"server_error\",\"message\":\"no\"}}}\n\n"
             }
         };
+        // Behind the first words: before them, another target would be asked.
+        let shown = before_pieces(target) + 2;
         for broken in [
-            speech(target, true).reset_after(3),
-            speech(target, true).end_after(3),
-            speech(target, true).then(3, error).end_after(4),
+            speech(target, true).reset_after(shown),
+            speech(target, true).end_after(shown),
+            speech(target, true).then(shown, error),
         ] {
             let upstream = ScriptedUpstream::start(broken).await;
             let gateway = before(&upstream, target, "").await;

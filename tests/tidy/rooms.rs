@@ -218,7 +218,9 @@ const GATEWAY: &[Room] = &[
         crates: &[
             "aho_corasick",
             "base64",
+            "brotli_decompressor",
             "bytes",
+            "flate2",
             "hex",
             "http_body_util",
             "hyper",
@@ -227,6 +229,7 @@ const GATEWAY: &[Room] = &[
             "reqwest",
             "rustix",
             "rustls",
+            "ruzstd",
             "serde_json",
             "thiserror",
             "thread_local",

@@ -4,6 +4,7 @@
 //! closed.
 
 use super::chunk::Fragment;
+use super::pieces::{self, CallPiece, Called, KnownCall};
 use crate::translate::event::{BlockStart, Sink};
 use crate::translate::flow::Flow;
 use crate::translate::freeform::WRAP;
@@ -22,14 +23,22 @@ pub(super) struct AnswerCalls {
 
 #[derive(Debug, Default)]
 struct StreamedCall {
-    index: Option<u64>,
-    id: String,
-    name: String,
+    known: KnownCall,
     /// Arguments not emitted yet, escaped.
     waiting: String,
     depth: Depth,
     opened: bool,
     sent: bool,
+}
+
+impl Called for StreamedCall {
+    fn known(&self) -> &KnownCall {
+        &self.known
+    }
+
+    fn is_whole(&self) -> Option<bool> {
+        Some(self.depth.whole)
+    }
 }
 
 impl AnswerCalls {
@@ -45,22 +54,27 @@ impl AnswerCalls {
 
     /// Appends a fragment to the call it belongs to.
     pub(super) fn take(&mut self, fragment: &Fragment<'_>) {
-        let at = self.place(fragment).unwrap_or_else(|| {
-            self.list.push(StreamedCall {
-                index: fragment.index,
-                ..StreamedCall::default()
-            });
+        let piece = CallPiece {
+            index: fragment.index,
+            id: &fragment.id,
+            name: &fragment.name,
+            arguments: !fragment.arguments.is_empty(),
+        };
+        let at = pieces::place(&self.list, piece).unwrap_or_else(|| {
+            let mut begun = StreamedCall::default();
+            begun.known.index = fragment.index;
+            self.list.push(begun);
             self.list.len() - 1
         });
         let closed = at < self.closed;
         let Some(call) = self.list.get_mut(at).filter(|_| !closed) else {
             return;
         };
-        if call.id.is_empty() {
-            call.id = fragment.id.to_string();
+        if call.known.id.is_empty() {
+            call.known.id = fragment.id.to_string();
         }
-        if call.name.is_empty() {
-            call.name = fragment.name.to_string();
+        if call.known.name.is_empty() {
+            call.known.name = fragment.name.to_string();
         }
         call.depth.free |= fragment.free;
         if !call.depth.whole {
@@ -69,38 +83,11 @@ impl AnswerCalls {
         }
     }
 
-    /// The call a fragment belongs to; `None` for a new one.
-    fn place(&self, fragment: &Fragment<'_>) -> Option<usize> {
-        let by_id = || {
-            (!fragment.id.is_empty())
-                .then(|| self.list.iter().rposition(|call| call.id == fragment.id))
-                .flatten()
-        };
-        let found = match fragment.index {
-            Some(index) => self.list.iter().rposition(|call| call.index == Some(index)),
-            None => self.list.len().checked_sub(1),
-        };
-        let Some((at, call)) = found.and_then(|at| self.list.get(at).map(|call| (at, call))) else {
-            return by_id();
-        };
-        let other_id = !fragment.id.is_empty() && !call.id.is_empty() && call.id != fragment.id;
-        let again = fragment.id.is_empty()
-            && call.depth.whole
-            && !fragment.name.is_empty()
-            && !call.name.is_empty()
-            && (fragment.name != call.name || !fragment.arguments.is_empty());
-        if other_id {
-            by_id()
-        } else {
-            (!again).then_some(at)
-        }
-    }
-
     /// Emits what can be emitted now; everything, if these were the `last` fragments.
     pub(super) fn advance(&mut self, last: bool, flow: &mut Flow, sink: &mut dyn Sink) {
         let count = self.list.len();
         while let Some(call) = self.list.get_mut(self.closed) {
-            if call.name.is_empty() {
+            if call.known.name.is_empty() {
                 if !last {
                     return;
                 }
@@ -110,16 +97,11 @@ impl AnswerCalls {
             }
             if !call.opened {
                 call.opened = true;
-                if call.id.is_empty() {
-                    call.id = made_id(&[&call.name, &self.closed.to_string()]);
+                let KnownCall { id, made, name, .. } = &mut call.known;
+                if id.is_empty() {
+                    (*id, *made) = (made_id(&[name, &self.closed.to_string()]), true);
                 }
-                flow.open(
-                    BlockStart::Call {
-                        id: &call.id,
-                        name: &call.name,
-                    },
-                    sink,
-                );
+                flow.open(BlockStart::Call { id, name }, sink);
                 if call.depth.free {
                     flow.delta(WRAP[0], sink);
                 }

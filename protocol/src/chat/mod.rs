@@ -13,10 +13,13 @@ mod error;
 mod history;
 mod inspect;
 mod logprobs;
+mod mend;
 mod own;
 mod patch;
+mod pieces;
 mod reader;
 mod synthetic;
+mod unfold;
 mod writer;
 
 use bytes::Bytes;
@@ -138,6 +141,14 @@ impl Protocol for Chat {
 
     fn writer(&self) -> Box<dyn EndWriter> {
         Box::new(writer::Writer::default())
+    }
+
+    fn usage_json(&self, usage: &ReportedUsage, cost: Option<&str>) -> String {
+        synthetic::usage_json(usage, cost)
+    }
+
+    fn as_stream(&self, body: &[u8]) -> Option<Vec<u8>> {
+        unfold::as_stream(body)
     }
 
     fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String {

@@ -6,7 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::mend::ShownCalls;
 use super::own;
+use super::pieces::{self, PlacedPiece};
 use crate::class::{self, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::{self, MemberPlaces, Members};
@@ -68,6 +70,10 @@ struct AnswerChoice {
     text: Option<Value>,
     hidden: bool,
     stop: Option<StopReason>,
+    /// A piece of a call.
+    piece: Option<PlacedPiece>,
+    /// Others in the same chunk.
+    more_pieces: Vec<PlacedPiece>,
 }
 
 impl AnswerChoice {
@@ -143,6 +149,8 @@ pub(super) struct Reader {
     stop: Option<StopReason>,
     /// Nothing was made since the last usage.
     counted: bool,
+    /// Calls, as the customer's client knows them.
+    calls: ShownCalls,
     sample: TextSample,
     /// What the provider may add.
     additions: Option<Arc<dyn Additions>>,
@@ -166,6 +174,7 @@ impl Default for Reader {
             choices,
             stop: None,
             counted: false,
+            calls: ShownCalls::default(),
             sample,
             known,
         }
@@ -195,6 +204,11 @@ impl Reader {
             stopped |= choice.stop.is_some();
             self.stop = self.stop.or(choice.stop);
             changed |= self.note(choice);
+            for piece in choice.piece.iter().chain(&choice.more_pieces) {
+                let (piece, id) = ((choice.index, piece), self.id.as_deref());
+                let id = id.unwrap_or_default();
+                (self.calls).mend(piece, (frame, &cursor), id, &mut facts.marks);
+            }
         }
         if changed {
             facts.step = Step::Choices {
@@ -418,7 +432,7 @@ fn delta(
                 members.take(cursor, &key);
                 continue;
             }
-            "tool_calls" | "function_call" => calls(cursor, &mut choice.shown, sample, places)?,
+            "tool_calls" | "function_call" => calls(cursor, choice, sample, places)?,
             "role" => {
                 cursor.skip()?;
             }
@@ -437,42 +451,24 @@ fn delta(
     Ok(())
 }
 
-/// Names and arguments of tool calls, at any of their three levels.
+/// A list of pieces of calls, or the one call of an older function, which has neither number nor id.
 fn calls(
     cursor: &mut Cursor<'_>,
-    shown: &mut TextSize,
+    choice: &mut AnswerChoice,
     sample: &mut TextSample,
     places: &mut MemberPlaces,
 ) -> Result<(), JsonError> {
-    match cursor.peek()? {
-        Kind::Array => {
-            let mut walk = cursor.enter_array()?;
-            while cursor.element(&mut walk)? {
-                calls(cursor, shown, sample, places)?;
-            }
-        }
-        Kind::Object => {
-            let mut members = Members::inside(own::of_content);
-            let mut walk = cursor.enter_object()?;
-            while let Some(key) = cursor.member(&mut walk)? {
-                match key.name.as_ref() {
-                    "function" | "custom" => calls(cursor, shown, sample, places)?,
-                    "name" | "arguments" | "input" => sample.shown(cursor, shown)?,
-                    "index" | "id" | "type" => {
-                        cursor.skip()?;
-                    }
-                    _ => {
-                        cursor.skip()?;
-                        members.take(cursor, &key);
-                        continue;
-                    }
-                }
-                members.keep(cursor, &key);
-            }
-            members.finish(places);
-        }
-        _ => {
-            cursor.skip()?;
+    if cursor.peek()? != Kind::Array {
+        let mut piece = PlacedPiece::default();
+        return pieces::read(cursor, &mut piece, (&mut choice.shown, sample), places);
+    }
+    let mut walk = cursor.enter_array()?;
+    while cursor.element(&mut walk)? {
+        let mut piece = PlacedPiece::default();
+        pieces::read(cursor, &mut piece, (&mut choice.shown, sample), places)?;
+        match &choice.piece {
+            None => choice.piece = Some(piece),
+            Some(_) => choice.more_pieces.push(piece),
         }
     }
     Ok(())

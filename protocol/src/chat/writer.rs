@@ -2,10 +2,11 @@
 //!
 //! At a limit it ends as an upstream would; after an error there is no `[DONE]`, so that it never looks like a clean end.
 
-use serde_json::json;
+use bytes::Bytes;
+use serde_json::{Value, json};
 
 use super::synthetic::usage_json;
-use crate::json::quoted;
+use crate::json::{quoted, without_member};
 use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, ReportedUsage, Step, UsageWish, sse};
 
 /// Ends one streamed answer.
@@ -63,6 +64,40 @@ impl crate::EndWriter for Writer {
         out
     }
 
+    fn with_counts(
+        &self,
+        last: Vec<Bytes>,
+        answer: PublicAnswer<'_>,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+    ) -> Vec<Bytes> {
+        if !wish.chunk && wish.cost.is_none() {
+            return last;
+        }
+        let (mut out, mut end) = (Vec::new(), None);
+        for frame in last.into_iter().map(Frame::new) {
+            match frame.data() {
+                Some(data) if data.trim_ascii() == b"[DONE]" => end = Some(frame.into_raw()),
+                Some(data) => match chunk_count(&data) {
+                    ChunkCount::None => out.push(frame.into_raw()),
+                    ChunkCount::Beside => out.push(self.without_count(frame.into_raw())),
+                    ChunkCount::Alone => {}
+                },
+                None => out.push(frame.into_raw()),
+            }
+        }
+        let usage = usage_json(usage, wish.cost);
+        out.push(Bytes::from(self.chunk(answer, "[]", Some(&usage))));
+        out.extend(end);
+        out
+    }
+
+    fn without_count(&self, frame: Bytes) -> Bytes {
+        let frame = Frame::new(frame);
+        let data = frame.data().unwrap_or_default();
+        frame.with_data(&without_member(&String::from_utf8_lossy(&data), "usage"))
+    }
+
     fn missing_end(&self) -> Vec<u8> {
         sse::data("[DONE]")
     }
@@ -82,6 +117,27 @@ impl Writer {
         sse::data(&format!(
             r#"{{"id":{id},"object":"chat.completion.chunk","created":{created},"model":{model},"choices":{choices}{usage}}}"#
         ))
+    }
+}
+
+/// What a chunk counts.
+enum ChunkCount {
+    None,
+    /// Beside what it says.
+    Beside,
+    /// It says nothing else.
+    Alone,
+}
+
+fn chunk_count(data: &[u8]) -> ChunkCount {
+    let chunk: Value = serde_json::from_slice(data).unwrap_or_default();
+    let says = chunk["choices"]
+        .as_array()
+        .is_some_and(|choices| !choices.is_empty());
+    match (chunk["usage"].is_object(), says) {
+        (false, _) => ChunkCount::None,
+        (true, true) => ChunkCount::Beside,
+        (true, false) => ChunkCount::Alone,
     }
 }
 

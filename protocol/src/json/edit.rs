@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Cursor, quoted};
+use super::{Cursor, JsonError, quoted};
 
 /// The object's text with some members set to other values, given as JSON; missing members are added. A text that is not an object
 /// becomes an object of only these members.
@@ -23,6 +23,25 @@ pub(crate) fn set_members(object: &str, set: &[(&str, &str)]) -> String {
         added.push(String::new());
     }
     edits.push(Edit::replace(start..start, added.join(",").into_bytes()));
+    String::from_utf8(splice(object.as_bytes(), &mut edits)).unwrap_or_default()
+}
+
+/// The object's text without a member. A text that is not an object stays as it is.
+pub(crate) fn without_member(object: &str, name: &str) -> String {
+    let cuts = |cuts: &mut Cuts| {
+        let mut cursor = Cursor::of_answer(object.as_bytes())?;
+        let mut walk = cursor.enter_object()?;
+        while let Some(key) = cursor.member(&mut walk)? {
+            cursor.skip()?;
+            cuts.take(key.at..cursor.at(), key.name != name);
+        }
+        Ok::<(), JsonError>(())
+    };
+    let mut found = Cuts::default();
+    if cuts(&mut found).is_err() {
+        return object.to_owned();
+    }
+    let mut edits: Vec<Edit<'_>> = found.finish().into_iter().map(Edit::cut).collect();
     String::from_utf8(splice(object.as_bytes(), &mut edits)).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ pub(super) fn words(case: Case) -> Words {
         Case::BalanceInUse | Case::RateLimited => (429, "rate_limit_error"),
         Case::BadRequest => (400, "invalid_request_error"),
         Case::TooLarge => (413, "request_too_large"),
-        Case::NoTarget => (529, "overloaded_error"),
+        Case::NoTarget | Case::Overloaded => (529, "overloaded_error"),
         Case::Unavailable => (503, "api_error"),
         Case::Internal => (500, "api_error"),
         Case::BrokenStream => (502, "api_error"),

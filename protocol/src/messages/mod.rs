@@ -15,6 +15,7 @@ mod own;
 mod patch;
 mod reader;
 mod synthetic;
+mod unfold;
 mod writer;
 
 use bytes::Bytes;
@@ -153,6 +154,14 @@ impl Protocol for Messages {
 
     fn writer(&self) -> Box<dyn EndWriter> {
         Box::new(writer::Writer::default())
+    }
+
+    fn usage_json(&self, usage: &ReportedUsage, cost: Option<&str>) -> String {
+        crate::usage::with_cost(synthetic::usage_value(usage).to_string(), cost)
+    }
+
+    fn as_stream(&self, body: &[u8]) -> Option<Vec<u8>> {
+        unfold::as_stream(body)
     }
 
     fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String {

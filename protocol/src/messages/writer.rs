@@ -2,9 +2,11 @@
 //!
 //! At a limit every open block is closed before the message is; an error event comes last and no `message_stop` follows.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::synthetic::{event, usage_value};
+use crate::json::set_members;
 use crate::{ErrorBody, Frame, FrameFacts, PublicAnswer, ReportedUsage, Step, UsageWish, sse};
 
 /// Ends one streamed answer.
@@ -67,6 +69,27 @@ impl crate::EndWriter for Writer {
         }
         out.extend(self.missing_end());
         out
+    }
+
+    fn with_counts(
+        &self,
+        mut last: Vec<Bytes>,
+        _answer: PublicAnswer<'_>,
+        usage: &ReportedUsage,
+        _wish: UsageWish<'_>,
+    ) -> Vec<Bytes> {
+        let counts = usage_value(usage).to_string();
+        let delta = last.iter_mut().rev().find_map(|bytes| {
+            let frame = Frame::new(bytes.clone());
+            let data = serde_json::from_slice::<Value>(&frame.data()?).ok()?;
+            (data["type"] == "message_delta").then_some((bytes, frame))
+        });
+        if let Some((bytes, frame)) = delta {
+            let data = frame.data().unwrap_or_default();
+            let data = set_members(&String::from_utf8_lossy(&data), &[("usage", &counts)]);
+            *bytes = frame.with_data(&data);
+        }
+        last
     }
 
     fn missing_end(&self) -> Vec<u8> {

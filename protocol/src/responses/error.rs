@@ -3,9 +3,9 @@
 use crate::error::v1_words;
 use crate::{Case, ErrorBody, Words};
 
-/// The codes that a failed response may have, as published, and one that vendors send beyond them: on `context_length_exceeded`
-/// coding clients compact their conversation.
-const FAILED: [&str; 21] = [
+/// The codes that a failed response may have, as published, and two that vendors send beyond them: on `context_length_exceeded`
+/// coding clients compact their conversation, and on `server_is_overloaded` they say so.
+const FAILED: [&str; 22] = [
     "server_error",
     "rate_limit_exceeded",
     "invalid_prompt",
@@ -27,6 +27,7 @@ const FAILED: [&str; 21] = [
     "failed_to_download_image",
     "image_file_not_found",
     "context_length_exceeded",
+    "server_is_overloaded",
 ];
 
 /// Both families under `/v1` share their words.

@@ -104,12 +104,12 @@ fn usage_value(usage: &ReportedUsage) -> Value {
 
 /// Events with their numbers.
 #[derive(Default)]
-struct Frames {
-    list: Vec<Vec<u8>>,
+pub(super) struct Frames {
+    pub(super) list: Vec<Vec<u8>>,
 }
 
 impl Frames {
-    fn push(&mut self, kind: &str, members: &Value) {
+    pub(super) fn push(&mut self, kind: &str, members: &Value) {
         let mut data = json!({"type": kind});
         if let (Value::Object(data), Value::Object(members)) = (&mut data, members) {
             data.extend(members.clone());

@@ -3,6 +3,9 @@
 //! Every open part and item gets its done events; then comes `response.incomplete` or `response.failed` with the response object
 //! that the upstream began. Sequence numbers continue where the upstream's stopped.
 
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::error::failed_code;
@@ -93,6 +96,29 @@ impl crate::EndWriter for Writer {
         out.bytes
     }
 
+    fn with_counts(
+        &self,
+        mut last: Vec<Bytes>,
+        _answer: PublicAnswer<'_>,
+        usage: &ReportedUsage,
+        wish: UsageWish<'_>,
+    ) -> Vec<Bytes> {
+        let counts = usage_json(usage, wish.cost);
+        // The event that ends the answer is the last with a response.
+        for bytes in last.iter_mut().rev() {
+            let frame = Frame::new(bytes.clone());
+            let data = frame.data().unwrap_or_default();
+            let Ok(event) = serde_json::from_slice::<EndEvent<'_>>(&data) else {
+                continue;
+            };
+            let response = set_members(event.response.get(), &[("usage", &counts)]);
+            let data = set_members(&String::from_utf8_lossy(&data), &[("response", &response)]);
+            *bytes = frame.with_data(&data);
+            break;
+        }
+        last
+    }
+
     fn missing_end(&self) -> Vec<u8> {
         // The last event carries the answer itself; without one there is nothing to close.
         Vec::new()
@@ -141,6 +167,13 @@ impl Writer {
         response["model"] = json!(answer.model);
         public_response(response.to_string(), answer.model)
     }
+}
+
+/// An event with a response.
+#[derive(Deserialize)]
+struct EndEvent<'e> {
+    #[serde(borrow)]
+    response: &'e RawValue,
 }
 
 /// Events being written.

@@ -35,3 +35,4 @@ mod support;
 mod to_messages;
 mod to_responses;
 mod tools;
+mod unfold;

@@ -219,6 +219,23 @@ fn b71_b72_b73_b74_calls_are_told_apart_however_they_are_numbered() {
 }
 
 #[test]
+fn r2_a_piece_without_a_name_belongs_to_the_call_at_its_index() {
+    let piece = |id: &str, name: &str, text: &str| json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": name, "arguments": text}}]});
+    let one = of(&[("tool_use", "{\"a\":1}")]);
+    for pieces in [
+        [piece("", "f", "{\"a\""), piece("c9", "", ":1}")],
+        [piece("c1", "f", "{\"a\""), piece("c2", "", ":1}")],
+        [piece("c1", "", "{\"a\""), piece("c2", "f", ":1}")],
+        [piece("", "f", "{\"a\""), piece("c9", "f", ":1}")],
+    ] {
+        assert_eq!(kinds(&relayed(&pieces, "tool_calls")), one, "{pieces:?}");
+    }
+    // A name and no id, behind whole arguments that had none either.
+    let two = [piece("", "f", "{}"), piece("c9", "g", "{}")];
+    assert_eq!(kinds(&relayed(&two, "tool_calls")).len(), 2);
+}
+
+#[test]
 fn arguments_as_an_object_and_braces_in_strings_are_whole() {
     let object = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": {"a": "}"}}}]});
     assert_eq!(

@@ -7,13 +7,12 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerReader, Family, UsageWish};
 
 use super::super::admitted::{Admitted, Settled};
-use super::super::broken::why_it_broke;
+use super::super::broken::{StreamFault, why_it_broke};
 use super::super::end::End;
 use super::super::outlet::{Outlet, SettledCounts};
 use super::super::phase::Phase;
 use super::super::{record, whole};
 use crate::metering::Ending;
-use crate::upstream::redact::CustomerError;
 
 /// All that makes the last frames: settling a request consumes the rest of it.
 pub(super) struct LastFrames {
@@ -24,7 +23,7 @@ pub(super) struct LastFrames {
     reader: Box<dyn AnswerReader>,
     outlet: Box<dyn Outlet>,
     phase: Phase,
-    told: Option<Box<CustomerError>>,
+    fault: Option<StreamFault>,
     /// Why the answer ends, for lack of money.
     words: Option<String>,
 }
@@ -35,7 +34,7 @@ impl LastFrames {
         reader: Box<dyn AnswerReader>,
         outlet: Box<dyn Outlet>,
         phase: Phase,
-        told: Option<Box<CustomerError>>,
+        fault: Option<StreamFault>,
         words: Option<String>,
     ) -> Self {
         Self {
@@ -46,7 +45,7 @@ impl LastFrames {
             reader,
             outlet,
             phase,
-            told,
+            fault,
             words,
         }
     }
@@ -67,6 +66,7 @@ impl LastFrames {
                 chunk: self.asks_usage,
                 cost: self.asks_cost.then_some(printed.as_str()),
             },
+            ours: settled.ours,
             id: self.reader.answer_id(),
         };
         let (outlet, phase) = (&mut self.outlet, self.phase);
@@ -78,7 +78,7 @@ impl LastFrames {
             Ending::Cut | Ending::Broken if outlet.has_stopped() => outlet.finish(phase, &counts),
             Ending::Cut if !end.is_charged_error() => outlet.cut(phase, words, &counts),
             Ending::Cut | Ending::Broken | Ending::Lost | Ending::Nothing => {
-                let why = why_it_broke(self.family, end, self.told.as_deref(), self.request_id);
+                let why = why_it_broke(self.family, end, self.fault.as_ref(), self.request_id);
                 outlet.fail(phase, &counts, &why)
             }
         }

@@ -54,7 +54,11 @@ async fn every_kind_of_trouble_has_its_word() {
         ),
         (false, chat().stream(), "broken"),
         (false, chat().whole().reset(), "broken"),
-        (true, chat().whole(), "broken"),
+        (
+            true,
+            Reply::whole(200, "application/json", "{\"id\":\"x\"}"),
+            "broken",
+        ),
         (
             true,
             Reply::native_error(200, "overloaded_error", "JSON and an error"),

@@ -70,7 +70,7 @@ async fn streams_that_always_break_open_the_breaker() {
 
 #[tokio::test]
 async fn dropping_a_stream_closes_the_connection_at_once_and_blames_nobody() {
-    let (upstream, desk, mut frames) = streaming(speech().stall_after(2)).await;
+    let (upstream, desk, mut frames) = streaming(speech().stall_after(3)).await;
     assert!(frames.next().await.unwrap().is_some());
     drop(frames);
     assert!(upstream.closed_by_peer(0).await < SECOND);
@@ -94,7 +94,7 @@ async fn a_stream_that_is_stalled_breaks_even_if_its_reader_looks_away_now_and_t
 #[tokio::test]
 async fn a_pace_below_the_idle_limit_is_no_silence() {
     let (_upstream, desk, mut frames) = streaming(speech().paced(Duration::from_millis(40))).await;
-    assert_eq!(drain(&mut frames).await, Ok(6));
+    assert_eq!(drain(&mut frames).await, Ok(5));
     assert_eq!(frames.next().await, Ok(None));
     assert_eq!(desk.state(0).errors, 0);
 }
@@ -104,7 +104,7 @@ async fn comments_and_pings_before_the_first_event_are_dropped_and_later_ones_pa
     let chatty = speech()
         .first("event: ping\ndata: {\"type\":\"ping\"}\n\n")
         .first(": hello\n\n");
-    let upstream = ScriptedUpstream::tolerant(chatty.then(3, ": later\n\n")).await;
+    let upstream = ScriptedUpstream::tolerant(chatty.then(4, ": later\n\n")).await;
     let desk = Desk::before(&[&upstream]);
     let text = text_of(desk.ask(Family::Chat, true).await.unwrap())
         .await
@@ -137,4 +137,30 @@ async fn the_caller_can_blame_a_target_for_what_its_bytes_say() {
         ),
         (1, Some("broken: no terminal event"))
     );
+}
+
+#[tokio::test]
+async fn what_fails_behind_an_opening_never_began() {
+    let error = "data: {\"error\":{\"message\":\"m\",\"type\":\"server_error\"}}\n\n";
+    for reply in [
+        speech().then(1, error),
+        speech().then(1, "data: [DONE]\n\n"),
+        speech().end_after(1),
+        speech().tear_after(1),
+        speech().reset_after(1),
+    ] {
+        assert_eq!(class(true, reply).await, "broken");
+    }
+    // The customer's own fault stays in the stream, where it is told and counted.
+    let refused = "data: {\"error\":{\"message\":\"m\",\"type\":\"invalid_request_error\"}}\n\n";
+    let upstream = ScriptedUpstream::tolerant(speech().then(1, refused)).await;
+    let answer = Desk::before(&[&upstream]).ask(Family::Chat, true).await;
+    assert!(text_of(answer.unwrap()).await.unwrap().ends_with(refused));
+}
+
+#[tokio::test]
+async fn an_opening_is_waited_for_as_long_as_a_stream_may_be_silent_and_two_seconds() {
+    let (_upstream, _desk, mut frames) = streaming(speech().wait_after(1, SECOND)).await;
+    let broken = drain(&mut frames).await.unwrap_err();
+    assert_eq!(broken.0, "silent for 150ms");
 }

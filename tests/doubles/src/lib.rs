@@ -41,7 +41,7 @@ mod vllm;
 mod xai;
 
 pub use broken::{Broken, broken};
-pub use oddities::{breaking, oddly};
+pub use oddities::{breaking, oddly, overloaded};
 pub use refusal::VendorRefusal;
 pub use rule::{JsonType, Must, RuleStanding, WireRule};
 

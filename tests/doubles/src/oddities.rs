@@ -91,6 +91,32 @@ pub fn breaking(vendor: Vendor, path: &str) -> String {
     }
 }
 
+/// The frames in which the vendor who defined a path's family says, in a stream, that it has no capacity: each is one way to say it.
+#[must_use]
+pub fn overloaded(path: &str) -> Vec<String> {
+    let words = "Our servers are currently overloaded. Please try again later.";
+    let error = json!({"type": "service_unavailable_error", "code": "server_is_overloaded", "message": words, "param": null});
+    // Recorded 2026-08-14: github.com/karthink/gptel/pull/1512.
+    if path.ends_with("/messages") {
+        let error = json!({"type": "error", "request_id": "req_011",
+            "error": {"details": null, "type": "overloaded_error", "message": "Overloaded"}});
+        return vec![format!("event: error\ndata: {error}\n\n")];
+    }
+    // Recorded 2026-06-25: github.com/Wei-Shaw/sub2api/pull/3476; 2026-05-04: github.com/anomalyco/opencode/issues/25730.
+    if path.ends_with("/responses") {
+        let failed = json!({"type": "response.failed", "sequence_number": 3, "response": {"id": "resp_03", "object": "response",
+            "created_at": 7, "status": "failed", "error": {"code": "server_is_overloaded", "message": words}, "model": "m",
+            "usage": null, "output": []}});
+        let nested = json!({"type": "error", "sequence_number": 2, "error": error});
+        return vec![
+            format!("event: response.failed\ndata: {failed}\n\n"),
+            format!("event: error\ndata: {nested}\n\n"),
+        ];
+    }
+    // The same error, in the shape of github.com/block/goose/pull/8031, read 2026-11-23. Not verified on this wire.
+    vec![data(&json!({"error": error}))]
+}
+
 /// The frame without choices is left out, and its usage stands in the one before it.
 fn usage_with_reason(frames: Vec<String>) -> Vec<String> {
     let usage = frames.iter().find_map(|frame| usage_in(frame));
