@@ -328,7 +328,6 @@ fn patch(body: &Bytes, times: u64) {
             model: "upstream-model-name",
             limit_field: "max_tokens",
             limit: None,
-            pass: &[],
             ..Edits::default()
         };
         black_box(protocol.pieces(body, &seen, &edits));

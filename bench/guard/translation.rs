@@ -181,7 +181,6 @@ fn requests(from: Family, to: Option<Family>, times: u64) {
                 model: "upstream-model-name",
                 limit_field: "max_tokens",
                 limit: None,
-                pass: &[],
                 ..Edits::default()
             };
             black_box(from.protocol().patch(&body, &seen, &edits));

@@ -38,7 +38,6 @@ fn requests(name: &str, family: Family, body: &[u8]) {
         model: "upstream-model-name",
         limit_field: "max_tokens",
         limit: Some(1_000),
-        pass: &[],
         ..Edits::default()
     };
     measure(&format!("inspect {name}"), body.len(), || {

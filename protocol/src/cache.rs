@@ -45,6 +45,7 @@ pub(crate) fn lifetime_options(
                 Some("12h") => seen.half_day_cache = true,
                 _ => return Err(lifetime("`\"30m\"`, `\"1h\"` or `\"12h\"`")),
             }
+            seen.places.lifetime_apart = true;
         }
         Ok(())
     })

@@ -77,7 +77,7 @@ pub(crate) fn pins(
 ) -> Vec<Edit<'static>> {
     let pinned = edits.pin.iter().filter_map(|name| find(fields, name));
     pinned
-        .filter(|field| !edits.leave_out.iter().any(|left| left == field.name))
+        .filter(|field| edits.fit.abilities.takes(field.name))
         .filter_map(|field| {
             let place = seen
                 .places

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::address;
 use crate::cache;
-use crate::fields::{ITEM_REFERENCE, STATE};
+use crate::fields::{ITEM_REFERENCE, MEDIA, STATE};
 use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
@@ -45,6 +45,8 @@ struct Part<'a> {
     kind: Cow<'a, str>,
     /// As it is written, without its quotes.
     role: &'a str,
+    /// It has an id of its own.
+    has_id: bool,
     /// The kinds of the values of `content` and `text`.
     content: Option<Kind>,
     text: Option<Kind>,
@@ -86,7 +88,7 @@ impl Part<'_> {
     /// Refuses what cannot be a message, or a part of one.
     fn check(&self, turns: &FamilyTurns) -> Result<(), BadRequest> {
         match self.level {
-            Level::Turn => turns.turn(self.role, &self.kind, self.content),
+            Level::Turn => turns.turn(self.role, &self.kind, self.content, self.has_id),
             Level::Part => turns.part(&self.kind, self.text),
             Level::Inner => Ok(()),
         }
@@ -242,6 +244,7 @@ fn member<'a>(
         "image_url" => take(name, &mut part.url, cursor)?,
         "detail" => detail(&mut part.detail, cursor, out)?,
         _ if part.level == Level::Turn => {
+            part.has_id |= name == "id" && kind != Kind::Null;
             out.seen.places.talk.has(name);
             named(name, cursor, out, part)?;
         }
@@ -376,9 +379,6 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
         return Err(unpriced("type"));
     }
     out.seen.hidden_reasoning |= hides_output(&part.kind);
-    if part.kind == "item_reference" {
-        return Err(BadRequest::at("type", ITEM_REFERENCE).with(Remedy::Off("store")));
-    }
     for value in &part.sealed {
         // A text part has no seals: readers would take such a member for text.
         if part.kind.is_empty() || is_text(&part.kind) {

@@ -15,8 +15,8 @@ use crate::hints;
 use crate::json::Cursor;
 use crate::sample::TextSample;
 use crate::talk::Talk;
+use crate::target_fit::TargetFit;
 use crate::token_estimate::Weight;
-use crate::translate::abilities::HistoryAbilities;
 
 /// Names and words of the dialects are shorter; longer ones count as text.
 pub(crate) const LONGEST_NAME: usize = 32;
@@ -127,6 +127,13 @@ pub struct SplicePlaces {
     pub stream_options: Option<Range<usize>>,
     /// The value of `store` when present.
     pub store: Option<Range<usize>>,
+    /// The value of the field that says how much to think in words that not every target of the family takes: chat's `reasoning`, and
+    /// native thinking that is turned off.
+    pub thinking: Option<Range<usize>>,
+    /// An effort is said in a field of its own.
+    pub effort: bool,
+    /// A lifetime of cache writes is asked for apart from marks.
+    pub lifetime_apart: bool,
     /// The fields that ask for a class, or for none.
     pub classes: Vec<ClassPlace>,
     /// What repeats in the next request of a conversation.
@@ -168,7 +175,7 @@ impl MemberFate {
 }
 
 /// Changes to make to a request on its way to one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edits<'a> {
     /// The upstream's name of the model.
     pub model: &'a str,
@@ -176,14 +183,26 @@ pub struct Edits<'a> {
     pub limit_field: &'a str,
     /// The output limit for the provider; `None` keeps what was declared.
     pub limit: Option<u32>,
-    /// Unknown fields that this provider accepts (its `pass` list).
-    pub pass: &'a [String],
-    /// Hints that this provider refuses by their names.
-    pub leave_out: &'a [String],
-    /// What it takes of earlier turns, in the chat family.
-    pub history: HistoryAbilities<'a>,
+    /// What the target takes.
+    pub fit: &'a TargetFit,
+    /// The gateway has written the body itself, for this target: only what the operator drops is still left out.
+    pub translated: bool,
     /// Fields of classes that are written where the request leaves the choice to the provider's account.
     pub pin: &'a [&'static str],
+}
+
+/// The changes for a target that takes everything.
+impl Default for Edits<'_> {
+    fn default() -> Self {
+        Self {
+            model: "",
+            limit_field: "",
+            limit: None,
+            fit: TargetFit::anything(),
+            translated: false,
+            pin: &[],
+        }
+    }
 }
 
 /// What the model will read, measured without keeping it.
@@ -254,19 +273,27 @@ impl Inspection {
         pin.iter().copied().filter(|name| !asks(name)).collect()
     }
 
-    /// What is removed from the request for a provider that passes these fields, for `x-farebox-removed`: tools, then fields, each
-    /// once, in at most 1 KB.
+    /// Whether a field is one for the output limit.
+    pub(crate) fn is_limit(&self, name: &str) -> bool {
+        let places = &self.places;
+        let declared = [&places.limit, &places.limit_twin].into_iter().flatten();
+        let mut all = declared.chain(&places.nulls);
+        all.any(|(field, _)| *field == name)
+    }
+
+    /// What is removed from the request for this target, for `x-farebox-removed`: tools, then fields, each once, in at most 1 KB. What
+    /// its operator drops is a loss instead.
     #[must_use]
-    pub fn removed(&self, pass: &[String], leave_out: &[String]) -> String {
+    pub fn removed(&self, fit: &TargetFit) -> String {
         let fields = self
             .unknown
             .iter()
-            .filter(|name| !pass.contains(name))
+            .filter(|name| !fit.pass.contains(name) && !fit.drops(name))
             .map(|name| header_safe(name));
         let fates = self.places.members_by_target.iter();
         let hints = fates
             .filter_map(|(_, fate)| fate.told_hint())
-            .filter(|hint| leave_out.iter().any(|left| left == hint));
+            .filter(|hint| !fit.abilities.takes(hint) && !fit.drops(hint));
         let mut named: Vec<&str> = Vec::new();
         let mut length = 0;
         for name in self

@@ -22,6 +22,7 @@ mod conversation;
 pub mod error;
 mod facts;
 mod fields;
+mod fit;
 mod hints;
 pub mod inspect;
 pub mod json;
@@ -42,6 +43,7 @@ mod shape;
 pub mod sse;
 pub mod synthetic;
 pub mod talk;
+mod target_fit;
 mod text_size;
 pub mod token_estimate;
 mod tools;
@@ -61,18 +63,18 @@ pub use error::{Case, ErrorBody, UpstreamError, Words};
 pub use facts::{AnswerFacts, Brings, FrameFacts, FrameMarks, ItemEvent, Step, StopReason};
 use json::Edit;
 use prompt::UnderstoodPrompt;
-use translate::Losses;
-use translate::abilities::HistoryAbilities;
 
 pub use bad_request::{BadRequest, Remedy};
 pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
 pub use conversation::ConversationPlaces;
+pub use fit::{Fitted, ToldThinking};
 pub use inspect::{Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture};
 pub use media::document_bytes;
 pub use sample::TextSample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
 pub use talk::{Talk, TalkTurn};
+pub use target_fit::TargetFit;
 pub use text_size::TextSize;
 pub use usage::{ReportedUsage, UsageReading, WireUsage};
 
@@ -256,10 +258,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         serde_json::json!({ "input_tokens": tokens })
     }
 
-    /// What the model does not get of earlier turns, because its target refuses it.
-    fn losses(&self, _body: &[u8], _seen: &Inspection, _takes: &HistoryAbilities<'_>) -> Losses {
-        Losses::default()
-    }
+    /// What became of a request on its way to a target of this family.
+    fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted;
 
     /// The facts of a whole answer. `None` when it is not a JSON object.
     fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {

@@ -8,12 +8,10 @@ use crate::inspect::MemberFate;
 use crate::json::{Cursor, Cuts, Edit, quoted};
 use crate::{Edits, Inspection};
 
-/// The edits that all families share: the model, the limit, and removed members.
+/// The edits that all families share: the model and the limit. What goes is added last, by `fit.rs`.
 pub(crate) fn common<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
     let places = &seen.places;
     let mut out: Vec<Edit<'a>> = Vec::with_capacity(places.cuts.len() + 5);
-    out.extend(places.cuts.iter().cloned().map(Edit::cut));
-    out.extend(by_target(seen, edits).into_iter().map(Edit::cut));
     out.push(Edit::replace(
         places.model.clone(),
         quoted(edits.model).into_bytes(),
@@ -26,7 +24,11 @@ pub(crate) fn common<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> V
 /// limit for which money is held; or the whole request is refused.
 fn limit<'a>(body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
     let (places, known) = (&seen.places, edits.limit_field);
-    let Some(limit) = edits.limit.or(seen.limit) else {
+    let Some(limit) = edits
+        .limit
+        .or(seen.limit)
+        .filter(|_| !edits.fit.drops(known))
+    else {
         return Vec::new();
     };
     let number = || limit.to_string().into_bytes();
@@ -60,23 +62,31 @@ fn name_before(body: &[u8], number: &Range<usize>) -> Option<Range<usize>> {
     Some(quote(end)?..end + 1)
 }
 
-/// The removals from a request with fields whose fate depends on the provider.
-fn by_target(seen: &Inspection, edits: &Edits<'_>) -> Vec<Range<usize>> {
+/// The removals from a request whose members nothing else concerns.
+pub(crate) fn cuts<'a>(seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'a>> {
+    let places = &seen.places;
     let mut cuts = Cuts::default();
-    for (span, fate) in &seen.places.members_by_target {
-        let stays = match fate {
-            MemberFate::Stays => true,
-            MemberFate::Goes => false,
-            MemberFate::Unknown(index) => seen
-                .unknown
-                .get(*index)
-                .is_some_and(|name| edits.pass.contains(name)),
-            MemberFate::Hint(name) => !edits.leave_out.iter().any(|left| left == name),
-            MemberFate::Limit(name) => *name == edits.limit_field,
-        };
-        cuts.take(span.clone(), stays);
+    for (span, fate) in &places.members_by_target {
+        cuts.take(span.clone(), stays(*fate, seen, edits));
     }
-    cuts.finish()
+    let all = places.cuts.iter().cloned().chain(cuts.finish());
+    all.map(Edit::cut).collect()
+}
+
+/// Whether a top-level member whose fate depends on the target goes upstream.
+pub(crate) fn stays(fate: MemberFate, seen: &Inspection, edits: &Edits<'_>) -> bool {
+    match fate {
+        MemberFate::Stays => true,
+        MemberFate::Goes => false,
+        // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
+        MemberFate::Unknown(_) if edits.translated => true,
+        MemberFate::Unknown(index) => seen
+            .unknown
+            .get(index)
+            .is_some_and(|name| edits.fit.pass.contains(name)),
+        MemberFate::Hint(name) => edits.fit.abilities.takes(name),
+        MemberFate::Limit(name) => name == edits.limit_field,
+    }
 }
 
 /// A new top-level member.

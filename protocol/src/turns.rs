@@ -3,8 +3,9 @@
 //! What cannot be one is refused before money is held: every service of the family would refuse it too, after the hold. What one
 //! service knows and another does not, such as a role of a local model's template, is left to the provider.
 
-use crate::BadRequest;
+use crate::fields::ITEM_REFERENCE;
 use crate::json::{Kind, unescape};
+use crate::{BadRequest, Remedy};
 
 /// One family's messages.
 #[derive(Debug)]
@@ -72,7 +73,13 @@ impl FamilyTurns {
         role: &str,
         kind: &str,
         content: Option<Kind>,
+        has_id: bool,
     ) -> Result<(), BadRequest> {
+        // The type of a reference may be left out.
+        let is_bare = kind.is_empty() && role.is_empty() && content.is_none();
+        if self.items && (kind == "item_reference" || is_bare && has_id) {
+            return Err(BadRequest::at("type", ITEM_REFERENCE).with(Remedy::Off("store")));
+        }
         // Only messages have roles; calls and their results are items with a type.
         if self.items && !matches!(kind, "" | "message") {
             return Ok(());

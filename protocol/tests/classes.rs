@@ -8,7 +8,7 @@
 
 use farebox_protocol::{
     BadRequest, Classes, Edits, Family, FrameReader, Inspection, RequestRegion, SaidClasses,
-    ServiceTier, UsageReading, WireUsage,
+    ServiceTier, TargetFit, UsageReading, WireUsage,
 };
 use serde_json::{Value, json};
 
@@ -308,12 +308,12 @@ fn a_pin_replaces_what_asks_for_nothing_and_nothing_else() {
         let body = body(family, members);
         let seen = family.protocol().inspect(body.as_bytes(), 0).expect("good");
         let pin = ["service_tier", "inference_geo"];
+        let mut fit = TargetFit::default();
+        fit.abilities.leave_out = leave_out.to_vec();
         let edits = Edits {
             model: "up",
             limit_field: "max_tokens",
-            limit: None,
-            pass: &[],
-            leave_out,
+            fit: &fit,
             pin: &pin,
             ..Edits::default()
         };

@@ -54,7 +54,6 @@ fn patched_requests() {
                 model: "up",
                 limit_field: field,
                 limit: Some(777),
-                pass: &[],
                 ..Edits::default()
             };
             let patched = family.protocol().patch(&body, &seen, &edits);

@@ -3,24 +3,24 @@
 
 use farebox_protocol::translate::Abilities;
 use farebox_protocol::translate::{EncodeTarget, request};
-use farebox_protocol::{Edits, Family};
+use farebox_protocol::{Edits, Family, TargetFit};
 use serde_json::{Value, json};
 
 fn patched(body: &Value, leave_out: &[String]) -> (Value, String) {
     let (protocol, text) = (Family::Chat.protocol(), body.to_string());
     let seen = protocol.inspect(text.as_bytes(), 0).expect("a request");
+    let mut fit = TargetFit::default();
+    fit.abilities.leave_out = leave_out.to_vec();
     let edits = Edits {
         model: "up",
         limit_field: "max_tokens",
-        limit: None,
-        pass: &[],
-        leave_out,
+        fit: &fit,
         ..Edits::default()
     };
     let sent = protocol.patch(text.as_bytes(), &seen, &edits);
     (
         serde_json::from_slice(&sent).expect("JSON"),
-        seen.removed(&[], leave_out),
+        seen.removed(&fit),
     )
 }
 

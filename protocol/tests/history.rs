@@ -1,22 +1,23 @@
 //! What chat services add to their answers, and clients send back, on the way to a service that refuses it.
 #![expect(clippy::expect_used, reason = "a failed step is a failed test")]
 
-use farebox_protocol::translate::abilities::{HistoryAbilities, ReasoningEcho, ToolIds};
-use farebox_protocol::{Edits, Family};
+use farebox_protocol::translate::abilities::{ReasoningEcho, ToolIds};
+use farebox_protocol::{Edits, Family, TargetFit};
 use serde_json::{Value, json};
 
 /// What goes upstream, and what the model does not get.
-fn sent(body: &str, history: HistoryAbilities<'_>) -> (String, String) {
+fn sent(body: &str, fit: &TargetFit) -> (String, String) {
     let protocol = Family::Chat.protocol();
     let seen = protocol.inspect(body.as_bytes(), 0).expect("a request");
     let edits = Edits {
         model: "m",
         limit_field: "max_tokens",
-        history,
+        fit,
         ..Edits::default()
     };
     let sent = protocol.patch(body.as_bytes(), &seen, &edits);
-    let lost = (protocol.losses(body.as_bytes(), &seen, &history)).header();
+    let fitted = protocol.fitted(body.as_bytes(), &seen, &edits);
+    let lost = fitted.losses.header();
     (String::from_utf8(sent).expect("UTF-8"), lost)
 }
 
@@ -24,14 +25,18 @@ fn talk(turns: &Value) -> String {
     json!({"model": "m", "messages": turns}).to_string()
 }
 
-fn told(turns: &Value, history: HistoryAbilities<'_>) -> (Value, String) {
-    let (sent, lost) = sent(&talk(turns), history);
+fn told(turns: &Value, fit: &TargetFit) -> (Value, String) {
+    let (sent, lost) = sent(&talk(turns), fit);
     let mut sent: Value = serde_json::from_str(&sent).expect("JSON");
     (sent["messages"].take(), lost)
 }
 
-fn names(list: &[&str]) -> Vec<String> {
-    list.iter().map(|name| (*name).to_owned()).collect()
+/// A target that knows these members of an assistant's turn.
+fn knowing(members: &[&str]) -> TargetFit {
+    TargetFit {
+        turn_members: members.iter().map(|name| (*name).to_owned()).collect(),
+        ..TargetFit::default()
+    }
 }
 
 const CALL: &str = r#"{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}"#;
@@ -42,32 +47,24 @@ fn a_target_that_takes_everything_gets_the_same_bytes() {
         r#"{{"model": "m",  "messages": [{{"role":"user","content":"a"}}, {{"reasoning_content" : "t","role":"assistant", "tool_calls":[{CALL}]}}]}}"#
     );
     assert_eq!(
-        sent(&body, HistoryAbilities::default()),
+        sent(&body, TargetFit::anything()),
         (body.clone(), String::new())
     );
-    let known = names(&["role", "content", "tool_calls"]);
-    let strict = HistoryAbilities {
-        turn_members: &known,
-        ..HistoryAbilities::default()
-    };
+    let strict = knowing(&["role", "content", "tool_calls"]);
     let plain = body.replace(r#""reasoning_content" : "t","#, "");
     assert_eq!(
-        sent(&body, strict),
+        sent(&body, &strict),
         (
             plain.clone(),
             "messages.reasoning_content=dropped".to_owned()
         )
     );
-    assert_eq!(sent(&plain, strict), (plain, String::new()));
+    assert_eq!(sent(&plain, &strict), (plain, String::new()));
 }
 
 #[test]
 fn only_the_members_of_an_assistant_are_left_out_and_an_empty_one_is_no_loss() {
-    let known = names(&["role", "content", "tool_calls"]);
-    let strict = HistoryAbilities {
-        turn_members: &known,
-        ..HistoryAbilities::default()
-    };
+    let strict = knowing(&["role", "content", "tool_calls"]);
     let extra: Value = serde_json::from_str(CALL).expect("JSON");
     let mut signed = extra.clone();
     signed["extra_content"] = json!({"google": {"thought_signature": "s"}});
@@ -80,17 +77,15 @@ fn only_the_members_of_an_assistant_are_left_out_and_an_empty_one_is_no_loss() {
         {"role": "assistant", "content": null, "tool_calls": [extra]},
         {"role": "tool", "tool_call_id": "call_1", "name": "f", "content": "b"}]);
     assert_eq!(
-        told(&turns, strict),
+        told(&turns, &strict),
         (fits, "messages.reasoning=dropped".to_owned())
     );
 }
 
 #[test]
 fn the_first_call_of_each_turn_is_signed_and_a_signature_stays() {
-    let signed_calls = HistoryAbilities {
-        signed_calls: true,
-        ..HistoryAbilities::default()
-    };
+    let mut signs = TargetFit::default();
+    signs.abilities.signed_calls = true;
     let call: Value = serde_json::from_str(CALL).expect("JSON");
     let with = |extra: Value| {
         let mut call = call.clone();
@@ -108,15 +103,13 @@ fn the_first_call_of_each_turn_is_signed_and_a_signature_stays() {
     let mut two = elsewhere.clone();
     two["tool_calls"].as_array_mut().expect("a list").push(call);
     let signed = json!([own, elsewhere, two, elsewhere]);
-    assert_eq!(told(&turns, signed_calls), (signed, String::new()));
+    assert_eq!(told(&turns, &signs), (signed, String::new()));
 }
 
 #[test]
 fn ids_are_rewritten_alike_in_calls_and_results() {
-    let nine = HistoryAbilities {
-        tool_ids: ToolIds::Nine,
-        ..HistoryAbilities::default()
-    };
+    let mut nine = TargetFit::default();
+    nine.abilities.tool_ids = ToolIds::Nine;
     let call: Value = serde_json::from_str(CALL).expect("JSON");
     let mut fitting = call.clone();
     fitting["id"] = json!("abcdefgh9");
@@ -124,7 +117,7 @@ fn ids_are_rewritten_alike_in_calls_and_results() {
         {"role": "assistant", "tool_calls": [call, fitting]},
         {"role": "tool", "tool_call_id": "call_1", "content": "b"},
         {"role": "tool", "tool_call_id": "abcdefgh9", "content": "b"}]);
-    let (turns, lost) = told(&turns, nine);
+    let (turns, lost) = told(&turns, &nine);
     let made = turns[0]["tool_calls"][0]["id"].as_str().expect("an id");
     assert!(made.len() == 9 && made.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     assert_eq!(turns[1]["tool_call_id"], made);
@@ -135,12 +128,8 @@ fn ids_are_rewritten_alike_in_calls_and_results() {
 
 #[test]
 fn a_turn_without_thinking_has_a_space_where_all_thinking_comes_back() {
-    let known = names(&["role", "content"]);
-    let echoed = HistoryAbilities {
-        echo: ReasoningEcho::All,
-        turn_members: &known,
-        ..HistoryAbilities::default()
-    };
+    let mut echoed = knowing(&["role", "content"]);
+    echoed.abilities.reasoning_echo = ReasoningEcho::All;
     let turns = json!([
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": "b"},
@@ -148,5 +137,5 @@ fn a_turn_without_thinking_has_a_space_where_all_thinking_comes_back() {
         {"role": "assistant", "content": "b", "reasoning_content": "t"}]);
     let blank = json!({"role": "assistant", "content": "b", "reasoning_content": " "});
     let full = json!([turns[0], blank, blank, turns[3]]);
-    assert_eq!(told(&turns, echoed), (full, String::new()));
+    assert_eq!(told(&turns, &echoed), (full, String::new()));
 }

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use farebox_protocol::json::{Cursor, Edit, pieces, splice};
 use farebox_protocol::{
     Edits, ErrorBody, Family, Frame, FrameReader, PublicAnswer, ReportedUsage, SyntheticAnswer,
-    SyntheticStop, TextSize, ToolCall, UpstreamError, UsageReading, UsageWish, WireUsage,
+    SyntheticStop, TargetFit, TextSize, ToolCall, UpstreamError, UsageReading, UsageWish,
+    WireUsage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -198,7 +199,8 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.expect("JSON");
         let seen = family.protocol().inspect(text.as_bytes(), 0).expect("a good request");
         let field = limit_field(family);
-        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit_field: field, limit: Some(5), pass, ..Edits::default() });
+        let fit = TargetFit { pass: pass.to_vec(), ..TargetFit::default() };
+        let patched = family.protocol().patch(text.as_bytes(), &seen, &Edits { model: "up\"1", limit_field: field, limit: Some(5), fit: &fit, ..Edits::default() });
         let removed = names.iter().filter(|name| !pass.contains(name));
         removed.for_each(|name| drop(expected.as_object_mut().expect("an object").remove(name)));
         expected["model"] = json!("up\"1");
@@ -395,7 +397,6 @@ fn exercise(family: Family, bytes: &[u8]) {
                 model: "m",
                 limit_field: "max_tokens",
                 limit: Some(3),
-                pass: &[],
                 ..Edits::default()
             },
         );

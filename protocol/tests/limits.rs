@@ -16,7 +16,6 @@ fn sent(fields: &str, chat: ChatLimit, limit: Option<u32>) -> Value {
         model: "up",
         limit_field: protocol.limit_field(chat, declared),
         limit,
-        pass: &[],
         ..Edits::default()
     };
     let patched = protocol.patch(body.as_bytes(), &seen, &edits);

@@ -39,7 +39,7 @@ fn pieces_as_clients_know_them_are_not_touched() {
     let mut reader = reader();
     for delta in [
         r#"{"tool_calls":[{"index":0,"id":"c0","type":"function","function":{"name":"f","arguments":""}}]}"#,
-        r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}},{"index":1,"id":"c1","function":{"name":"g","arguments":"{}"}}]}"#,
+        r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}},{"index":1,"id":"c1","type":"custom","custom":{"name":"g","input":"{}"}}]}"#,
         r#"{"tool_calls":[{"index":0,"id":null,"function":{"name":"","arguments":":1}"}}]}"#,
         r#"{"tool_calls":[{"index":5,"id":"c5","type":"function","function":{"name":"f","arguments":"{}"}}]}"#,
         r#"{"function_call":{"name":"f","arguments":"{}"}}"#,
@@ -68,6 +68,8 @@ fn a_first_piece_gets_what_it_lacks_and_later_ids_go() {
         got[1],
         json!({"index": 0, "function": {"arguments": ":1}"}})
     );
+    let bare = pieces(&[r#"{"index":0,"id":"c1","custom":{"name":"run","input":""}}"#]);
+    assert_eq!(bare[0]["type"], "custom");
     // Ids that are made differ from one answer to the next, and from one call to the next.
     let mut other = reader();
     let chunk = "data: {\"id\":\"b\",\"choices\":[]}\n\n";

@@ -13,7 +13,6 @@ use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
 
-use super::facts;
 use super::findings::suggest::nearest_models;
 use super::{Price, Route, Shop, Target};
 
@@ -149,15 +148,16 @@ impl Model {
     /// The abilities of a target of this model for requests of a family: the operator's settings, else the catalog's.
     #[must_use]
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
-        let rates = &self.price.base;
+        let (rates, known) = (&self.price.base, &target.fit.abilities);
         let careful = Abilities {
-            limit_field: family.protocol().limit_field(target.chat_limit(), None),
-            leave_out: target.leave_out().into_owned(),
-            stops: !facts::refuses_stops_and_penalties(&target.model),
-            signed_calls: target.provider.signed_calls,
-            effort_with_tools: !facts::refuses_effort_with_tools(&target.model),
+            limit_field: family.protocol().limit_field(target.fit.chat_limit, None),
+            leave_out: known.leave_out.clone(),
+            stops: known.stops,
+            signed_calls: known.signed_calls,
+            effort_with_tools: known.effort_with_tools,
+            thinks_always: known.thinks_always,
             max_output: self.limits.max_output,
-            top_k: target.provider.pass.iter().any(|field| field == "top_k"),
+            top_k: known.top_k,
             vision: self.can(Capability::Vision),
             long_cache: rates.cache_write_1h.is_some(),
             ..Abilities::careful(family).of_reasoning(self.can(Capability::Reasoning), family)

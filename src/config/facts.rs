@@ -11,6 +11,12 @@ pub(crate) fn refuses_effort_with_tools(model: &str) -> bool {
     model.starts_with("gpt-5.4")
 }
 
+/// A model of Anthropic's that thinks whatever it is told, and refuses to be told not to.
+pub(crate) fn thinks_always(model: &str) -> bool {
+    let series = ["-fable-", "-mythos-", "-opus-5-5"];
+    series.iter().any(|series| model.contains(series))
+}
+
 /// A reasoning model of xAI's, which refuses stop strings, and both penalties even if they are 0.
 pub(crate) fn refuses_stops_and_penalties(model: &str) -> bool {
     is_of(model, &["grok-4", "grok-code"], "non-reasoning")
@@ -43,6 +49,16 @@ mod tests {
         assert!(refuses_effort_with_tools("gpt-5.4-mini"));
         assert!(!refuses_effort_with_tools("openai/gpt-5.4-mini"));
         assert!(!refuses_effort_with_tools("gpt-5.2"));
+        for model in [
+            "claude-fable-5",
+            "anthropic.claude-mythos-5",
+            "claude-opus-5-5-20260922",
+        ] {
+            assert!(thinks_always(model), "{model}");
+        }
+        for model in ["claude-sonnet-5-5", "claude-opus-5", "fable-5", ""] {
+            assert!(!thinks_always(model), "{model}");
+        }
         for model in ["grok-4", "x-ai/grok-4.6", "grok-code-fast-1"] {
             assert!(refuses_stops_and_penalties(model), "{model}");
         }

@@ -8,6 +8,7 @@ pub mod catalog;
 mod environment;
 mod facts;
 mod findings;
+mod fit;
 mod library;
 mod names_in;
 mod presets;
@@ -52,8 +53,8 @@ pub use reload::diff::{DiffRow, DiffSubject, DifferenceKind, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{
-    BreakerPolicy, Endpoint, KeysBy, OnDisconnect, Prefer, Provider, ProviderKey, ProviderKeys,
-    ProviderSecret, ProxyChoice, Route, ServedAs, Target, Timeouts, lost_between,
+    BreakerPolicy, Endpoint, KeysBy, OnDisconnect, Prefer, Provider, ProviderFields, ProviderKey,
+    ProviderKeys, ProviderSecret, ProxyChoice, Route, ServedAs, Target, Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
 pub use shop::{OutOfBalanceStatus, Shop};

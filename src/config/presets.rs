@@ -46,6 +46,15 @@ pub struct Preset {
     /// It wants the first call of each turn signed.
     #[serde(default)]
     pub signed_calls: bool,
+    /// It refuses optional members that are `null`.
+    #[serde(default)]
+    pub refuses_nulls: bool,
+    /// It refuses the marks of the prompt cache that other services have.
+    #[serde(default)]
+    pub refuses_marks: bool,
+    /// Its chat API has the `reasoning` of router clients.
+    #[serde(default)]
+    pub takes_reasoning: bool,
     /// Fields of classes that are pinned to the standard, because its accounts can be set to something else.
     #[serde(default)]
     pin: Vec<String>,
@@ -101,11 +110,6 @@ impl Preset {
             .copied()
             .filter(|field| self.pin.iter().any(|name| name == field))
             .collect()
-    }
-
-    /// The hints that a provider of this kind refuses.
-    pub(crate) fn left_out(preset: Option<&Self>) -> Vec<String> {
-        preset.map_or_else(Vec::new, |preset| preset.leave_out.clone())
     }
 
     /// Families it serves.

@@ -1,17 +1,14 @@
 //! Routes: providers and the ordered targets of each slug. Customers never see any of it.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_protocol::translate::abilities::HistoryAbilities;
-use farebox_protocol::{AuthStyle, ChatLimit, Family, address, translate};
+use farebox_protocol::{AuthStyle, ChatLimit, Family, TargetFit, address, translate};
 
-use super::facts;
-use super::{Price, TargetAbilities};
+use super::{Preset, Price, TargetAbilities};
 
 /// The ordered targets of one slug, and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +135,8 @@ pub struct Target {
     pub list: Option<Arc<Price>>,
     /// The fields of classes that it pins; its provider's if `None`.
     pub pin: Option<Vec<&'static str>>,
+    /// What it takes.
+    pub fit: Arc<TargetFit>,
 }
 
 impl Target {
@@ -145,44 +144,6 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider.name, self.model)
-    }
-
-    /// The chat field in which it reads an output limit: what its provider says, else what the model's name does.
-    #[must_use]
-    pub fn chat_limit(&self) -> ChatLimit {
-        match self.provider.chat_limit {
-            ChatLimit::AsDeclared if facts::reasons(&self.model) => ChatLimit::MaxCompletionTokens,
-            said => said,
-        }
-    }
-
-    /// What it takes of earlier turns of its own family's conversations.
-    #[must_use]
-    pub fn history(&self) -> HistoryAbilities<'_> {
-        let any = HistoryAbilities::default();
-        HistoryAbilities {
-            turn_members: &self.provider.turn_members,
-            signed_calls: self.provider.signed_calls,
-            tool_ids: self.abilities.tool_id.unwrap_or(any.tool_ids),
-            echo: self.abilities.reasoning_echo.unwrap_or(any.echo),
-        }
-    }
-
-    /// The fields of classes in which its provider's account must not decide.
-    #[must_use]
-    pub fn pin(&self) -> &[&'static str] {
-        self.pin.as_deref().unwrap_or(&self.provider.pin)
-    }
-
-    /// The hints that it refuses by their names: its provider's, and those of its model.
-    #[must_use]
-    pub fn leave_out(&self) -> Cow<'_, [String]> {
-        let said = &self.provider.leave_out;
-        if !facts::refuses_stops_and_penalties(&self.model) {
-            return Cow::Borrowed(said);
-        }
-        let penalties = ["frequency_penalty", "presence_penalty"].map(str::to_owned);
-        Cow::Owned(said.iter().cloned().chain(penalties).collect())
     }
 }
 
@@ -237,20 +198,12 @@ pub struct Provider {
     pub chat_limit: ChatLimit,
     /// Whether its chat/responses usage counts reasoning outside the output.
     pub reasoning_outside: bool,
-    /// Top-level request fields that it accepts although no table of the family knows them.
-    pub pass: Vec<String>,
+    /// The known service that it is.
+    pub preset: Option<&'static Preset>,
+    /// What is said of the fields of requests.
+    pub fields: ProviderFields,
     /// Members that it may add to an answer, and that customers see.
     pub pass_answer: Arc<[String]>,
-    /// Hints that it refuses by their names, and that are left out: a fact of the preset.
-    pub leave_out: Vec<String>,
-    /// The members of an assistant's turn that its chat API knows; empty if it takes any: a fact of the preset.
-    pub turn_members: Vec<String>,
-    /// It wants the first call of each turn signed: a fact of the preset.
-    pub signed_calls: bool,
-    /// Fields of classes that are pinned to the standard.
-    pub pin: Vec<&'static str>,
-    /// It bills cache writes above input: a fact of the preset.
-    pub bills_writes: bool,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
 }
@@ -305,6 +258,17 @@ impl Deref for ProviderKeys {
     fn deref(&self) -> &[ProviderKey] {
         &self.all
     }
+}
+
+/// What a provider's table says about the fields of requests.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProviderFields {
+    /// Top-level fields that it accepts although no table of the family knows them.
+    pub pass: Vec<String>,
+    /// Fields that are left out: paths of names.
+    pub drop: Vec<String>,
+    /// Fields of classes that are pinned to the standard.
+    pub pin: Vec<&'static str>,
 }
 
 /// Whether requests to a provider go through an HTTP proxy.

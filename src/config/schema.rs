@@ -96,6 +96,7 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "chat_limit",
     "reasoning",
     "pass",
+    "drop",
     "pass_answer",
     "refuse_beta",
     "private_urls",

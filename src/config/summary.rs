@@ -275,8 +275,11 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     if provider.takes_urls && !provider.endpoint.is_public() {
         settings.push_str(", private_urls");
     }
-    for field in &provider.pass {
+    for field in &provider.fields.pass {
         settings.push_str(&format!(", passes {field}"));
+    }
+    for field in &provider.fields.drop {
+        settings.push_str(&format!(", drops {field}"));
     }
     for member in provider.pass_answer.iter() {
         settings.push_str(&format!(", answers with {member}"));
@@ -284,7 +287,7 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     for flag in &provider.refuse_beta {
         settings.push_str(&format!(", refuses {flag}"));
     }
-    for field in &provider.pin {
+    for field in &provider.fields.pin {
         settings.push_str(&format!(", pins {field}"));
     }
     ProviderSummary {

@@ -262,7 +262,7 @@ fn the_starter_of_every_known_service_is_clean() {
             (provider.chat_limit, &provider.refuse_beta),
             (preset.chat_limit(), &preset.refuse_beta)
         );
-        assert_eq!(provider.pass, preset.pass);
+        assert_eq!(provider.fields.pass, preset.pass);
         let blanks = preset.starter_catalog();
         assert!(
             blanks.contains("fill in") && blanks.contains("\"…\""),

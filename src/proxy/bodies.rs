@@ -4,6 +4,8 @@
 //! They are encoded before money is held, so that the hold covers what is really sent; after the hold only model, limit and thinking
 //! budget are written.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo};
 use farebox_protocol::{BadRequest, Edits, Family, Inspection};
@@ -36,6 +38,8 @@ struct EncodedBody {
 #[derive(Debug, Default)]
 pub(super) struct RequestBodies {
     encoded: Vec<EncodedBody>,
+    /// One that was made after the hold, for a target that named the path of another family.
+    late: OnceLock<EncodedBody>,
     /// Whether some target speaks the customer's family and gets the original bytes.
     direct: bool,
     /// The body as received, seals included: answers repeat parts of it.
@@ -61,6 +65,7 @@ impl RequestBodies {
         });
         let mut all = Self {
             encoded: Vec::new(),
+            late: OnceLock::new(),
             direct,
             original,
         };
@@ -139,7 +144,36 @@ impl RequestBodies {
     fn find(&self, family: Family, abilities: &Abilities) -> Option<&EncodedBody> {
         self.encoded
             .iter()
+            .chain(self.late.get())
             .find(|form| form.family == family && form.abilities == *abilities)
+    }
+
+    /// Whether it was encoded for a target before the hold.
+    pub(super) fn has(&self, target: &Target, family: Family, model: &Model) -> bool {
+        let abilities = model.abilities_of(target, family);
+        self.find(family, &abilities).is_some()
+    }
+
+    /// Encodes the request for a target that has named this family's path; `None` when it cannot be carried there within what is held:
+    /// a family with a smallest limit may produce more than was declared.
+    pub(super) fn encode_late(
+        &self,
+        (target, family): (&Target, Family),
+        (caller, declared): (Family, Option<u32>),
+        limit: Option<u32>,
+        model: &Model,
+    ) -> Option<()> {
+        let abilities = model.abilities_of(target, family);
+        if self.find(family, &abilities).is_some() {
+            return Some(());
+        }
+        let encoded = encoded(&self.original, caller, family, &model.slug, &abilities).ok()?;
+        let mut form = EncodedBody::new(family, abilities, encoded, model);
+        if declared.is_some_and(|declared| form.seen.limit > Some(declared)) {
+            return None;
+        }
+        form.fit_limit(limit, declared, model);
+        self.late.set(form).ok()
     }
 
     /// What the hold must cover: the most expensive of all forms in which the request may be sent.
@@ -250,28 +284,7 @@ impl RequestBodies {
     /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.
     pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
         for form in &mut self.encoded {
-            // A declared limit was encoded already, raised where a family has a smallest one: only a lowered one is written over it.
-            // Without one, the family may demand a limit, and the context must hold it.
-            form.limit = match (terms.limit, declared) {
-                (limit, Some(_)) => limit,
-                (limit, None) => limit
-                    .or(form.seen.limit)
-                    .map(|limit| limit.min(form.room(model))),
-            };
-            let Some(limit) = form.limit.or(form.seen.limit) else {
-                continue;
-            };
-            let Some((body, off)) = translate::fit_budget(form.family, &form.body, limit) else {
-                continue;
-            };
-            // A budget changes the body's length, so the places to splice are found anew.
-            let Ok(seen) = form.family.protocol().inspect(&body, clock::seed()) else {
-                continue;
-            };
-            (form.body, form.seen) = (body, seen);
-            if off {
-                form.losses.add("thinking", "off(limit)");
-            }
+            form.fit_limit(terms.limit, declared, model);
         }
     }
 
@@ -284,16 +297,14 @@ impl RequestBodies {
         pin: &[&'static str],
     ) -> Option<Prepared> {
         let form = self.find(family, &model.abilities_of(target, family))?;
-        let limit_field = family.protocol().limit_field(target.chat_limit(), None);
-        // The encoder wrote every member itself, so a provider's `pass` list for another family does not apply.
+        let limit_field = family.protocol().limit_field(target.fit.chat_limit, None);
         let edits = Edits {
             model: &target.model,
             limit_field,
             limit: form.limit,
-            pass: &form.seen.unknown,
-            leave_out: &target.leave_out(),
+            fit: &target.fit,
+            translated: true,
             pin,
-            ..Edits::default()
         };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
         let mut headers = Vec::new();
@@ -317,10 +328,17 @@ impl RequestBodies {
     ) -> Option<(Translation, Losses, Inspection)> {
         let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
-        let form = all
-            .encoded
-            .into_iter()
-            .find(|form| form.family == family && form.abilities == abilities)?;
+        let mut forms = all.encoded.into_iter().chain(all.late.into_inner());
+        let mut form = forms.find(|form| form.family == family && form.abilities == abilities)?;
+        let limit_field = family.protocol().limit_field(target.fit.chat_limit, None);
+        let edits = Edits {
+            limit_field,
+            fit: &target.fit,
+            translated: true,
+            ..Edits::default()
+        };
+        let fitted = family.protocol().fitted(&form.body, &form.seen, &edits);
+        form.losses.merge(&fitted.losses);
         let translation = Translation {
             family,
             caller: request.family,
@@ -351,24 +369,59 @@ impl EncodedBody {
             (encoded, abilities)
         });
         let (encoded, abilities) = encoding.await?;
-        let (translated, mut seen) = match encoded {
+        let (mut translated, mut seen) = match encoded {
             Ok(encoded) => encoded,
             Err(bad) => return Ok(Err(bad)),
         };
-        let translate::Translated { body, memo, losses } = translated;
-        let body = Bytes::from(body);
+        let body = Bytes::from(std::mem::take(&mut translated.body));
         documents::read(work, &body, &mut seen).await?;
-        let estimate = estimate::input(&seen.content, &model.limits);
-        Ok(Ok(Self {
+        translated.body = body.into();
+        Ok(Ok(Self::new(family, abilities, (translated, seen), model)))
+    }
+
+    fn new(
+        family: Family,
+        abilities: Abilities,
+        (translated, seen): (translate::Translated, Inspection),
+        model: &Model,
+    ) -> Self {
+        let translate::Translated { body, memo, losses } = translated;
+        Self {
             family,
             abilities,
-            body: body.into(),
-            seen,
+            body,
             memo,
             losses,
-            estimate,
+            estimate: estimate::input(&seen.content, &model.limits),
+            seen,
             limit: None,
-        }))
+        }
+    }
+
+    /// Writes a limit, and a thinking budget that fits under it.
+    fn fit_limit(&mut self, limit: Option<u32>, declared: Option<u32>, model: &Model) {
+        // A declared limit was encoded already, raised where a family has a smallest one: only a lowered one is written over it.
+        // Without one, the family may demand a limit, and the context must hold it.
+        self.limit = match (limit, declared) {
+            (limit, Some(_)) => limit,
+            (limit, None) => limit
+                .or(self.seen.limit)
+                .map(|limit| limit.min(self.room(model))),
+        };
+        let Some(limit) = self.limit.or(self.seen.limit) else {
+            return;
+        };
+        let Some((body, off)) = translate::fit_budget(self.family, &self.body, limit) else {
+            return;
+        };
+        // A budget changes the body's length, so the places to splice are found anew.
+        let Ok(seen) = self.family.protocol().inspect(&body, clock::seed()) else {
+            return;
+        };
+        (self.body, self.seen) = (body, seen);
+        if off {
+            self.losses.add("thinking", "off(limit)");
+        }
     }
 
     /// The largest limit to write if the customer declared none: what is certain to fit the context. A long conversation, whose

@@ -27,7 +27,7 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
     check_fields(model, family, seen)?;
     check_abilities(model, family, seen)?;
     check_sizes(model, family, seen)?;
-    check_prices(model, seen)
+    check_prices(model, family, seen)
 }
 
 /// Refuses a field that no target of the model may be sent.
@@ -45,7 +45,11 @@ fn check_fields(model: &Model, family: Family, seen: &Inspection) -> Result<(), 
     let judged = |name: &str| translate::fields(family).iter().any(|row| row.name == name);
     let passes = |name: &str| {
         (translated() && judged(name))
-            || providers().any(|provider| provider.pass.iter().any(|field| field == name))
+            || providers().any(|provider| {
+                let fields = &provider.fields;
+                let mut named = fields.pass.iter().chain(&fields.drop);
+                named.any(|field| field == name)
+            })
     };
     let unsold = seen
         .unsold(passes)
@@ -112,17 +116,18 @@ fn check_sizes(model: &Model, family: Family, seen: &Inspection) -> Result<(), F
 }
 
 /// Refuses a cache write without a price, and a thinking budget that would leave nothing to answer with.
-fn check_prices(model: &Model, seen: &Inspection) -> Result<(), Failure> {
+fn check_prices(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     let (slug, most) = (&model.slug, model.limits.max_output);
     let rates = model.price.of(seen.classes).unwrap_or(&model.price).base;
-    if seen.one_hour_cache && rates.cache_write_1h.is_none() {
+    let writes = |long: bool| long && writes_long(model, family, seen);
+    if writes(seen.one_hour_cache) && rates.cache_write_1h.is_none() {
         let message = format!(
             "{slug} has no price for one-hour cache writes; leave out \"ttl\": \"1h\" in cache_control"
         );
         let each = Remedy::WithoutEach("cache_control.ttl");
         return refuse(each, "cache_control", "unpriced", message);
     }
-    if seen.half_day_cache && rates.cache_write_12h.is_none() {
+    if writes(seen.half_day_cache) && rates.cache_write_12h.is_none() {
         let message =
             format!("{slug} has no price for twelve-hour cache writes; leave out \"ttl\": \"12h\"");
         return refuse(Remedy::WithoutEach("ttl"), "ttl", "unpriced", message);
@@ -136,6 +141,14 @@ fn check_prices(model: &Model, seen: &Inspection) -> Result<(), Failure> {
         return refuse(most, "thinking.budget_tokens", "budget_too_large", message);
     }
     Ok(())
+}
+
+/// Whether a lifetime of cache writes reaches a target. A translation asks for none without a price, and some services have no marks:
+/// there it is left out and named.
+fn writes_long(model: &Model, family: Family, seen: &Inspection) -> bool {
+    let apart = seen.places.lifetime_apart;
+    let mut candidates = model.route.candidates(family).into_iter();
+    candidates.any(|(target, asked)| asked == family && (apart || target.fit.takes_marks))
 }
 
 /// Whether a target may be given the addresses in a request, if there are any.

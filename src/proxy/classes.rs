@@ -99,9 +99,8 @@ pub(super) fn takes(target: &Target, family: Family, classes: Classes) -> bool {
     if classes.is_standard() {
         return true;
     }
-    let left_out = target.leave_out();
     let field = family.protocol().class_field(classes);
-    field.is_some_and(|field| !left_out.iter().any(|left| left == field))
+    field.is_some_and(|field| !target.fit.leaves_out(field))
 }
 
 /// Refuses a class that no target of the model can be asked for.

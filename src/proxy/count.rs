@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::Key;
-use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
+use farebox_protocol::{BadRequest, Family, Inspection, translate};
 use tokio::time::timeout;
 
 use super::conversation::ConversationOf;
 use super::prepare::{resolve, unreadable};
-use super::{Failure, Proxy, RefusedFacts, capabilities, documents, holder};
+use super::{Failure, Proxy, RefusedFacts, capabilities, documents, holder, sending};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
@@ -67,16 +67,9 @@ pub async fn tokens(
             if family != call.family {
                 return foreign((call.family, original), target, family, &model);
             }
-            let protocol = family.protocol();
-            let edits = Edits {
-                model: &target.model,
-                limit_field: protocol.limit_field(target.chat_limit(), None),
-                limit: None,
-                pass: &target.provider.pass,
-                ..Edits::default()
-            };
+            let edits = sending::edits(target, family, &seen);
             Some(Prepared {
-                body: protocol.count_body(&body, &seen, &edits)?,
+                body: family.protocol().count_body(&body, &seen, &edits)?,
                 headers: headers.clone(),
                 ..Prepared::default()
             })

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farebox_ledger::EndReason;
-use farebox_protocol::Family;
 use farebox_protocol::translate;
 use farebox_protocol::translate::fates::FieldFate;
+use farebox_protocol::{Family, Fitted, TargetFit};
 
 use super::admitted::{Admitted, ReplyTo};
 use super::bodies::{self, RequestBodies};
@@ -22,7 +22,8 @@ use super::{Failure, Told, holder};
 use crate::billing::credit::CreditVerdict;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{
-    AnswerContent, DispatchError, GivenUp, Progress, TargetOperation, UpstreamAnswer, UpstreamCall,
+    AnswerContent, DispatchError, GivenUp, Progress, Refusals, TargetOperation, UpstreamAnswer,
+    UpstreamCall,
 };
 
 /// A target's answer that has begun, and who waits for it.
@@ -47,8 +48,7 @@ pub(super) async fn dispatch(
     let watches = stream && !admitted.holds_whole_limit;
     // Nothing is asked for a connection that we have closed by now.
     let left = AtomicBool::new(admitted.request.connection.is_closed());
-    let rejected = AtomicBool::new(false);
-    let (unsealed, unpinned) = (OnceLock::new(), OnceLock::new());
+    let (refusals, unsealed) = (Refusals::default(), OnceLock::new());
     let payer = holder(admitted.request.customer);
     let call = UpstreamCall {
         stream,
@@ -56,8 +56,7 @@ pub(super) async fn dispatch(
         tokens: admitted.expected_tokens,
         until: Some(admitted.deadline()),
         abandoned: Some(&left),
-        unsealed: Some(&rejected),
-        unpinned: Some(&unpinned),
+        refusals: Some(&refusals),
         progress: Some(progress),
         ..UpstreamCall::new(&model.route, payer, family, TargetOperation::Generate)
     };
@@ -66,11 +65,7 @@ pub(super) async fn dispatch(
     let (sent, hold, meter) = SentRequest::split(&mut admitted, &proxy, &model);
     let prepare = |target: &Target, family: Family| {
         asked.note(&model, target, family);
-        let pin = sending::pins(sent, target, unpinned.get().is_some());
-        if family == call.caller && rejected.load(Ordering::Relaxed) {
-            return sending::without_seals(sent, &unsealed, (target, pin));
-        }
-        sending::prepare(sent, target, family, pin)
+        sending::prepare(sent, (target, family), &refusals, &unsealed)
     };
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &places, &prepare));
     let dispatched = loop {
@@ -94,7 +89,7 @@ pub(super) async fn dispatch(
             return None;
         }
     };
-    admitted.note_refused_pin(unpinned.into_inner());
+    admitted.note_refused_pin(refusals.pin.into_inner());
     let answer = match dispatched {
         Ok(answer) => answer,
         Err(error) => {
@@ -126,15 +121,13 @@ fn begun(
     admitted.outcome.attempts.extend(answer.attempts);
     if answer.family == admitted.request.family {
         admitted.bodies = RequestBodies::default();
-        admitted.outcome.removed = admitted
-            .count
-            .seen
-            .removed(&answer.target.provider.pass, &answer.target.leave_out());
+        let target = &answer.target;
+        admitted.outcome.removed = admitted.count.seen.removed(&target.fit);
         let (body, seen) =
             unsealed.map_or((&body, &admitted.count.seen), |cut| (&cut.body, &cut.seen));
-        let protocol = answer.family.protocol();
-        let lost = protocol.losses(body, seen, &answer.target.history());
-        admitted.outcome.lost.merge(&lost);
+        let edits = sending::edits(target, answer.family, seen);
+        let fitted = answer.family.protocol().fitted(body, seen, &edits);
+        note_fit(&mut admitted, &fitted);
         if let Some(unsealed) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);
         }
@@ -166,14 +159,26 @@ fn begun(
     }
 }
 
+/// Notes what the target was told in other words, or not at all: the provider bills what it was sent.
+fn note_fit(admitted: &mut Admitted, fitted: &Fitted) {
+    admitted.outcome.lost.merge(&fitted.losses);
+    let seen = &mut admitted.count.seen;
+    seen.cache_marked &= !fitted.unmarked;
+    if let Some(told) = fitted.thinking {
+        (seen.hidden_reasoning, seen.reasoning_off) = (told.hidden, told.off);
+    }
+}
+
 /// What a translation for this family leaves out of the request because it does not know it.
 fn removed(admitted: &Admitted, family: Family) -> String {
-    let known: Vec<String> = translate::fields(admitted.request.family)
+    let known = translate::fields(admitted.request.family)
         .iter()
         .filter(|row| row.fate(family) != FieldFate::Dropped)
-        .map(|row| row.name.to_owned())
-        .collect();
-    admitted.count.seen.removed(&known, &[])
+        .map(|row| row.name.to_owned());
+    admitted.count.seen.removed(&TargetFit {
+        pass: known.collect(),
+        ..TargetFit::default()
+    })
 }
 
 /// A whole answer took too long or is too large. Its provider bills what it has produced by then. Nobody has seen any of it, so all

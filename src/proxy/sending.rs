@@ -1,6 +1,7 @@
 //! What a target is sent of an admitted request: the body in its family, with its own model and limit.
 
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use farebox_ledger::Hold;
@@ -13,7 +14,7 @@ use super::{Proxy, Request, classes};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::Meter;
-use crate::upstream::Prepared;
+use crate::upstream::{Prepared, Refusals};
 
 /// What of a request its targets are sent, while its hold and its meter change.
 #[derive(Clone, Copy)]
@@ -48,38 +49,38 @@ impl<'a> SentRequest<'a> {
     }
 }
 
-/// The request as this target wants it; `None` when the target cannot carry it.
+/// The request as this target wants it, without what targets have refused of it so far; `None` when the target cannot carry it.
 pub(super) fn prepare(
     sent: SentRequest<'_>,
-    target: &Target,
-    family: Family,
-    pin: &[&'static str],
-) -> Option<Prepared> {
-    if family != sent.request.family {
-        return sent.bodies.prepare(target, family, sent.model, pin);
-    }
-    Some(direct(sent, &sent.request.body, sent.seen, (target, pin)))
-}
-
-/// The same without sealed thinking, after a target has rejected a seal.
-pub(super) fn without_seals(
-    sent: SentRequest<'_>,
+    (target, family): (&Target, Family),
+    refusals: &Refusals,
     unsealed: &OnceLock<Option<UnsealedRequest>>,
-    target: (&Target, &[&'static str]),
 ) -> Option<Prepared> {
-    // Found once, for this target and all after it.
-    let unsealed = unsealed.get_or_init(|| UnsealedRequest::of(sent.request));
-    let UnsealedRequest { body, seen, .. } = unsealed.as_ref()?;
-    Some(direct(sent, body, seen, target))
+    let caller = sent.request.family;
+    let pin = pins(sent, target, refusals.pin.get().is_some());
+    if family == caller && refusals.seal.load(Ordering::Relaxed) {
+        // Found once, for this target and all after it.
+        let unsealed = unsealed.get_or_init(|| UnsealedRequest::of(sent.request));
+        let UnsealedRequest { body, seen, .. } = unsealed.as_ref()?;
+        return Some(direct(sent, body, seen, (target, pin)));
+    }
+    if family == caller {
+        return Some(direct(sent, &sent.request.body, sent.seen, (target, pin)));
+    }
+    let bodies = sent.bodies;
+    if refusals.path.load(Ordering::Relaxed) {
+        // No other family warms a cache, and documents were counted where they stood.
+        let stays = sent.seen.prewarms || !sent.seen.content.documents.is_empty();
+        (!stays || bodies.has(target, family, sent.model)).then_some(())?;
+        let declared = (caller, sent.seen.limit);
+        bodies.encode_late((target, family), declared, sent.limit, sent.model)?;
+    }
+    bodies.prepare(target, family, sent.model, pin)
 }
 
 /// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
-pub(super) fn pins<'t>(
-    sent: SentRequest<'_>,
-    target: &'t Target,
-    refused: bool,
-) -> &'t [&'static str] {
-    let (pin, pins) = (target.pin(), &sent.proxy.pins);
+fn pins<'t>(sent: SentRequest<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
+    let (pin, pins) = (&target.fit.pin, &sent.proxy.pins);
     // A refused pin costs the customer nothing but one try: the same target is asked again without.
     if pin.is_empty() || refused || pins.rest(|| target.name(), sent.generation) {
         return &[];
@@ -95,16 +96,10 @@ fn direct(
     (target, pin): (&Target, &[&'static str]),
 ) -> Prepared {
     let protocol = sent.request.family.protocol();
-    // A family may know two names for the limit, and old clients and servers each know one.
-    let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
     let edits = Edits {
-        model: &target.model,
-        limit_field: protocol.limit_field(target.chat_limit(), declared),
         limit: sent.limit,
-        pass: &target.provider.pass,
-        leave_out: &target.leave_out(),
-        history: target.history(),
         pin,
+        ..edits(target, sent.request.family, seen)
     };
     let mut headers = sent.request.headers.clone();
     // A class that a body asks for may need a header, which the customer need not know.
@@ -114,6 +109,20 @@ fn direct(
         headers,
         streams: false,
         pinned: seen.pinned(pin),
+    }
+}
+
+/// The changes to a request in its own family that are the same for every try at a target.
+pub(super) fn edits<'t>(target: &'t Target, family: Family, seen: &Inspection) -> Edits<'t> {
+    // A family may know two names for the limit, and old clients and servers each know one.
+    let declared = seen.places.limit.as_ref().map(|(name, _)| *name);
+    Edits {
+        model: &target.model,
+        limit_field: family
+            .protocol()
+            .limit_field(target.fit.chat_limit, declared),
+        fit: &target.fit,
+        ..Edits::default()
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::sse::MAX_FRAME_BYTES;
-use farebox_protocol::{AnswerFacts, Family, Frame, FrameFacts, FrameReader, UpstreamError};
+use farebox_protocol::{
+    AnswerFacts, Family, Frame, FrameFacts, FrameReader, UpstreamError, translate,
+};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use rustix::io::Errno;
 use tokio::time::timeout;
@@ -16,12 +18,13 @@ use tokio::time::timeout;
 use super::additions::TargetAdditions;
 use super::classify::{self, AttemptFailure, GivenUp};
 use super::client::Pool;
-use super::coding::Coding;
+use super::coding::AnswerCoding;
+use super::network::cause;
 use super::opening;
 use super::reply::{self, DeclaredType, UnjudgedReply};
 use super::secret_forms::SecretForms;
 use super::simulated::Simulated;
-use super::stream::{AnswerBody, Paced, Unread, cause};
+use super::stream::{AnswerBody, Paced, Unread};
 use super::{Prepared, TargetOperation, UpstreamCall};
 use crate::config::Target;
 use farebox_door::byte_room::ByteShare;
@@ -76,7 +79,10 @@ pub(super) async fn attempt(
         })
     });
     match begun? {
-        Begun::Stream(first, unread) => opening::past(first, unread, call, timeouts.idle).await,
+        Begun::Stream(first, unread) => {
+            let opened = opening::past(first, unread, call, timeouts.idle).await;
+            opened.map(|(first, unread)| Begun::Stream(first, unread))
+        }
         whole @ Begun::Whole(..) => Ok(whole),
     }
 }
@@ -121,7 +127,7 @@ pub(super) fn unjudged(response: reqwest::Response) -> Result<UnjudgedReply, Att
             "a transfer coding that was not asked for".to_owned(),
         ));
     }
-    let coding = Coding::of(response.headers().get_all(CONTENT_ENCODING));
+    let coding = AnswerCoding::of(response.headers().get_all(CONTENT_ENCODING));
     let coding = coding.map_err(AttemptFailure::Broken)?;
     let body = Box::new(reqwest::Body::from(response));
     Ok(UnjudgedReply {
@@ -187,9 +193,27 @@ async fn judge(
                 .whole(MAX_ERROR_BYTES, &mut room)
                 .await
                 .unwrap_or_default();
-            Err(classify::of_status(status, retry_after, &text))
+            Err(elsewhere(status, &text, asked)
+                .unwrap_or_else(|| classify::of_status(status, retry_after, &text)))
         }
     }
+}
+
+/// A 404 that names the path of another family that the target speaks is no lack of a model: it may be asked there.
+fn elsewhere(
+    status: u16,
+    text: &[u8],
+    (call, target, _): AnswerSource<'_>,
+) -> Option<AttemptFailure> {
+    call.refusals.filter(|_| status == 404)?;
+    let error = UpstreamError::parse(text);
+    let family = translate::named_path(call.family, &error)?;
+    let speaks = target.provider.speaks.contains(&family);
+    speaks.then(|| AttemptFailure::Client {
+        status,
+        error,
+        usage: Box::default(),
+    })
 }
 
 async fn whole(

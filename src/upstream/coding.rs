@@ -12,7 +12,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use reqwest::header::{GetAll, HeaderValue};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::stream::network_chunk;
+use super::network::network_chunk;
 
 /// Bytes decoded at a time, and those that may come of whatever came.
 const STEP: usize = 64 * 1024;
@@ -23,14 +23,14 @@ const LARGEST_WINDOW: u64 = 8 << 20;
 
 /// How an answer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(super) enum AnswerCoding {
     Gzip,
     Deflate,
     Brotli,
     Zstd,
 }
 
-impl Coding {
+impl AnswerCoding {
     /// The coding that the headers name together, if any.
     pub(super) fn of(headers: GetAll<'_, HeaderValue>) -> Result<Option<Self>, String> {
         let mut headers = headers.into_iter();
@@ -52,9 +52,9 @@ impl Coding {
     /// The decoded bytes of a body.
     pub(super) fn body(self, coded: Box<reqwest::Body>) -> CodedBody {
         let decoder = match self {
-            Self::Gzip => Decoder::Gzip(Gzip::Start, Box::new(Decompress::new(false))),
-            Self::Deflate => Decoder::Deflate(None),
-            Self::Brotli => Decoder::Brotli(Box::new(BrotliState::new_strict(
+            Self::Gzip => BodyDecoder::Gzip(Gzip::Start, Box::new(Decompress::new(false))),
+            Self::Deflate => BodyDecoder::Deflate(None),
+            Self::Brotli => BodyDecoder::Brotli(Box::new(BrotliState::new_strict(
                 StandardAlloc::default(),
                 StandardAlloc::default(),
                 StandardAlloc::default(),
@@ -62,7 +62,7 @@ impl Coding {
             Self::Zstd => {
                 let mut frames = FrameDecoder::new();
                 frames.set_max_window_size(LARGEST_WINDOW);
-                Decoder::Zstd(Box::new(frames), Zstd::default())
+                BodyDecoder::Zstd(Box::new(frames), Zstd::default())
             }
         };
         CodedBody {
@@ -85,11 +85,11 @@ pub(super) struct CodedBody {
     made: u64,
     /// No more bytes come.
     ended: bool,
-    decoder: Decoder,
+    decoder: BodyDecoder,
 }
 
 /// The decoder of one coding.
-enum Decoder {
+enum BodyDecoder {
     /// Between the head and the tail of each member is what is deflated.
     Gzip(Gzip, Box<Decompress>),
     /// With a head of its own, or without, as some servers send it; not known before its first bytes.
@@ -120,7 +120,7 @@ struct Zstd {
 
 /// What one step did.
 #[derive(Debug, Default)]
-struct Decoded {
+struct DecodeStep {
     read: usize,
     made: usize,
     /// The body may end here.
@@ -184,14 +184,14 @@ impl CodedBody {
     }
 }
 
-impl Decoder {
-    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<Decoded, Miscoded> {
+impl BodyDecoder {
+    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<DecodeStep, Miscoded> {
         match self {
             Self::Gzip(place, inflate) => gzip(place, inflate, input, out),
             Self::Deflate(Some(inflate)) => deflate(inflate, input, out),
             Self::Deflate(begun @ None) => {
                 let [first, second, ..] = *input else {
-                    return Ok(Decoded::default());
+                    return Ok(DecodeStep::default());
                 };
                 // RFC 1950: the method, and a head that 31 divides.
                 let headed = first & 0x0f == 8 && u16::from_be_bytes([first, second]) % 31 == 0;
@@ -204,13 +204,13 @@ impl Decoder {
     }
 }
 
-fn deflate(inflate: &mut Decompress, input: &[u8], out: &mut [u8]) -> Result<Decoded, Miscoded> {
+fn deflate(inflate: &mut Decompress, input: &[u8], out: &mut [u8]) -> Result<DecodeStep, Miscoded> {
     let before = (inflate.total_in(), inflate.total_out());
     let status = inflate
         .decompress(input, out, FlushDecompress::None)
         .map_err(|_| Miscoded)?;
     let since = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
-    Ok(Decoded {
+    Ok(DecodeStep {
         read: since(inflate.total_in(), before.0),
         made: since(inflate.total_out(), before.1),
         whole: status == Status::StreamEnd,
@@ -222,7 +222,7 @@ fn gzip(
     inflate: &mut Decompress,
     input: &[u8],
     out: &mut [u8],
-) -> Result<Decoded, Miscoded> {
+) -> Result<DecodeStep, Miscoded> {
     let (next, read) = match place {
         Gzip::Inside => {
             let mut decoded = deflate(inflate, input, out)?;
@@ -238,15 +238,15 @@ fn gzip(
         Gzip::Tail => (Gzip::Behind, GZIP_TAIL),
     };
     if read > input.len() {
-        return Ok(Decoded {
+        return Ok(DecodeStep {
             whole: *place == Gzip::Behind && input.is_empty(),
-            ..Decoded::default()
+            ..DecodeStep::default()
         });
     }
     *place = next;
-    Ok(Decoded {
+    Ok(DecodeStep {
         read,
-        ..Decoded::default()
+        ..DecodeStep::default()
     })
 }
 
@@ -286,7 +286,7 @@ fn brotli(
     state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &[u8],
     out: &mut [u8],
-) -> Result<Decoded, Miscoded> {
+) -> Result<DecodeStep, Miscoded> {
     let (mut left, mut read) = (input.len(), 0);
     let (mut room, mut made, mut total) = (out.len(), 0, 0);
     let result = BrotliDecompressStream(
@@ -296,7 +296,7 @@ fn brotli(
         BrotliResult::ResultFailure => Err(Miscoded),
         BrotliResult::ResultSuccess
         | BrotliResult::NeedsMoreInput
-        | BrotliResult::NeedsMoreOutput => Ok(Decoded {
+        | BrotliResult::NeedsMoreOutput => Ok(DecodeStep {
             read,
             made,
             whole: matches!(result, BrotliResult::ResultSuccess),
@@ -311,12 +311,12 @@ fn zstd(
     known: &mut Zstd,
     input: &[u8],
     out: &mut [u8],
-) -> Result<Decoded, Miscoded> {
+) -> Result<DecodeStep, Miscoded> {
     let made = frames.read(out).map_err(|_| Miscoded)?;
     if made > 0 {
-        return Ok(Decoded {
+        return Ok(DecodeStep {
             made,
-            ..Decoded::default()
+            ..DecodeStep::default()
         });
     }
     let between = frames.is_finished();
@@ -326,9 +326,9 @@ fn zstd(
         zstd_block(input, known.checked)
     };
     let Some(mut part) = input.get(..read) else {
-        return Ok(Decoded {
+        return Ok(DecodeStep {
             whole: between && known.begun && input.is_empty(),
-            ..Decoded::default()
+            ..DecodeStep::default()
         });
     };
     if between {
@@ -341,9 +341,9 @@ fn zstd(
         let one = BlockDecodingStrategy::UptoBlocks(1);
         frames.decode_blocks(&mut part, one).map_err(|_| Miscoded)?;
     }
-    Ok(Decoded {
+    Ok(DecodeStep {
         read,
-        ..Decoded::default()
+        ..DecodeStep::default()
     })
 }
 
@@ -392,13 +392,13 @@ mod tests {
         "1b0f0ef81d07eebe0df9fa901aa7560011d151317b5de6f6d6a70479b02c0881e01600ec92d610";
     const BLANKS: &str = "5bffff8f5f02241e0b0472ef1f00";
 
-    fn coded(coding: Coding, pieces: &[Vec<u8>]) -> CodedBody {
+    fn coded(coding: AnswerCoding, pieces: &[Vec<u8>]) -> CodedBody {
         let stream =
             futures_util::stream::iter(pieces.to_vec().into_iter().map(Ok::<_, std::io::Error>));
         coding.body(Box::new(reqwest::Body::wrap_stream(stream)))
     }
 
-    async fn decoded(coding: Coding, pieces: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+    async fn decoded(coding: AnswerCoding, pieces: &[Vec<u8>]) -> Result<Vec<u8>, String> {
         let (mut body, mut all) = (coded(coding, pieces), Vec::new());
         while let Some(bytes) = body.chunk().await? {
             assert!(bytes.len() <= STEP);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     /// The text in every coding that an encoder is here for.
-    fn samples(text: &[u8]) -> Vec<(Coding, Vec<u8>)> {
+    fn samples(text: &[u8]) -> Vec<(AnswerCoding, Vec<u8>)> {
         let level = Compression::default();
         let mut gzip = GzEncoder::new(Vec::new(), level);
         let mut zlib = ZlibEncoder::new(Vec::new(), level);
@@ -418,11 +418,11 @@ mod tests {
         raw.write_all(text).unwrap();
         let fastest = ruzstd::encoding::CompressionLevel::Fastest;
         vec![
-            (Coding::Gzip, gzip.finish().unwrap()),
-            (Coding::Deflate, zlib.finish().unwrap()),
-            (Coding::Deflate, raw.finish().unwrap()),
+            (AnswerCoding::Gzip, gzip.finish().unwrap()),
+            (AnswerCoding::Deflate, zlib.finish().unwrap()),
+            (AnswerCoding::Deflate, raw.finish().unwrap()),
             (
-                Coding::Zstd,
+                AnswerCoding::Zstd,
                 ruzstd::encoding::compress_to_vec(text, fastest),
             ),
         ]
@@ -461,7 +461,7 @@ mod tests {
         let brotli = hex::decode(BROTLI).unwrap();
         for size in [1, 3, brotli.len()] {
             let pieces: Vec<Vec<u8>> = brotli.chunks(size).map(<[u8]>::to_vec).collect();
-            let all = decoded(Coding::Brotli, &pieces).await;
+            let all = decoded(AnswerCoding::Brotli, &pieces).await;
             assert_eq!(
                 all,
                 Ok(TEXT.repeat(200).into_bytes()),
@@ -469,7 +469,7 @@ mod tests {
             );
         }
         let cut = brotli[..brotli.len() - 1].to_vec();
-        decoded(Coding::Brotli, &[cut]).await.unwrap_err();
+        decoded(AnswerCoding::Brotli, &[cut]).await.unwrap_err();
     }
 
     #[tokio::test]
@@ -478,13 +478,13 @@ mod tests {
         encoder.write_all(TEXT.as_bytes()).unwrap();
         encoder.flush().unwrap();
         let flushed = std::mem::take(encoder.get_mut());
-        let mut body = coded(Coding::Gzip, &[flushed, encoder.finish().unwrap()]);
+        let mut body = coded(AnswerCoding::Gzip, &[flushed, encoder.finish().unwrap()]);
         assert_eq!(body.chunk().await.unwrap().unwrap(), TEXT);
     }
 
     #[tokio::test]
     async fn nothing_grows_without_bound() {
-        let brotli = (Coding::Brotli, hex::decode(BLANKS).unwrap());
+        let brotli = (AnswerCoding::Brotli, hex::decode(BLANKS).unwrap());
         for (coding, bytes) in samples(&vec![b' '; 20 << 20]).into_iter().chain([brotli]) {
             let error = decoded(coding, &[bytes]).await.unwrap_err();
             assert_eq!(
@@ -492,7 +492,12 @@ mod tests {
                 "{coding:?}"
             );
         }
-        for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
+        for coding in [
+            AnswerCoding::Gzip,
+            AnswerCoding::Deflate,
+            AnswerCoding::Brotli,
+            AnswerCoding::Zstd,
+        ] {
             let error = decoded(coding, &[b"{\"plain\": 1}".to_vec()]).await;
             error.unwrap_err();
         }
@@ -512,7 +517,7 @@ mod tests {
         let both = [named("one "), named("two")].concat();
         let pieces: Vec<Vec<u8>> = both.chunks(1).map(<[u8]>::to_vec).collect();
         assert_eq!(
-            decoded(Coding::Gzip, &pieces).await.as_deref(),
+            decoded(AnswerCoding::Gzip, &pieces).await.as_deref(),
             Ok(&b"one two"[..])
         );
     }

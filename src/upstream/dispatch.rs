@@ -43,8 +43,9 @@ enum TargetOutcome {
     Answered(Box<UpstreamAnswer>),
     /// No other target may be asked.
     Over(Box<DispatchError>),
-    /// The same, unless the request can be repeated without what this target rejects: seals, or pinned fields.
-    Rejected(Box<DispatchError>, &'static str),
+    /// The same, unless the request can be repeated without what this target rejects, seals or pinned fields, or in the family whose
+    /// path it names.
+    Rejected(Box<DispatchError>, &'static str, Family),
     /// The account is full.
     Full,
     /// The provider's next account may be asked.
@@ -61,6 +62,8 @@ struct Candidate<'a> {
     prepared: Prepared,
     /// How long it waits for room there.
     waits: Option<Duration>,
+    /// It is asked on the path that it has named itself.
+    moved: bool,
 }
 
 impl Upstreams {
@@ -123,13 +126,14 @@ impl Upstreams {
                 },
                 prepared,
                 waits: (at == 0 && places.warm).then_some(MOMENT),
+                moved: false,
             };
             match self
                 .ask(&mut candidate, (places, prepare), None, failures)
                 .await
             {
                 TargetOutcome::Answered(answer) => return Ok(*answer),
-                TargetOutcome::Over(error) | TargetOutcome::Rejected(error, _) => {
+                TargetOutcome::Over(error) | TargetOutcome::Rejected(error, ..) => {
                     return Err(*error);
                 }
                 TargetOutcome::Full => full.push(candidate),
@@ -147,7 +151,7 @@ impl Upstreams {
                 .await
             {
                 TargetOutcome::Answered(answer) => return Ok(*answer),
-                TargetOutcome::Over(error) | TargetOutcome::Rejected(error, _) => {
+                TargetOutcome::Over(error) | TargetOutcome::Rejected(error, ..) => {
                     return Err(*error);
                 }
                 TargetOutcome::Full | TargetOutcome::NextAccount | TargetOutcome::NextTarget => {}
@@ -194,7 +198,7 @@ impl Upstreams {
         Some((full.swap_remove(at), permit))
     }
 
-    /// Tries one place, and once more without any seal, and without any pin, if it rejects one. `permit`: to ask it now.
+    /// Tries one place, and once more without any seal, without any pin, or on another path, if it asks for that. `permit`: to ask it now.
     async fn ask<'a>(
         &self,
         candidate: &mut Candidate<'a>,
@@ -206,13 +210,16 @@ impl Upstreams {
             let asked = self
                 .tries(candidate, (places, permit.take()), failures)
                 .await;
-            let TargetOutcome::Rejected(error, what) = asked else {
+            let TargetOutcome::Rejected(error, what, family) = asked else {
                 return asked;
             };
-            let Some(without) = prepare(candidate.target, candidate.call.family) else {
+            let Some(fitted) = prepare(candidate.target, family) else {
                 return TargetOutcome::Over(error);
             };
-            candidate.prepared = without;
+            candidate.moved |= family != candidate.call.family;
+            candidate.call.family = family;
+            candidate.call.stream |= fitted.streams;
+            candidate.prepared = fitted;
             failures.add(candidate, FailureClass::Client, what, None);
         }
     }
@@ -421,9 +428,17 @@ fn client_fault(
         target,
         call,
         prepared,
+        moved,
         ..
     } = candidate;
-    let rejected = if call.unpins(&fault, target, &prepared.pinned) {
+    let named = call.moves(&fault, target).filter(|_| !moved);
+    // That one path does not know the model is the operator's business, if no other is left.
+    if named.is_none() && matches!(fault, AttemptFailure::Client { status: 404, .. }) {
+        return Err(AttemptFailure::NotServed(fault.reason()));
+    }
+    let rejected = if named.is_some() {
+        Some("another path was named")
+    } else if call.unpins(&fault, target, &prepared.pinned) {
         Some("a pinned field was rejected")
     } else if call.unseals(Some(&fault)) {
         Some("a seal was rejected")
@@ -439,14 +454,14 @@ fn client_fault(
         return Err(fault);
     };
     let error = Box::new(DispatchError::ClientFault {
-        status,
+        status: if status == 404 { 400 } else { status },
         error: as_told(error, call.route, call.foreign_to()),
         usage,
         target: (*target).clone(),
         attempts: failures.attempts.clone(),
     });
     Ok(match rejected {
-        Some(what) => TargetOutcome::Rejected(error, what),
+        Some(what) => TargetOutcome::Rejected(error, what, named.unwrap_or(call.family)),
         None => TargetOutcome::Over(error),
     })
 }

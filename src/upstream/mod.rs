@@ -15,6 +15,7 @@ mod coding;
 mod conversations;
 mod dispatch;
 mod health;
+mod network;
 pub mod online;
 mod opening;
 mod order;
@@ -118,6 +119,17 @@ pub enum TargetOperation {
     CountTokens,
 }
 
+/// What targets have refused of one request that can be repeated otherwise: from then on `prepare` knows it.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// A target has rejected a seal: all sealed thinking is left out.
+    pub seal: AtomicBool,
+    /// A target has refused a field that is pinned: nothing is pinned. With the target and the field.
+    pub pin: OnceLock<(String, &'static str)>,
+    /// A target has named the path of another family that it speaks: what has not been encoded is.
+    pub path: AtomicBool,
+}
+
 /// One request to send somewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct UpstreamCall<'a> {
@@ -142,10 +154,8 @@ pub struct UpstreamCall<'a> {
     pub until: Option<Instant>,
     /// Set when the caller has gone: the current attempt continues, and no other starts.
     pub abandoned: Option<&'a AtomicBool>,
-    /// Set when a target has refused a field that is pinned, with the field: from then on `prepare` pins nothing.
-    pub unpinned: Option<&'a OnceLock<(String, &'static str)>>,
-    /// Set when a target has rejected a seal in the request: from then on `prepare` leaves all sealed thinking out.
-    pub unsealed: Option<&'a AtomicBool>,
+    /// What its targets have refused, if it may be repeated otherwise.
+    pub refusals: Option<&'a Refusals>,
     /// Notes where it is, for the operator.
     pub progress: Option<&'a Progress>,
 }
@@ -169,8 +179,7 @@ impl<'a> UpstreamCall<'a> {
             tokens: 0,
             until: None,
             abandoned: None,
-            unsealed: None,
-            unpinned: None,
+            refusals: None,
             progress: None,
         }
     }
@@ -191,8 +200,8 @@ impl UpstreamCall<'_> {
     fn unseals(&self, failed: Option<&AttemptFailure>) -> bool {
         matches!(failed, Some(AttemptFailure::Client { error, .. }) if translate::rejects_seal(error))
             && self
-                .unsealed
-                .is_some_and(|unsealed| !unsealed.swap(true, Ordering::Relaxed))
+                .refusals
+                .is_some_and(|refusals| !refusals.seal.swap(true, Ordering::Relaxed))
     }
 
     /// Whether this failure is the first refusal of a pinned field, and the request may be repeated without any.
@@ -203,10 +212,24 @@ impl UpstreamCall<'_> {
         let names = |field: &&&'static str| {
             error.param.as_deref() == Some(**field) || error.message.contains(**field)
         };
-        let (Some(unpinned), Some(field)) = (self.unpinned, pinned.iter().find(names)) else {
+        let (Some(refusals), Some(field)) = (self.refusals, pinned.iter().find(names)) else {
             return false;
         };
-        unpinned.set((target.name(), field)).is_ok()
+        refusals.pin.set((target.name(), field)).is_ok()
+    }
+
+    /// The family on whose path this failure says that the target serves the request, if it may be asked there.
+    fn moves(&self, failed: &AttemptFailure, target: &Target) -> Option<Family> {
+        let AttemptFailure::Client { error, .. } = failed else {
+            return None;
+        };
+        let refusals = self.refusals.filter(|_| self.route.translate)?;
+        let family = translate::named_path(self.family, error)?;
+        if !target.provider.speaks.contains(&family) {
+            return None;
+        }
+        refusals.path.store(true, Ordering::Relaxed);
+        Some(family)
     }
 
     fn is_abandoned(&self) -> bool {

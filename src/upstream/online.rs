@@ -264,7 +264,7 @@ impl Upstreams {
         let (family, target) = (one.family, &one.target);
         let protocol = family.protocol();
         let limit = protocol.least_output();
-        let field = protocol.limit_field(target.chat_limit(), None);
+        let field = protocol.limit_field(target.fit.chat_limit, None);
         let plain = protocol.write_question_as(&target.model, WORDS, (field, limit));
         let prepared = Prepared {
             body: vec![Bytes::from(question::with(family, &plain, WORDS, extras))],

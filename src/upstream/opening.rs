@@ -10,7 +10,6 @@ use farebox_protocol::{Frame, FrameFacts};
 use tokio::time::{Instant, timeout_at};
 
 use super::UpstreamCall;
-use super::attempt::Begun;
 use super::classify::{self, AttemptFailure};
 use super::stream::{AnswerBody, Unread};
 
@@ -26,7 +25,7 @@ pub(super) async fn past(
     mut unread: Box<Unread>,
     call: &UpstreamCall<'_>,
     idle: Duration,
-) -> Result<Begun, AttemptFailure> {
+) -> Result<(Vec<Frame>, Box<Unread>), AttemptFailure> {
     let until = Instant::now() + PATIENCE.min(idle);
     let mut reader = call.family.protocol().reader();
     let (mut next, mut frames) = (first.into_iter(), Vec::new());
@@ -49,16 +48,16 @@ pub(super) async fn past(
             }
             frames.push(frame);
             if begun || frames.len() >= MOST {
-                return Ok(Begun::Stream(frames, unread));
+                return Ok((frames, unread));
             }
             continue;
         }
         // A customer who has left pays for what is made from here on.
         if call.is_abandoned() {
-            return Ok(Begun::Stream(frames, unread));
+            return Ok((frames, unread));
         }
         match timeout_at(until, unread.body.chunk()).await {
-            Err(_) => return Ok(Begun::Stream(frames, unread)),
+            Err(_) => return Ok((frames, unread)),
             Ok(Ok(Some(chunk))) => unread.reader.push(chunk),
             Ok(Ok(None)) => {
                 let tail = unread.reader.finish();

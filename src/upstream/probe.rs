@@ -231,7 +231,7 @@ impl Probe {
     async fn answer(&self, limit: u32) -> Option<Result<Begun, AttemptFailure>> {
         let (provider, family) = (&self.pool.provider, self.due.family);
         let protocol = family.protocol();
-        let field = protocol.limit_field(self.target.chat_limit(), None);
+        let field = protocol.limit_field(self.target.fit.chat_limit, None);
         let question = protocol.write_question_as(&self.target.model, WORDS, (field, limit));
         let prepared = Prepared {
             body: vec![Bytes::from(question)],

@@ -4,18 +4,17 @@
 //! the body, which closes the connection: there is no other way to cancel, and none is needed. A broken stream stays broken.
 
 use std::collections::VecDeque;
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{Family, Frame, FrameReader, UpstreamError, WireUsage};
-use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep_until};
 
 use super::classify::{self, AttemptFailure, FailureClass, GivenUp, TargetFault};
 use super::coding::CodedBody;
 use super::health::Try;
+use super::network::network_chunk;
 use super::redact::{self, CustomerError, Redacted};
 use crate::config::Route;
 use crate::deadline::Deadline;
@@ -84,28 +83,6 @@ impl AnswerBody {
         }
         Err(too_large)
     }
-}
-
-/// The next bytes from a connection.
-pub(super) async fn network_chunk(body: &mut reqwest::Body) -> Result<Option<Bytes>, String> {
-    while let Some(frame) = body.frame().await {
-        // Nobody needs trailers.
-        if let Ok(data) = frame.map_err(|error| cause(&error))?.into_data() {
-            return Ok(Some(data));
-        }
-    }
-    Ok(None)
-}
-
-/// The innermost reason: it is the most specific and never repeats a URL.
-pub(super) fn cause(error: &reqwest::Error) -> String {
-    let Some(mut inner) = error.source() else {
-        return "the request failed".to_owned();
-    };
-    while let Some(deeper) = inner.source() {
-        inner = deeper;
-    }
-    inner.to_string()
 }
 
 /// Bytes that arrive at a given pace, and how they end.

@@ -53,13 +53,9 @@ fn provider(name: &str, base: &str) -> Provider {
         probe_budget: Amount::from_usd_str("0.10").unwrap(),
         chat_limit: ChatLimit::AsDeclared,
         reasoning_outside: false,
-        pass: Vec::new(),
+        preset: None,
+        fields: crate::config::ProviderFields::default(),
         pass_answer: Arc::default(),
-        leave_out: Vec::new(),
-        turn_members: Vec::new(),
-        signed_calls: false,
-        pin: Vec::new(),
-        bills_writes: false,
         refuse_beta: Vec::new(),
         query: Vec::new(),
         proxy: crate::config::ProxyChoice::Direct,
@@ -74,6 +70,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         cost: None,
         list: None,
         pin: None,
+        fit: Arc::default(),
     };
     Route {
         slug: "slug".to_owned(),

@@ -10,6 +10,7 @@ mod cors;
 mod crossing;
 mod cut_here;
 mod failover;
+mod fit;
 mod front_door;
 mod instream;
 mod messages;

@@ -44,6 +44,10 @@ pub(super) const SHAPES: &[Shape] = &[
         add: thinking,
     },
     Shape {
+        name: "not thinking",
+        add: not_thinking,
+    },
+    Shape {
         name: "structured",
         add: structured,
     },
@@ -58,6 +62,10 @@ pub(super) const SHAPES: &[Shape] = &[
     Shape {
         name: "moved here",
         add: moved,
+    },
+    Shape {
+        name: "nulls",
+        add: nulls,
     },
     Shape {
         name: "left",
@@ -134,6 +142,18 @@ fn moved(family: Family, body: &mut Value) {
     turns.extend(history.as_array().expect("a list").iter().cloned());
 }
 
+/// What some clients send of chat's optional members; the others, and long marks, in words of their families.
+fn nulls(family: Family, body: &mut Value) {
+    tools(family, body);
+    if family == Family::Chat {
+        body["tools"][0]["function"]["strict"] = Value::Null;
+        body["messages"] = json!([
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Yes?", "refusal": null, "audio": null},
+            {"role": "user", "content": "How warm is it?"}]);
+    }
+}
+
 /// A question that only a tool can answer.
 fn tools(family: Family, body: &mut Value) {
     let tool = match family {
@@ -197,6 +217,15 @@ fn thinking(family: Family, body: &mut Value) {
             body["thinking"] = json!({"type": "adaptive"});
             body["output_config"] = json!({"effort": "low"});
         }
+    }
+}
+
+/// As router clients and others say it.
+fn not_thinking(family: Family, body: &mut Value) {
+    match family {
+        Family::Chat => body["reasoning"] = json!({"enabled": false, "exclude": true}),
+        Family::Responses => body["reasoning"] = json!({"effort": "none"}),
+        Family::Messages => body["thinking"] = json!({"type": "disabled"}),
     }
 }
 

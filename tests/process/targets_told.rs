@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::bad_days::{Place, alert, lines, over, read, told};
+use super::bad_days::{Place, alert, lines, over, told};
 use crate::support::upstream::{Reply, ScriptedUpstream};
 use crate::support::{routes, talking};
 

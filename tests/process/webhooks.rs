@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::block_in_place;
 
-use super::bad_days::{alert, over, read, told};
+use super::bad_days::{alert, over, told};
 use super::bad_machines::Machine;
 use crate::support::load::UPSTREAM_KEY;
 use crate::support::process::{Served, funded_key, json};
@@ -355,7 +355,7 @@ async fn a_webhook_that_has_failed_for_an_hour_is_told_after_a_restart_until_som
 async fn until_shown(served: &Served, state: &str) {
     let begun = Instant::now();
     loop {
-        let status: Value = serde_json::from_str(&read(served, "/status").await).unwrap();
+        let status: Value = serde_json::from_str(&served.read("/status").await).unwrap();
         if status["webhooks"][0]["state"] == state {
             return;
         }

@@ -133,6 +133,7 @@ const GATEWAY: &[Room] = &[
             "protocol::AuthStyle",
             "protocol::ChatLimit",
             "protocol::Family",
+            "protocol::TargetFit",
             "protocol::address",
             "protocol::class",
             "protocol::translate",

@@ -210,7 +210,12 @@ impl<'gateway> Asked<'gateway> {
         answers.sort_unstable();
         let answered = answers[answers.len() / 2];
         let (bound, answer) = (Duration::from_secs(2), Duration::from_millis(100));
-        println!("{}: {what} after {} ms", row.what, took.as_millis());
+        println!(
+            "{}: {what} after {} ms, answers within {} ms",
+            row.what,
+            took.as_millis(),
+            answered.as_millis()
+        );
         let full = all_rows();
         assert!(
             !full || took <= bound && answered <= answer,

@@ -30,11 +30,15 @@ pub(crate) fn webhook(columns: &mut impl RowColumns) -> Decoded<KnownWebhook> {
     })
 }
 
-/// The delivery to webhook `$1` that waits after the most tries.
-pub(crate) const FAILED: &str = "SELECT event, tries, due, why, (SELECT max(due) FROM deliveries WHERE webhook = $1 AND status = 2) \
-     FROM deliveries WHERE webhook = $1 AND status = 1 AND tries > 0 ORDER BY tries DESC, due LIMIT 1";
+/// What [`failed`] takes: the delivery to webhook `$1` that waits after the most tries.
+macro_rules! failed_delivery {
+    () => {
+        "event, tries, due, why, (SELECT max(due) FROM deliveries WHERE webhook = $1 AND status = 2) \
+         FROM deliveries WHERE webhook = $1 AND status = 1 AND tries > 0 ORDER BY tries DESC, due LIMIT 1"
+    };
+}
+pub(crate) use failed_delivery;
 
-/// A row of [`FAILED`].
 pub(crate) fn failed(columns: &mut impl RowColumns) -> Decoded<FailedDelivery> {
     Ok(FailedDelivery {
         event: columns.operation()?,

@@ -1,7 +1,8 @@
 //! The one record of what is wrong with a ledger.
 //!
 //! Whatever a store does for its callers (a commit, a renewal, a connection, a sync, a checkpoint) says when it begins and how it
-//! ends. A failure stands until the same work next succeeds; work that has been under way for a second stands for as long as it is.
+//! ends. A failure stands until the same work next succeeds; work that has been under way for a second stands for as long as it is, and
+//! what was only slow for a moment longer, so that one slow sync after the other is one trouble.
 //! Everybody reads this record, from memory: nothing here asks the ledger, waits for it, or decides whether it is written.
 
 use std::collections::BTreeMap;
@@ -17,6 +18,9 @@ use crate::{Cause, Timestamp};
 
 /// Work that has been under way for this long is in trouble.
 pub(crate) const LATE: Duration = Duration::from_secs(1);
+
+/// What was slow and stops no sale is told for so long after its end: the next one may be as slow.
+const LINGERS: Duration = Duration::from_millis(1_500);
 
 /// What can be in trouble, the most telling first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,9 +134,24 @@ pub(crate) struct LateWork {
     pub(crate) process: Option<i32>,
 }
 
+/// Work that was slow and has ended well, and when it did.
+#[derive(Debug)]
+struct SlowWork {
+    standing: Standing,
+    ended: Instant,
+}
+
+impl SlowWork {
+    fn is_told(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.ended) < LINGERS
+    }
+}
+
 #[derive(Debug, Default)]
 struct RecordState {
     standing: BTreeMap<LedgerWork, Standing>,
+    /// The last of each work, if it was slow.
+    slow: BTreeMap<LedgerWork, SlowWork>,
     under_way: Vec<BegunWork>,
     numbers: u64,
 }
@@ -239,6 +258,10 @@ impl TroubleRecord {
         let (now, today) = (Instant::now(), clock::now());
         let record = self.lock();
         let mut standing = record.standing.clone();
+        for (work, slow) in record.slow.iter().filter(|(_, slow)| slow.is_told(now)) {
+            let known = standing.entry(*work);
+            known.or_insert_with(|| slow.standing.clone());
+        }
         for begun in &record.under_way {
             let lasts = now.saturating_duration_since(begun.at);
             if lasts < LATE {
@@ -314,6 +337,40 @@ impl TroubleRecord {
         record.standing.insert(work, standing);
     }
 
+    /// Notes how long it took, of what ends well and stops no sale.
+    fn pace(&self, record: &mut RecordState, ended: &WorkUnderWay) {
+        let now = Instant::now();
+        let before_it = record.slow.remove(&ended.work);
+        let Some(begun) = record.begun(ended.number) else {
+            return;
+        };
+        let began = begun.at;
+        let lasted = now.saturating_duration_since(began);
+        if lasted < LATE {
+            return;
+        }
+        let known = begun.fault.take();
+        let fault = known.unwrap_or_else(|| (self.unexplained)(ended.work.words()));
+        if fault.kind != TroubleKind::Slow {
+            return;
+        }
+        let told = before_it.filter(|slow| slow.is_told(began));
+        let (since, began) = told.map_or_else(
+            || (before(clock::now(), lasted), began),
+            |slow| (slow.standing.since, slow.standing.began),
+        );
+        let standing = Standing {
+            fault,
+            since,
+            began,
+        };
+        let slow = SlowWork {
+            standing,
+            ended: now,
+        };
+        record.slow.insert(ended.work, slow);
+    }
+
     fn take(&self, record: &mut RecordState, work: LedgerWork) {
         record.standing.remove(&work);
         self.standing.fetch_and(!work.bit(), Ordering::AcqRel);
@@ -354,10 +411,13 @@ impl WorkUnderWay {
 
     /// It is done, which ends its trouble, unless it is a batch and others are refused: a right may be missing that this one did not need.
     pub(crate) fn succeeded(self) {
-        if !self.record.stands(self.work) {
+        if self.work.stops() && !self.record.stands(self.work) {
             return;
         }
         let mut record = self.record.lock();
+        if !self.work.stops() {
+            self.record.pace(&mut record, &self);
+        }
         let known = record.standing.get(&self.work);
         let refused = known.is_some_and(|known| known.fault.kind == TroubleKind::Refused);
         if !(refused && self.work.is_batch()) {
@@ -470,6 +530,32 @@ mod tests {
         make_late(&record);
         drop(gone);
         assert!(record.standing().is_empty(), "nothing is known of it");
+    }
+
+    #[test]
+    fn one_slow_sync_after_the_other_is_one_trouble_until_one_is_in_time_or_none_follows() {
+        let record = TroubleRecord::new(unexplained);
+        let slow = |work| {
+            let begun = record.begin(work);
+            make_late(&record);
+            begun.succeeded();
+        };
+        slow(LedgerWork::Commit);
+        assert!(record.standing().is_empty(), "what has stopped the sale");
+        slow(LedgerWork::Sync);
+        let first = record.standing();
+        assert_eq!(first[0].fault.kind, TroubleKind::Slow);
+        assert!(!record.stands(LedgerWork::Sync));
+        let next = record.begin(LedgerWork::Sync);
+        assert_eq!(record.standing()[0].since, first[0].since);
+        next.succeeded();
+        assert!(record.standing().is_empty(), "it was in time");
+        slow(LedgerWork::Sync);
+        let mut state = record.lock();
+        let slow = state.slow.get_mut(&LedgerWork::Sync).unwrap();
+        slow.ended = slow.ended.checked_sub(LINGERS).unwrap();
+        drop(state);
+        assert!(record.standing().is_empty(), "none has followed");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::decode_tools::{choice, functions, tool_choice, tools};
+use super::reasoning;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
 use crate::translate::fates::{
@@ -96,10 +97,7 @@ fn field<'a>(
         "function_call" => prompt.choice = choice(value),
         "parallel_tool_calls" => prompt.parallel = value.flag(),
         "reasoning_effort" => prompt.thinking.effort = Effort::named(value.word()),
-        "reasoning" => {
-            prompt.thinking.effort =
-                Effort::named(value.get("effort").word()).or(prompt.thinking.effort)
-        }
+        "reasoning" => reasoning::read(value, &mut prompt.thinking),
         "response_format" => prompt.format = format(value)?,
         "verbosity" => prompt.verbosity = value.text().filter(|word| word.as_str() != "medium"),
         "prompt_cache_key" => prompt.cache_key = value.text(),

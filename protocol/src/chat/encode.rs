@@ -179,7 +179,11 @@ fn stops(
     Ok(())
 }
 
-fn thinking(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) {
+pub(super) fn thinking(
+    out: &mut JsonWriter,
+    prompt: &NeutralPrompt<'_>,
+    encoding: &mut Encoding<'_>,
+) {
     let wish = prompt.thinking;
     let off = wish.mode == ThinkingMode::Off || wish.effort == Some(Effort::None);
     let wanted = wish.effort.is_some() || matches!(wish.mode, ThinkingMode::Budget(_));

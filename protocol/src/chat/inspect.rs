@@ -215,6 +215,12 @@ fn reasoning(
     words: bool,
 ) -> Result<(), BadRequest> {
     let value = cursor.skip()?;
+    if value.kind != Kind::Null {
+        match words {
+            true => seen.places.effort = true,
+            false => seen.places.thinking = Some(value.span.clone()),
+        }
+    }
     let off = words
         && cursor
             .text_of(&value)

@@ -161,9 +161,14 @@ impl ShownCall {
                 Some((_, empty)) => mends.push(Mend::Set(empty.span.clone(), id)),
                 None => missing += &format!("\"id\":{id},"),
             }
-            if !piece.has_type {
-                missing += "\"type\":\"function\",";
-            }
+        }
+        if !piece.has_type {
+            let word = if piece.is_custom {
+                "custom"
+            } else {
+                "function"
+            };
+            missing += &format!("\"type\":\"{word}\",");
         }
         mends.push(Mend::Set(piece.start..piece.start, missing));
         mends

@@ -18,6 +18,7 @@ mod own;
 mod patch;
 mod pieces;
 mod reader;
+mod reasoning;
 mod synthetic;
 mod unfold;
 mod writer;
@@ -26,19 +27,19 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::class;
+use crate::fit;
 use crate::json::Edit;
 use crate::prompt::{PromptNames, UnderstoodPrompt};
-use crate::translate::abilities::HistoryAbilities;
 use crate::translate::decode::Decoding;
 use crate::translate::encode::Encoding;
 use crate::translate::fates::FateRow;
 use crate::translate::flow::AnswerDecoder;
 use crate::translate::writing::AnswerEncoder;
-use crate::translate::{self, AnswerWish, Losses, Memo, NeutralAnswer, Sink, Translates};
+use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
     Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
-    EndWriter, Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish,
-    Words,
+    EndWriter, Family, Fitted, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample,
+    UsageWish, Words,
 };
 
 /// Where the simulated provider finds the parts of a request; instructions are messages.
@@ -119,8 +120,8 @@ impl Protocol for Chat {
         patch::changes(body, seen, edits)
     }
 
-    fn losses(&self, body: &[u8], seen: &Inspection, takes: &HistoryAbilities<'_>) -> Losses {
-        history::losses(takes, body, seen)
+    fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted {
+        fit::fitted(self, (body, seen), edits)
     }
 
     fn read_answer_with(

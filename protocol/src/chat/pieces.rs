@@ -87,6 +87,8 @@ pub(super) struct PlacedPiece {
     pub(super) id: Option<(usize, Value)>,
     pub(super) name: Option<(usize, Value)>,
     pub(super) has_type: bool,
+    /// A call of a tool with free text.
+    pub(super) is_custom: bool,
     pub(super) arguments: bool,
 }
 
@@ -107,7 +109,10 @@ pub(super) fn read(
     }
     while let Some(key) = cursor.member(&mut walk)? {
         match key.name.as_ref() {
-            "function" | "custom" => read(cursor, piece, (&mut *shown, &mut *sample), places)?,
+            name @ ("function" | "custom") => {
+                piece.is_custom |= name == "custom";
+                read(cursor, piece, (&mut *shown, &mut *sample), places)?;
+            }
             name @ ("name" | "arguments" | "input") => {
                 let value = cursor.skip()?;
                 sample.show(cursor, &value, shown);

@@ -204,11 +204,7 @@ impl Reader {
             stopped |= choice.stop.is_some();
             self.stop = self.stop.or(choice.stop);
             changed |= self.note(choice);
-            for piece in choice.piece.iter().chain(&choice.more_pieces) {
-                let (piece, id) = ((choice.index, piece), self.id.as_deref());
-                let id = id.unwrap_or_default();
-                (self.calls).mend(piece, (frame, &cursor), id, &mut facts.marks);
-            }
+            self.mend(choice, (frame, &cursor), &mut facts.marks);
         }
         if changed {
             facts.step = Step::Choices {
@@ -254,6 +250,19 @@ impl Reader {
                 .map(|text| frame.raw_range(text)),
         );
         Ok(facts)
+    }
+
+    /// Adds the edits to pieces of calls that are not as clients expect them.
+    fn mend(
+        &mut self,
+        choice: &AnswerChoice,
+        chunk: (&Frame, &Cursor<'_>),
+        marks: &mut FrameMarks,
+    ) {
+        let answer = self.id.as_deref().unwrap_or_default();
+        for piece in choice.piece.iter().chain(&choice.more_pieces) {
+            self.calls.mend((choice.index, piece), chunk, answer, marks);
+        }
     }
 
     /// Whether the choice began or ended with this chunk.

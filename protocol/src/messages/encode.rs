@@ -5,12 +5,12 @@
 use super::encode_turns::{arranged, messages, text_block};
 use super::marks::MarkRules;
 use crate::BadRequest;
-use crate::translate::abilities::{Sampling, ThinkingWay};
+use crate::translate::abilities::{Abilities, Sampling, ThinkingWay};
 use crate::translate::effort;
 use crate::translate::encode::{Encoding, Field, description, no_schema, schema};
 use crate::translate::ids::{hex, tool_name};
 use crate::translate::neutral::{
-    AnswerFormat, Effort, NeutralBlock, NeutralPrompt, Role, ThinkingMode, ToolChoice,
+    AnswerFormat, Effort, NeutralBlock, NeutralPrompt, Role, Thinking, ThinkingMode, ToolChoice,
 };
 use crate::translate::schema::{for_messages, one_object};
 use crate::translate::text::{Escaped, JsonWriter};
@@ -100,7 +100,32 @@ enum Thinks {
     Unsaid,
     Off,
     Adaptive(Option<Effort>),
+    /// It does so in any case, and must not be told.
+    Always(Option<Effort>),
     Budget(u32),
+}
+
+/// The least that a target can be asked to think.
+pub(super) fn least_effort(abilities: &Abilities) -> Option<Effort> {
+    abilities.effort(Effort::Low)
+}
+
+/// The effort to write for a wish: the closest one that the target knows.
+fn known_effort(wish: Thinking, encoding: &mut Encoding<'_>) -> Option<Effort> {
+    let wanted = match (wish.effort, wish.mode) {
+        (_, ThinkingMode::Off) => Some(Effort::None),
+        (Some(effort), _) => Some(effort),
+        (None, ThinkingMode::Budget(tokens)) => Some(effort::of_budget(tokens)),
+        (None, _) => None,
+    };
+    let known = wanted.and_then(|wanted| match wanted {
+        Effort::None => least_effort(encoding.abilities()),
+        wanted => encoding.abilities().effort(wanted.max(Effort::Low)),
+    });
+    if known.is_some() && known != wanted {
+        encoding.losses.add("effort", "clamped");
+    }
+    known
 }
 
 fn thinking(
@@ -119,26 +144,19 @@ fn thinking(
         encoding.lost(!off, encoding.field(Field::Thinking));
         return Thinks::Unsaid;
     }
+    let forced = matches!(choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
+    if encoding.abilities().thinks_always && (off || forced) {
+        return Thinks::Always(known_effort(wish, encoding));
+    }
     if off {
         return Thinks::Off;
     }
-    if matches!(choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) {
+    if forced {
         encoding.losses.add("thinking", "off(tool_choice)");
         return Thinks::Off;
     }
     if way != ThinkingWay::Budget {
-        let wanted = wish
-            .effort
-            .or(if let ThinkingMode::Budget(tokens) = wish.mode {
-                Some(effort::of_budget(tokens))
-            } else {
-                None
-            });
-        let known = wanted.and_then(|wanted| encoding.abilities().effort(wanted.max(Effort::Low)));
-        if known.is_some() && known != wanted {
-            encoding.losses.add("effort", "clamped");
-        }
-        return Thinks::Adaptive(known);
+        return Thinks::Adaptive(known_effort(wish, encoding));
     }
     // The turn with the last calls would have to begin with its signed thinking, which clients of other families do not send back.
     let last = prompt
@@ -279,7 +297,7 @@ fn output(
     encoding: &mut Encoding<'_>,
 ) -> Result<(), BadRequest> {
     match thinks {
-        Thinks::Unsaid => {}
+        Thinks::Unsaid | Thinks::Always(_) => {}
         Thinks::Off => out.name("thinking").raw(r#"{"type":"disabled"}"#),
         Thinks::Adaptive(_) => out
             .name("thinking")
@@ -291,10 +309,9 @@ fn output(
             out.close('}');
         }
     }
-    let effort = if let Thinks::Adaptive(effort) = thinks {
-        effort
-    } else {
-        None
+    let effort = match thinks {
+        Thinks::Adaptive(effort) | Thinks::Always(effort) => effort,
+        Thinks::Unsaid | Thinks::Off | Thinks::Budget(_) => None,
     };
     let format = if let Some(AnswerFormat::Schema { schema, .. }) = &prompt.format {
         Some(schema)

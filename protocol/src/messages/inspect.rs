@@ -150,7 +150,10 @@ fn field(
         "thinking" => thinking(cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
         "tool_choice" => tools.choice(cursor)?,
-        "output_config" | "output_format" => text(cursor, seen)?,
+        "output_config" | "output_format" => {
+            seen.places.effort |= name == "output_config";
+            text(cursor, seen)?;
+        }
         "context_management" => {
             let start = cursor.at();
             text(cursor, seen)?;
@@ -197,6 +200,8 @@ fn compacts_from(management: &str) -> Option<u64> {
 fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
     let mut kind = Cow::Borrowed("");
     let mut budget = None;
+    cursor.peek()?;
+    let start = cursor.at();
     options("thinking", cursor, |name, cursor| {
         let value = cursor.skip()?;
         match name {
@@ -210,6 +215,9 @@ fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadReq
         let tokens =
             positive("budget_tokens", cursor, &budget).map_err(|bad| bad.within("thinking"))?;
         seen.thinking_budget = Some(tokens);
+    }
+    if kind == "disabled" {
+        seen.places.thinking = Some(start..cursor.at());
     }
     seen.hidden_reasoning = !matches!(kind.as_ref(), "" | "disabled");
     Ok(())

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::class;
+use crate::fit;
 use crate::json::Edit;
 use crate::prompt::{PromptNames, UnderstoodPrompt};
 use crate::translate::decode::Decoding;
@@ -32,7 +33,7 @@ use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
     Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
-    EndWriter, Family, Inspection, Protocol, ReportedUsage, ServiceTier, SyntheticAnswer,
+    EndWriter, Family, Fitted, Inspection, Protocol, ReportedUsage, ServiceTier, SyntheticAnswer,
     TextSample, UsageWish, Words,
 };
 
@@ -134,6 +135,10 @@ impl Protocol for Messages {
 
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
         patch::changes(body, seen, edits)
+    }
+
+    fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted {
+        fit::fitted(self, (body, seen), edits)
     }
 
     fn read_answer_with(

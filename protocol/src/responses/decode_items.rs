@@ -46,7 +46,7 @@ fn item<'a>(
     prompt: &mut NeutralPrompt<'a>,
     decoding: &mut Decoding<'_>,
 ) -> Result<Option<NeutralTurn<'a>>, BadRequest> {
-    let kind = node.get("type").word();
+    let kind = kind(node);
     let turn = |role, block| {
         Some(NeutralTurn {
             role,
@@ -80,21 +80,50 @@ fn item<'a>(
         }
         "tool_search_call" => Ok(None),
         "item_reference" => Err(unsupported(path, ITEM_REFERENCE).with(Remedy::Off("store"))),
-        "web_search_call"
-        | "file_search_call"
-        | "image_generation_call"
-        | "code_interpreter_call"
-        | "computer_call"
-        | "computer_call_output" => {
+        "agent_message" => Ok(agent_message(node, decoding)),
+        // Clients keep what one answer or one tool of theirs has made in every later turn: a refusal would end the conversation.
+        _ => {
             decoding.drop(&format!("input.{kind}"));
             Ok(None)
         }
-        _ if kind.starts_with("mcp_") || kind.starts_with("program") => {
-            decoding.drop(&format!("input.{kind}"));
-            Ok(None)
-        }
-        _ => Err(no_equal(path, kind, decoding.target)),
     }
+}
+
+/// What an item is. One with an id and nothing that a message has is a reference, whose type may be left out.
+fn kind<'a>(node: &JsonNode<'a>) -> &'a str {
+    let is_null = |name: &str| node.get(name).is_null();
+    let kind = node.get("type").word();
+    if kind.is_empty() && is_null("role") && is_null("content") && !is_null("id") {
+        return "item_reference";
+    }
+    kind
+}
+
+/// What one agent has told another: its texts, after a line that names both. What is sealed can be read only by its maker.
+fn agent_message<'a>(node: &JsonNode<'a>, decoding: &mut Decoding<'_>) -> Option<NeutralTurn<'a>> {
+    let content = node.get("content");
+    let mut blocks: Vec<NeutralBlock<'a>> =
+        content.text().map(NeutralBlock::text).into_iter().collect();
+    for part in content.elements() {
+        match (part.get("type").word(), part.get("text").text()) {
+            (_, Some(text)) => blocks.push(NeutralBlock::text(text)),
+            (kind, None) => decoding.drop(&format!("input.agent_message.{kind}")),
+        }
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    let name = |member: &str| node.get(member).plain().unwrap_or(Cow::Borrowed("?"));
+    let heading = format!(
+        "Message from agent {} to agent {}:",
+        name("author"),
+        name("recipient")
+    );
+    blocks.insert(0, NeutralBlock::words(&heading));
+    Some(NeutralTurn {
+        role: Role::User,
+        blocks,
+    })
 }
 
 /// A call of a tool that the caller runs itself, if the item is one. Three tools have items of their own instead of a name.

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::class;
+use crate::fit;
 use crate::json::Edit;
 use crate::prompt::{PromptNames, UnderstoodPrompt};
 use crate::translate::decode::Decoding;
@@ -35,8 +36,8 @@ use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
     Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
-    EndWriter, Family, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample, UsageWish,
-    Words,
+    EndWriter, Family, Fitted, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample,
+    UsageWish, Words,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -119,6 +120,10 @@ impl Protocol for Responses {
 
     fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
         patch::changes(body, seen, edits)
+    }
+
+    fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted {
+        fit::fitted(self, (body, seen), edits)
     }
 
     fn read_answer_with(

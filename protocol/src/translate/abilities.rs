@@ -65,31 +65,6 @@ pub enum SystemRole {
     User,
 }
 
-/// What a chat target takes of earlier turns of its own family's conversations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HistoryAbilities<'a> {
-    /// The members of an assistant's turn that it knows; empty if it takes any.
-    pub turn_members: &'a [String],
-    /// It wants the first call of each turn signed.
-    pub signed_calls: bool,
-    /// The call ids that it takes.
-    pub tool_ids: ToolIds,
-    /// Which turns it wants back with their thinking.
-    pub echo: ReasoningEcho,
-}
-
-/// What a target takes that takes everything.
-impl Default for HistoryAbilities<'_> {
-    fn default() -> Self {
-        Self {
-            turn_members: &[],
-            signed_calls: false,
-            tool_ids: ToolIds::Any,
-            echo: ReasoningEcho::None,
-        }
-    }
-}
-
 /// A target's abilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abilities {
@@ -101,6 +76,8 @@ pub struct Abilities {
     pub signed_calls: bool,
     /// A chat target takes an effort beside function tools.
     pub effort_with_tools: bool,
+    /// A native target thinks whatever it is told, and refuses to be told not to.
+    pub thinks_always: bool,
     /// It takes stop strings, if its family has them.
     pub stops: bool,
     /// Sampling.
@@ -155,6 +132,7 @@ impl Abilities {
             leave_out: Vec::new(),
             signed_calls: false,
             effort_with_tools: true,
+            thinks_always: false,
             stops: true,
             sampling: if family == Family::Messages {
                 // Newer models of this family reject a request that sets both.

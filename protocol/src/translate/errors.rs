@@ -65,6 +65,19 @@ pub fn rejects_seal(error: &UpstreamError) -> bool {
         || message.starts_with("item with id") && message.contains("not found")
 }
 
+/// In which words servers say where else they serve what they were asked for, in lower case.
+const ELSEWHERE: &[&str] = &["use ", "only supported in", "only available", "instead"];
+
+/// The family on whose path a server says that it serves what it was asked for in another. A customer's quoted text can say the same,
+/// which costs one try.
+#[must_use]
+pub fn named_path(asked: Family, error: &UpstreamError) -> Option<Family> {
+    let message = error.message.to_lowercase();
+    let points = ELSEWHERE.iter().any(|words| message.contains(words));
+    let mut others = Family::ALL.into_iter().filter(|family| *family != asked);
+    others.find(|family| points && message.contains(&format!("v1{}", family.protocol().path())))
+}
+
 /// The error as the caller's clients know it.
 #[must_use]
 pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {

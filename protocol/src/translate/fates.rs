@@ -5,6 +5,7 @@
 
 use super::losses::Losses;
 use super::tree::JsonNode;
+use crate::hints;
 use crate::{BadRequest, Family, Remedy};
 
 /// The fate of a field.
@@ -135,6 +136,18 @@ pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static
         named(|fate| fate == FieldFate::Dropped),
         named(|fate| matches!(fate, FieldFate::Refused(_))),
     )
+}
+
+/// Whether an answer may be another one without this field of a family's requests: another family has a word for it, or it is refused
+/// where it has none. A hint is not missed.
+#[must_use]
+pub fn changes_answer(family: Family, name: &str) -> bool {
+    let matters = |row: &FateRow| {
+        let mut others = Family::ALL.into_iter().filter(|other| *other != family);
+        others.any(|other| !matches!(row.fate(other), FieldFate::Dropped | FieldFate::Silent))
+    };
+    let mut rows = super::fields(family).iter();
+    hints::hint(name).is_none() && rows.any(|row| row.name == name && matters(row))
 }
 
 /// Judges one top-level field: `true` if the decoder handles it.

@@ -1,6 +1,6 @@
 //! Only tokens of the slug are bought: what else a request would make a provider do is refused or taken out.
 
-use farebox_protocol::Family;
+use farebox_protocol::{Family, TargetFit};
 use serde_json::{Value, json};
 
 use super::{edits, refused, with};
@@ -183,7 +183,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
         seen.removed_tools,
         ["web_search_20250305", "web_search_20260101"]
     );
-    let edits = edits("u", &[]);
+    let edits = edits("u", TargetFit::anything());
     let protocol = Family::Messages.protocol();
     let patched = protocol.patch(text.as_bytes(), &seen, &edits);
     let expected = r#"{"tools":[{"name":"mine","input_schema":{}}],"model":"u","max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;

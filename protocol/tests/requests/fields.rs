@@ -1,9 +1,9 @@
 //! Fields of the wrong kind, written twice, unknown or unsold; and the wishes that are read from good ones.
 
-use farebox_protocol::Family;
+use farebox_protocol::{Family, TargetFit};
 use serde_json::{Value, json};
 
-use super::{edits, good, refused, with};
+use super::{edits, good, passing, refused, with};
 
 fn limits(family: Family) -> &'static [&'static str] {
     match family {
@@ -246,9 +246,12 @@ fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
             .inspect(text.as_bytes(), 0)
             .expect("it says what it found");
         assert_eq!(seen.unknown, ["new_field", "brand new", "other_new"]);
-        assert_eq!(seen.removed(&[], &[]), "new_field, (unnamed), other_new");
+        assert_eq!(
+            seen.removed(TargetFit::anything()),
+            "new_field, (unnamed), other_new"
+        );
         let pass = ["new_field".to_owned(), "brand new".to_owned()];
-        assert_eq!(seen.removed(&pass, &[]), "other_new");
+        assert_eq!(seen.removed(&passing(&pass)), "other_new");
         assert_eq!(
             (
                 seen.unsold(|name| name == "brand new"),
@@ -261,7 +264,8 @@ fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
             (&pass[..1], vec!["new_field"]),
             (&pass[..], vec!["new_field", "brand new"]),
         ] {
-            let edits = edits("m", pass);
+            let fit = passing(pass);
+            let edits = edits("m", &fit);
             let patched = family.protocol().patch(text.as_bytes(), &seen, &edits);
             let patched: Value = serde_json::from_slice(&patched).expect("still JSON");
             let names: Vec<&str> = patched
@@ -288,7 +292,10 @@ fn a_field_in_no_table_is_named_and_taken_out_for_who_does_not_pass_it() {
         .protocol()
         .inspect(body.to_string().as_bytes(), 0)
         .expect("good");
-    assert!(seen.unknown.len() == 900 && (900..=1_024).contains(&seen.removed(&[], &[]).len()));
+    assert!(
+        seen.unknown.len() == 900
+            && (900..=1_024).contains(&seen.removed(TargetFit::anything()).len())
+    );
 }
 
 #[test]

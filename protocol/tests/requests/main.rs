@@ -10,7 +10,7 @@ mod content;
 mod errors;
 mod fields;
 
-use farebox_protocol::{BadRequest, Edits, Family, Inspection};
+use farebox_protocol::{BadRequest, Edits, Family, Inspection, TargetFit};
 use serde_json::{Value, json};
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP4z8AAQgwQCgAf7gP9sXAjOAAAAABJRU5ErkJggg==";
@@ -25,13 +25,20 @@ fn good(family: Family) -> Value {
     }
 }
 
-/// The edits for a target that wants this model's name and passes these fields.
-fn edits<'a>(model: &'a str, pass: &'a [String]) -> Edits<'a> {
+/// A target that passes these fields.
+fn passing(pass: &[String]) -> TargetFit {
+    TargetFit {
+        pass: pass.to_vec(),
+        ..TargetFit::default()
+    }
+}
+
+/// The edits for a target that wants this model's name.
+fn edits<'a>(model: &'a str, fit: &'a TargetFit) -> Edits<'a> {
     Edits {
         model,
         limit_field: "max_tokens",
-        limit: None,
-        pass,
+        fit,
         ..Edits::default()
     }
 }

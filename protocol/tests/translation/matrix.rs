@@ -14,7 +14,7 @@ use super::help::*;
 const HEAD: &str = "# How a request is translated for another family
 
 A slug serves callers of all three families, whatever its targets speak. A request in the target's own family is not translated: its
-bytes pass, except what *Thinking* and `x-farebox-removed` name. Any other is translated. (*Slug*: the model name that callers send.
+bytes pass, except what *Thinking* says and `x-farebox-removed` and `x-farebox-lost` name. Any other is translated. (*Slug*: the model name that callers send.
 *Target*: a provider's model behind it. *Seal*: a vendor's signature on its thinking.) These tables give the fate of each field of a
 request; the gateway reads the same tables.
 
@@ -33,6 +33,10 @@ never dropped or refused. Some carried and converted fields depend on the target
 `tools.strict=dropped`, `cache_control.ttl=shortened`, `prefill=continued`, `tool_choice=narrowed`, `arguments=wrapped`. Pictures,
 documents and JSON schemas for a target without that ability are refused. So is a request of 100,000 JSON values or more, where a
 schema or a tool's input counts as one value: its tree would take a hundred times the memory of its text.
+
+Of the items that responses clients keep, `agent_message` becomes a user message that names its author and its recipient; sealed parts,
+items of tools that ran elsewhere and unknown ones are dropped and named (`input.something_new=dropped`), because clients send them
+again in every later turn. A router's `reasoning` in chat is an effort, a number of tokens (`max_tokens`), or only whether (`enabled`).
 
 ## Thinking
 

@@ -241,7 +241,6 @@ fn b36_b40_a_vendors_own_reasoning_item_is_never_reshaped() {
             model: "up",
             limit_field: "max_tokens",
             limit: None,
-            pass: &[],
             ..Edits::default()
         },
     );

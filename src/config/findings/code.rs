@@ -127,6 +127,7 @@ codes! {
     MountedAlone       "W422" Warning Place "a file that is mounted by itself";
     CertificateName    "W423" Warning Both "a certificate for another name";
     CertificateEnds    "W424" Warning Both "a certificate that ends within 14 days";
+    DropChanges        "W425" Warning Place "a dropped field that changes the answer or the price";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";

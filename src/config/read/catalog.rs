@@ -192,10 +192,12 @@ fn warn_of_unpriced_writes(
         return;
     };
     let rates = &price.base;
-    let billed = route
-        .targets
-        .iter()
-        .find(|target| target.provider.bills_writes);
+    let billed = route.targets.iter().find(|target| {
+        target
+            .provider
+            .preset
+            .is_some_and(|preset| preset.bills_writes)
+    });
     if let Some(target) = billed.filter(|_| rates.cache_write <= rates.input) {
         let message = format!(
             "{} has no price for cache writes, and `{}` bills them at 1.25 times the input",

@@ -14,6 +14,7 @@ mod names;
 pub(crate) mod price;
 mod provider;
 pub(crate) mod rates;
+mod request_fields;
 pub(crate) mod routes;
 pub(crate) mod secrets;
 mod shop;

@@ -9,11 +9,12 @@ use super::bounds::read_bounds;
 use super::fields::{Entry, Fields, given, shorten};
 use super::keys::read_keys;
 use super::names::read_family;
+use super::request_fields::{read_flags, read_request_fields};
 use super::secrets::SecretReader;
 use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
-use crate::config::schema::{PIN_FIELDS, PROVIDER_FIELDS, RESERVED_HEADERS};
+use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS};
 use crate::config::{
     Endpoint, Preset, Provider, ProviderKeys, ProviderSecret, ProxyChoice, presets,
 };
@@ -67,8 +68,8 @@ pub(crate) fn read_provider(
     let reasoning = given(&fields, report, "reasoning", |value, report| {
         value.word(report, &[("inside", false), ("outside", true)])
     });
-    let pin = given(&fields, report, "pin", read_pin);
     let lists = read_lists(&fields, report, preset);
+    let of_requests = read_request_fields(&fields, report, preset, speaks.as_deref());
     let (remote, bounds, lists) = (remote?, bounds?, lists?);
     Some(Provider {
         name: name?.to_owned(),
@@ -90,13 +91,9 @@ pub(crate) fn read_provider(
             || preset.is_some_and(Preset::reasoning_outside),
             |outside| outside.value,
         ),
-        pass: lists.pass,
+        preset,
+        fields: of_requests?,
         pass_answer: lists.pass_answer.into(),
-        leave_out: Preset::left_out(preset),
-        turn_members: preset.map_or_else(Vec::new, |preset| preset.turn_members.clone()),
-        signed_calls: preset.is_some_and(|preset| preset.signed_calls),
-        pin: pin?.unwrap_or_else(|| preset.map(Preset::pin).unwrap_or_default()),
-        bills_writes: preset.is_some_and(|preset| preset.bills_writes),
         refuse_beta: lists.refuse_beta,
     })
 }
@@ -109,28 +106,8 @@ fn read_chat_limit(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Chat
     value.word(report, &limits).map(|limit| limit.value)
 }
 
-/// Reads `pin = { service_tier = "default" }`: the fields of classes in which a provider's account must not decide. Each family writes
-/// its own word for the standard, so either one will do here.
-pub(super) fn read_pin(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<&'static str>> {
-    let fields = value.fields(report, "`pin`", PIN_FIELDS)?;
-    let mut pinned = Vec::new();
-    for name in PIN_FIELDS {
-        let words: &[(&str, ())] = match *name {
-            "service_tier" => &[("default", ()), ("standard_only", ())],
-            "speed" => &[("standard", ())],
-            _ => &[("global", ())],
-        };
-        if let Some(value) = fields.get(name) {
-            value.word(report, words)?;
-            pinned.push(*name);
-        }
-    }
-    Some(pinned)
-}
-
-/// What passes in requests and answers, and what is refused; the preset's where the file has nothing.
+/// What passes in answers, and which flags are refused; the preset's where the file has nothing.
 struct Lists {
-    pass: Vec<String>,
     pass_answer: Vec<String>,
     refuse_beta: Vec<String>,
 }
@@ -144,11 +121,9 @@ fn read_lists(
         let read = given(fields, report, name, read_flags);
         read.map(|list| list.unwrap_or_else(|| preset.map(of).cloned().unwrap_or_default()))
     };
-    let pass = list("pass", |preset| &preset.pass);
     let pass_answer = list("pass_answer", |preset| &preset.pass_answer);
     let refuse_beta = list("refuse_beta", |preset| &preset.refuse_beta);
     Some(Lists {
-        pass: pass?,
         pass_answer: pass_answer?,
         refuse_beta: refuse_beta?,
     })
@@ -556,15 +531,4 @@ fn read_headers(
         }
     }
     good.then_some(headers)
-}
-
-fn read_flags(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
-    let members = value.list(report, "strings")?;
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| member.printable(report, 100))
-        .collect();
-    read.into_iter()
-        .map(|flag| flag.map(|flag| flag.value.to_owned()))
-        .collect()
 }

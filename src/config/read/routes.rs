@@ -14,7 +14,8 @@ use super::fields::{Entry, Fields, given, listed, shorten};
 use super::listed::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
-use super::provider::{read_pin, read_provider};
+use super::provider::read_provider;
+use super::request_fields::read_pin;
 use super::secrets::SecretReader;
 use super::webhooks::read_webhooks;
 use crate::config::findings::code::Code;
@@ -23,7 +24,7 @@ use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
 use crate::config::{
     BreakerPolicy, Endpoint, Library, OnDisconnect, Prefer, Price, Provider, Route, Target,
-    TargetAbilities, Webhook,
+    TargetAbilities, Webhook, fit,
 };
 
 const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy {
@@ -404,13 +405,15 @@ fn read_target(
     let list = list.and_then(list_price).map(Arc::new);
     let cost = read_cost(cost, report, what, list.as_ref());
     let provider = Arc::clone(named.provider.as_ref()?);
+    let (model, abilities, pin) = (model?.value, abilities?, pin?);
     Some(Target {
+        fit: Arc::new(fit::of(&provider, model, &abilities, pin.as_deref())),
         provider,
-        model: model?.value.to_owned(),
-        abilities: abilities?,
+        model: model.to_owned(),
+        abilities,
         cost: cost?,
         list,
-        pin: pin?,
+        pin,
     })
 }
 

@@ -33,6 +33,7 @@ const THINKING: &str = "an object with a type: github.com/NousResearch/hermes-ag
 const CHOICES: &str = "no source found (2026-11-23) for the words of tool_choice";
 const TYPES: &str = "400 \"Failed to deserialize the JSON body into the target type\", 2026-05-15: github.com/nesquena/hermes-webui/issues/2297";
 const PICTURES: &str = "400 \"unknown variant `image_url`, expected `text`\", 2026-08-03: github.com/Zoo-Code-Org/Zoo-Code/issues/1106";
+const NULLS: &str = "400 \"Input should be a valid boolean\" for tools[0].function.strict of null with V4 Flash in Foundry, 2026-06-11: github.com/microsoft/vscode/issues/316581";
 const THOUGHTS: &str = "400 \"The `reasoning_content` in the thinking mode must be passed back to the API\", 2026-04-29: github.com/JohnnyZ93/oai-compatible-copilot/issues/215; 2026-07-04: github.com/qwersyk/Newelle/issues/404";
 const ORDER: &str = "400 \"Messages with role 'tool' must be a response to a preceding message with 'tool_calls'\", 2026-08-28: github.com/qwersyk/Newelle/issues/425";
 
@@ -45,6 +46,7 @@ const RULES: &[WireRule] = &[
     )
     .unverified(),
     WireRule::new("/messages/*/content/*/type", OneOf(&["text"]), PICTURES),
+    WireRule::new("/tools/*/function/strict", Be(&[JsonType::Flag]), NULLS),
     WireRule::new("/messages/*[role=tool]", Needs(&["tool_call_id"]), TYPES),
     WireRule::new(
         "/messages/*/tool_calls/*/function/arguments",

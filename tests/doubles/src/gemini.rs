@@ -33,6 +33,7 @@ const PAGE: &str =
 const NONE: &str = "no source found (2026-11-23) for what this surface asks of it";
 const WARMTH: &str =
     "google-genai 3.4.0 (PyPI, 2026-11-23): types.py, GenerationConfig: (0.0, 2.0]";
+const NULLS: &str = "400 \"Value is not a string: null\" for an assistant's refusal, 2026-07-23: github.com/github/copilot-sdk/issues/2061";
 const EFFORT: &str = "400 \"Invalid reasoning_effort: minimal. Valid values are: high, low, medium, none\", 2026-01-26: github.com/ctrl-space-labs/gendox-core/issues/480; minimal is taken since, 2026-08-10: github.com/HKUDS/DeepTutor/pull/809";
 const UNKNOWN: &str = "400 \"Unknown name … Cannot find field\" for top_k, frequency_penalty, reasoning, 2025-08-04: github.com/MinLL/SkyrimNet-GamePlugin/issues/77; reasoning, 2026-01-10: github.com/SuzumiyaAkizuki/ComfyUI-NewBie-LLM-Formatter/issues/3";
 const STORED: &str = "400 \"Unknown name \"store\": Cannot find field.\", 2026-04-12: github.com/liliMozi/openhanako/issues/394; of metadata too, 2025-05-23: github.com/ed-donner/agents/issues/45";
@@ -53,6 +54,7 @@ const RULES: &[WireRule] = &[
     WireRule::new("/frequency_penalty", Absent, UNKNOWN)
         .broken_by(&[("/frequency_penalty", "0.5")]),
     WireRule::new("/top_k", Absent, UNKNOWN).broken_by(&[("/top_k", "5")]),
+    WireRule::new("/messages/*/refusal", Be(&[Text]), NULLS),
     WireRule::new("/reasoning", Absent, UNKNOWN).broken_by(&[("/reasoning", "{}")]),
     WireRule::new("/prompt_cache_retention", Absent, UNKNOWN)
         .unverified()

@@ -17,6 +17,7 @@ mod broken;
 mod cerebras;
 mod chat_order;
 mod chat_shapes;
+mod compatible;
 mod deepseek;
 mod fireworks;
 mod gemini;
@@ -62,6 +63,8 @@ pub enum Vendor {
     Azure,
     /// Cerebras.
     Cerebras,
+    /// A server that copies a wire and is known to nobody.
+    Compatible,
     /// DeepSeek's own service.
     DeepSeek,
     /// Fireworks.
@@ -120,6 +123,8 @@ pub static WIRES: &[&Wire] = &[
     &openai::responses::COUNT,
     &azure::WIRE,
     &cerebras::WIRE,
+    &compatible::CHAT,
+    &compatible::MESSAGES,
     &deepseek::WIRE,
     &fireworks::WIRE,
     &gemini::WIRE,

@@ -53,8 +53,10 @@ fn shape(vendor: Vendor, status: u16, param: &str, why: &str) -> Value {
     };
     match vendor {
         // openai 3.54.0: types/shared/error_object.py; Azure, DeepSeek (thread of 2026-07-04) and Ollama (openai.go) copy it.
-        Vendor::OpenAi | Vendor::Azure | Vendor::DeepSeek | Vendor::Ollama => json!({"error": {
-            "message": said, "type": "invalid_request_error", "param": named, "code": null}}),
+        Vendor::OpenAi | Vendor::Azure | Vendor::Compatible | Vendor::DeepSeek | Vendor::Ollama => {
+            json!({"error": {
+            "message": said, "type": "invalid_request_error", "param": named, "code": null}})
+        }
         // anthropic 2.12.0: types/shared/error_response.py
         Vendor::Anthropic => json!({"type": "error", "request_id": "req_double", "error": {
             "message": said, "type": kind(status)}}),

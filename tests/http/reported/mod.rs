@@ -95,6 +95,6 @@ pub(super) fn is_strict(text: &str) -> bool {
         let first = !seen.contains(&index);
         seen.push(index);
         let named = [id, name].map(|word| word.is_some_and(|word| !word.is_empty()));
-        index.is_some() && named == [first; 2]
+        index.is_some() && named == [first; 2] && (!first || piece["type"] == "function")
     })
 }

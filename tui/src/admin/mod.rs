@@ -6,6 +6,7 @@
 mod shapes;
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,16 +40,26 @@ pub(crate) enum TokenSource {
     /// The operator's token.
     Given(String),
     /// What the gateway of this ledger, with this state file, wrote at its start: read for each request, because each start has its own.
+    /// For loopback alone: nowhere else is it asked for, or safe on its way.
     OfGateway(LedgerAddress, Option<PathBuf>),
 }
 
 impl TokenSource {
-    fn read(&self) -> Option<String> {
+    fn read(&self, authority: &str) -> Option<String> {
         match self {
             Self::Given(token) => Some(token.clone()),
-            Self::OfGateway(ledger, state) => ledger.admin_token(state.as_deref()),
+            Self::OfGateway(ledger, state) if is_loopback(authority) => {
+                ledger.admin_token(state.as_deref())
+            }
+            Self::OfGateway(..) => None,
         }
     }
+}
+
+fn is_loopback(authority: &str) -> bool {
+    let (host, _) = authority.rsplit_once(':').unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// The address of the admin listener, and its token.
@@ -176,7 +187,7 @@ impl AdminClient {
         // Ends with the answer's body, because nothing else is sent.
         tokio::spawn(connection);
         let mut request = Request::get(path).header(header::HOST, &self.authority);
-        if let Some(token) = self.token.read() {
+        if let Some(token) = self.token.read(&self.authority) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         let request = request
@@ -356,6 +367,15 @@ mod tests {
             let written = farebox_ledger::AdminToken::write(file.clone()).unwrap();
             let sent = format!("authorization: Bearer {}", written.reveal());
             assert!(ask().await.contains(&sent));
+            for (authority, sends) in [
+                ("localhost:9090", true),
+                ("127.0.0.11:9090", true),
+                ("[::1]:9090", true),
+                ("10.0.0.5:9090", false),
+                ("localhost.example:9090", false),
+            ] {
+                assert_eq!(client.token.read(authority).is_some(), sends, "{authority}");
+            }
         }
         assert!(!ask().await.contains("authorization"));
     }

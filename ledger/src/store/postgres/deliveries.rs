@@ -11,7 +11,7 @@ use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 use super::writes::{SqlValue, Write};
 use crate::batch::changes::Changes;
-use crate::store::delivery_rows::{self, outcome_parts, webhook_columns};
+use crate::store::delivery_rows::{self, failed_delivery, outcome_parts, webhook_columns};
 use crate::store::event_rows::event_columns;
 use crate::store::rows::Decoded;
 use crate::{
@@ -162,7 +162,8 @@ pub(super) async fn failed(
     link: &Link,
     webhook: WebhookId,
 ) -> Result<Option<FailedDelivery>, TransactionTrouble> {
-    let rows = link.query(delivery_rows::FAILED, &[&webhook.0]).await?;
+    let sql = concat!("SELECT ", failed_delivery!());
+    let rows = link.query(sql, &[&webhook.0]).await?;
     let failed = rows
         .first()
         .map(|row| delivery_rows::failed(&mut Columns::of(row)));

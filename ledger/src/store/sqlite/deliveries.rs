@@ -6,7 +6,7 @@ use super::batch::BatchTables;
 use super::rows::Columns;
 use super::statements::Sql;
 use crate::batch::changes::Changes;
-use crate::store::delivery_rows::{self, outcome_parts, webhook_columns};
+use crate::store::delivery_rows::{self, failed_delivery, outcome_parts, webhook_columns};
 use crate::store::event_rows::event_columns;
 use crate::{
     DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, Timestamp, WantedDeliveries, WebhookId,
@@ -91,7 +91,8 @@ pub(super) fn webhooks(conn: &Connection) -> Result<Vec<KnownWebhook>> {
 }
 
 pub(super) fn failed(conn: &Connection, webhook: WebhookId) -> Result<Option<FailedDelivery>> {
-    let mut statement = conn.prepare_cached(delivery_rows::FAILED)?;
+    let sql = concat!("SELECT ", failed_delivery!());
+    let mut statement = conn.prepare_cached(sql)?;
     let row = |row: &Row<'_>| Ok(delivery_rows::failed(&mut Columns::of(row))?);
     statement.query_row([webhook.0], row).optional()
 }

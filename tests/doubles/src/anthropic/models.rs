@@ -9,6 +9,7 @@ use crate::seal::prefixes_fit;
 use Must::{Absent, Hold, OneOf};
 
 const NO_BUDGET: &str = "400 \"thinking.type.enabled is not supported for this model\" with opus-4-8, opus-5, fable-5, sonnet-5, 2026-09-08: github.com/handochan/aelix-ai/issues/258; with sonnet-5-5, measured 2026-09-29 in github.com/aakshintala/fiber (\"Anthropic Messages facts, probed\", #132)";
+const ALWAYS: &str = "400 \"thinking.type.disabled is not supported for this model\" with opus-5-5, 2026-09-23: github.com/NousResearch/hermes-agent/issues/120069; with fable-5, probed 2026-08-20: github.com/NousResearch/hermes-agent/pull/90948; with fable-5 and mythos-5: platform.claude.com/docs/en/models/fable-5/migration-guide, read 2026-11-28";
 const NO_ADAPTIVE: &str = "400 \"adaptive thinking is not supported on this model\" with sonnet-4-5, 2026-07-06: github.com/vellum-ai/vellum-assistant/pull/37276";
 const NO_SAMPLING: &str = "400 \"temperature is deprecated for this model\", 2026-07-01: github.com/dust-tt/dust/pull/28308; other values than the default, from 4.7 on: github.com/immersive-translate/immersive-translate/issues/3971";
 const ONE_SAMPLING: &str = "400 \"temperature and top_p cannot both be specified for this model\" with sonnet-4-5 and 4-6, 2025-10-01: github.com/n8n-io/n8n/issues/20240, 2026-05-16: github.com/Vali-98/ChatterUI/issues/564";
@@ -27,6 +28,9 @@ pub(crate) const MODELS: &[WireRule] = &[
     WireRule::new("/thinking/type", OneOf(&["enabled", "disabled"]), NO_ADAPTIVE)
         .named("budget only").when(is_budget_only)
         .broken_by(&[("/model", "\"claude-sonnet-4-5-20250929\""), ("/thinking", r#"{"type":"adaptive"}"#)]),
+    WireRule::new("/thinking/type", OneOf(&["adaptive", "enabled", "between_tools"]), ALWAYS)
+        .named("always").when(always_thinks)
+        .broken_by(&[("/model", "\"claude-fable-5\""), ("/thinking", r#"{"type":"disabled"}"#)]),
     WireRule::new("/temperature", Hold(is_default), NO_SAMPLING)
         .named("no sampling").when(is_adaptive_only)
         .broken_by(&[("/model", "\"claude-sonnet-5-5\""), ("/temperature", "0.5")]),
@@ -64,6 +68,12 @@ pub(crate) const MODELS: &[WireRule] = &[
 fn binds_thinking(body: &Value) -> bool {
     let behaviour = body.pointer("/thinking/block_binding/prefix_mismatch_behavior");
     since(body, 5, 1) && behaviour.is_none_or(|behaviour| behaviour != "drop_block")
+}
+
+fn always_thinks(body: &Value) -> bool {
+    let model = body["model"].as_str().unwrap_or_default();
+    let series = ["claude-fable", "claude-mythos", "claude-opus-5-5"];
+    series.iter().any(|series| model.contains(series))
 }
 
 fn is_adaptive_only(body: &Value) -> bool {

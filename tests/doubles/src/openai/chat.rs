@@ -211,7 +211,12 @@ pub(crate) const MODELS: &[WireRule] = &[
         ("/model", "\"gpt-5.4-mini\""),
         ("/reasoning_effort", "\"minimal\""),
     ]),
-    WireRule::new("/reasoning_effort", OneOf(&["none"]), EFFORT_OR_TOOLS)
+    WireRule::new("/model", Hold(not_in_chat), ELSEWHERE)
+        .named("served on another path")
+        .status(404)
+        .when(is_for_responses)
+        .broken_by(&[("/model", "\"o3-deep-research\"")]),
+    WireRule::new("/reasoning_effort", Hold(not_with_tools), EFFORT_OR_TOOLS)
         .named("gpt-5.4 with tools")
         .when(is_54_with_tools)
         .broken_by(&[
@@ -227,6 +232,24 @@ const EFFORT_54: &str = "gpt-5.4 takes none, low, medium, high, xhigh, 2026-03-1
 
 /// The default effort of later models is not "none", so there tools alone are refused.
 const EFFORT_OR_TOOLS: &str = "400 \"Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions\", 2026-03-16: github.com/pipecat-ai/pipecat/issues/4043, 2026-05-18: github.com/openai/openai-openapi/issues/541";
+
+/// Models that only the other path has.
+const ELSEWHERE: &str = "404 \"This model is only supported in v1/responses and not in v1/chat/completions.\", 2025-08-14: github.com/n8n-io/n8n/issues/18352";
+
+fn is_for_responses(body: &Value) -> bool {
+    model(body).contains("deep-research")
+}
+
+fn not_in_chat(_model: &Value) -> Result<(), String> {
+    Err("This model is only supported in v1/responses and not in v1/chat/completions.".to_owned())
+}
+
+fn not_with_tools(effort: &Value) -> Result<(), String> {
+    if effort == "none" {
+        return Ok(());
+    }
+    Err("Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.".to_owned())
+}
 
 fn does_not_reason(body: &Value) -> bool {
     model(body).starts_with("gpt-4") || model(body).starts_with("gpt-3.5")

@@ -1,0 +1,138 @@
+//! Reads what a provider's table says about the fields of requests: `pass`, `drop` and `pin`. Warns where a drop changes what a
+//! customer gets or pays.
+
+use farebox_protocol::{Family, translate};
+
+use super::fields::{Entry, Fields, given, shorten};
+use crate::config::findings::code::Code;
+use crate::config::findings::report::{Placed, Report};
+use crate::config::schema::PIN_FIELDS;
+use crate::config::{Preset, ProviderFields};
+
+/// Without these there is no request.
+const NEEDED: &[&str] = &["model", "messages", "input", "stream"];
+const LONGEST: usize = 100;
+
+/// Reads all three; the preset's where the file has nothing. `families`: those that the provider speaks, if they are known.
+pub(super) fn read_request_fields(
+    fields: &Fields<'_, '_>,
+    report: &mut Report<'_>,
+    preset: Option<&Preset>,
+    families: Option<&[Family]>,
+) -> Option<ProviderFields> {
+    let pass = given(fields, report, "pass", read_flags);
+    let drop = given(fields, report, "drop", |value, report| {
+        read_drop(value, report, families.unwrap_or_default())
+    });
+    let pin = given(fields, report, "pin", read_pin);
+    Some(ProviderFields {
+        pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
+        drop: drop?.unwrap_or_default(),
+        pin: pin?.unwrap_or_else(|| preset.map(Preset::pin).unwrap_or_default()),
+    })
+}
+
+/// Reads `pin = { service_tier = "default" }`: the fields of classes in which a provider's account must not decide. Each family writes
+/// its own word for the standard, so either one will do here.
+pub(super) fn read_pin(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<&'static str>> {
+    let fields = value.fields(report, "`pin`", PIN_FIELDS)?;
+    let mut pinned = Vec::new();
+    for name in PIN_FIELDS {
+        let words: &[(&str, ())] = match *name {
+            "service_tier" => &[("default", ()), ("standard_only", ())],
+            "speed" => &[("standard", ())],
+            _ => &[("global", ())],
+        };
+        if let Some(value) = fields.get(name) {
+            value.word(report, words)?;
+            pinned.push(*name);
+        }
+    }
+    Some(pinned)
+}
+
+/// Reads `drop = ["context_management", "tools.eager_input_streaming"]`; `None` if something in it is wrong.
+fn read_drop(
+    value: Entry<'_, '_>,
+    report: &mut Report<'_>,
+    families: &[Family],
+) -> Option<Vec<String>> {
+    let members = value.list(report, "names of fields")?;
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| read_path(member, report))
+        .collect();
+    let paths = read.into_iter().collect::<Option<Vec<_>>>()?;
+    for Placed { value: path, span } in &paths {
+        if let Some(changes) = changes(path, families) {
+            report
+                .add(
+                    Code::DropChanges,
+                    *span,
+                    format!("leaving out `{path}` changes {changes}"),
+                )
+                .help("customers read it in x-farebox-lost and on their receipts; keep it only if the provider refuses the field");
+        }
+    }
+    Some(
+        paths
+            .into_iter()
+            .map(|path| path.value.to_owned())
+            .collect(),
+    )
+}
+
+fn read_path<'r>(value: Entry<'r, '_>, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
+    let path = value.printable(report, LONGEST)?;
+    if NEEDED.contains(&path.value) {
+        report
+            .add(
+                Code::UnknownWord,
+                path.span,
+                format!("`{}` cannot be left out: no request is one without it", path.value),
+            )
+            .help("name fields that the provider refuses: drop = [\"context_management\", \"tools.strict\"]");
+        return None;
+    }
+    let is_name = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        !name.is_empty() && name.bytes().all(plain)
+    };
+    if path.value.split('.').all(is_name) {
+        return Some(path);
+    }
+    report
+        .add(
+            Code::BadText,
+            path.span,
+            format!("`{}` is not the name of a field", shorten(path.value)),
+        )
+        .help("write a name, or names with dots between them: \"tools.strict\" is `strict` in each tool");
+    None
+}
+
+/// What a customer gets otherwise without a field, if anything.
+fn changes(path: &str, families: &[Family]) -> Option<&'static str> {
+    if PIN_FIELDS.contains(&path) {
+        return Some("what requests cost: the provider's account decides about the class");
+    }
+    if path.split('.').next_back() == Some("cache_control") {
+        return Some("what requests cost: nothing is written to a cache");
+    }
+    families
+        .iter()
+        .any(|family| translate::fates::changes_answer(*family, path))
+        .then_some("the answers")
+}
+
+/// A list of words.
+pub(super) fn read_flags(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
+    let members = value.list(report, "strings")?;
+    let read: Vec<_> = members
+        .into_iter()
+        .map(|member| member.printable(report, 100))
+        .collect();
+    read.into_iter()
+        .map(|flag| flag.map(|flag| flag.value.to_owned()))
+        .collect()
+}
