@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::address;
 use crate::cache;
-use crate::fields::{ITEM_REFERENCE, MEDIA, STATE};
+use crate::fields::STATE;
 use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;

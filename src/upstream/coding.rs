@@ -392,14 +392,13 @@ mod tests {
         "1b0f0ef81d07eebe0df9fa901aa7560011d151317b5de6f6d6a70479b02c0881e01600ec92d610";
     const BLANKS: &str = "5bffff8f5f02241e0b0472ef1f00";
 
-    fn coded(coding: AnswerCoding, pieces: &[Vec<u8>]) -> CodedBody {
-        let stream =
-            futures_util::stream::iter(pieces.to_vec().into_iter().map(Ok::<_, std::io::Error>));
+    fn coded(coding: AnswerCoding, pieces: Vec<Vec<u8>>) -> CodedBody {
+        let stream = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
         coding.body(Box::new(reqwest::Body::wrap_stream(stream)))
     }
 
     async fn decoded(coding: AnswerCoding, pieces: &[Vec<u8>]) -> Result<Vec<u8>, String> {
-        let (mut body, mut all) = (coded(coding, pieces), Vec::new());
+        let (mut body, mut all) = (coded(coding, pieces.to_vec()), Vec::new());
         while let Some(bytes) = body.chunk().await? {
             assert!(bytes.len() <= STEP);
             all.extend_from_slice(&bytes);
@@ -478,7 +477,7 @@ mod tests {
         encoder.write_all(TEXT.as_bytes()).unwrap();
         encoder.flush().unwrap();
         let flushed = std::mem::take(encoder.get_mut());
-        let mut body = coded(AnswerCoding::Gzip, &[flushed, encoder.finish().unwrap()]);
+        let mut body = coded(AnswerCoding::Gzip, vec![flushed, encoder.finish().unwrap()]);
         assert_eq!(body.chunk().await.unwrap().unwrap(), TEXT);
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use farebox_protocol::Family;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::additions::TargetAdditions;

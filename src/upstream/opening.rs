@@ -15,8 +15,8 @@ use super::stream::{AnswerBody, Unread};
 
 /// How long an opening is waited for. Errors usually follow in the same packet.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The most frames of one. An answer that is longer without showing anything is passed on as it is.
-const MOST: usize = 64;
+/// The most frames of one, and the most bytes: some repeat the whole request. What is longer is passed on as it is.
+const MOST: (usize, usize) = (64, 1 << 20);
 
 /// Reads past the opening of a stream that begins with these frames. An error that is the customer's own stays in the stream, where it
 /// is told and counted.
@@ -28,7 +28,7 @@ pub(super) async fn past(
 ) -> Result<(Vec<Frame>, Box<Unread>), AttemptFailure> {
     let until = Instant::now() + PATIENCE.min(idle);
     let mut reader = call.family.protocol().reader();
-    let (mut next, mut frames) = (first.into_iter(), Vec::new());
+    let (mut next, mut frames, mut held) = (first.into_iter(), Vec::new(), 0);
     loop {
         let frame = match next.next() {
             None => (unread.reader.next_frame())
@@ -46,8 +46,9 @@ pub(super) async fn past(
             } else if facts.end && facts.stop.is_none() && !begun {
                 return Err(nothing());
             }
+            held += frame.raw().len();
             frames.push(frame);
-            if begun || frames.len() >= MOST {
+            if begun || frames.len() >= MOST.0 || held >= MOST.1 {
                 return Ok((frames, unread));
             }
             continue;

@@ -205,6 +205,10 @@ impl<'gateway> Asked<'gateway> {
         self.over(row, repair).await;
     }
 
+    #[expect(
+        clippy::print_stdout,
+        reason = "the table in seconds, for whoever asks for the output"
+    )]
     fn in_time(&self, row: &Row, what: &str, took: Duration, mut answers: Vec<Duration>) {
         // Beside other programs one of many answers is late.
         answers.sort_unstable();

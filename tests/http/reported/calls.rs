@@ -46,9 +46,9 @@ async fn r2_a_call_has_all_its_arguments_whatever_its_later_ids() {
         piece
     };
     let none = || Value::Null;
-    let one = vec![("run", json!({"a": 1}))];
-    let both = vec![("run", json!({"a": 1})), ("walk", json!({"b": 2}))];
-    let cases: Vec<(&str, Vec<Value>, &Vec<(&str, Value)>)> = vec![
+    let one = [("run", json!({"a": 1}))];
+    let both = [("run", json!({"a": 1})), ("walk", json!({"b": 2}))];
+    let cases: [(&str, Vec<Value>, &[(&str, Value)]); 7] = [
         (
             "a late id",
             vec![
