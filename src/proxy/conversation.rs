@@ -9,11 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use farebox_ledger::CustomerId;
 use farebox_protocol::Inspection;
-use highway::{HighwayHash, HighwayHasher, Key};
+use xxhash_rust::xxh64::Xxh64;
 
 use super::Failure;
 use super::asked::lifetimes;
-use crate::clock;
 use crate::config::Model;
 use crate::metering::LEAST_CACHED;
 use crate::turns::Work;
@@ -23,13 +22,6 @@ use crate::upstream::Conversation;
 pub const SESSION_HEADER: &str = "x-session-id";
 /// More than this is hashed off the request's thread.
 const LARGE: usize = 256 * 1024;
-/// The first digits of π. Not secret: every gateway of a fleet, and of the next version, must find the same.
-const DIGITS: Key = Key([
-    0x243f_6a88_85a3_08d3,
-    0x1319_8a2e_0370_7344,
-    0xa409_3822_299f_31d0,
-    0x082e_fa98_ec4e_6c89,
-]);
 
 /// Whose request it is, and what says to which conversation it belongs.
 pub(super) struct ConversationOf<'a> {
@@ -41,6 +33,8 @@ pub(super) struct ConversationOf<'a> {
     pub(super) seen: &'a Inspection,
     /// How large its input is estimated.
     pub(super) tokens: u64,
+    /// A number that no other request has.
+    pub(super) request: u64,
 }
 
 impl ConversationOf<'_> {
@@ -58,7 +52,7 @@ impl ConversationOf<'_> {
         };
         Ok(Some(Conversation {
             whole,
-            request: clock::seed(),
+            request: self.request,
             cached_for: match self.tokens {
                 0..LEAST_CACHED => Duration::ZERO,
                 _ => lifetimes(self.seen).longest(),
@@ -76,24 +70,25 @@ impl ConversationOf<'_> {
         let mut hash = self.begun();
         let hashing = work.aside(move || {
             conversation.hash(&talk, &body, &mut hash);
-            hash.finalize64()
+            hash.finish()
         });
         Ok(hashing.await?)
     }
 
-    fn hash(&self, rest: impl FnOnce(&mut HighwayHasher)) -> u64 {
+    fn hash(&self, rest: impl FnOnce(&mut Xxh64)) -> u64 {
         let mut hash = self.begun();
         rest(&mut hash);
-        hash.finalize64()
+        hash.finish()
     }
 
     /// The hash of customer and slug, to which the conversation is added.
-    fn begun(&self) -> HighwayHasher {
-        let mut hash = HighwayHasher::new(DIGITS);
-        hash.append(&self.customer.to_i64().to_le_bytes());
-        hash.append(self.model.slug.as_bytes());
+    fn begun(&self) -> Xxh64 {
+        // Without a secret, and of a published kind: every gateway of a fleet, and of the next version, must find the same. Whoever makes two
+        // conversations with one hash only sends both to the same account, because its customer is the seed.
+        let mut hash = Xxh64::new(self.customer.to_i64().cast_unsigned());
+        hash.update(self.model.slug.as_bytes());
         // No slug has it.
-        hash.append(&[0]);
+        hash.update(&[0]);
         hash
     }
 }

@@ -57,6 +57,7 @@ pub async fn tokens(
             body: &body,
             seen: &seen,
             tokens: 0,
+            request: clock::seed(),
         };
         let conversation = of.find(&mut work).await?;
         let carries = |target: &Target, family: Family| {

@@ -100,6 +100,8 @@ async fn choose(
     bodies: &RequestBodies,
     model: &Model,
 ) -> Result<AskOrder, Failure> {
+    // The random end of its id.
+    let [.., a, b, c, d, e, f, g, h] = request.id.to_bytes();
     let of = ConversationOf {
         customer: request.customer,
         model,
@@ -107,6 +109,7 @@ async fn choose(
         body: &request.body,
         seen,
         tokens: ask.estimate.input,
+        request: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
     };
     let conversation = of.find(&mut request.work).await?;
     let (family, payer) = (request.family, holder(request.customer));

@@ -60,7 +60,9 @@ impl Upstreams {
         conversation: Option<Conversation>,
         carries: impl Fn(&Target, Family) -> bool,
     ) -> AskOrder {
-        let mut all: Vec<AccountPlace> = Vec::with_capacity(call.route.targets.len());
+        let accounts = call.route.targets.iter();
+        let accounts = accounts.map(|target| target.provider.keys.accounts());
+        let mut all: Vec<AccountPlace> = Vec::with_capacity(accounts.sum());
         for (target, family) in call.route.candidates_with_last(call.caller, call.last) {
             let mut known = call.route.targets.iter();
             let Some(number) = known.position(|known| std::ptr::eq(known, target)) else {
@@ -70,14 +72,14 @@ impl Upstreams {
             if all.iter().any(|place| place.target == number) || !carries(target, family) {
                 continue;
             }
-            let place = |account| AccountPlace {
+            let (keys, first) = (&target.provider.keys, all.len());
+            all.extend((0..keys.accounts()).map(|account| AccountPlace {
                 target: number,
                 family,
                 account,
-            };
-            match &target.provider.keys {
-                keys if keys.accounts() > 1 => all.extend(drawn(keys, conversation).map(place)),
-                _ => all.push(place(0)),
+            }));
+            if let (Some(conversation), Some(places)) = (conversation, all.get_mut(first..)) {
+                draw(keys, conversation, places);
             }
         }
         let first = all.first().copied();
@@ -152,21 +154,26 @@ impl Seat {
     }
 }
 
-/// A provider's accounts, in the order of what they draw; in the file's if there is nothing to draw with.
-fn drawn(keys: &ProviderKeys, conversation: Option<Conversation>) -> impl Iterator<Item = usize> {
-    let mut accounts: Vec<(u64, usize)> = (0..keys.accounts()).map(|number| (0, number)).collect();
-    if let Some(conversation) = conversation {
-        let seed = match keys.by {
-            KeysBy::Conversation => conversation.whole,
-            KeysBy::Request => conversation.request,
-        };
-        for ((best, number), key) in accounts.iter_mut().zip(keys.iter()) {
-            let lots = (0..u64::from(key.weight)).map(|lot| (*number as u64) << 32 | lot);
-            *best = lots.map(|lot| nth(seed, lot)).max().unwrap_or(0);
-        }
-        accounts.sort_unstable_by_key(|(best, number)| (Reverse(*best), *number));
+/// Puts a provider's accounts in the order of what they draw.
+fn draw(keys: &ProviderKeys, conversation: Conversation, places: &mut [AccountPlace]) {
+    if places.len() < 2 {
+        return;
     }
-    accounts.into_iter().map(|(_, number)| number)
+    let seed = match keys.by {
+        KeysBy::Conversation => conversation.whole,
+        KeysBy::Request => conversation.request,
+    };
+    let best = |place: &AccountPlace| {
+        let weight = keys.get(place.account).map_or(1, |key| key.weight);
+        let lots = (0..u64::from(weight)).map(|lot| (place.account as u64) << 32 | lot);
+        Reverse(lots.map(|lot| nth(seed, lot)).max())
+    };
+    // Few lots are drawn again more quickly than they are kept.
+    if keys.iter().all(|key| key.weight == 1) {
+        places.sort_by_key(best);
+    } else {
+        places.sort_by_cached_key(best);
+    }
 }
 
 /// The number at this position of the SplitMix64 sequence with this seed.

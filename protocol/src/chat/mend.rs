@@ -152,7 +152,7 @@ impl ShownCall {
         }
     }
 
-    /// The first piece has an index, an id and a type.
+    /// The first piece has an index and an id.
     fn begins(&self, piece: &PlacedPiece, said: CallPiece<'_>) -> Vec<Mend> {
         let (mut mends, mut missing) = self.number(piece, said);
         if self.known.made {
@@ -162,7 +162,8 @@ impl ShownCall {
                 None => missing += &format!("\"id\":{id},"),
             }
         }
-        if !piece.has_type {
+        // Some vendors never say the type, and clients know that.
+        if !piece.has_type && (self.known.made || !missing.is_empty()) {
             let word = if piece.is_custom {
                 "custom"
             } else {
