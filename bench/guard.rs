@@ -48,12 +48,12 @@ use tokio::time::Instant;
 const BUDGETS: [(&str, u64); 15] = [
     ("inspect and patch 1 KiB", 36_700),
     ("inspect and patch 100 KiB", 1_730_000),
-    ("frames, each", 1_210),
+    ("frames, each", 1_290),
     // A text delta, which looks like the one before it but in chat is not parsed, and one of a tool call, which is.
     ("chunk c", 2_450),
     ("chunk m", 4_550),
     ("chunk r", 5_600),
-    ("chunk of a call c", 7_900),
+    ("chunk of a call c", 8_700),
     ("chunk of a call m", 4_370),
     ("chunk of a call r", 5_050),
     // What is cut from an answer and renamed in it is found on the same walk: this is all that the exit costs a good one.

@@ -260,13 +260,13 @@ const NUMBERS: &[LimitNumber] = &[
         "MOST_KEPT: usize = 1024 * 1024;",
     ),
     (
-        "a provider's requests",
+        "requests at once with a provider's account",
         "all but one",
         "src/upstream/places.rs",
         "kept: u64::from(most > 1),",
     ),
     (
-        "a provider's tokens",
+        "tokens in a minute with a provider's account",
         "nine tenths",
         "src/upstream/places.rs",
         "kept: most / 10,",

@@ -11,7 +11,7 @@ async fn without_a_good_token_nothing_is_shown() {
     let (_upstream, gateway) = gateway().await;
     let mut program = Program::new(&gateway, TokenRole::Manage).await;
     assert_eq!(program.get("/customers").await.status, 200);
-    let bare = gateway.ask("/api/v1/customers").await;
+    let bare = gateway.ask_with("/api/v1/customers", None).await;
     assert_eq!((bare.status, code(&bare).as_str()), (401, "token_missing"));
     assert_eq!(bare.header("www-authenticate"), Some("Bearer"));
     // Forged: whole, but unknown; mistyped; of a customer.

@@ -269,12 +269,12 @@ const GATEWAY: &[Room] = &[
         ],
         crates: &[
             "bytes",
-            "highway",
             "serde",
             "serde_json",
             "tokio",
             "tokio_util",
             "tracing",
+            "xxhash_rust",
         ],
         pure: false,
     },

@@ -161,15 +161,14 @@ impl ShownCall {
                 Some((_, empty)) => mends.push(Mend::Set(empty.span.clone(), id)),
                 None => missing += &format!("\"id\":{id},"),
             }
-        }
-        // Some vendors never say the type, and clients know that.
-        if !piece.has_type && (self.known.made || !missing.is_empty()) {
-            let word = if piece.is_custom {
-                "custom"
-            } else {
-                "function"
-            };
-            missing += &format!("\"type\":\"{word}\",");
+            if !piece.has_type {
+                let word = if piece.is_custom {
+                    "custom"
+                } else {
+                    "function"
+                };
+                missing += &format!("\"type\":\"{word}\",");
+            }
         }
         mends.push(Mend::Set(piece.start..piece.start, missing));
         mends

@@ -70,10 +70,8 @@ struct AnswerChoice {
     text: Option<Value>,
     hidden: bool,
     stop: Option<StopReason>,
-    /// A piece of a call.
-    piece: Option<PlacedPiece>,
-    /// Others in the same chunk.
-    more_pieces: Vec<PlacedPiece>,
+    /// Pieces of calls.
+    pieces: Vec<PlacedPiece>,
 }
 
 impl AnswerChoice {
@@ -260,7 +258,7 @@ impl Reader {
         marks: &mut FrameMarks,
     ) {
         let answer = self.id.as_deref().unwrap_or_default();
-        for piece in choice.piece.iter().chain(&choice.more_pieces) {
+        for piece in &choice.pieces {
             self.calls.mend((choice.index, piece), chunk, answer, marks);
         }
     }
@@ -475,10 +473,7 @@ fn calls(
     while cursor.element(&mut walk)? {
         let mut piece = PlacedPiece::default();
         pieces::read(cursor, &mut piece, (&mut choice.shown, sample), places)?;
-        match &choice.piece {
-            None => choice.piece = Some(piece),
-            Some(_) => choice.more_pieces.push(piece),
-        }
+        choice.pieces.push(piece);
     }
     Ok(())
 }

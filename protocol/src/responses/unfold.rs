@@ -25,6 +25,8 @@ pub(super) fn as_stream(body: &[u8]) -> Option<Vec<u8>> {
         unfold(item, index, &mut out);
     }
     let last = match response.get("status").and_then(Value::as_str) {
+        // One that is still made, in the background.
+        Some("queued" | "in_progress") => return None,
         Some("incomplete") => "response.incomplete",
         _ => "response.completed",
     };
