@@ -93,12 +93,7 @@ fn turn(fitting: &mut Fitting<'_>, cursor: &mut Cursor<'_>) -> Result<(), JsonEr
                 true
             }
             "tool_call_id" => {
-                let value = cursor.skip()?;
-                id(
-                    fitting,
-                    &cursor.text_of(&value).unwrap_or_default(),
-                    &value.span,
-                );
+                id(fitting, cursor)?;
                 true
             }
             name => fitting.member(name, cursor)?,
@@ -190,12 +185,7 @@ fn call(
         let here = fitting.enter(&key.name);
         let stays = match key.name.as_ref() {
             "id" => {
-                let value = cursor.skip()?;
-                id(
-                    fitting,
-                    &cursor.text_of(&value).unwrap_or_default(),
-                    &value.span,
-                );
+                id(fitting, cursor)?;
                 true
             }
             "extra_content" => {
@@ -236,13 +226,16 @@ fn sign(fitting: &mut Fitting<'_>, cursor: &Cursor<'_>, start: usize, extra: Opt
 }
 
 /// Writes an id in the form that the target takes; a call and its result agree, because both are made of the same text.
-fn id(fitting: &mut Fitting<'_>, id: &str, at: &Range<usize>) {
+fn id(fitting: &mut Fitting<'_>, cursor: &mut Cursor<'_>) -> Result<(), JsonError> {
+    let value = cursor.skip()?;
     let form = fitting.fit.abilities.tool_ids;
     if form == ToolIds::Any {
-        return;
+        return Ok(());
     }
-    if let Cow::Owned(made) = call_id(id, crate::Family::Chat, form) {
+    let said = cursor.text_of(&value).unwrap_or_default();
+    if let Cow::Owned(made) = call_id(&said, crate::Family::Chat, form) {
         let made = quoted(&made).into_bytes();
-        fitting.edits.push(Edit::replace(at.clone(), made));
+        fitting.edits.push(Edit::replace(value.span, made));
     }
+    Ok(())
 }
