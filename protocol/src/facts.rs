@@ -15,38 +15,83 @@ use crate::{TextSize, UpstreamError, WireUsage};
 pub struct FrameMarks {
     /// The model's name, quotes included; it is replaced by the public slug.
     pub model: Option<Range<usize>>,
-    /// Its other occurrences: in choices, blocks, items or steps. Separate, because most frames have only one.
-    pub more_models: Vec<Range<usize>>,
     /// The closing brace of the usage object, where `cost` can be added.
     pub usage_end: Option<usize>,
     /// The usage object has no members (so `cost` needs no comma).
     pub usage_empty: bool,
-    /// Members to remove, commas included: what the upstream says about its own price and about who served the answer.
-    pub cuts: Vec<Range<usize>>,
     /// Some member that was removed from the envelope is not the family's.
     pub strange: bool,
-    /// What else is changed: pieces of calls that clients would take for another call's (chat).
+    /// Whatever else is changed. Separate, because most frames have nothing else.
+    pub(crate) more: Option<Box<MoreMarks>>,
+}
+
+/// Further positions in a frame or an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MoreMarks {
+    /// The model's name again: in choices, blocks, items or steps.
+    pub models: Vec<Range<usize>>,
+    /// Members to remove, commas included: what the upstream says about its own price and about who served the answer.
+    pub cuts: Vec<Range<usize>>,
+    /// Pieces of calls that clients would take for another call's (chat).
     pub mended: Vec<Edit<'static>>,
 }
 
 impl FrameMarks {
     /// The edits at these positions; `at` maps a position in the JSON text to one in the forwarded bytes.
     pub(crate) fn at(places: MemberPlaces, at: impl Fn(Range<usize>) -> Range<usize>) -> Self {
-        let (model, more) = places.models;
+        let (model, models) = places.models;
+        let has_more = !(models.is_empty() && places.cuts.is_empty());
+        let more = has_more.then(|| {
+            Box::new(MoreMarks {
+                models: models.into_iter().map(&at).collect(),
+                cuts: places.cuts.into_iter().map(&at).collect(),
+                mended: Vec::new(),
+            })
+        });
         Self {
             model: model.map(&at),
-            more_models: more.into_iter().map(&at).collect(),
-            cuts: places.cuts.into_iter().map(&at).collect(),
             strange: places.strange,
+            more,
             ..Self::default()
+        }
+    }
+
+    /// The changes: the model is called by this name, quotes included.
+    #[must_use]
+    pub fn edits<'a>(&self, name: &'a str) -> Vec<Edit<'a>> {
+        let named = |place: &Range<usize>| Edit::replace(place.clone(), name.as_bytes());
+        let mut edits: Vec<Edit<'a>> = self.model.iter().map(named).collect();
+        if let Some(more) = self.more() {
+            edits.extend(more.models.iter().map(named));
+            edits.extend(more.cuts.iter().cloned().map(Edit::cut));
+            edits.extend(more.mended.iter().cloned());
+        }
+        edits
+    }
+
+    /// Whatever else is changed, if anything.
+    #[must_use]
+    pub fn more(&self) -> Option<&MoreMarks> {
+        self.more.as_deref()
+    }
+
+    /// The same, to add to it.
+    pub(crate) fn more_mut(&mut self) -> &mut MoreMarks {
+        self.more.get_or_insert_default()
+    }
+
+    /// Removes these places, too.
+    pub fn cut(&mut self, places: &[Range<usize>]) {
+        if !places.is_empty() {
+            self.more_mut().cuts.extend(places.iter().cloned());
         }
     }
 
     /// The names of the removed members of these bytes, if one of them is not the family's. Few answers have any, so names are
     /// looked for only here.
     pub fn strange_names<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Cow<'a, str>> {
-        let cuts: &[Range<usize>] = if self.strange { &self.cuts } else { &[] };
-        members::names(bytes, cuts)
+        let more = self.more().filter(|_| self.strange);
+        members::names(bytes, more.map_or(&[], |more| &*more.cuts))
     }
 }
 

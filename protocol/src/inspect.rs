@@ -42,6 +42,8 @@ pub struct Inspection {
     pub hidden_reasoning: bool,
     /// Whether the request has reasoning turned off, in a family where that can be said.
     pub reasoning_off: bool,
+    /// The answer has to have a form, or has to call a tool: half of it is of no use.
+    pub formed: bool,
     /// The request has stop strings, so the answer may end before its first word.
     pub has_stops: bool,
     /// What the model will read.

@@ -60,7 +60,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 pub use error::{Case, ErrorBody, UpstreamError, Words};
-pub use facts::{AnswerFacts, Brings, FrameFacts, FrameMarks, ItemEvent, Step, StopReason};
+pub use facts::{
+    AnswerFacts, Brings, FrameFacts, FrameMarks, ItemEvent, MoreMarks, Step, StopReason,
+};
 use json::Edit;
 use prompt::UnderstoodPrompt;
 

@@ -225,7 +225,8 @@ impl Members {
     /// Looks into a value of the family's, which stays.
     fn look_into(&mut self, cursor: &Cursor<'_>, key: &MemberName<'_>) -> bool {
         let value = cursor.slice(key.value..cursor.at()).trim_start();
-        if !value.starts_with(['{', '[']) {
+        // Plain, or empty: nothing is inside.
+        if value.len() <= 2 || !value.starts_with(['{', '[']) {
             return true;
         }
         let mut places = MemberPlaces::default();

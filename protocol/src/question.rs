@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Family;
+use crate::translate::{self, Abilities, EncodeTarget};
 
 /// Something besides text that a question may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +71,41 @@ pub fn with(family: Family, question: &str, words: &str, extras: &[Extra]) -> St
     body.to_string()
 }
 
+/// The same question with reasoning turned on, in the way in which this target is asked for it by callers of another family. `None` if
+/// it cannot be asked.
+#[must_use]
+pub fn reasoning(
+    family: Family,
+    (model, abilities): (&str, &Abilities),
+    words: &str,
+    limit: u32,
+) -> Option<Vec<u8>> {
+    let (from, effort) = match family {
+        Family::Chat => (
+            Family::Responses,
+            ("reasoning", json!({ "effort": "medium" })),
+        ),
+        Family::Responses | Family::Messages => {
+            (Family::Chat, ("reasoning_effort", json!("medium")))
+        }
+    };
+    let plain = from.protocol().write_question(model, words, limit);
+    let mut body: Value = serde_json::from_str(&plain).ok()?;
+    body[effort.0] = effort.1;
+    let target = EncodeTarget { model, abilities };
+    let body = body.to_string();
+    Some(
+        translate::request(from, family, body.as_bytes(), &target)
+            .ok()?
+            .body,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ChatLimit;
+    use crate::translate::abilities::ThinkingWay;
 
     /// The inspection that customers' requests pass sees what was asked for.
     #[test]
@@ -93,6 +125,41 @@ mod tests {
                 assert_eq!(!seen.content.pictures.is_empty(), pictures, "{body}");
                 assert_eq!(seen.content.tools > 0, tools, "{body}");
             }
+        }
+    }
+
+    #[test]
+    fn every_family_is_asked_to_reason_in_its_own_words() {
+        for (family, way, word) in [
+            (
+                Family::Chat,
+                ThinkingWay::Effort,
+                "\"reasoning_effort\":\"medium\"",
+            ),
+            (
+                Family::Chat,
+                ThinkingWay::Switch,
+                "\"thinking\":{\"type\":\"enabled\"}",
+            ),
+            (
+                Family::Responses,
+                ThinkingWay::Effort,
+                "\"reasoning\":{\"effort\":\"medium\"",
+            ),
+            (
+                Family::Messages,
+                ThinkingWay::Adaptive,
+                "\"type\":\"adaptive\"",
+            ),
+        ] {
+            let abilities = Abilities {
+                thinking: way,
+                max_output: 64_000,
+                ..Abilities::careful(family)
+            };
+            let body = reasoning(family, ("m", &abilities), "ping", 16).unwrap();
+            let body = String::from_utf8(body).unwrap();
+            assert!(body.contains(word) && body.contains(":16"), "{body}");
         }
     }
 }

@@ -120,18 +120,10 @@ impl ShapeFacts {
         self.marks.strange = false;
         // Positions after a hole shift.
         let first = self.shape.holes.first().map_or(0, |(hole, _)| hole.start);
-        let FrameMarks {
-            model,
-            more_models,
-            cuts,
-            ..
-        } = &self.marks;
-        if model
-            .iter()
-            .chain(more_models)
-            .chain(cuts)
-            .any(|place| place.end > first)
-        {
+        let more = self.marks.more().into_iter();
+        let more = more.flat_map(|more| more.models.iter().chain(&more.cuts));
+        let mut all = self.marks.model.iter().chain(more);
+        if all.any(|place| place.end > first) {
             self.shape.forget();
         }
     }
@@ -167,7 +159,7 @@ fn brings_only_text(facts: &FrameFacts) -> bool {
         && error.is_none()
         && *step == Step::None
         && marks.usage_end.is_none()
-        && marks.mended.is_empty()
+        && marks.more().is_none_or(|more| more.mended.is_empty())
 }
 
 impl Hole {

@@ -1,12 +1,15 @@
 //! How far two requests of a conversation are the same, told from hashes of their messages.
 //!
-//! Providers cache the beginning of a prompt: tools and system prompt, then message by message. Whoever knows how much of the last
-//! request was cached knows how much of the next one is, as far as both begin alike. Only positions are noted while a request is
-//! inspected; no text is kept. Cache marks are left out, because clients move them along as a conversation grows, and so are fields
-//! that the model never reads.
+//! Providers cache the beginning of a prompt: whatever stands beside the conversation, then message by message. Only positions are
+//! noted while a request is inspected; no text is kept. Beside the conversation every field counts but the limit and how the answer is
+//! to come: one that differs may be one that the provider looks at. Inside it the marks for caches are left out, because clients move
+//! them along as a conversation grows.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
+
+/// What a picture weighs among bytes of text.
+const MEDIA_WEIGHT: u64 = 4_000;
 
 /// Where the repeating parts of a request are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,12 +18,18 @@ pub struct Talk {
     pub(crate) place: Range<usize>,
     /// Its messages, in order.
     pub(crate) turns: Vec<TalkTurn>,
+    /// Bytes of text in the request before its conversation.
+    pub(crate) before: u64,
     /// One of them has a member that not every service knows.
     pub(crate) extended: bool,
     /// One of them calls a tool, or answers a call.
     pub(crate) calls: bool,
-    /// Members that are no part of what is cached: marks, limits and the like, without their commas.
+    /// Top-level members that say nothing about what is cached, without their commas.
     pub(crate) aside: Vec<Range<usize>>,
+    /// Marks for a cache, without their commas, in order.
+    pub(crate) marks: Vec<Range<usize>>,
+    /// A picture is given by its address.
+    pub(crate) linked: bool,
 }
 
 /// One message of a conversation.
@@ -28,34 +37,41 @@ pub struct Talk {
 pub struct TalkTurn {
     /// Where it ends in the body.
     pub end: usize,
+    /// Bytes of text in the request up to there.
+    pub text: u64,
     /// Pictures and documents up to there.
     pub media: usize,
+    /// There is a picture that is given by its address: nobody knows what stands behind it the next time.
+    pub linked: bool,
 }
 
-/// A beginning of a request: everything outside its conversation, and its messages up to one of them.
+/// A beginning of a request: everything outside its conversation, and its messages up to one of them, or to a mark in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beginning {
+    /// How many messages are in it, the last one perhaps in part.
+    pub turn: u32,
     /// Equal for equal beginnings.
     pub hash: u64,
-    /// Bytes of the messages in it.
-    pub bytes: usize,
-    /// Pictures and documents in it.
-    pub media: usize,
+    /// Its share of the whole, in bytes of text.
+    pub weight: u64,
 }
 
-/// Top-level fields that change from request to request without changing what the model reads. The cache key of a request and who
-/// asks are not among them: they decide which cache is looked at.
+/// Where another request may part from this one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beginnings {
+    /// The shortest first: without any message, with one, with two; up to the first that has a picture given by its address.
+    pub all: Vec<Beginning>,
+    /// Those that end at a mark for a cache.
+    pub marks: Vec<Beginning>,
+    /// What the whole request weighs.
+    pub weight: u64,
+}
+
+/// Top-level fields that change from request to request without changing what a provider has cached.
 pub(crate) fn is_aside(name: &str) -> bool {
     matches!(
         name,
-        "stream"
-            | "stream_options"
-            | "usage"
-            | "metadata"
-            | "client_metadata"
-            | "max_tokens"
-            | "max_completion_tokens"
-            | "max_output_tokens"
+        "stream" | "stream_options" | "max_tokens" | "max_completion_tokens" | "max_output_tokens"
     )
 }
 
@@ -68,50 +84,75 @@ impl Talk {
         }
     }
 
-    /// Hashes a part of a request as if what is no part of what is cached had never been in it.
+    /// Hashes a part of a request as if its marks had never been in it.
     pub(crate) fn hash_part(&self, body: &[u8], part: Range<usize>, hash: &mut impl Hasher) {
-        let inside = |cut: &&Range<usize>| part.start <= cut.start && cut.end <= part.end;
-        let mut from = part.start;
-        for cut in self.aside.iter().filter(inside) {
-            let cut = with_comma(body, cut);
-            hash.write(body.get(from..cut.start.max(from)).unwrap_or_default());
-            from = cut.end;
-        }
-        hash.write(body.get(from..part.end).unwrap_or_default());
+        write_without(&self.marks, body, part, hash);
     }
 
-    /// The beginnings of a request, the shortest first: without any message, with one, with two. `hasher` must be secret, so that
+    /// The beginnings of a request whose text has `text` bytes; `around`: what else is sent with it. `hasher` must be secret, so that
     /// nobody can write two conversations whose hashes are equal.
     #[must_use]
-    pub fn beginnings(&self, body: &[u8], hasher: &impl BuildHasher) -> Vec<Beginning> {
-        let mut aside = self.aside.clone();
-        aside.sort_by_key(|range| range.start);
+    pub fn beginnings(
+        &self,
+        body: &[u8],
+        around: &[&[u8]],
+        text: u64,
+        hasher: &impl BuildHasher,
+    ) -> Beginnings {
         let mut hash = hasher.build_hasher();
-        let mut text = TalkText {
-            body,
-            aside: &aside,
+        for part in around {
+            hash.write_usize(part.len());
+            hash.write(part);
+        }
+        write_without(&self.aside, body, 0..self.place.start, &mut hash);
+        write_without(&self.aside, body, self.place.end..body.len(), &mut hash);
+        let last = self.turns.last();
+        let inside = last.map_or(0, |turn| turn.text.saturating_sub(self.before));
+        let weight = |text_up_to: u64, media: usize| {
+            let text = (text.saturating_sub(inside)).saturating_add(text_up_to);
+            text.saturating_add(MEDIA_WEIGHT.saturating_mul(media as u64))
         };
-        text.hash(0..self.place.start, &mut hash);
-        text.aside = &aside;
-        text.hash(self.place.end..body.len(), &mut hash);
-        text.aside = &aside;
-        let mut beginnings = Vec::with_capacity(self.turns.len() + 1);
-        beginnings.push(Beginning {
+        let mut found = Beginnings {
+            all: Vec::with_capacity(self.turns.len() + 1),
+            marks: Vec::new(),
+            weight: weight(inside, last.map_or(0, |turn| turn.media)),
+        };
+        let start = Beginning {
+            turn: 0,
             hash: hash.finish(),
-            bytes: 0,
-            media: 0,
-        });
+            weight: weight(0, 0),
+        };
+        found.all.push(start);
+        let is_inside =
+            |mark: &&Range<usize>| self.place.start <= mark.start && mark.end <= self.place.end;
+        let mut marks = self.marks.iter().filter(is_inside).peekable();
+        if !self.marks.iter().all(|mark| is_inside(&mark)) {
+            found.marks.push(start);
+        }
         let mut from = self.place.start;
-        for turn in &self.turns {
-            text.hash(between(body, from..turn.end), &mut hash);
-            beginnings.push(Beginning {
-                hash: hash.finish(),
-                bytes: turn.end.saturating_sub(self.place.start),
-                media: turn.media,
-            });
+        for (turn, number) in self.turns.iter().zip(1_u32..) {
+            if turn.linked {
+                break;
+            }
+            let weight = weight(turn.text.saturating_sub(self.before), turn.media);
+            let here = |hash: u64| Beginning {
+                turn: number,
+                hash,
+                weight,
+            };
+            let message = between(body, from..turn.end);
+            let mut at = message.start;
+            while let Some(mark) = marks.next_if(|mark| mark.end <= message.end) {
+                let cut = with_comma(body, mark);
+                hash.write(body.get(at..cut.start.max(at)).unwrap_or_default());
+                at = cut.end;
+                found.marks.push(here(hash.finish()));
+            }
+            hash.write(body.get(at..message.end).unwrap_or_default());
+            found.all.push(here(hash.finish()));
             from = turn.end;
         }
-        beginnings
+        found
     }
 }
 
@@ -125,29 +166,21 @@ fn between(body: &[u8], range: Range<usize>) -> Range<usize> {
     range.start.saturating_add(skipped)..range.end
 }
 
-/// The body without what is left out of it; its parts are asked for in order.
-struct TalkText<'a> {
-    body: &'a [u8],
-    aside: &'a [Range<usize>],
-}
-
-impl TalkText<'_> {
-    fn hash(&mut self, range: Range<usize>, hash: &mut impl Hasher) {
-        let mut from = range.start;
-        while let Some((next, later)) = self.aside.split_first() {
-            if next.start >= range.end {
-                break;
-            }
-            self.aside = later;
-            if next.start < from {
-                continue;
-            }
-            let cut = with_comma(self.body, next);
-            hash.write(self.body.get(from..cut.start.max(from)).unwrap_or_default());
-            from = cut.end;
-        }
-        hash.write(self.body.get(from..range.end).unwrap_or_default());
+/// Hashes a part of a body without what is left out of it, which is in order.
+fn write_without(
+    left_out: &[Range<usize>],
+    body: &[u8],
+    part: Range<usize>,
+    hash: &mut impl Hasher,
+) {
+    let inside = |cut: &&Range<usize>| part.start <= cut.start && cut.end <= part.end;
+    let mut from = part.start;
+    for cut in left_out.iter().filter(inside) {
+        let cut = with_comma(body, cut);
+        hash.write(body.get(from..cut.start.max(from)).unwrap_or_default());
+        from = cut.end;
     }
+    hash.write(body.get(from..part.end).unwrap_or_default());
 }
 
 /// A member with the comma before it, or else the one after it: the rest reads as if it had never been there.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use crate::cache;
 use crate::fields::SERVER_TOOL;
 use crate::json::{Cursor, Cuts, Kind};
+use crate::translate::tree::JsonNode;
 use crate::walk::{RequestWalk, word};
 use crate::{BadRequest, Inspection, Remedy};
 
@@ -92,9 +93,15 @@ impl Tools {
         Ok(())
     }
 
-    /// Records the position of `tool_choice`.
-    pub(crate) fn choice(&mut self, cursor: &mut Cursor<'_>) -> Result<(), BadRequest> {
+    /// Records the position of `tool_choice`, and whether it demands a call.
+    pub(crate) fn choice(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        seen: &mut Inspection,
+    ) -> Result<(), BadRequest> {
         let value = cursor.skip()?;
+        let choice = JsonNode::parse(cursor.slice(value.span.clone()).as_bytes());
+        seen.formed |= choice.is_ok_and(|choice| demands(&choice));
         self.choice = (value.kind != Kind::Null).then_some(value.span);
         Ok(())
     }
@@ -336,4 +343,13 @@ fn environment<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> 
         Ok(())
     })?;
     Ok(kind)
+}
+
+/// Whether a choice leaves the model no answer but a call.
+fn demands(choice: &JsonNode<'_>) -> bool {
+    let said = match choice.object() {
+        Some(_) => choice.get("type").word(),
+        None => choice.word(),
+    };
+    !matches!(said, "" | "auto" | "none" | "allowed_tools")
 }

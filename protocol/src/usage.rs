@@ -507,9 +507,15 @@ fn take(
 
 /// A non-negative integer written as one.
 pub(crate) fn count(cursor: &Cursor<'_>, value: &Value) -> Option<u64> {
-    let digits = cursor.slice(value.span.clone());
-    let plain = value.kind == Kind::Number && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if plain { digits.parse().ok() } else { None }
+    if value.kind != Kind::Number {
+        return None;
+    }
+    // Every chunk has some, of one digit mostly.
+    let digits = cursor.slice(value.span.clone()).bytes();
+    digits.into_iter().try_fold(0_u64, |sum, byte| {
+        let digit = char::from(byte).to_digit(10)?;
+        sum.checked_mul(10)?.checked_add(digit.into())
+    })
 }
 
 /// Adds `cost`, a decimal literal, to a usage object.

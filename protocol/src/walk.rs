@@ -233,6 +233,18 @@ pub(crate) fn known(
     })
 }
 
+/// Counts a field that may demand a form of the answer.
+pub(crate) fn form(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {
+    cursor.peek()?;
+    let start = cursor.at();
+    text(cursor, seen)?;
+    let said = cursor.slice(start..cursor.at());
+    seen.formed |= ["\"json_schema\"", "\"json_object\""]
+        .iter()
+        .any(|form| said.contains(form));
+    Ok(())
+}
+
 /// Reads the stop strings; they count as text.
 pub(crate) fn stops(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<Verdict, BadRequest> {
     seen.has_stops = cursor.peek()? != Kind::Null;

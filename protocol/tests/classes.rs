@@ -453,6 +453,8 @@ fn what_a_provider_says_about_its_price_is_kept_and_not_shown() {
         assert_eq!(facts.usage.provider_cost, Some(picodollars), "{answer}");
         let shown = facts
             .marks
+            .more()
+            .expect("marks")
             .cuts
             .iter()
             .any(|cut| answer[cut.clone()].contains("cost"));

@@ -116,23 +116,21 @@ fn flat(facts: farebox_protocol::AnswerFacts) -> impl std::fmt::Debug {
         complete: _,
         error,
     } = facts;
+    let more = marks.more().cloned().unwrap_or_default();
     let FrameMarks {
         model,
-        more_models,
         usage_end,
         usage_empty,
-        cuts,
-        strange: _,
-        mended: _,
+        ..
     } = marks;
-    assert!(more_models.is_empty(), "no recorded answer names it twice");
+    assert!(more.models.is_empty(), "no recorded answer names it twice");
     AnswerFacts {
         model,
         id,
         usage,
         usage_end,
         usage_empty,
-        cuts,
+        cuts: more.cuts,
         shown,
         stop,
         error,

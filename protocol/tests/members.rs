@@ -14,7 +14,7 @@ use support::fixtures_of_sdk;
 
 /// The members that go.
 fn removed<'a>(text: &'a str, marks: &FrameMarks) -> Vec<&'a str> {
-    let cuts = marks.cuts.iter();
+    let cuts = marks.more().into_iter().flat_map(|more| &more.cuts);
     cuts.map(|cut| text.get(cut.clone()).expect("whole characters"))
         .collect()
 }

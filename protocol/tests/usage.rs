@@ -178,7 +178,7 @@ fn the_upstreams_own_price_is_cut() {
         .read_answer(body.as_bytes())
         .expect("JSON");
     assert_eq!(
-        cut(body, &facts.marks.cuts),
+        cut(body, &facts.marks.more().expect("marks").cuts),
         r#"{"id":"x","usage":{"prompt_tokens":1,"completion_tokens":2}}"#
     );
     let frame = frames(
@@ -194,7 +194,7 @@ fn the_upstreams_own_price_is_cut() {
     let facts = Family::Responses.protocol().reader().read(&frame);
     let text = String::from_utf8_lossy(frame.raw()).into_owned();
     assert_eq!(
-        cut(&text, &facts.marks.cuts),
+        cut(&text, &facts.marks.more().expect("marks").cuts),
         "data: {\"response\":{\"id\":\"x\",\"usage\":{}}}\n\n"
     );
     assert!(facts.marks.usage_empty);
@@ -491,7 +491,8 @@ fn the_summary_of_a_compaction_is_shown_text() {
 fn the_models_of_single_steps_are_marked() {
     let usage = r#"{"input_tokens":1,"output_tokens":2,"iterations":[{"type":"message","model":"up-1"},{"model":null},{"model":"up-2"}]}"#;
     let named = |bytes: &[u8], marks: FrameMarks| -> Vec<String> {
-        let places = marks.model.into_iter().chain(marks.more_models);
+        let more = marks.more().cloned().unwrap_or_default();
+        let places = marks.model.into_iter().chain(more.models);
         places
             .map(|place| String::from_utf8_lossy(&bytes[place]).into_owned())
             .collect()

@@ -64,7 +64,10 @@ impl ShownCalls {
                     let member = frame.raw_range(member);
                     let touches =
                         |cut: &Range<usize>| cut.start <= member.end && member.start <= cut.end;
-                    if marks.cuts.iter().any(touches) {
+                    if marks
+                        .more()
+                        .is_some_and(|more| more.cuts.iter().any(touches))
+                    {
                         (frame.raw_range(value), "null".to_owned())
                     } else {
                         (member, String::new())
@@ -72,7 +75,10 @@ impl ShownCalls {
                 }
             };
             if !(at.is_empty() && with.is_empty()) {
-                marks.mended.push(Edit::replace(at, with.into_bytes()));
+                marks
+                    .more_mut()
+                    .mended
+                    .push(Edit::replace(at, with.into_bytes()));
             }
         }
     }

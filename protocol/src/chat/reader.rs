@@ -70,8 +70,9 @@ struct AnswerChoice {
     text: Option<Value>,
     hidden: bool,
     stop: Option<StopReason>,
-    /// Pieces of calls.
-    pieces: Vec<PlacedPiece>,
+    /// Pieces of calls. Mostly there is one.
+    piece: Option<PlacedPiece>,
+    more_pieces: Vec<PlacedPiece>,
 }
 
 impl AnswerChoice {
@@ -258,7 +259,7 @@ impl Reader {
         marks: &mut FrameMarks,
     ) {
         let answer = self.id.as_deref().unwrap_or_default();
-        for piece in &choice.pieces {
+        for piece in choice.piece.iter().chain(&choice.more_pieces) {
             self.calls.mend((choice.index, piece), chunk, answer, marks);
         }
     }
@@ -473,7 +474,10 @@ fn calls(
     while cursor.element(&mut walk)? {
         let mut piece = PlacedPiece::default();
         pieces::read(cursor, &mut piece, (&mut choice.shown, sample), places)?;
-        choice.pieces.push(piece);
+        match &choice.piece {
+            None => choice.piece = Some(piece),
+            Some(_) => choice.more_pieces.push(piece),
+        }
     }
     Ok(())
 }

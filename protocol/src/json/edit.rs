@@ -190,7 +190,9 @@ impl Cuts {
 
     /// The ranges, in order.
     pub(crate) fn finish(mut self) -> Vec<Range<usize>> {
-        self.ranges.extend(self.pending);
+        if let Some(pending) = self.pending {
+            self.ranges.push(pending);
+        }
         self.ranges
     }
 }

@@ -149,10 +149,10 @@ fn field(
         "max_tokens" => limit_or_none("max_tokens", cursor, seen)?,
         "thinking" => thinking(cursor, seen)?,
         "tools" => tools.walk(TOOLS, cursor, seen)?,
-        "tool_choice" => tools.choice(cursor)?,
+        "tool_choice" => tools.choice(cursor, seen)?,
         "output_config" | "output_format" => {
             seen.places.effort |= name == "output_config";
-            text(cursor, seen)?;
+            walk::form(cursor, seen)?;
         }
         "context_management" => {
             let start = cursor.at();

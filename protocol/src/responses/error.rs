@@ -43,6 +43,8 @@ pub(super) fn failed_code(error: &ErrorBody) -> &'static str {
         .unwrap_or(match error.kind.as_str() {
             "invalid_request_error" => "invalid_prompt",
             "rate_limit_error" => "rate_limit_exceeded",
+            // The kind and the code of an error for want of money. The vendor's own list lacks it, and its clients know it.
+            "insufficient_quota" => "insufficient_quota",
             _ => "server_error",
         })
 }

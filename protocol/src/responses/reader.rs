@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::items::member;
 use super::own;
 use crate::class::{self, SaidClasses};
-use crate::json::{Cursor, Edit, JsonError, Kind, Value, quoted, splice, string_span};
+use crate::json::{Cursor, JsonError, Kind, Value, quoted, splice, string_span};
 use crate::members::{self, MemberPlaces, Members};
 use crate::usage::{UsageNames, UsageObject, UsageSlot, count, read};
 use crate::{
@@ -313,15 +313,7 @@ fn public(
     };
     let marks = FrameMarks::at(places, |span| span);
     let name = quoted(name);
-    let mut edits: Vec<Edit<'_>> = marks.cuts.into_iter().map(Edit::cut).collect();
-    edits.extend(
-        marks
-            .model
-            .into_iter()
-            .chain(marks.more_models)
-            .map(|span| Edit::replace(span, name.as_bytes())),
-    );
-    let clean = String::from_utf8(splice(text.as_bytes(), &mut edits));
+    let clean = String::from_utf8(splice(text.as_bytes(), &mut marks.edits(&name)));
     clean.unwrap_or(text)
 }
 

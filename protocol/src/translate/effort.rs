@@ -29,11 +29,15 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
     }
 }
 
-/// A budget reduced to fit under a limit: the answer keeps a quarter of the limit, and at least 1,024 tokens. `None`: too little is
-/// left.
+/// The least limit with a budget in it.
+const MIN_LIMIT: u32 = MIN_BUDGET + 256;
+
+/// A budget reduced to fit under a limit: at most three quarters of it, and at least 1,024. `None`: too little is left.
 pub(crate) fn within(budget: u32, limit: u32) -> Option<u32> {
     // Thinking counts against the limit. Without a share for the answer, a model can think up to the limit and answer nothing,
     // for which the customer pays.
-    let room = limit.saturating_sub(MIN_BUDGET.max(limit / 4));
-    Some(budget.min(room)).filter(|budget| *budget >= MIN_BUDGET)
+    let room = MIN_BUDGET.max(limit - limit.div_ceil(4));
+    (limit >= MIN_LIMIT)
+        .then(|| budget.min(room))
+        .filter(|budget| *budget >= MIN_BUDGET)
 }

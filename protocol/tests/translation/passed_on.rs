@@ -28,7 +28,8 @@ impl Additions for Discreet {
 
 /// Takes from the text the members that go, and notes their names. What stays is the text itself, in its order.
 fn removed(text: &str, marks: &FrameMarks, names: &mut BTreeSet<String>) {
-    let mut cuts: Vec<Range<usize>> = marks.cuts.clone();
+    let more = marks.more().cloned().unwrap_or_default();
+    let mut cuts: Vec<Range<usize>> = more.cuts;
     cuts.sort_by_key(|cut| cut.start);
     for cut in cuts {
         let cut = text.get(cut).expect("whole characters");
@@ -38,7 +39,7 @@ fn removed(text: &str, marks: &FrameMarks, names: &mut BTreeSet<String>) {
         assert_eq!(members.len(), 1, "one member at a time: {cut}");
         names.extend(members.keys().cloned());
     }
-    for model in marks.model.iter().chain(&marks.more_models) {
+    for model in marks.model.iter().chain(&more.models) {
         let name = text.get(model.clone()).expect("whole characters");
         assert!(name.starts_with('"') && name.ends_with('"'), "{name}");
     }

@@ -89,7 +89,7 @@ fn b37_a_budget_is_given_up_in_the_middle_of_calls() {
     assert_eq!(lost, "temperature=dropped");
     let body = asking(
         Chat,
-        &json!({"reasoning_effort": "high", "max_tokens": 1_500}),
+        &json!({"reasoning_effort": "high", "max_tokens": 1_279}),
     );
     assert_eq!(
         sent_to(Chat, Messages, &abilities, &body).1,
@@ -118,7 +118,11 @@ fn a_budget_is_fitted_to_the_final_limit() {
         fitted(8_000),
         (json!({"type": "enabled", "budget_tokens": 6_000}), false)
     );
-    assert_eq!(fitted(2_000), (json!({"type": "disabled"}), true));
+    assert_eq!(
+        fitted(1_280),
+        (json!({"type": "enabled", "budget_tokens": 1_024}), false)
+    );
+    assert_eq!(fitted(1_279), (json!({"type": "disabled"}), true));
 }
 
 #[test]
