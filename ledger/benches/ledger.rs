@@ -111,7 +111,7 @@ async fn contract(ledger: &Arc<SqliteLedger>, round: Round) -> (f64, Vec<Duratio
                         request,
                         customer: CustomerId::made_for(key),
                         key,
-                        amount,
+                        ways: vec![farebox_ledger::HoldWay::exactly(amount)],
                         slug,
                         family,
                         at: NOW,

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 
 use crate::{
     Act, Addressees, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange,
-    CustomerId, CustomerQuery, DeliveryStep, EndedHold, EntryQuery, Extension, FilesAct, Finish,
-    HouseAct, JournalEntry, Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId, MarginQuery,
-    Margins, Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal,
-    NewToken, News, Once, OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment,
-    PaymentMoved, PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption, Refusal,
-    Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token, TokenDay, TokenId, Totals,
-    UnappliedAct, UsageRow, UtcDay, VerifyReport, Vote,
+    CustomerId, CustomerQuery, DeliveryStep, EndedHold, EntryQuery, FilesAct, Finish, Held,
+    HoldMove, HouseAct, JournalEntry, Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId,
+    MarginQuery, Margins, Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment,
+    NewReversal, NewToken, News, Once, OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost,
+    Payment, PaymentMoved, PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption,
+    Refusal, Scope, SecretHash, Session, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay,
+    TokenId, Totals, UnappliedAct, UsageRow, UtcDay, VerifyReport,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -40,6 +40,11 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     /// Several keys, from one consistent read, in the order asked for. Unknown ones are left out.
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError>;
+
+    /// Which of these keys have ended: blocked or revoked, or of a customer that is suspended or closed. Whoever asks again and again
+    /// costs one read each time, or none where the store knows that no key and no customer was changed. Of a key that expires, the
+    /// caller has the time.
+    async fn ended(&self, keys: &[KeyId]) -> Result<Vec<KeyId>, LedgerError>;
 
     /// A page of keys; never uses OFFSET, so page N costs the same as page 1.
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
@@ -196,19 +201,19 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// All lots, oldest first.
     async fn lots(&self) -> Result<Vec<Lot>, LedgerError>;
 
-    // --- holds: use [`Hold`], which ends by itself, rather than these three ---
+    // --- holds: use [`Hold`], which ends by itself, rather than these ---
 
     /// Reserves money of a key's customer. Refused when key or customer is not active, there is less room, or the hold's id was used. Repeating it with the
     /// same facts while the hold is open has no second effect.
-    async fn open_hold(&self, hold: NewHold) -> Result<(), LedgerError> {
-        self.apply(Operation::Open(hold)).await.map(drop)
+    async fn open_hold(&self, hold: NewHold) -> Result<Held, LedgerError> {
+        self.apply(Operation::Open(hold)).await?.held()
     }
 
-    /// Raises a hold to a new total and stores the charge so far as its checkpoint. Idempotent: totals, not differences.
-    async fn extend_hold(&self, extension: Extension) -> Result<(), LedgerError> {
-        self.apply(Operation::Extend(Box::new(extension)))
-            .await
-            .map(drop)
+    /// Gives a hold another size, and stores its checkpoint. A move that is not newer than what is known changes nothing, and is answered with what is held.
+    async fn move_hold(&self, moved: HoldMove) -> Result<Held, LedgerError> {
+        self.apply(Operation::MoveHold(Box::new(moved)))
+            .await?
+            .held()
     }
 
     /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
@@ -304,6 +309,10 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         to: Timestamp,
     ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError>;
 
+    /// What of a customer's credit nobody paid: gifts and corrections. Payments are top-ups and what came from other customers, less
+    /// what went back or to others.
+    async fn given(&self, customer: CustomerId) -> Result<Amount, LedgerError>;
+
     /// The charges of each of these keys since an instant (whole hours), in one read, in the order asked for.
     async fn spent_since(
         &self,
@@ -377,19 +386,22 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// Every slug ever published.
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError>;
 
-    // --- what targets have shown ---
+    // --- what targets have taught ---
 
-    /// Records votes, each in place of that customer's earlier one of the same day, and forgets those that count no more.
-    async fn vote(&self, votes: Vec<Vote>) -> Result<(), LedgerError> {
-        self.apply(Operation::Vote(votes)).await.map(drop)
+    /// Adds what targets have taught to the sums of before, which are halved whenever they reach five million tokens. An excess stands
+    /// with the largest that its customer had there in seven days; those that are older go. Repeating it adds it twice.
+    async fn teach(&self, taught: Taught) -> Result<(), LedgerError> {
+        self.apply(Operation::Teach(Box::new(taught)))
+            .await
+            .map(drop)
     }
 
-    /// All votes, in order.
-    async fn votes(&self) -> Result<Vec<Vote>, LedgerError>;
+    /// What all targets have taught, in order.
+    async fn taught(&self) -> Result<Taught, LedgerError>;
 
-    /// Forgets every vote on a target.
-    async fn forget_votes(&self, target: String) -> Result<(), LedgerError> {
-        self.apply(Operation::ForgetVotes(target)).await.map(drop)
+    /// Forgets what a target has taught, excesses too.
+    async fn forget_target(&self, target: String) -> Result<(), LedgerError> {
+        self.apply(Operation::ForgetTarget(target)).await.map(drop)
     }
 
     // --- our own requests to targets ---

@@ -7,9 +7,22 @@
 use std::sync::Arc;
 
 use crate::{
-    Amount, Bill, EndReason, EndedHold, Extension, Finish, Ledger, LedgerError, NewHold,
-    OperationId, Timestamp,
+    Amount, Bill, EndReason, EndedHold, Finish, Held, HoldMove, HoldWay, Ledger, LedgerError,
+    NewHold, NewSize, OperationId, Timestamp,
 };
+
+/// What a request was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Granted {
+    /// Which of its ways.
+    pub way: usize,
+    /// The limit that this buys.
+    pub limit: u64,
+    /// What was left beside it.
+    pub left: Amount,
+    /// Whether a cap has less room than the balance.
+    pub by_cap: bool,
+}
 
 /// Money held for one request; see the module's documentation.
 #[derive(Debug)]
@@ -17,7 +30,8 @@ pub struct Hold {
     ledger: Arc<dyn Ledger>,
     request: OperationId,
     amount: Amount,
-    extensions: u32,
+    granted: Granted,
+    moves: u32,
     noted: Option<Arc<Finish>>,
     state: HoldState,
 }
@@ -34,7 +48,7 @@ enum HoldState {
 }
 
 impl Hold {
-    /// Reserves money, or returns why not.
+    /// Reserves money in one of the ways that are named, or returns why not.
     ///
     /// # Errors
     /// Those of [`Ledger::open_hold`].
@@ -51,22 +65,23 @@ impl Hold {
             at: new.at,
         };
         // The guard exists before the call, so a caller cancelled during the commit still releases the hold.
-        let (request, amount, noted) = (new.request, new.amount, Some(Arc::new(noted)));
         let mut hold = Self {
             ledger: Arc::clone(&ledger),
-            request,
-            amount,
-            extensions: 0,
-            noted,
+            request: new.request,
+            amount: Amount::ZERO,
+            granted: Granted::default(),
+            moves: 0,
+            noted: Some(Arc::new(noted)),
             state: HoldState::Opening,
         };
         let opened = ledger.open_hold(new).await;
         hold.state = match opened {
-            Ok(()) => HoldState::Open,
+            Ok(_) => HoldState::Open,
             Err(LedgerError::Unknown(_)) => HoldState::Opening,
             Err(_) => HoldState::Ended,
         };
-        opened.map(|()| hold)
+        hold.grant(opened?)?;
+        Ok(hold)
     }
 
     /// Held now.
@@ -75,10 +90,16 @@ impl Hold {
         self.amount
     }
 
-    /// How often it was raised.
+    /// Which way it was granted in, and the limit that this buys.
     #[must_use]
-    pub const fn extensions(&self) -> u32 {
-        self.extensions
+    pub const fn granted(&self) -> Granted {
+        self.granted
+    }
+
+    /// How often it was given another size.
+    #[must_use]
+    pub const fn moves(&self) -> u32 {
+        self.moves
     }
 
     /// Whether other gateways may be about to end this hold, because this one has lost contact with the ledger.
@@ -102,27 +123,64 @@ impl Hold {
         }));
     }
 
-    /// Raises the hold to `total` and stores `checkpoint` durably.
+    /// Holds what one of these ways needs, in place of what is held, or returns why not.
     ///
     /// # Errors
-    /// Those of [`Ledger::extend_hold`]; the hold stays as it was.
-    pub async fn extend(
+    /// Those of [`Ledger::move_hold`]; the hold stays as it was.
+    pub async fn reopen(&mut self, ways: Vec<HoldWay>, at: Timestamp) -> Result<(), LedgerError> {
+        let held = self.move_to(NewSize::Ways(ways), None, at).await?;
+        self.grant(held)
+    }
+
+    /// Gives the hold another size, as far as there is room, where one is named, and stores the charge so far durably.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::move_hold`]; the hold stays as it was.
+    pub async fn checkpoint(
         &mut self,
-        total: Amount,
-        checkpoint: Bill,
+        bill: Bill,
+        to: Option<Amount>,
         at: Timestamp,
-    ) -> Result<(), LedgerError> {
-        self.note(checkpoint.clone(), at);
-        self.ledger
-            .extend_hold(Extension {
-                request: self.request,
-                total,
-                checkpoint,
-                at,
-            })
-            .await?;
-        self.amount = self.amount.max(total);
-        self.extensions = self.extensions.saturating_add(1);
+    ) -> Result<Held, LedgerError> {
+        self.note(bill.clone(), at);
+        let size = to.map_or(NewSize::Same, NewSize::Amount);
+        let held = self.move_to(size, Some(bill), at).await?;
+        self.amount = held.amount;
+        Ok(held)
+    }
+
+    async fn move_to(
+        &mut self,
+        to: NewSize,
+        checkpoint: Option<Bill>,
+        at: Timestamp,
+    ) -> Result<Held, LedgerError> {
+        // Of two that overtake each other the newer one stands.
+        self.moves = self.moves.saturating_add(1);
+        let moved = HoldMove {
+            request: self.request,
+            number: self.moves,
+            to,
+            checkpoint,
+            at,
+        };
+        self.ledger.move_hold(moved).await
+    }
+
+    fn grant(&mut self, held: Held) -> Result<(), LedgerError> {
+        self.amount = held.amount;
+        let (way, limit) = held.granted.ok_or_else(|| {
+            let amount = held.amount;
+            LedgerError::unknown(format!(
+                "{amount} is held, which no way of the request makes"
+            ))
+        })?;
+        self.granted = Granted {
+            way,
+            limit,
+            left: held.left,
+            by_cap: held.by_cap,
+        };
         Ok(())
     }
 

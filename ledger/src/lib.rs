@@ -49,7 +49,7 @@ pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, SharedLedger};
 pub use error::{Cause, LedgerError};
-pub use hold::Hold;
+pub use hold::{Granted, Hold};
 pub use outbox::Outbox;
 pub use rule::Act;
 pub use rule::account::Account;
@@ -61,7 +61,9 @@ pub use rule::customer::{
     Customer, CustomerAct, CustomerChange, CustomerSettings, CustomerStatus, Moved, NewCustomer,
     NewMove, PersonalData, PersonalHash,
 };
-pub use rule::hold::{EndedHold, Extension, Finish, NewHold, OpenHold, Recovered};
+pub use rule::hold::{
+    EndedHold, Finish, Held, HoldMove, HoldWay, NewHold, NewSize, OpenHold, Recovered,
+};
 pub use rule::key::{
     Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey,
 };
@@ -91,6 +93,7 @@ pub use value::event::{Event, EventKind, News};
 pub use value::files_act::FilesAct;
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{CustomerId, IdError, KeyId, LotId, OperationId, Scope, Timestamp, TokenId};
+pub use value::lesson::{Excess, Fact, Facts, Lesson, Taught};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
@@ -99,7 +102,6 @@ pub use value::reference::is_same_reference;
 pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
 pub use value::utc_day::{CapInterval, UtcDay};
-pub use value::vote::{Question, VOTE_DAYS, Vote};
 pub use value::webhook::{
     DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, WantedDeliveries,
     WebhookId,

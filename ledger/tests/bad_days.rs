@@ -170,7 +170,7 @@ fn a_locked_key_keeps_nobody_else_waiting() {
         let mut waited = 0;
         for task in hot {
             match task.await.unwrap() {
-                Ok(()) => waited += 1,
+                Ok(_) => waited += 1,
                 // On a very slow machine the others took longer than its patience.
                 refused => assert!(
                     matches!(refused, Err(LedgerError::Unavailable(_))),
@@ -485,7 +485,7 @@ fn a_keys_limits_hold_for_all_gateways_together() {
             let (mut opened, mut refused) = (Vec::new(), Vec::new());
             for task in tasks {
                 match task.await.unwrap() {
-                    (request, Ok(())) => opened.push(request),
+                    (request, Ok(_)) => opened.push(request),
                     (_, Err(LedgerError::Refused(refusal))) => refused.push(refusal),
                     other => unreachable!("{other:?}"),
                 }

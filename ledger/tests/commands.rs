@@ -255,7 +255,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
         let LedgerAddress::Postgres(address) = cluster.url(&old).parse().unwrap() else {
             unreachable!()
         };
-        let steps = ["ALTER TABLE votes ADD COLUMN weight bigint NOT NULL DEFAULT 1"];
+        let steps = ["ALTER TABLE lessons ADD COLUMN weight bigint NOT NULL DEFAULT 1"];
         let version = "SELECT version FROM identity";
         let before: i32 = cluster.psql(&old, version).unwrap().parse().unwrap();
         cluster
@@ -282,7 +282,10 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
         assert_eq!(cluster.psql(&old, living).unwrap(), "0");
         let newer = (before + 1).to_string();
         assert_eq!(cluster.psql(&old, version).unwrap(), newer);
-        assert_eq!(cluster.psql(&old, "SELECT weight FROM votes").unwrap(), "");
+        assert_eq!(
+            cluster.psql(&old, "SELECT weight FROM lessons").unwrap(),
+            ""
+        );
         let late = why(postgres(&cluster.url(&old), OpenMode::Serve).await);
         assert!(late.contains("by a newer version"), "{late}");
         // A console of this version, when a newer one has changed the schema.

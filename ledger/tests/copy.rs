@@ -82,14 +82,34 @@ async fn grown(folder: &Path) -> PathBuf {
         .unwrap();
     owing(&ledger).await;
     shop(&ledger).await;
+    ledger.teach(taught()).await.unwrap();
     ledger.open_hold(new_hold(9, 550, "1")).await.unwrap();
-    ledger
-        .extend_hold(extension(550, "2", 5_000))
-        .await
-        .unwrap();
+    ledger.move_hold(moved(550, "2", 5_000)).await.unwrap();
     sound(&ledger).await;
     ledger.close();
     path
+}
+
+/// What targets have taught it.
+fn taught() -> Taught {
+    let lesson = Lesson {
+        tokens: 4_000_000,
+        millis: 90_000_000,
+        theirs: 1_100,
+        ours: 1_000,
+        facts: Facts::default().with(Fact::WritesUnmarked),
+        ..Lesson::empty("a/m", "flex,us")
+    };
+    let excess = Excess {
+        target: "a/m".to_owned(),
+        customer: CustomerId::made_for(key(9)),
+        tokens: 5_000,
+        at: at(1_000),
+    };
+    Taught {
+        lessons: vec![lesson],
+        excesses: vec![excess],
+    }
 }
 
 /// Adds a customer who owes what went back of a payment and has a rule of auto top-up, and a closed one whose payment could not be booked.
@@ -233,6 +253,7 @@ fn there_and_back_every_hash_is_the_same() {
             Some(key(9))
         );
         assert_eq!(owed(&ledger).await, owing);
+        assert_eq!(ledger.taught().await.unwrap(), taught());
         let ended = ledger.recover(at(2_000)).await.unwrap();
         assert_eq!(
             (ended.settled, ended.released),
@@ -266,6 +287,7 @@ fn there_and_back_every_hash_is_the_same() {
         ledger.recover(at(3_000)).await.unwrap();
         assert_eq!(ledger.totals().await.unwrap(), totals);
         assert_eq!(owed(&ledger).await, owing);
+        assert_eq!(ledger.taught().await.unwrap(), taught());
         ledger
             .credit(top_up(9, 700, "1", "back-again"))
             .await

@@ -33,6 +33,37 @@ fn three_gateways_hold_the_last_dollar_once() {
     });
 }
 
+/// A gateway looks every 5 s whose streams have to end, and twice a second who of those that wait can be served: 5,000 keys, and 1,000.
+#[test]
+fn a_look_at_thousands_of_keys_is_one_statement() {
+    const LOOKS: u64 = 200;
+    with_cluster("the statements of a look", async |cluster| {
+        let (database, fleet) = fleet(cluster, 1).await;
+        let keys: Vec<KeyId> = (1..=5_000).map(key).collect();
+        let count =
+            format!("SELECT xact_commit FROM pg_stat_database WHERE datname = '{database}'");
+        let transactions = || -> u64 {
+            let count = cluster.psql("postgres", &count).unwrap();
+            count.trim().parse().unwrap()
+        };
+        let before = transactions();
+        for _ in 0..LOOKS {
+            assert_eq!(fleet[0].ended(&keys).await.unwrap(), []);
+            assert_eq!(fleet[0].find_keys(&keys[..1_000]).await.unwrap(), []);
+        }
+        // The server counts for others a connection's transactions when that rests.
+        let begun = Instant::now();
+        let mut after = transactions();
+        while after < before + 2 * LOOKS && begun.elapsed() < PATIENCE {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            after = transactions();
+        }
+        // Besides these, the gateway renews its lease.
+        let made = after - before;
+        assert!((2 * LOOKS..3 * LOOKS).contains(&made), "{made}");
+    });
+}
+
 /// As the last dollar of a key, the last one of a cap: three gateways hold, extend and charge, and nobody sees more than the cap.
 #[test]
 fn three_gateways_never_pass_a_cap() {
@@ -60,7 +91,7 @@ fn three_gateways_never_pass_a_cap() {
                         if ledger.open_hold(new_hold(1, request, "0.1")).await.is_err() {
                             continue;
                         }
-                        let _ = ledger.extend_hold(extension(request, "0.2", 1)).await;
+                        let _ = ledger.move_hold(moved(request, "0.2", 1)).await;
                         let cost = 3_000 * (1 + racer % 40);
                         ledger.finish_hold(finish(request, cost)).await.unwrap();
                         let key = ledger.find_key(key(1)).await.unwrap().unwrap();
@@ -142,10 +173,7 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
         silent.create_key(new_key(1, 10, Some("5"))).await.unwrap();
         silent.open_hold(new_hold(1, 20, "1")).await.unwrap();
         silent.open_hold(new_hold(1, 21, "1")).await.unwrap();
-        silent
-            .extend_hold(extension(20, "2", 250_000))
-            .await
-            .unwrap();
+        silent.move_hold(moved(20, "2", 250_000)).await.unwrap();
         fleet[0].open_hold(new_hold(1, 22, "1")).await.unwrap();
         while fleet[1].open_holds(None, 10).await.unwrap().len() > 1 {
             assert!(begun.elapsed() < PATIENCE, "holds of a dead gateway end");
@@ -209,10 +237,7 @@ fn bills_that_the_server_rejects_until_the_stop_are_booked_by_the_next_start() {
         let leave = async |ledger: PostgresLedger, numbers: std::ops::Range<u64>| {
             for number in numbers.clone() {
                 ledger.open_hold(new_hold(1, number, "0.5")).await.unwrap();
-                ledger
-                    .extend_hold(extension(number, "1", 100_000))
-                    .await
-                    .unwrap();
+                ledger.move_hold(moved(number, "1", 100_000)).await.unwrap();
             }
             sql("ALTER TABLE entries ADD CONSTRAINT none CHECK (kind <> 2) NOT VALID");
             for number in numbers.clone() {

@@ -1,8 +1,8 @@
 //! The model test: random sequences of operations have the same outcomes on the reference store, on SQLite and on PostgreSQL.
 //!
 //! Ids, references and amounts come from small ranges, so that repetitions, conflicts and empty balances happen all the time.
-//! After every step the accounts are compared and checked; every sequence ends with `verify`. 2,000 sequences are tried on
-//! SQLite and 60 on PostgreSQL, 100,000 and 3,000 with `FAREBOX_FULL=1`.
+//! After every step the accounts are compared; every sequence ends with `verify`. 2,000 sequences are tried on SQLite and 60 on PostgreSQL,
+//! 100,000 and 3,000 with `FAREBOX_FULL=1`.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 #[expect(dead_code, reason = "each suite uses its own part")]
@@ -78,13 +78,14 @@ enum Step {
     Open {
         key: u64,
         operation: u64,
-        amount: i64,
+        ways: Vec<Way>,
         time: i64,
     },
-    Extend {
+    Move {
         operation: u64,
-        total: i64,
-        count: u64,
+        number: u32,
+        to: To,
+        count: Option<u64>,
         time: i64,
     },
     Finish {
@@ -116,6 +117,40 @@ enum Step {
     },
 }
 
+/// In cents: what is fixed and a token of the limit; then floor, least and most.
+type Way = (i64, i64, u64, u64, u64);
+
+#[derive(Debug, Clone)]
+enum To {
+    Same,
+    Amount(i64),
+    Ways(Vec<Way>),
+}
+
+fn ways(money: impl Strategy<Value = i64>) -> impl Strategy<Value = Vec<Way>> {
+    let exact = money.prop_map(|fixed| (fixed, 0, 0, 0, 0));
+    let granted = (0..20_i64, 0..4_i64, 0..12_u64, 0..6_u64, 0..40_u64);
+    proptest::collection::vec(prop_oneof![exact, granted], 1..3)
+}
+
+fn to(money: impl Strategy<Value = i64> + Clone) -> impl Strategy<Value = To> {
+    prop_oneof![
+        1 => Just(To::Same),
+        4 => money.clone().prop_map(To::Amount),
+        3 => ways(money).prop_map(To::Ways),
+    ]
+}
+
+fn a_way((fixed, token, floor, least, most): &Way) -> HoldWay {
+    HoldWay {
+        fixed: cents(*fixed),
+        token: cents(*token),
+        floor: *floor,
+        least: *least,
+        most: *most,
+    }
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let (key, operation, request, money) = (1..4_u64, 1..40_u64, 100..130_u64, -3..60_i64);
     let (count, time, token, reference) = (0..60_u64, 0..100_i64, 0..4_u8, 0..12_u64);
@@ -137,10 +172,10 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(operation, kind, told, payment, reference)| Step::Back { operation, kind, told, payment, reference }),
         1 => (key.clone(), operation.clone(), reference_of)
             .prop_map(|(key, operation, payment)| Step::Unapplied { key, operation, payment }),
-        8 => (key.clone(), request.clone(), money.clone(), time.clone())
-            .prop_map(|(key, operation, amount, time)| Step::Open { key, operation, amount, time }),
-        4 => (request.clone(), money, count.clone(), time.clone())
-            .prop_map(|(operation, total, count, time)| Step::Extend { operation, total, count, time }),
+        8 => (key.clone(), request.clone(), ways(money.clone()), time.clone())
+            .prop_map(|(key, operation, ways, time)| Step::Open { key, operation, ways, time }),
+        6 => (request.clone(), 1..5_u32, to(money), proptest::option::of(count.clone()), time.clone())
+            .prop_map(|(operation, number, to, count, time)| Step::Move { operation, number, to, count, time }),
         8 => (request.clone(), count.clone(), time.clone())
             .prop_map(|(operation, count, time)| Step::Finish { operation, count, time }),
         1 => (request, count).prop_map(|(operation, count)| Step::Abandon { operation, count }),
@@ -259,7 +294,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
         Step::Open {
             key,
             operation,
-            amount,
+            ways,
             time,
         } => {
             let found = ledger.find_key(common::key(key)).await.unwrap();
@@ -269,26 +304,32 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                 ledger
                     .open_hold(NewHold {
                         customer: found.map_or(own, |key| key.belongs_to),
-                        amount: cents(amount),
+                        ways: ways.iter().map(a_way).collect(),
                         at: hour(time),
                         ..new_hold(key, operation, "1")
                     })
                     .await
             )
         }
-        Step::Extend {
+        Step::Move {
             operation,
-            total,
+            number,
+            to,
             count,
             time,
         } => {
-            let extension = Extension {
+            let moved = HoldMove {
                 request: op(operation),
-                total: cents(total),
-                checkpoint: cost(count),
+                number,
+                to: match to {
+                    To::Same => NewSize::Same,
+                    To::Amount(size) => NewSize::Amount(cents(size)),
+                    To::Ways(ways) => NewSize::Ways(ways.iter().map(a_way).collect()),
+                },
+                checkpoint: count.map(cost),
                 at: hour(time),
             };
-            format!("{:?}", ledger.extend_hold(extension).await)
+            format!("{:?}", ledger.move_hold(moved).await)
         }
         Step::Finish {
             operation,
@@ -458,11 +499,8 @@ fn memory_dir() -> tempfile::TempDir {
 /// survive the other's commits.
 #[test]
 fn both_stores_do_the_same() {
-    let cases = if std::env::var_os("FAREBOX_FULL").is_some() {
-        100_000
-    } else {
-        2_000
-    };
+    let full = std::env::var_os("FAREBOX_FULL").is_some();
+    let cases = if full { 100_000 } else { 2_000 };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -516,11 +554,8 @@ fn postgresql_does_the_same() {
     let Some(cluster) = cluster::Cluster::shared() else {
         return skip("the model on PostgreSQL: it is not installed");
     };
-    let cases = if std::env::var_os("FAREBOX_FULL").is_some() {
-        3_000
-    } else {
-        60
-    };
+    let full = std::env::var_os("FAREBOX_FULL").is_some();
+    let cases = if full { 3_000 } else { 60 };
     let config = Config {
         cases,
         failure_persistence: None,

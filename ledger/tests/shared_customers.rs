@@ -136,7 +136,7 @@ fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
                 tokio::spawn(async move {
                     let new = hold_of(round, which, request, "0.1");
                     if ledger.open_hold(new).await.is_ok() {
-                        let _ = ledger.extend_hold(extension(request, "0.2", 1)).await;
+                        let _ = ledger.move_hold(moved(request, "0.2", 1)).await;
                         let cost = 10_000 * (1 + racer % 40);
                         ledger.finish_hold(finish(request, cost)).await.unwrap();
                     }

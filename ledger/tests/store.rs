@@ -310,7 +310,7 @@ fn a_key_revoked_by_another_process_is_refused_at_once() {
             .unwrap();
         let refused = Err(LedgerError::Refused(Refusal::NotActive(KeyStatus::Revoked)));
         assert_eq!(gateway.open_hold(new_hold(1, 21, "1")).await, refused);
-        assert_eq!(gateway.extend_hold(extension(20, "2", 1)).await, refused);
+        assert_eq!(gateway.move_hold(moved(20, "2", 1)).await, refused);
         assert_eq!(
             gateway
                 .find_key(key(1))
@@ -391,10 +391,7 @@ fn ten_thousand_holds_are_recovered_in_time() {
         for task in tasks.collect::<Vec<_>>() {
             task.await.unwrap();
         }
-        ledger
-            .extend_hold(extension(1_000, "2", 500))
-            .await
-            .unwrap();
+        ledger.move_hold(moved(1_000, "2", 500)).await.unwrap();
     });
     let ledger = open(&path, OpenMode::Serve).unwrap();
     let begun = Instant::now();

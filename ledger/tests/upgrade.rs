@@ -228,12 +228,29 @@ async fn house(ledger: &dyn Store) -> Vec<String> {
 const SESSION: &str = "6a1bbbc3ba5b9a6d739e1f681a4b840101f203686c857657f00eb946b29ab2de";
 const LINK: &str = "445e709e403d0a50d277c4e8abcb8568d33a07fcb0e5e4f1faf41e61ceeea49d";
 
+/// Votes of before are forgotten; sums come in their place.
+async fn taught_anew(ledger: &dyn Store) {
+    assert_eq!(ledger.taught().await.unwrap(), Taught::default());
+    let lesson = Lesson {
+        tokens: 900,
+        millis: 9_000,
+        ..Lesson::empty("a/m", "standard")
+    };
+    let taught = Taught {
+        lessons: vec![lesson],
+        excesses: Vec::new(),
+    };
+    ledger.teach(taught.clone()).await.unwrap();
+    assert_eq!(ledger.taught().await.unwrap(), taught);
+}
+
 /// Its open hold ends at its checkpoint, and customers pay and ask again.
 async fn goes_on(ledger: &dyn Store) {
     let contents = contents(ledger).await.join("\n");
     let expected = std::fs::read_to_string(fixture("schema-17.txt")).unwrap();
     assert_eq!(contents, expected.trim_end());
     counted(ledger).await;
+    taught_anew(ledger).await;
     sound(ledger).await;
     let recovered = ledger.recover(clock::now()).await.unwrap();
     assert_eq!((recovered.settled, recovered.released), (1, 0));
@@ -299,6 +316,10 @@ fn a_file_of_the_last_version_goes_on() {
     let (_dir, path) = copy("schema-17.sqlite");
     assert_eq!(formats(&path), "1 3");
     run(async {
+        let vote = "INSERT OR REPLACE INTO votes VALUES ('a/m', 1, 20785, 1, 90000)";
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        assert_eq!(conn.execute(vote, []).unwrap(), 1);
+        conn.close().unwrap();
         assert_eq!(
             SqliteLedger::published_in(&path).unwrap().len(),
             6,
@@ -315,6 +336,8 @@ fn a_file_of_the_last_version_goes_on() {
 fn a_database_of_the_last_version_goes_on() {
     with_cluster("the last version's ledger on PostgreSQL", async |cluster| {
         let database = cluster.restored(&fixture("schema-14.sql"));
+        let vote = "INSERT INTO votes VALUES ('a/m', 1, 20785, 1, 90000) ON CONFLICT DO NOTHING";
+        cluster.psql(&database, vote).unwrap();
         let url = cluster.url(&database);
         let ledger = postgres(&url, OpenMode::Serve).await.unwrap();
         goes_on(&ledger).await;

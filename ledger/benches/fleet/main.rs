@@ -127,7 +127,7 @@ async fn load(
                         request: fresh(),
                         customer: CustomerId::made_for(keys.of(pair)),
                         key: keys.of(pair),
-                        amount,
+                        ways: vec![farebox_ledger::HoldWay::exactly(amount)],
                         slug,
                         family,
                         at: NOW,

@@ -6,7 +6,7 @@ use super::answer::AnswerId;
 use crate::rule::payment::PaymentAddressee;
 use crate::{
     Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LotId, OperationId,
-    PersonalData, Served, Timestamp, TokenId, UsageRow, UtcDay, Vote,
+    PersonalData, Served, Taught, Timestamp, TokenId, UsageRow, UtcDay,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -47,7 +47,8 @@ pub(crate) struct Changes {
     pub(crate) forget_answers: Option<Timestamp>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
     pub(crate) published: BTreeMap<String, Timestamp>,
-    pub(crate) votes: VoteChanges,
+    /// What targets have taught, in the order in which it came: each sum is halved where its own addition fills it.
+    pub(crate) taught: Vec<TaughtChange>,
     /// What our own requests cost, by hour, target and the epoch of the gateway that made them.
     pub(crate) own_costs: BTreeMap<(i64, String, i64), Amount>,
     /// Configurations that came into force.
@@ -70,29 +71,13 @@ pub(crate) struct Changes {
     pub(crate) forget_sessions: Option<Timestamp>,
 }
 
-/// Votes cast, and targets whose stored ones go.
-#[derive(Debug, Default)]
-pub(crate) struct VoteChanges {
-    /// By target, question, day and key.
-    pub(crate) cast: BTreeMap<(String, i64, i64, CustomerId), u64>,
-    pub(crate) forgotten: BTreeSet<String>,
-}
-
-impl VoteChanges {
-    pub(crate) fn cast(&mut self, vote: &Vote) {
-        let place = (
-            vote.target.clone(),
-            vote.question.code(),
-            vote.day,
-            vote.customer,
-        );
-        self.cast.insert(place, vote.value);
-    }
-
-    pub(crate) fn forget(&mut self, target: &str) {
-        self.cast.retain(|(other, ..), _| other != target);
-        self.forgotten.insert(target.to_owned());
-    }
+/// A change of what targets have taught.
+#[derive(Debug)]
+pub(crate) enum TaughtChange {
+    /// This is added: no row twice.
+    Added(Taught),
+    /// What this target has taught goes.
+    Forgotten(String),
 }
 
 /// Removes everything and keeps the room, which the next batch needs again.
@@ -104,6 +89,13 @@ pub(crate) fn clear<K: Ord, V>(rows: &mut BTreeMap<K, V>) {
 }
 
 impl Changes {
+    /// Adds what targets have taught.
+    pub(crate) fn teach(&mut self, taught: &Taught) {
+        if !taught.is_empty() {
+            self.taught.push(TaughtChange::Added(taught.in_order()));
+        }
+    }
+
     /// Notes a configuration that came into force.
     pub(crate) fn files(&mut self, act: &FilesAct) {
         self.files.insert(act.operation, act.clone());
@@ -129,7 +121,7 @@ impl Changes {
             vouchers,
             usage,
             published,
-            votes: VoteChanges { cast, forgotten },
+            taught,
             own_costs,
             files,
             events,
@@ -160,8 +152,7 @@ impl Changes {
             && vouchers.is_empty()
             && usage.is_empty()
             && published.is_empty()
-            && cast.is_empty()
-            && forgotten.is_empty()
+            && taught.is_empty()
             && own_costs.is_empty()
             && files.is_empty()
             && events.is_empty()

@@ -247,8 +247,8 @@ impl Operation {
         match self {
             Self::BeginEpoch { .. }
             | Self::Publish { .. }
-            | Self::Vote(_)
-            | Self::ForgetVotes(_)
+            | Self::Teach(_)
+            | Self::ForgetTarget(_)
             | Self::OwnCost(_)
             | Self::Files(..)
             | Self::Deliver(_) => none,
@@ -277,10 +277,11 @@ impl Operation {
                 entries: one(new.request),
                 ..none
             },
-            Self::Extend(extension) => Needs {
-                holds: one(extension.request),
+            Self::MoveHold(moved) => Needs {
+                holds: one(moved.request),
                 ..none
             },
+
             Self::Finish(finish) | Self::Resolve(finish) => Needs {
                 holds: one(finish.request),
                 entries: one(finish.request),

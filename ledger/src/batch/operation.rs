@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{AnswerId, ApiAnswer};
 use crate::{
-    Act, CapMaker, Credit, Customer, CustomerChange, CustomerId, DeliveryStep, EndedHold,
-    Extension, FilesAct, Finish, Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved,
-    NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News,
-    OperationId, OwnCost, PaymentMoved, Posted, Recovered, Redemption, Scope, SecretHash, Session,
-    Timestamp, Token, TokenId, UnappliedAct, Vote,
+    Act, CapMaker, Credit, Customer, CustomerChange, CustomerId, DeliveryStep, EndedHold, FilesAct,
+    Finish, Held, HoldMove, Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer,
+    NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, OperationId,
+    OwnCost, PaymentMoved, Posted, Recovered, Redemption, Scope, SecretHash, Session, Taught,
+    Timestamp, Token, TokenId, UnappliedAct,
 };
 
 /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
@@ -72,8 +72,8 @@ pub enum Operation {
     Redeem(Box<Redemption>),
     /// Opens a hold.
     Open(NewHold),
-    /// Raises a hold and stores its checkpoint.
-    Extend(Box<Extension>),
+    /// Gives a hold another size, and stores its checkpoint.
+    MoveHold(Box<HoldMove>),
     /// Ends a hold.
     Finish(Arc<Finish>),
     /// Ends a hold whatever its bill says: an absurd bill is replaced by the last checkpoint's counts.
@@ -97,10 +97,10 @@ pub enum Operation {
         /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
         now: Timestamp,
     },
-    /// Records votes on targets.
-    Vote(Vec<Vote>),
-    /// Forgets every vote on a target.
-    ForgetVotes(String),
+    /// Adds what targets have taught.
+    Teach(Box<Taught>),
+    /// Forgets what a target has taught.
+    ForgetTarget(String),
     /// Stores what our own requests to a target cost.
     OwnCost(OwnCost),
     /// Notes that a configuration came into force, and tells what it changed for all.
@@ -196,14 +196,14 @@ impl Operation {
             | Self::VoidLot { .. }
             | Self::Redeem(_)
             | Self::BeginEpoch { .. }
-            | Self::ForgetVotes(_)
+            | Self::ForgetTarget(_)
             | Self::CreateLink { .. }
             | Self::ConsumeLink { .. }
             | Self::CloseSession(_)
             | Self::CloseSessions(_) => OperationClass::Money,
             Self::Open(_) => OperationClass::Hold,
-            Self::Extend(_)
-            | Self::Vote(_)
+            Self::MoveHold(_)
+            | Self::Teach(_)
             | Self::OwnCost(_)
             | Self::Files(..)
             | Self::JudgeTopUp { .. }
@@ -283,6 +283,8 @@ pub enum Outcome {
     Lot(Box<Lot>),
     /// What a token asked for was done, now or before.
     Answered(Box<Answered>),
+    /// So much is held.
+    Held(Held),
     /// A hold has ended.
     Finished(EndedHold),
     /// The epoch that began.
@@ -326,6 +328,7 @@ impl Outcome {
         *answered
     });
     outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
+    outcome!(held, Held, Held, |held| held);
     outcome!(finished, Finished, EndedHold, |finished| finished);
     outcome!(epoch, Epoch, i64, |epoch| epoch);
     outcome!(recovered, Recovered, Option<Recovered>, |recovered| {

@@ -25,7 +25,7 @@ use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Bill, CustomerId, JournalEntry, Key, KeyId, Lot, LotId, NewHold, OpenHold,
+    Account, Amount, CustomerId, HoldMove, JournalEntry, Key, KeyId, Lot, LotId, NewHold, OpenHold,
     OperationId, OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenDay,
     TokenId, UtcDay,
 };
@@ -253,12 +253,12 @@ impl Rows {
     }
 
     /// Stores a new hold of the current epoch.
-    pub(crate) fn insert_hold(&mut self, new: &NewHold) {
+    pub(crate) fn insert_hold(&mut self, new: &NewHold, amount: Amount) {
         let now = self.now;
         let begin = |traffic: Traffic, limits| traffic.begin(limits, now);
         self.count_traffic(new.key, begin, begin);
         self.count_opened(new.customer);
-        self.put_hold(StoredHold::new(new, self.epoch, self.today()));
+        self.put_hold(StoredHold::new(new, amount, self.epoch, self.today()));
     }
 
     /// Stores a hold as it is.
@@ -276,21 +276,18 @@ impl Rows {
         self.holds.insert(request, row);
     }
 
-    /// Stores a hold's new size and its checkpoint, whose charge is `used`.
-    pub(crate) fn update_hold(
-        &mut self,
-        request: OperationId,
-        amount: Amount,
-        used: Amount,
-        checkpoint: &Bill,
-    ) {
-        if let Some(row) = self.holds.get_mut(&request)
+    /// Stores a hold's new size, and its checkpoint, whose charge is `used`.
+    pub(crate) fn move_hold(&mut self, moved: &HoldMove, amount: Amount, used: Option<Amount>) {
+        if let Some(row) = self.holds.get_mut(&moved.request)
             && let Some(hold) = &mut row.now
         {
-            (hold.open.amount, hold.open.used) = (amount, used);
-            hold.checkpoint = Some(Box::new(checkpoint.clone()));
+            (hold.open.amount, hold.moves) = (amount, moved.number);
+            if let (Some(used), Some(checkpoint)) = (used, &moved.checkpoint) {
+                hold.open.used = used;
+                hold.checkpoint = Some(Box::new(checkpoint.clone()));
+            }
             if !std::mem::replace(&mut row.changed, true) {
-                self.changes.holds.push(request);
+                self.changes.holds.push(moved.request);
             }
         }
     }

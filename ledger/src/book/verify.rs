@@ -26,7 +26,8 @@ pub(crate) async fn verify<R: LedgerReader>(
 ) -> Result<VerifyReport, R::Error> {
     let identity = reader.identity().await?;
     let generation = identity.and_then(|identity| identity.generation);
-    let counts = |anchor: &&Anchor| generation.is_none_or(|of| of == anchor.generation());
+    // One of a generation that the ledger has not reached is compared, too: it was set back.
+    let counts = |anchor: &&Anchor| generation.is_none_or(|of| of <= anchor.generation());
     let anchors: Vec<Anchor> = anchors.iter().filter(counts).cloned().collect();
     let mut check = LedgerCheck {
         report: VerifyReport::default(),
@@ -429,15 +430,14 @@ impl LedgerCheck {
         for StoredHold {
             open,
             opened,
+            moves,
             checkpoint,
             ..
         } in holds
         {
             let cost = checkpoint.as_deref().map_or(Ok(Amount::ZERO), Bill::total);
-            if cost != Ok(open.used)
-                || open.amount < *opened
-                || (checkpoint.is_none() && open.amount != *opened)
-            {
+            let moved = checkpoint.is_some() || open.amount != *opened;
+            if cost != Ok(open.used) || (moved && *moves == 0) {
                 self.fault(format!(
                     "{name}: hold {}: does not follow from its checkpoint",
                     open.request

@@ -54,29 +54,18 @@ impl Account {
                 .is_some_and(|used| used <= self.credit)
     }
 
-    /// Reserves money. A customer with nothing available is refused even if nothing is asked for.
+    /// Gives a hold another size: `now` is what it has.
     ///
     /// # Errors
-    /// [`Refusal::Insufficient`]; [`Refusal::Limit`] for a negative amount.
-    pub fn hold(self, amount: Amount) -> Result<Self, Refusal> {
-        not_negative(amount, "a hold")?;
-        if !self.available().is_positive() {
-            return Err(self.insufficient(amount));
+    /// [`Refusal::Insufficient`]; [`Refusal::Limit`] for a negative size.
+    pub fn resize(self, now: Amount, to: Amount) -> Result<Self, Refusal> {
+        not_negative(to, "a hold")?;
+        let more = to.checked_sub(now).ok_or_else(overflow)?;
+        if more > self.available().max(Amount::ZERO) {
+            return Err(self.insufficient(to));
         }
-        self.reserve(amount)
-    }
-
-    /// Raises a hold from `now` to `total`; a smaller total changes nothing. Returns the account and the hold's new size.
-    ///
-    /// # Errors
-    /// As [`Account::hold`].
-    pub fn extend(self, now: Amount, total: Amount) -> Result<(Self, Amount), Refusal> {
-        not_negative(total, "a hold")?;
-        if total <= now {
-            return Ok((self, now));
-        }
-        let more = total.checked_sub(now).ok_or_else(overflow)?;
-        self.reserve(more).map(|account| (account, total))
+        let held = self.held.checked_add(more).ok_or_else(overflow)?;
+        Ok(Self { held, ..self })
     }
 
     /// Ends a hold of size `held`. The charge is `min(cost, held + available)`, or less where caps have room for less than what is
@@ -215,14 +204,6 @@ impl Account {
         Self { spent, ..self }.within_limits()
     }
 
-    fn reserve(self, amount: Amount) -> Result<Self, Refusal> {
-        if amount > self.available() {
-            return Err(self.insufficient(amount));
-        }
-        let held = self.held.checked_add(amount).ok_or_else(overflow)?;
-        Ok(Self { held, ..self })
-    }
-
     fn pay_in(self, amount: Amount) -> Result<Self, Refusal> {
         self.credited(amount)?.within_limits()
     }
@@ -251,7 +232,7 @@ impl Account {
         Ok(self)
     }
 
-    fn insufficient(&self, needed: Amount) -> Refusal {
+    pub(crate) fn insufficient(&self, needed: Amount) -> Refusal {
         Refusal::Insufficient {
             needed,
             available: self.available(),
@@ -298,30 +279,17 @@ mod tests {
 
     #[test]
     fn holds_stay_within_what_is_available() {
-        assert_eq!(
-            account(100, 10, 20).hold(picos(70)).unwrap(),
-            account(100, 10, 90)
-        );
+        let sized = |now: i64, to: i64| account(100, 10, 20).resize(picos(now), picos(to));
+        assert_eq!(sized(0, 70).unwrap(), account(100, 10, 90));
+        assert_eq!(sized(20, 90).unwrap(), account(100, 10, 90));
+        assert_eq!(sized(20, 5).unwrap(), account(100, 10, 5));
         let refused = Refusal::Insufficient {
             needed: picos(71),
             available: picos(70),
             held: picos(20),
         };
-        assert_eq!(account(100, 10, 20).hold(picos(71)), Err(refused));
-        assert!(
-            account(100, 80, 20).hold(picos(0)).is_err(),
-            "nothing available refuses free requests too"
-        );
-        assert!(account(100, 0, 0).hold(picos(-1)).is_err());
-        assert_eq!(
-            account(100, 0, 30).extend(picos(30), picos(100)).unwrap(),
-            (account(100, 0, 100), picos(100))
-        );
-        assert_eq!(
-            account(100, 0, 30).extend(picos(30), picos(10)).unwrap(),
-            (account(100, 0, 30), picos(30))
-        );
-        assert!(account(100, 0, 30).extend(picos(30), picos(101)).is_err());
+        assert_eq!(sized(0, 71), Err(refused));
+        assert!(sized(0, -1).is_err() && sized(20, 91).is_err());
     }
 
     #[test]

@@ -128,6 +128,16 @@ impl CountedCap {
             .find(|known| known.since == since)
     }
 
+    /// What may still be charged in the window that contains a day, held or not.
+    #[must_use]
+    pub fn remaining(&self, day: UtcDay) -> Amount {
+        let left = |counts: CapWindow| {
+            let (limit, charged) = (self.cap.limit.picos(), counts.charged.picos());
+            limit.saturating_sub(charged)
+        };
+        Amount::from_picos(self.counts(day).map_or(0, left).max(0))
+    }
+
     /// What may still be held in the window that contains a day.
     #[must_use]
     pub fn room(&self, day: UtcDay) -> Amount {
@@ -145,12 +155,6 @@ impl CountedCap {
     #[must_use]
     pub fn applies(&self, slug: &str) -> bool {
         self.cap.is_for(slug)
-    }
-
-    /// Whether there is room for `needed` more. A hold that `begins` needs some room even if nothing is asked for.
-    pub(crate) fn grants(&self, day: UtcDay, needed: Amount, begins: bool) -> bool {
-        let room = self.room(day);
-        (!needed.is_positive() || needed <= room) && (room.is_positive() || !begins)
     }
 
     /// Whether a hold for a slug that was opened on a day counts in one of its windows.
@@ -362,9 +366,18 @@ impl Caps {
             .map_or(available, |counted| counted.room(day).min(available))
     }
 
-    /// Counts `more` held for a hold that was opened on a day.
-    pub(crate) fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {
-        self.count(slug, day, |window| window.held = sum(window.held, more));
+    /// What may still be charged for a slug on a day: this balance, or less.
+    #[must_use]
+    pub fn remaining(&self, slug: &str, day: UtcDay, balance: Amount) -> Amount {
+        let all = self.applying(slug).map(|counted| counted.remaining(day));
+        all.fold(balance, Amount::min)
+    }
+
+    /// Counts another size of a hold that was opened on a day: `now` is what it had.
+    pub(crate) fn resize(&mut self, slug: &str, day: UtcDay, (now, to): (Amount, Amount)) {
+        self.count(slug, day, |window| {
+            window.held = sum(less(window.held, now), to);
+        });
     }
 
     /// Counts the end of a hold that was opened on a day, and returns what is worth telling of it.

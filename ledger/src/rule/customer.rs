@@ -11,10 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::rule::auto_top_up::{AutoTopUp, TopUpRule};
 use crate::rule::cap::{CapNews, PastSpending};
+use crate::rule::hold::{HoldRoom, HoldWay};
 use crate::value::text::{check_label, check_text, is_unseen};
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CustomerId, KeyId, OperationId,
-    Refusal, Scope, Timestamp, TokenId, UtcDay,
+    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, CustomerId, Held, KeyId,
+    OperationId, Refusal, Scope, Timestamp, TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -413,6 +414,8 @@ pub(crate) struct KeyPurse {
     pub(crate) of_key: Caps,
     pub(crate) of_customer: Caps,
     scopes: [Scope; 2],
+    /// The customer owes something: what is held is all that it has, and stays held until its request ends.
+    owes: bool,
 }
 
 impl KeyPurse {
@@ -422,6 +425,7 @@ impl KeyPurse {
             of_key: caps.clone(),
             of_customer: customer.caps.clone(),
             scopes: [Scope::Key(key), Scope::Customer(customer.id)],
+            owes: customer.claim.is_positive(),
         }
     }
 
@@ -438,6 +442,7 @@ impl KeyPurse {
             of_key: caps,
             of_customer: Caps::default(),
             scopes: [Scope::Key(key), Scope::Customer(CustomerId::made_for(key))],
+            owes: false,
         }
     }
 
@@ -452,35 +457,91 @@ impl KeyPurse {
         self.of_customer.room(slug, day, of_key)
     }
 
-    /// Reserves money for a new hold. Without room it is refused even if nothing is asked for, as an empty balance refuses it.
+    /// What may still be charged for a slug in the windows of a day, held or not.
+    pub(crate) fn remaining(&self, slug: &str, day: UtcDay) -> Amount {
+        let of_key = self.of_key.remaining(slug, day, self.account.balance());
+        self.of_customer.remaining(slug, day, of_key)
+    }
+
+    /// The first of these ways for which there is room, in place of what a request holds already. Without room it is refused even if
+    /// nothing is asked for, as an empty balance refuses it.
     ///
     /// # Errors
     /// [`Refusal::Insufficient`] first, then [`Refusal::CapReached`] of the cap with least room; nothing is counted then.
-    pub(crate) fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
-        let account = self.account.hold(amount)?;
-        self.check(slug, day, amount, true)?;
-        self.account = account;
-        self.count_held(slug, day, amount);
-        Ok(())
+    pub(crate) fn hold(
+        &mut self,
+        (slug, day): (&str, UtcDay),
+        now: Amount,
+        ways: &[HoldWay],
+    ) -> Result<Held, Refusal> {
+        let room = self.hold_room(slug, day, now);
+        let fits = |(at, way): (usize, &HoldWay)| {
+            let limit = way.limit_in(room)?;
+            Some((way.amount(limit)?, (at, limit)))
+        };
+        let found = ways.iter().enumerate().find_map(fits);
+        match found.filter(|_| room.left.is_positive()) {
+            Some((amount, granted)) => Ok(Held {
+                granted: Some(granted),
+                ..self.resize((slug, day), now, amount)?
+            }),
+            None => {
+                let needs = ways.iter().map(|way| way.needs(room.alone));
+                let needed = needs.min().unwrap_or_default();
+                Err(self.refusal(slug, day, needed.checked_sub(now).unwrap_or(needed)))
+            }
+        }
     }
 
-    /// Raises a hold of the size `now` that was opened on a day to `total`, and returns its new size.
-    ///
-    /// # Errors
-    /// As [`KeyPurse::hold`]; nothing more is always granted.
-    pub(crate) fn extend(
+    /// Gives a hold that was opened on a day another size, as far as there is room.
+    pub(crate) fn move_to(
         &mut self,
-        slug: &str,
-        day: UtcDay,
+        (slug, day): (&str, UtcDay),
         now: Amount,
-        total: Amount,
-    ) -> Result<Amount, Refusal> {
-        let (account, amount) = self.account.extend(now, total)?;
-        let more = amount.checked_sub(now).unwrap_or_default();
-        self.check(slug, day, more, false)?;
-        self.account = account;
-        self.count_held(slug, day, more);
-        Ok(amount)
+        to: Amount,
+    ) -> Result<Held, Refusal> {
+        let most = self.hold_room(slug, day, now).left.max(now);
+        self.resize((slug, day), now, to.min(most))
+    }
+
+    fn resize(
+        &mut self,
+        (slug, day): (&str, UtcDay),
+        now: Amount,
+        to: Amount,
+    ) -> Result<Held, Refusal> {
+        let to = if self.owes { to.max(now) } else { to };
+        self.account = self.account.resize(now, to)?;
+        for caps in [&mut self.of_key, &mut self.of_customer] {
+            caps.resize(slug, day, (now, to));
+        }
+        Ok(self.held(slug, day, to))
+    }
+
+    /// What is held, and by what it is bound.
+    pub(crate) fn held(&self, slug: &str, day: UtcDay, amount: Amount) -> Held {
+        let left = self.room(slug, day);
+        Held {
+            amount,
+            left,
+            by_cap: left < self.account.available(),
+            granted: None,
+        }
+    }
+
+    /// What a request finds that holds this much already.
+    fn hold_room(&self, slug: &str, day: UtcDay, now: Amount) -> HoldRoom {
+        let (mut left, mut held) = (self.account.available(), self.account.held);
+        if let Some((_, cap)) = self.tightest(slug, day)
+            && cap.room(day) < left
+        {
+            left = cap.room(day);
+            held = cap.counts(day).map_or(Amount::ZERO, |window| window.held);
+        }
+        HoldRoom {
+            left: left.checked_add(now).unwrap_or(left),
+            alone: held <= now,
+        }
     }
 
     /// Counts the end of a hold that was opened on a day, and returns what is worth telling of whose caps.
@@ -499,21 +560,24 @@ impl KeyPurse {
             .collect()
     }
 
-    fn count_held(&mut self, slug: &str, day: UtcDay, more: Amount) {
-        self.of_key.count_held(slug, day, more);
-        self.of_customer.count_held(slug, day, more);
+    /// The cap with least room.
+    fn tightest(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
+        let caps = self
+            .scopes
+            .into_iter()
+            .zip([&self.of_key, &self.of_customer]);
+        caps.filter_map(|(scope, caps)| Some((scope, caps.tightest(slug, day)?)))
+            .min_by_key(|(_, counted)| counted.room(day))
     }
 
-    fn check(&self, slug: &str, day: UtcDay, needed: Amount, begins: bool) -> Result<(), Refusal> {
-        let caps = self.scopes.iter().zip([&self.of_key, &self.of_customer]);
-        let tightest = caps
-            .filter_map(|(scope, caps)| Some((*scope, caps.tightest(slug, day)?)))
-            .min_by_key(|(_, counted)| counted.room(day));
-        match tightest {
-            Some((scope, counted)) if !counted.grants(day, needed, begins) => Err(
-                Refusal::CapReached(Box::new(counted.reached(scope, day, needed))),
-            ),
-            _ => Ok(()),
+    /// Why nothing is held. The balance is judged first: a cap that starts again would not help.
+    fn refusal(&self, slug: &str, day: UtcDay, needed: Amount) -> Refusal {
+        let available = self.account.available();
+        match self.tightest(slug, day) {
+            Some((scope, cap)) if available.is_positive() && needed <= available => {
+                Refusal::CapReached(Box::new(cap.reached(scope, day, needed)))
+            }
+            Some(_) | None => self.account.insufficient(needed),
         }
     }
 }

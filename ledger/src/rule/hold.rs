@@ -1,8 +1,99 @@
-//! What a hold is: how it begins, grows, ends, and is recovered when its process has died. Pure; what it does to a customer's money is in
-//! `account`.
+//! What a hold is: how large it is, how it begins, moves, ends, and is recovered when its process has died. Pure; what it does to a
+//! customer's money is in `account`.
 
 use crate::value::owed::{Owed, UNMETERED};
 use crate::{Amount, Bill, CustomerId, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
+
+/// One way to reckon what a request may cost: so much whatever is answered, and so much more for each token of the limit that it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldWay {
+    /// What the limit does not change: the input, above all.
+    pub fixed: Amount,
+    /// A token of the limit, in all choices together.
+    pub token: Amount,
+    /// The limit that a request gets beside others, if there is room for it, however small its share is.
+    pub floor: u64,
+    /// The limit that one is content with that has what binds it to itself.
+    pub least: u64,
+    /// The largest limit.
+    pub most: u64,
+}
+
+/// What a hold finds: how much there is, its own included, and whether anybody else holds some of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HoldRoom {
+    pub(crate) left: Amount,
+    pub(crate) alone: bool,
+}
+
+/// Parts of what is left beyond its input that a request may take: alone …
+const HALF: i128 = 2;
+/// … and beside others, so that as many agents as usually run side by side find some.
+const EIGHTH: i128 = 8;
+
+impl HoldWay {
+    /// Exactly this much, whatever the limit is.
+    #[must_use]
+    pub const fn exactly(amount: Amount) -> Self {
+        Self {
+            fixed: amount,
+            token: Amount::ZERO,
+            floor: 0,
+            least: 0,
+            most: 0,
+        }
+    }
+
+    /// The limit that there is room for; `None` if it is too small.
+    pub(crate) fn limit_in(&self, room: HoldRoom) -> Option<u64> {
+        let left = i128::from(room.left.picos()).checked_sub(i128::from(self.fixed.picos()))?;
+        if left < 0 {
+            return None;
+        }
+        let buys = |money: i128| match money.checked_div(i128::from(self.token.picos())) {
+            Some(tokens) => u64::try_from(tokens).unwrap_or(u64::MAX).min(self.most),
+            None => self.most,
+        };
+        let (part, least) = if room.alone {
+            (HALF, self.least)
+        } else {
+            (EIGHTH, self.floor)
+        };
+        let fits = buys(left);
+        let share = buys(left.checked_div(part)?).max(self.floor);
+        (fits >= least.min(self.most)).then(|| fits.min(share))
+    }
+
+    /// What a limit is held at; `None` above what any balance can be.
+    #[must_use]
+    pub fn amount(&self, limit: u64) -> Option<Amount> {
+        let tokens = self.token.picos().checked_mul(i64::try_from(limit).ok()?)?;
+        self.fixed.checked_add(Amount::from_picos(tokens))
+    }
+
+    /// The least that it needs in such a room.
+    #[must_use]
+    pub fn needs(&self, alone: bool) -> Amount {
+        let least = if alone { self.least } else { self.floor };
+        let most = Amount::from_picos(i64::MAX);
+        self.amount(least.min(self.most)).unwrap_or(most)
+    }
+
+    /// The first way that makes this amount, and the limit with which it does: what a repeated request is answered. Where two ways make it,
+    /// this is the one with the smaller limit.
+    pub(crate) fn of(ways: &[Self], amount: Amount) -> Option<(usize, u64)> {
+        let mut all = ways.iter().enumerate();
+        all.find_map(|(at, way)| {
+            let beyond = amount.picos().checked_sub(way.fixed.picos())?;
+            let limit = match beyond.checked_rem(way.token.picos()) {
+                Some(0) => u64::try_from(beyond.checked_div(way.token.picos())?).ok()?,
+                None if beyond == 0 => way.most,
+                Some(_) | None => return None,
+            };
+            (limit <= way.most).then_some((at, limit))
+        })
+    }
+}
 
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +104,8 @@ pub struct NewHold {
     pub customer: CustomerId,
     /// The customer's key that asks.
     pub key: KeyId,
-    /// How much at first.
-    pub amount: Amount,
+    /// How its cost may be reckoned: the first for which there is room stands.
+    pub ways: Vec<HoldWay>,
     /// The public slug.
     pub slug: String,
     /// The wire family.
@@ -23,17 +114,43 @@ pub struct NewHold {
     pub at: Timestamp,
 }
 
-/// A larger hold, and what was metered so far.
+/// Another size of a hold, and what its request would be charged by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extension {
+pub struct HoldMove {
     /// The request.
     pub request: OperationId,
-    /// The new total to hold; a smaller one leaves the amount as it is.
-    pub total: Amount,
-    /// The charge so far, which recovery would take after a crash. `bill.lines` says how it was counted.
-    pub checkpoint: Bill,
-    /// The caller's clock: it dates what is recorded.
+    /// Counted by the request from 1 on: a move that is not newer than what the ledger knows changes nothing.
+    pub number: u32,
+    /// What is to be held.
+    pub to: NewSize,
+    /// The charge so far, which recovery would take after a crash. `lines` says how it was counted.
+    pub checkpoint: Option<Bill>,
+    /// The caller's clock: expiry is judged by it.
     pub at: Timestamp,
+}
+
+/// The size that a hold is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewSize {
+    /// What it has.
+    Same,
+    /// So much. A smaller one is never refused; a larger one of an active key is had as far as there is room.
+    Amount(Amount),
+    /// What one of these ways needs, as if it were opened.
+    Ways(Vec<HoldWay>),
+}
+
+/// What is held for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// How much.
+    pub amount: Amount,
+    /// What is left beside it.
+    pub left: Amount,
+    /// Whether a cap has less room than the balance.
+    pub by_cap: bool,
+    /// Which of the ways was granted, and the limit that it buys; `None` of a size that was named.
+    pub granted: Option<(usize, u64)>,
 }
 
 /// The end of a hold. `bill.lines` is the cost of the request; the store decides how much of it the customer can pay.
@@ -75,7 +192,7 @@ pub(crate) fn recovered(hold: &OpenHold, checkpoint: Option<Bill>, now: Timestam
     let mut bill = checkpoint.unwrap_or_else(blank);
     bill.evidence = Some(Evidence::Recovered);
     bill.end_reason = EndReason::Recovered;
-    // The provider went on until it noticed the disconnect. A hold is extended before it runs low, so the hold bounds the bill.
+    // The provider went on until it noticed the disconnect, or to its end. It bills no more than is held.
     let accounted = hold.used.picos().saturating_add(bill.exposure.picos());
     let exposure = Amount::from_picos(hold.amount.picos().saturating_sub(accounted).max(0));
     bill.owe(
@@ -99,8 +216,8 @@ pub struct EndedHold {
     pub charge: Amount,
     /// Cost that the customer could not pay.
     pub loss: Amount,
-    /// Available to the key immediately afterwards.
-    pub available: Amount,
+    /// What the key may still be charged for the slug, immediately afterwards.
+    pub remaining: Amount,
 }
 
 /// A hold as the lists show it.
@@ -141,6 +258,8 @@ pub(crate) struct StoredHold {
     pub(crate) open: OpenHold,
     /// Its size at the beginning.
     pub(crate) opened: Amount,
+    /// The number of its last move.
+    pub(crate) moves: u32,
     /// The day by the ledger's clock on which it was opened: its caps count it there, and its charge.
     pub(crate) day: UtcDay,
     /// Boxed, because most holds end without one.
@@ -149,11 +268,11 @@ pub(crate) struct StoredHold {
 
 impl StoredHold {
     /// A hold as it is opened.
-    pub(crate) fn new(new: &NewHold, epoch: i64, day: UtcDay) -> Self {
+    pub(crate) fn new(new: &NewHold, amount: Amount, epoch: i64, day: UtcDay) -> Self {
         let open = OpenHold {
             request: new.request,
             key: new.key,
-            amount: new.amount,
+            amount,
             used: Amount::ZERO,
             slug: new.slug.clone(),
             family: new.family.clone(),
@@ -162,16 +281,18 @@ impl StoredHold {
         };
         Self {
             open,
-            opened: new.amount,
+            opened: amount,
+            moves: 0,
             day,
             checkpoint: None,
         }
     }
 
-    /// Whether this is what opening `new` made. Its size may have grown since.
+    /// Whether this is what opening `new` made. It may have moved since.
     pub(crate) fn is_of(&self, new: &NewHold) -> bool {
         let open = &self.open;
-        (open.key, self.opened, &open.slug, &open.family, open.at)
-            == (new.key, new.amount, &new.slug, &new.family, new.at)
+        let same = (open.key, &open.slug, &open.family, open.at)
+            == (new.key, &new.slug, &new.family, new.at);
+        same && HoldWay::of(&new.ways, self.opened).is_some()
     }
 }

@@ -128,6 +128,12 @@ impl Key {
         self.room("", now)
     }
 
+    /// What may still be charged for a slug at an instant, held or not: the balance, or less where a cap has less left.
+    #[must_use]
+    pub fn remaining(&self, slug: &str, now: Timestamp) -> Amount {
+        KeyPurse::of(self.id, &self.caps, &self.customer).remaining(slug, UtcDay::of(now))
+    }
+
     /// The caps of the key and of its customer, each with whose it is.
     pub fn all_caps(&self) -> impl Iterator<Item = (Scope, &CountedCap)> {
         let of_key = self.caps.iter().map(|cap| (Scope::Key(self.id), cap));

@@ -20,8 +20,8 @@ use crate::rule::payment::PaymentAddressee;
 use crate::value::reference;
 use crate::{
     Account, Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LedgerError,
-    OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
-    VerifyReport, Vote,
+    OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session, Taught,
+    Timestamp, VerifyReport,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -48,7 +48,7 @@ pub(crate) struct Rest {
     pub(crate) sessions: Vec<Session>,
     pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
     pub(crate) slugs: Vec<PublishedSlug>,
-    pub(crate) votes: Vec<Vote>,
+    pub(crate) taught: Taught,
     pub(crate) own_costs: Vec<OwnCost>,
     pub(crate) files: Vec<FilesAct>,
     pub(crate) personal: Vec<(CustomerId, PersonalData)>,
@@ -76,9 +76,7 @@ impl Rest {
         rows.links = links
             .map(|(token, key, end)| (token.0, CachedRow::new((key, end))))
             .collect();
-        for vote in &self.votes {
-            rows.changes.votes.cast(vote);
-        }
+        rows.changes.teach(&self.taught);
         for own in &self.own_costs {
             rows.own_cost(own);
         }

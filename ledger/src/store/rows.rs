@@ -15,8 +15,8 @@ use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
     Account, Amount, AuditRecord, Bill, Caps, Customer, CustomerId, CustomerSettings, EndReason,
     FilesAct, JournalEntry, Key, KeyId, KeySettings, OpenHold, OperationId, OwnCost, PersonalData,
-    PersonalHash, PublishedSlug, Question, SecretHash, Served, ServedRegion, ServedTier, Session,
-    Timestamp, TokenId, Totals, Usage, UsageRow, UtcDay, Vote,
+    PersonalHash, PublishedSlug, SecretHash, Served, ServedRegion, ServedTier, Session, Timestamp,
+    TokenId, Totals, Usage, UsageRow, UtcDay,
 };
 
 /// The cause of an error in another library.
@@ -432,7 +432,7 @@ fn bill(columns: &mut impl RowColumns, slug: String) -> Decoded<Bill> {
 /// What [`stored_hold`] takes, of `holds h`.
 macro_rules! hold_columns {
     () => {
-        "h.request, h.key, h.opened, h.amount, h.used, h.slug, h.family, h.at, h.epoch, h.day, h.checkpoint"
+        "h.request, h.key, h.opened, h.amount, h.used, h.slug, h.family, h.at, h.epoch, h.day, h.checkpoint, h.moves"
     };
 }
 pub(crate) use hold_columns;
@@ -454,6 +454,7 @@ pub(crate) fn stored_hold(columns: &mut impl RowColumns) -> Decoded<StoredHold> 
         opened,
         day: UtcDay(columns.number()?),
         checkpoint: columns.maybe_json("checkpoint")?,
+        moves: columns.small()?,
     })
 }
 
@@ -522,21 +523,6 @@ pub(crate) fn published(columns: &mut impl RowColumns) -> Decoded<PublishedSlug>
         slug: columns.text()?,
         since: columns.at()?,
     })
-}
-
-/// Target, question, day, key, value; nothing for a question that only a later version asks.
-pub(crate) fn vote(columns: &mut impl RowColumns) -> Decoded<Option<Vote>> {
-    let (target, question) = (columns.text()?, columns.number()?);
-    let Some(question) = Question::of(question) else {
-        return Ok(None);
-    };
-    Ok(Some(Vote {
-        target,
-        question,
-        day: columns.number()?,
-        customer: columns.customer()?,
-        value: u64::try_from(columns.number()?).unwrap_or_default(),
-    }))
 }
 
 /// Hour, target and cost.

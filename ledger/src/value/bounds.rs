@@ -45,10 +45,8 @@ impl Bill {
             ));
         }
         let costs = [self.cost, self.provider_cost];
-        if self.exposure.is_negative() || costs.into_iter().flatten().any(Amount::is_negative) {
-            return Err(Refusal::Limit(
-                "exposure and costs must not be negative".to_owned(),
-            ));
+        if costs.into_iter().flatten().any(Amount::is_negative) {
+            return Err(Refusal::Limit("costs must not be negative".to_owned()));
         }
         self.check_failed()
     }

@@ -4,6 +4,7 @@
 //! `exposure` and `cost` of a bill are sums over all targets. A fact `failed PROVIDER/MODEL` gives the share of a target that
 //! failed before another one answered: `0.012`, or `0.012 0.008` if the operator's own price is known.
 
+use super::bill::cost;
 use crate::{Amount, Bill, Refusal};
 
 /// The prefix of these facts' names.
@@ -17,7 +18,7 @@ const MOST: usize = 16;
 /// What a target may bill for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owed {
-    /// Beyond the charge, at the catalog's prices.
+    /// Beyond the charge, at the catalog's prices; below zero where a count shows that earlier ones billed less than was booked.
     pub exposure: Amount,
     /// At the operator's own prices, where they are known.
     pub cost: Option<Amount>,
@@ -108,19 +109,18 @@ impl Bill {
         let failed = self
             .failed()
             .fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
-        let less = |sum: Amount, part: Amount| {
-            Amount::from_picos(sum.picos().saturating_sub(part.picos()).max(0))
-        };
+        let less = |sum: Amount, part: Amount| sum.picos().saturating_sub(part.picos());
         let cost = self
             .cost
-            .map(|cost| less(cost, failed.cost.unwrap_or_default()));
+            .map(|cost| less(cost, failed.cost.unwrap_or_default()).max(0));
         Owed {
-            exposure: less(self.exposure, failed.exposure),
-            cost,
+            exposure: Amount::from_picos(less(self.exposure, failed.exposure)),
+            cost: cost.map(Amount::from_picos),
         }
     }
 
-    /// Checks that facts of failed tries are well-formed and within the bill's sums.
+    /// Checks that facts of failed tries are well-formed and within the bill's sums. What the count of this request takes back of
+    /// earlier ones' exposure may go below them, by what it costs.
     pub(crate) fn check_failed(&self) -> Result<(), Refusal> {
         let named = self
             .facts
@@ -130,7 +130,12 @@ impl Bill {
         let failed = self
             .failed()
             .fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
-        let within = failed.exposure <= self.exposure && failed.cost <= self.cost;
+        let most = cost(&self.lines).unwrap_or_default();
+        let below = failed
+            .exposure
+            .picos()
+            .saturating_sub(self.exposure.picos());
+        let within = below <= most.picos() && failed.cost <= self.cost;
         if named != self.failed().count() || !within {
             return Err(Refusal::Limit(
                 "the failed tries of this bill do not add up".to_owned(),
@@ -182,6 +187,31 @@ mod tests {
             bill.owe(&format!("x/{number}"), owed(1, None));
         }
         assert!(bill.facts.len() <= 17, "few facts");
+    }
+
+    #[test]
+    fn a_count_takes_back_no_more_than_its_request_costs() {
+        let line = crate::BillLine {
+            what: "input".into(),
+            count: 10,
+            rate: Amount::from_picos(2),
+            class: None,
+        };
+        let bill = |exposure| Bill {
+            target: "a/one".to_owned(),
+            exposure: Amount::from_picos(exposure),
+            lines: vec![line.clone()],
+            ..Bill::default()
+        };
+        assert_eq!(bill(-20).check_failed(), Ok(()));
+        assert!(bill(-21).check_failed().is_err());
+        let mut failed = bill(-5);
+        failed.owe("b/two", owed(4, None));
+        assert_eq!(
+            (failed.exposure.picos(), failed.owed()),
+            (-1, owed(-5, None))
+        );
+        assert_eq!(failed.check_failed(), Ok(()));
     }
 
     #[test]

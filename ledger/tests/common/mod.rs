@@ -105,7 +105,7 @@ pub(crate) fn new_hold(number: u64, operation: u64, amount: &str) -> NewHold {
         request: op(operation),
         customer: CustomerId::made_for(key(number)),
         key: key(number),
-        amount: usd(amount),
+        ways: vec![farebox_ledger::HoldWay::exactly(usd(amount))],
         slug: "small".to_owned(),
         family: "chat".to_owned(),
         at: at(400),
@@ -167,11 +167,12 @@ pub(crate) fn finish(operation: u64, count: u64) -> Finish {
     }
 }
 
-pub(crate) fn extension(operation: u64, total: &str, count: u64) -> Extension {
-    Extension {
+pub(crate) fn moved(operation: u64, total: &str, count: u64) -> HoldMove {
+    HoldMove {
         request: op(operation),
-        total: usd(total),
-        checkpoint: bill(count),
+        number: 1,
+        to: NewSize::Amount(usd(total)),
+        checkpoint: Some(bill(count)),
         at: at(450),
     }
 }

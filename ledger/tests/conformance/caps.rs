@@ -45,9 +45,15 @@ pub(crate) async fn caps_bound_holds_extensions_and_charges(ledger: SharedLedger
         (usd("0.5"), usd("0"), usd("2.5"))
     );
     assert!(full.resets_at.is_some());
-    ledger.extend_hold(extension(21, "1", 1)).await.unwrap();
-    let refused = reached(ledger.extend_hold(extension(21, "1.1", 1)).await);
-    assert_eq!((refused.needed, refused.room), (usd("0.1"), usd("0")));
+    // As far as there is room, and no further.
+    for number in 1..3 {
+        let grown = HoldMove {
+            number,
+            ..moved(21, "1.1", 1)
+        };
+        let held = ledger.move_hold(grown).await.unwrap();
+        assert_eq!((held.amount, held.by_cap), (usd("1"), true));
+    }
     assert_eq!(
         reached(ledger.open_hold(new_hold(1, 22, "0")).await).room,
         usd("0"),
@@ -55,10 +61,10 @@ pub(crate) async fn caps_bound_holds_extensions_and_charges(ledger: SharedLedger
     );
     // What it cost beyond its hold is paid as far as there is room.
     let ended = ledger.finish_hold(finish(20, 1_500_000)).await.unwrap();
-    assert_eq!((ended.charge, ended.available), (usd("1.5"), usd("0.5")));
+    assert_eq!((ended.charge, ended.remaining), (usd("1.5"), usd("1.5")));
     let ended = ledger.finish_hold(finish(21, 1_700_000)).await.unwrap();
     assert_eq!((ended.charge, ended.loss), (usd("1.5"), usd("0.2")));
-    assert_eq!(ended.available, usd("0"));
+    assert_eq!(ended.remaining, usd("0"));
     assert_eq!(account(&*ledger, 1).await.available(), usd("6"));
     ledger.verify().await.unwrap();
 }
@@ -163,7 +169,7 @@ pub(crate) async fn nobody_gets_past_the_last_dollar_of_a_cap(ledger: SharedLedg
                 if ledger.open_hold(new_hold(1, request, "0.1")).await.is_err() {
                     continue;
                 }
-                let _ = ledger.extend_hold(extension(request, "0.2", 1)).await;
+                let _ = ledger.move_hold(moved(request, "0.2", 1)).await;
                 let cost = 10_000 * (1 + racer % 40);
                 ledger.finish_hold(finish(request, cost)).await.unwrap();
                 let counted = of_key(&ledger).await.own.caps;

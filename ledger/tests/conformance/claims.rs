@@ -142,10 +142,10 @@ pub(crate) async fn what_is_not_there_is_a_claim_that_is_paid_first(ledger: Shar
         Refusal::Insufficient { .. }
     ));
     let ended = ledger.finish_hold(finish(100, 1_000_000)).await.unwrap();
-    assert_eq!((ended.charge, ended.available), (usd("1"), usd("0")));
+    assert_eq!((ended.charge, ended.remaining), (usd("1"), usd("0")));
     assert_eq!(claim(&*ledger, customer).await, usd("4"));
     let again = ledger.finish_hold(finish(100, 1_000_000)).await.unwrap();
-    assert_eq!(again.available, usd("0"));
+    assert_eq!(again.remaining, usd("0"));
     // So does a refund, and a top-up ends it.
     let reason = CreditKind::Refund {
         request: op(101),

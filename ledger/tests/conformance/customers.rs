@@ -113,6 +113,30 @@ pub(crate) async fn several_keys_spend_one_purse(ledger: SharedLedger) {
     sound(&*ledger).await;
 }
 
+/// What was paid is what came for money, or from another customer, less what went.
+pub(crate) async fn what_nobody_paid_is_told_from_what_was_paid(ledger: SharedLedger) {
+    for number in [1, 2] {
+        let made = new_customer(number, 10 + number, None);
+        ledger.create_customer(made).await.unwrap();
+    }
+    let given = async |of| ledger.given(customer(of)).await.unwrap();
+    ledger.credit(credit_of(1, 13, "5", "paid")).await.unwrap();
+    assert_eq!(given(1).await, Amount::ZERO);
+    let gift = Credit {
+        kind: CreditKind::Adjust {
+            reason: "for a bad day".to_owned(),
+        },
+        ..credit_of(1, 14, "3", "gift")
+    };
+    ledger.credit(gift).await.unwrap();
+    assert_eq!(given(1).await, usd("3"));
+    let moved = give(1, 2, 15, "2", "moved");
+    ledger.move_money(moved).await.unwrap();
+    assert_eq!((given(1).await, given(2).await), (usd("3"), Amount::ZERO));
+    assert_eq!(given(9).await, Amount::ZERO, "nobody");
+    sound(&*ledger).await;
+}
+
 /// A customer's cap counts all of its keys, a key's only that key, and a refusal names whose cap it was.
 pub(crate) async fn caps_of_both_bound_a_request(ledger: SharedLedger) {
     ledger
@@ -194,7 +218,7 @@ pub(crate) async fn customers_are_suspended_resumed_and_closed(ledger: SharedLed
     change(&ledger, 1, 13, CustomerAct::Suspend).await.unwrap();
     let refusal = refused(ledger.open_hold(hold_of(1, 1, 21, "1")).await);
     assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
-    let refusal = refused(ledger.extend_hold(extension(20, "2", 10)).await);
+    let refusal = refused(ledger.move_hold(moved(20, "2", 10)).await);
     assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
     let refusal = refused(change(&ledger, 1, 14, CustomerAct::Close).await);
     assert!(refusal.to_string().contains("held by running"), "{refusal}");

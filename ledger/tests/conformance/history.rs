@@ -258,9 +258,9 @@ pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
             .unwrap();
         let request = op(operation);
         ledger
-            .extend_hold(Extension {
-                checkpoint: bill.clone(),
-                ..extension(operation, "0.2", 7)
+            .move_hold(HoldMove {
+                checkpoint: Some(bill.clone()),
+                ..moved(operation, "0.2", 7)
             })
             .await
             .unwrap();
@@ -343,9 +343,9 @@ pub(crate) async fn a_checkpoint_keeps_what_was_served(ledger: SharedLedger) {
     ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
     let checkpoint = fast(7);
     ledger
-        .extend_hold(Extension {
-            checkpoint: checkpoint.clone(),
-            ..extension(20, "0.2", 7)
+        .move_hold(HoldMove {
+            checkpoint: Some(checkpoint.clone()),
+            ..moved(20, "0.2", 7)
         })
         .await
         .unwrap();

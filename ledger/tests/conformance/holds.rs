@@ -36,7 +36,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         EndedHold {
             charge: usd("1.5"),
             loss: Amount::ZERO,
-            available: usd("3.5")
+            remaining: usd("3.5")
         }
     );
     assert_eq!(
@@ -73,7 +73,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         EndedHold {
             charge: Amount::ZERO,
             loss: Amount::ZERO,
-            available: usd("3.5")
+            remaining: usd("3.5")
         }
     );
     let released = ledger.entry(op(22)).await.unwrap().unwrap();
@@ -125,7 +125,7 @@ pub(crate) async fn holds_are_refused_by_key_state(ledger: SharedLedger) {
         Refusal::NotActive(KeyStatus::Expired)
     );
     assert_eq!(
-        refused(ledger.extend_hold(extension(20, "2", 1)).await),
+        refused(ledger.move_hold(moved(20, "2", 1)).await),
         Refusal::NotActive(KeyStatus::Expired)
     );
     ledger
@@ -179,7 +179,7 @@ pub(crate) async fn an_operation_id_is_spent_once(ledger: SharedLedger) {
         "an ended hold is not opened again"
     );
     assert_eq!(
-        refused(ledger.extend_hold(extension(20, "1", 1)).await),
+        refused(ledger.move_hold(moved(20, "1", 1)).await),
         Refusal::NoSuchHold(op(20))
     );
     assert_eq!(
@@ -193,48 +193,90 @@ pub(crate) async fn an_operation_id_is_spent_once(ledger: SharedLedger) {
     sound(&*ledger).await;
 }
 
-pub(crate) async fn extensions_grow_and_checkpoint(ledger: SharedLedger) {
+pub(crate) async fn holds_move_and_checkpoint(ledger: SharedLedger) {
     ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
     let mut hold = Hold::open(Arc::clone(&ledger), new_hold(1, 20, "1"))
         .await
         .unwrap();
-    hold.extend(usd("3"), bill(900_000), at(450)).await.unwrap();
-    hold.extend(usd("2"), bill(950_000), at(451)).await.unwrap();
+    hold.checkpoint(bill(900_000), Some(usd("3")), at(450))
+        .await
+        .unwrap();
+    assert_eq!(account(&*ledger, 1).await.held, usd("3"));
+    hold.checkpoint(bill(950_000), Some(usd("2")), at(451))
+        .await
+        .unwrap();
     assert_eq!(
         (hold.amount(), account(&*ledger, 1).await.held),
-        (usd("3"), usd("3"))
+        (usd("2"), usd("2"))
     );
     let open = ledger.open_holds(Some(key(1).into()), 10).await.unwrap();
-    assert_eq!((open[0].amount, open[0].used), (usd("3"), usd("0.95")));
-    let refusal = Refusal::Insufficient {
-        needed: usd("2.01"),
-        available: usd("2"),
-        held: usd("3"),
+    assert_eq!((open[0].amount, open[0].used), (usd("2"), usd("0.95")));
+    let late = HoldMove {
+        number: 2,
+        ..moved(20, "4", 1)
     };
-    assert_eq!(
-        refused(hold.extend(usd("5.01"), bill(1), at(452)).await),
-        refusal
-    );
-    assert_eq!(
-        ledger.open_holds(None, 10).await.unwrap(),
-        open,
-        "a refused extension changes nothing"
-    );
-    ledger
-        .extend_hold(extension(20, "5", 960_000))
-        .await
-        .unwrap();
-    ledger
-        .extend_hold(extension(20, "5", 960_000))
-        .await
-        .unwrap();
+    let held = ledger.move_hold(late).await.unwrap();
+    assert_eq!((held.amount, held.by_cap), (usd("2"), false));
+    let same = ledger.open_holds(None, 10).await.unwrap();
+    assert_eq!(same, open, "one that was overtaken changes nothing");
+    let all = hold
+        .checkpoint(bill(960_000), Some(usd("5.01")), at(452))
+        .await;
+    assert_eq!(all.unwrap().amount, usd("5"), "as far as there is room");
     assert_eq!(account(&*ledger, 1).await.available(), Amount::ZERO);
     sound(&*ledger).await;
     hold.settle(bill(5_000_000), at(500)).await.unwrap();
     assert_eq!(
-        refused(ledger.extend_hold(extension(21, "1", 1)).await),
+        refused(ledger.move_hold(moved(21, "1", 1)).await),
         Refusal::NoSuchHold(op(21))
     );
+    sound(&*ledger).await;
+}
+
+/// A request names what it costs and what each token of its limit adds; the ledger grants what its share of the room buys.
+pub(crate) async fn a_limit_is_granted_by_the_room(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("10"))).await.unwrap();
+    let way = |fixed: &str, most| HoldWay {
+        fixed: usd(fixed),
+        token: usd("0.001"),
+        floor: 400,
+        least: 100,
+        most,
+    };
+    let new = |operation, ways: &[HoldWay]| NewHold {
+        ways: ways.to_vec(),
+        ..new_hold(1, operation, "0")
+    };
+    let open = async |new| Hold::open(Arc::clone(&ledger), new).await;
+    // Alone: half of what is left beyond the input.
+    let mut first = open(new(20, &[way("2", 9_000)])).await.unwrap();
+    assert_eq!((first.granted().limit, first.amount()), (4_000, usd("6")));
+    // Beside it: an eighth, and at least the floor.
+    let second = open(new(21, &[way("0.8", 9_000)])).await.unwrap();
+    assert_eq!((second.granted().limit, second.amount()), (400, usd("1.2")));
+    // The first way has no room, the second has.
+    let ways = [way("2.5", 9_000), way("2.4", 9_000)];
+    let third = open(new(22, &ways)).await.unwrap();
+    let granted = third.granted();
+    assert_eq!((granted.way, granted.limit), (1, 400));
+    assert_eq!(account(&*ledger, 1).await.available(), Amount::ZERO);
+    let refusal = refused(open(new(23, &[way("0", 9_000)])).await.map(drop));
+    assert!(matches!(refusal, Refusal::Insufficient { needed, .. } if needed == usd("0.4")));
+    // A repetition is answered as the first time.
+    let again = ledger.open_hold(new(22, &ways)).await.unwrap();
+    assert_eq!(again.amount, usd("2.8"));
+    // Another way in place of what it holds: everything else is held by others.
+    first.reopen(vec![way("5", 9_000)], at(460)).await.unwrap();
+    assert_eq!((first.granted().limit, first.amount()), (400, usd("5.4")));
+    let refusal = refused(first.reopen(vec![way("5.7", 9_000)], at(461)).await);
+    assert!(matches!(refusal, Refusal::Insufficient { needed, .. } if needed == usd("0.7")));
+    assert_eq!(first.amount(), usd("5.4"), "a refused move changes nothing");
+    for hold in [first, second, third] {
+        hold.release(Bill::default(), at(470)).await.unwrap();
+    }
+    // Alone it is content with less than the floor.
+    let last = open(new(24, &[way("9.9", 9_000)])).await.unwrap();
+    assert_eq!(last.granted().limit, 100);
     sound(&*ledger).await;
 }
 
@@ -248,7 +290,7 @@ pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: Sh
         EndedHold {
             charge: usd("4"),
             loss: usd("2"),
-            available: Amount::ZERO
+            remaining: usd("1")
         }
     );
     assert_eq!(ledger.finish_hold(finish(20, 1)).await.unwrap(), finished);
@@ -273,10 +315,7 @@ pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: Sh
 pub(crate) async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger: SharedLedger) {
     ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
     ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-    ledger
-        .extend_hold(extension(20, "1", 250_000))
-        .await
-        .unwrap();
+    ledger.move_hold(moved(20, "1", 250_000)).await.unwrap();
     let mut absurd = finish(20, 1);
     absurd.bill.lines[0].count = u64::MAX;
     assert!(matches!(
@@ -289,12 +328,12 @@ pub(crate) async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger:
         refused(ledger.finish_hold(counts).await),
         Refusal::Limit(_)
     ));
-    let checkpoint = Extension {
-        checkpoint: absurd.bill.clone(),
-        ..extension(20, "1", 1)
+    let checkpoint = HoldMove {
+        checkpoint: Some(absurd.bill.clone()),
+        ..moved(20, "1", 1)
     };
     assert!(matches!(
-        refused(ledger.extend_hold(checkpoint).await),
+        refused(ledger.move_hold(checkpoint).await),
         Refusal::Limit(_)
     ));
     ledger.abandon_hold(Arc::new(absurd));
@@ -352,10 +391,7 @@ pub(crate) async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: S
         }
     );
     ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-    ledger
-        .extend_hold(extension(20, "2", 1_250_000))
-        .await
-        .unwrap();
+    ledger.move_hold(moved(20, "2", 1_250_000)).await.unwrap();
     ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
     assert_eq!(ledger.open_holds(None, 9).await.unwrap()[0].epoch, 1);
     assert_eq!(

@@ -229,3 +229,54 @@ pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
     assert_eq!(account(&*ledger, 1).await.balance(), usd("0"));
     sound(&*ledger).await;
 }
+
+pub(crate) async fn keys_that_have_ended_are_named(ledger: SharedLedger) {
+    for number in 1..=4 {
+        let new = new_key(number, 10 + number, Some("5"));
+        ledger.create_key(new).await.unwrap();
+    }
+    // One that nobody has made has not ended.
+    let all = [key(1), key(2), key(3), key(4), key(9)];
+    let ended = async |keys: &[KeyId]| -> Vec<KeyId> {
+        let mut found = ledger.ended(keys).await.unwrap();
+        found.sort();
+        found
+    };
+    let sorted = |mut keys: Vec<KeyId>| -> Vec<KeyId> {
+        keys.sort();
+        keys
+    };
+    assert_eq!(ended(&all).await, []);
+    assert_eq!(ended(&[]).await, []);
+    ledger
+        .change_key(change(1, 21, Change::Block))
+        .await
+        .unwrap();
+    ledger
+        .change_key(change(2, 22, Change::Revoke))
+        .await
+        .unwrap();
+    let of_customer = |operation, change| CustomerChange {
+        customer: CustomerId::made_for(key(3)),
+        change,
+        act: act(operation, 100),
+    };
+    let suspended = of_customer(23, CustomerAct::Suspend);
+    ledger.change_customer(suspended).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(ended(&all).await, sorted(vec![key(1), key(2), key(3)]));
+        assert_eq!(ended(&[key(4), key(3)]).await, [key(3)]);
+        // What requests do changes none of it.
+        let request = ledger.totals().await.unwrap().entries + 30;
+        ledger.open_hold(new_hold(4, request, "1")).await.unwrap();
+        ledger.finish_hold(finish(request, 1_000)).await.unwrap();
+    }
+    ledger
+        .change_key(change(1, 24, Change::Unblock))
+        .await
+        .unwrap();
+    let resumed = of_customer(25, CustomerAct::Resume);
+    ledger.change_customer(resumed).await.unwrap();
+    assert_eq!(ended(&all).await, [key(2)]);
+    sound(&*ledger).await;
+}

@@ -22,6 +22,7 @@ mod holds;
 mod keys;
 mod lists;
 mod stolen;
+mod taught;
 mod tokens;
 mod vouchers;
 mod wishes;
@@ -58,6 +59,7 @@ use customers::{
     customers_are_found_and_forgotten, customers_are_suspended_resumed_and_closed,
     external_ids_are_any_text_that_can_be_typed_again, money_moves_between_customers,
     owners_make_keys, payments_keep_whom_they_are_addressed_to, several_keys_spend_one_purse,
+    what_nobody_paid_is_told_from_what_was_paid,
 };
 use events::{
     a_balance_is_told_once_until_it_is_well, a_delivery_is_due_until_it_is_there,
@@ -73,13 +75,13 @@ use history::{
 };
 use holds::{
     a_charge_beyond_the_balance_is_the_operators_loss, a_dropped_hold_is_settled_with_its_note,
-    absurd_bills_are_refused_and_abandoned_ones_disputed, an_operation_id_is_spent_once,
-    extensions_grow_and_checkpoint, holds_are_refused_by_key_state, holds_reserve_and_settle_once,
-    recovery_settles_checkpoints_and_releases_the_rest,
+    a_limit_is_granted_by_the_room, absurd_bills_are_refused_and_abandoned_ones_disputed,
+    an_operation_id_is_spent_once, holds_are_refused_by_key_state, holds_move_and_checkpoint,
+    holds_reserve_and_settle_once, recovery_settles_checkpoints_and_releases_the_rest,
 };
 use keys::{
     key_changes_are_applied_once_and_audited, keys_are_created_once_with_their_first_money,
-    revoked_is_for_ever,
+    keys_that_have_ended_are_named, revoked_is_for_ever,
 };
 use lists::{
     an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves,
@@ -89,6 +91,10 @@ use stolen::{
     a_name_that_was_made_up_is_taken_over, a_recall_of_one_bad_day_fits,
     a_reversal_beyond_the_bound_waits_and_is_told,
     a_stolen_token_does_so_much_in_a_day_and_no_more,
+};
+use taught::{
+    an_excess_counts_for_seven_days, what_targets_teach_is_added_up_and_halved,
+    what_was_taught_before_a_reset_is_gone,
 };
 use tokens::{
     a_first_key_comes_with_its_customer_or_later, a_request_with_a_key_is_made_once,
@@ -100,7 +106,7 @@ use vouchers::{
     a_voucher_is_redeemed_once, of_some_lots_a_customer_redeems_one, one_of_two_gets_a_voucher,
 };
 use wishes::{
-    a_month_has_no_more_wishes_than_its_rule_allows,
+    a_month_has_no_more_wishes_than_its_rule_allows, a_payment_that_no_rule_wished_is_kept,
     a_rule_that_waited_is_found_when_its_time_has_come,
     a_wish_that_fails_rests_and_a_dispute_ends_the_rule,
     money_is_asked_for_when_a_settlement_crosses_the_threshold, names_of_wishes_are_theirs_alone,
@@ -128,6 +134,7 @@ stories!(
     events_are_read_on_from_the_last_one,
     a_delivery_is_due_until_it_is_there,
     several_keys_spend_one_purse,
+    what_nobody_paid_is_told_from_what_was_paid,
     caps_of_both_bound_a_request,
     customers_are_suspended_resumed_and_closed,
     customers_are_found_and_forgotten,
@@ -156,6 +163,10 @@ stories!(
     what_was_served_stays_with_the_entry,
     key_changes_are_applied_once_and_audited,
     revoked_is_for_ever,
+    keys_that_have_ended_are_named,
+    what_targets_teach_is_added_up_and_halved,
+    an_excess_counts_for_seven_days,
+    what_was_taught_before_a_reset_is_gone,
     credits_post_once_per_reference,
     references_are_one_in_every_spelling,
     credits_obey_the_limits,
@@ -164,7 +175,8 @@ stories!(
     holds_reserve_and_settle_once,
     holds_are_refused_by_key_state,
     an_operation_id_is_spent_once,
-    extensions_grow_and_checkpoint,
+    a_limit_is_granted_by_the_room,
+    holds_move_and_checkpoint,
     a_charge_beyond_the_balance_is_the_operators_loss,
     absurd_bills_are_refused_and_abandoned_ones_disputed,
     a_dropped_hold_is_settled_with_its_note,
@@ -199,6 +211,7 @@ stories!(
     money_is_asked_for_when_a_settlement_crosses_the_threshold,
     a_month_has_no_more_wishes_than_its_rule_allows,
     a_wish_that_fails_rests_and_a_dispute_ends_the_rule,
+    a_payment_that_no_rule_wished_is_kept,
     names_of_wishes_are_theirs_alone,
     a_rule_that_waited_is_found_when_its_time_has_come,
 );

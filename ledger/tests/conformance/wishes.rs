@@ -222,11 +222,6 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
     ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
     ledger.create_key(new_key(2, 12, Some("1"))).await.unwrap();
     let next = format!("Auto-top-up:{}-4", customer());
-    let not_yet = refused(ledger.pay(payment(20, &next, "5")).await);
-    assert!(
-        not_yet.to_string().contains("no auto top-up of customer"),
-        "{not_yet}"
-    );
     assert!(ledger.credit(top_up(1, 21, "5", &next)).await.is_err());
     let odd = refused(ledger.credit(top_up(1, 21, "5", "auto-top-up:me")).await);
     assert!(matches!(odd, Refusal::NotApplicable(_)), "{odd:?}");
@@ -270,6 +265,28 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
     };
     let late = refused(ledger.ask(of_shop(52, failed)).await);
     assert!(late.to_string().contains("was booked"), "{late}");
+    sound(&*ledger).await;
+}
+
+/// Its money came, so it is kept for somebody to look at.
+pub(crate) async fn a_payment_that_no_rule_wished_is_kept(ledger: SharedLedger) {
+    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    let never = format!("auto-top-up:{}-99", customer());
+    for (operation, reference) in [(20, &*never), (19, "auto-top-up:nobody")] {
+        let kept = ledger
+            .pay(payment(operation, reference, "5"))
+            .await
+            .unwrap();
+        let PaymentStatus::Unapplied { why } = kept.payment.status else {
+            panic!("{kept:?}");
+        };
+        assert!(why.contains("no auto top-up of customer"), "{why}");
+    }
+    let again = ledger.pay(payment(20, &never, "5")).await.unwrap();
+    assert!(again.repeated, "told again it is the same");
+    assert_eq!(ledger.unapplied().await.unwrap().len(), 2);
+    // It is assigned like any other, and who credits by hand names something else.
+    assert!(ledger.credit(top_up(1, 21, "5", &never)).await.is_err());
     sound(&*ledger).await;
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::State;
 use super::operations::{Done, amount, limit, not_applicable, picos};
 use crate::{
-    Amount, Asker, Cap, CapInterval, CapMaker, CapReached, CapWindow, Caps, CountedCap, KeyId,
-    Refusal, Scope, UtcDay,
+    Account, Amount, Asker, Cap, CapInterval, CapMaker, CapReached, CapWindow, Caps, CountedCap,
+    KeyId, Refusal, Scope, UtcDay, clock,
 };
 
 /// The place of the owner's limit.
@@ -28,7 +28,7 @@ pub(super) struct Capped {
 
 impl Capped {
     /// Limit, charged and held of the window of a day. Only the two newest windows still have room.
-    fn counts(&self, day: UtcDay) -> (i128, i128, i128) {
+    pub(super) fn counts(&self, day: UtcDay) -> (i128, i128, i128) {
         let since = self.cap.interval.window(day);
         let (charged, held) = self.windows.get(&since).copied().unwrap_or_default();
         let newer = self
@@ -62,7 +62,7 @@ impl Capped {
         true
     }
 
-    fn room(&self, day: UtcDay) -> i128 {
+    pub(super) fn room(&self, day: UtcDay) -> i128 {
         let (limit, charged, held) = self.counts(day);
         limit.saturating_sub(charged).saturating_sub(held).max(0)
     }
@@ -104,7 +104,7 @@ fn level(charged: i128, limit: i128) -> u8 {
 
 impl State {
     /// The cap of a key or its customer with least room for a slug.
-    fn tightest(&self, key: KeyId, slug: &str, day: UtcDay) -> Option<(Scope, &Capped)> {
+    pub(super) fn tightest(&self, key: KeyId, slug: &str, day: UtcDay) -> Option<(Scope, &Capped)> {
         let scopes = self.scopes(key).into_iter();
         let caps = scopes.flat_map(|of| {
             let caps = self.caps.get(&of).into_iter().flatten();
@@ -135,30 +135,38 @@ impl State {
         tightest.map_or(free, |(_, capped)| capped.room(day).min(free))
     }
 
-    /// Refuses more than there is room for; `begins` refuses nothing at all, too, where there is no room.
-    pub(super) fn check_caps(
+    /// What caps leave of a balance, whatever is held.
+    pub(super) fn remaining(&self, key: KeyId, slug: &str, account: Account) -> Done<Amount> {
+        let day = UtcDay::of(clock::now());
+        let mut left = picos(account.credit).saturating_sub(picos(account.spent));
+        for scope in self.scopes(key) {
+            let caps = self.caps.get(&scope).into_iter().flatten();
+            for capped in
+                caps.filter(|capped| capped.cap.model.as_ref().is_none_or(|model| model == slug))
+            {
+                let (limit, charged, _) = capped.counts(day);
+                left = left.min(limit.saturating_sub(charged).max(0));
+            }
+        }
+        amount(left)
+    }
+
+    /// What is said of `needed` more than a cap has room for.
+    pub(super) fn cap_reached(
         &self,
-        key: KeyId,
-        slug: &str,
+        scope: Scope,
+        capped: &Capped,
         day: UtcDay,
         needed: i128,
-        begins: bool,
-    ) -> Done<()> {
-        let Some((scope, capped)) = self.tightest(key, slug, day) else {
-            return Ok(());
-        };
-        let room = capped.room(day);
-        if needed <= room && (room > 0 || !begins) {
-            return Ok(());
-        }
+    ) -> Done<Refusal> {
         let (_, spent, held) = capped.counts(day);
         let next = capped.cap.interval.next(day);
-        Err(Refusal::CapReached(Box::new(CapReached {
+        Ok(Refusal::CapReached(Box::new(CapReached {
             scope,
             cap: capped.cap.clone(),
             made_by: capped.made_by(),
             needed: amount(needed)?,
-            room: amount(room)?,
+            room: amount(capped.room(day))?,
             spent: amount(spent)?,
             held: amount(held)?,
             resets_at: next.map(UtcDay::begin),

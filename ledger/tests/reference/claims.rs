@@ -126,12 +126,12 @@ impl State {
         }
         topped_up(Account::default(), new.credit)?;
         self.check_unused(new.act.operation)?;
-        self.check_wish(new.customer, &new.reference)?;
         self.check_name(&new.reference)?;
         let customer = self.customer(new.customer)?;
         let account = customer.account;
         let after = self
             .check_payable(new.customer)
+            .and_then(|()| self.check_wish(new.customer, &new.reference))
             .and_then(|()| not_closed(customer))
             .and_then(|()| topped_up(account, new.credit))
             .and_then(|after| self.check_booked(new.credit).map(|()| after));

@@ -1,23 +1,44 @@
-//! Holds in the reference store: open, extend, finish, recover.
+//! Holds in the reference store: open, move, finish, recover.
 
 use super::operations::{Done, amount, available, blank, insufficient, limit, picos};
 use super::{Held, State};
 use crate::value::owed::UNMETERED;
 use crate::{
-    Account, Amount, Bill, EndReason, EndedHold, EntryKind, Evidence, Extension, Finish,
-    JournalEntry, NewHold, OpenHold, Owed, Recovered, Refusal, Timestamp, UtcDay, clock,
+    Account, Amount, Bill, EndReason, EndedHold, EntryKind, Evidence, Finish, HoldMove, HoldWay,
+    JournalEntry, KeyId, NewHold, NewSize, OpenHold, Owed, Recovered, Refusal, Timestamp, UtcDay,
+    clock,
 };
 
+/// The first way that makes a size, and the limit with which it does.
+fn made(ways: &[HoldWay], size: Amount) -> Option<(usize, u64)> {
+    ways.iter().enumerate().find_map(|(at, way)| {
+        let beyond = picos(size).saturating_sub(picos(way.fixed));
+        let limit = if picos(way.token) == 0 {
+            (beyond == 0).then_some(way.most)
+        } else {
+            (0..=way.most)
+                .find(|limit| i128::from(*limit).saturating_mul(picos(way.token)) == beyond)
+        };
+        Some((at, limit?))
+    })
+}
+
 impl State {
-    pub(super) fn open(&mut self, new: &NewHold) -> Done<()> {
-        if let Some(Held { open, opened, .. }) = self.holds.get(&new.request) {
+    pub(super) fn open(&mut self, new: &NewHold) -> Done<crate::Held> {
+        let today = UtcDay::of(clock::now());
+        if let Some(Held {
+            open, opened, day, ..
+        }) = self.holds.get(&new.request)
+        {
+            let granted = made(&new.ways, *opened);
             let same = open.key == new.key
-                && *opened == new.amount
+                && granted.is_some()
                 && open.slug == new.slug
                 && open.family == new.family
                 && open.at == new.at;
             return if same {
-                Ok(())
+                let held = self.now_held(new.key, &new.slug, *day, *opened)?;
+                Ok(crate::Held { granted, ..held })
             } else {
                 Err(Refusal::OperationUsed(new.request))
             };
@@ -28,23 +49,13 @@ impl State {
         if self.key(new.key)?.belongs_to != new.customer {
             return Err(Refusal::NoSuchKey(new.key));
         }
-        let account = self.active(new.key, new.at)?.account;
-        if new.amount.is_negative() {
-            return Err(limit("a hold must not be negative"));
-        }
-        let free = available(&account);
-        if free <= 0 || picos(new.amount) > free {
-            return Err(insufficient(new.amount, &account)?);
-        }
-        let today = UtcDay::of(clock::now());
-        self.check_caps(new.key, &new.slug, today, picos(new.amount), true)?;
-        self.count(new.key, &new.slug, today, 0, picos(new.amount))?;
-        let held = amount(picos(account.held).saturating_add(picos(new.amount)))?;
-        self.set(new.customer, Account { held, ..account });
+        self.active(new.key, new.at)?;
+        let (size, granted) = self.chosen(new.key, (&new.slug, today), 0, &new.ways)?;
+        self.resize(new.key, (&new.slug, today), 0, size)?;
         let open = OpenHold {
             request: new.request,
             key: new.key,
-            amount: new.amount,
+            amount: amount(size)?,
             used: Amount::ZERO,
             slug: new.slug.clone(),
             family: new.family.clone(),
@@ -53,48 +64,162 @@ impl State {
         };
         let held = Held {
             open,
-            opened: new.amount,
+            opened: amount(size)?,
+            moves: 0,
             day: today,
             checkpoint: None,
         };
         self.holds.insert(new.request, held);
+        let held = self.now_held(new.key, &new.slug, today, amount(size)?)?;
+        Ok(crate::Held {
+            granted: Some(granted),
+            ..held
+        })
+    }
+
+    /// What is held, and whether a cap binds.
+    fn now_held(&self, key: KeyId, slug: &str, day: UtcDay, size: Amount) -> Done<crate::Held> {
+        let free = available(&self.payer(key)?.account);
+        let left = self.room(key, slug, day, free);
+        Ok(crate::Held {
+            amount: size,
+            left: amount(left)?,
+            by_cap: left < free,
+            granted: None,
+        })
+    }
+
+    /// The size that the first fitting way makes in place of `now`.
+    fn chosen(
+        &self,
+        key: KeyId,
+        (slug, day): (&str, UtcDay),
+        now: i128,
+        ways: &[HoldWay],
+    ) -> Done<(i128, (usize, u64))> {
+        let account = self.payer(key)?.account;
+        let free = available(&account);
+        let (mut left, mut held) = (free, picos(account.held));
+        let tightest = self.tightest(key, slug, day);
+        if let Some((_, capped)) = tightest
+            && capped.room(day) < left
+        {
+            (left, held) = (capped.room(day), capped.counts(day).2);
+        }
+        let (left, alone) = (left.saturating_add(now), held <= now);
+        let size = |way: &HoldWay, limit: i128| {
+            picos(way.fixed).saturating_add(limit.saturating_mul(picos(way.token)))
+        };
+        let smallest = |way: &HoldWay| {
+            let least = if alone { way.least } else { way.floor };
+            size(way, i128::from(least.min(way.most)))
+        };
+        for (at, way) in ways.iter().enumerate() {
+            let most = i128::from(way.most);
+            // The largest limit that costs no more than this, found by trying.
+            let largest = |money: i128| {
+                (0..=most)
+                    .rev()
+                    .find(|limit| limit.saturating_mul(picos(way.token)) <= money)
+            };
+            let beyond = left.saturating_sub(picos(way.fixed));
+            let part = if alone { 2 } else { 8 };
+            let share =
+                largest(beyond.div_euclid(part)).map(|share| share.max(i128::from(way.floor)));
+            if let (Some(fits), Some(share)) = (largest(beyond), share)
+                && left > 0
+                && beyond >= 0
+                && smallest(way) <= left
+            {
+                let limit = fits.min(share);
+                let granted = (at, u64::try_from(limit).unwrap_or(0));
+                return Ok((size(way, limit), granted));
+            }
+        }
+        let needed = ways
+            .iter()
+            .map(smallest)
+            .min()
+            .unwrap_or(0)
+            .saturating_sub(now);
+        match tightest {
+            Some((scope, capped)) if free > 0 && needed <= free => {
+                Err(self.cap_reached(scope, capped, day, needed)?)
+            }
+            _ => Err(insufficient(amount(needed)?, &account)?),
+        }
+    }
+
+    fn resize(
+        &mut self,
+        key: KeyId,
+        (slug, day): (&str, UtcDay),
+        now: i128,
+        size: i128,
+    ) -> Done<()> {
+        let customer = self.payer(key)?;
+        let (customer, account) = (customer.id, customer.account);
+        if size < 0 {
+            return Err(limit("a hold must not be negative"));
+        }
+        let held = amount(picos(account.held).saturating_sub(now).saturating_add(size))?;
+        self.count(key, slug, day, 0, size.saturating_sub(now))?;
+        self.set(customer, Account { held, ..account });
         Ok(())
     }
 
-    pub(super) fn extend(&mut self, extension: &Extension) -> Done<()> {
-        let request = extension.request;
+    pub(super) fn move_to(&mut self, moved: &HoldMove) -> Done<crate::Held> {
+        let request = moved.request;
         let held = self
             .holds
             .get(&request)
             .ok_or(Refusal::NoSuchHold(request))?;
-        let (key, now) = (held.open.key, held.open.amount);
+        let (key, now, moves) = (held.open.key, held.open.amount, held.moves);
         let (slug, day) = (held.open.slug.clone(), held.day);
-        let customer = self.active(key, extension.at)?;
-        let (customer, account) = (customer.id, customer.account);
-        let used = extension.checkpoint.total()?;
-        if extension.total.is_negative() {
-            return Err(limit("a hold must not be negative"));
+        let active = self.active(key, moved.at).map(drop);
+        let used = match &moved.checkpoint {
+            Some(bill) => Some(bill.total()?),
+            None => None,
+        };
+        if moved.number <= moves {
+            let granted = match &moved.to {
+                NewSize::Ways(ways) => made(ways, now),
+                NewSize::Same | NewSize::Amount(_) => None,
+            };
+            let held = self.now_held(key, &slug, day, now)?;
+            return Ok(crate::Held { granted, ..held });
         }
-        let more = picos(extension.total).saturating_sub(picos(now)).max(0);
-        if more > available(&account) {
-            return Err(insufficient(amount(more)?, &account)?);
-        }
-        self.check_caps(key, &slug, day, more, false)?;
-        self.count(key, &slug, day, 0, more)?;
-        let sum = amount(picos(account.held).saturating_add(more))?;
-        self.set(
-            customer,
-            Account {
-                held: sum,
-                ..account
-            },
-        );
+        let free = available(&self.payer(key)?.account);
+        let mut granted = None;
+        let size = match &moved.to {
+            NewSize::Same => picos(now),
+            NewSize::Ways(ways) => {
+                active?;
+                let (size, way) = self.chosen(key, (&slug, day), picos(now), ways)?;
+                granted = Some(way);
+                size
+            }
+            NewSize::Amount(to) => {
+                if *to > now {
+                    active?;
+                }
+                let room = self.room(key, &slug, day, free).max(0);
+                picos(*to).min(picos(now).saturating_add(room))
+            }
+        };
+        // Whoever owes something has nothing but what is held.
+        let owes = self.payer(key)?.claim.is_positive();
+        let size = if owes { size.max(picos(now)) } else { size };
+        self.resize(key, (&slug, day), picos(now), size)?;
         if let Some(held) = self.holds.get_mut(&request) {
-            held.open.amount = now.max(extension.total);
-            held.open.used = used;
-            held.checkpoint = Some(extension.checkpoint.clone());
+            (held.open.amount, held.moves) = (amount(size)?, moved.number);
+            if let Some(used) = used {
+                held.open.used = used;
+                held.checkpoint.clone_from(&moved.checkpoint);
+            }
         }
-        Ok(())
+        let held = self.now_held(key, &slug, day, amount(size)?)?;
+        Ok(crate::Held { granted, ..held })
     }
 
     pub(super) fn finish(&mut self, finish: &Finish) -> Done<EndedHold> {
@@ -109,12 +234,7 @@ impl State {
         Ok(EndedHold {
             charge: amount(picos(entry.amount).saturating_neg())?,
             loss: bill.loss,
-            available: amount(self.room(
-                key,
-                &bill.slug,
-                UtcDay::of(clock::now()),
-                available(&self.payer(key)?.account),
-            ))?,
+            remaining: self.remaining(key, &bill.slug, self.payer(key)?.account)?,
         })
     }
 
@@ -194,12 +314,7 @@ impl State {
         Ok(EndedHold {
             charge: amount(charge)?,
             loss,
-            available: amount(self.room(
-                hold.key,
-                &hold.slug,
-                UtcDay::of(clock::now()),
-                available(&after),
-            ))?,
+            remaining: self.remaining(hold.key, &hold.slug, after)?,
         })
     }
 

@@ -13,6 +13,7 @@ mod holds;
 mod keys;
 mod operations;
 mod sums;
+mod taught;
 mod tokens;
 mod vouchers;
 mod wishes;
@@ -28,8 +29,8 @@ use crate::{
     Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery,
     Event, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook,
     Ledger, LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
-    PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Timestamp, Token,
-    TokenDay, TokenId, Totals, UsageRow, UtcDay, VerifyReport, Vote, WebhookId,
+    PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Taught, Timestamp,
+    Token, TokenDay, TokenId, Totals, UsageRow, UtcDay, VerifyReport, WebhookId,
 };
 
 /// A ledger in memory.
@@ -56,6 +57,7 @@ struct Held {
     open: OpenHold,
     /// Its size at the beginning.
     opened: Amount,
+    moves: u32,
     day: UtcDay,
     checkpoint: Option<Bill>,
 }
@@ -74,7 +76,8 @@ struct State {
     entries: Vec<JournalEntry>,
     audit: Vec<AuditRecord>,
     published: BTreeMap<String, Timestamp>,
-    votes: Vec<Vote>,
+    lessons: BTreeMap<(String, String), [i128; 5]>,
+    excesses: BTreeMap<(String, CustomerId), (u64, Timestamp)>,
     /// By hour, target and epoch.
     own_costs: BTreeMap<(i64, String, i64), Amount>,
     files: BTreeMap<OperationId, FilesAct>,
@@ -303,6 +306,10 @@ impl Ledger for MemoryLedger {
         Ok(ids.iter().filter_map(|id| state.whole(*id)).collect())
     }
 
+    async fn ended(&self, keys: &[KeyId]) -> Result<Vec<KeyId>, LedgerError> {
+        Ok(self.state().ended(keys))
+    }
+
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
         Ok(self.state().list_keys(&query))
     }
@@ -457,6 +464,10 @@ impl Ledger for MemoryLedger {
         Ok(rows.filter(|(_, rows)| !rows.is_empty()).collect())
     }
 
+    async fn given(&self, customer: CustomerId) -> Result<Amount, LedgerError> {
+        Ok(self.state().given(customer))
+    }
+
     async fn spent_since(
         &self,
         ids: &[KeyId],
@@ -539,8 +550,8 @@ impl Ledger for MemoryLedger {
             .collect())
     }
 
-    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
-        Ok(self.state().votes.clone())
+    async fn taught(&self) -> Result<Taught, LedgerError> {
+        Ok(self.state().taught())
     }
 
     async fn files_acts(

@@ -10,7 +10,7 @@ use crate::book::audit::{self, Written};
 use crate::{
     Account, Amount, AuditRecord, Customer, CustomerId, CustomerStatus, EntryKind, JournalEntry,
     Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, Scope, SecretHash, Session, Timestamp,
-    VOTE_DAYS, Vote, clock,
+    clock,
 };
 
 pub(super) type Done<T> = Result<T, Refusal>;
@@ -60,8 +60,8 @@ pub(super) fn status(key: &KeyRecord, now: Timestamp) -> KeyStatus {
 impl State {
     pub(super) fn apply(&mut self, operation: &Operation) -> Done<Outcome> {
         Ok(match operation {
-            Operation::Open(new) => self.open(new).map(|()| Outcome::Done)?,
-            Operation::Extend(extension) => self.extend(extension).map(|()| Outcome::Done)?,
+            Operation::Open(new) => Outcome::Held(self.open(new)?),
+            Operation::MoveHold(moved) => Outcome::Held(self.move_to(moved)?),
             Operation::Finish(finish) => Outcome::Finished(self.finish(finish)?),
             Operation::Resolve(finish) => Outcome::Finished(self.resolve(finish)?),
             Operation::BeginEpoch { .. } => {
@@ -100,12 +100,12 @@ impl State {
                 }
                 Outcome::Done
             }
-            Operation::Vote(votes) => {
-                votes.iter().for_each(|vote| self.vote(vote));
+            Operation::Teach(taught) => {
+                self.teach(taught);
                 Outcome::Done
             }
-            Operation::ForgetVotes(target) => {
-                self.votes.retain(|vote| vote.target != *target);
+            Operation::ForgetTarget(target) => {
+                self.forget_target(target);
                 Outcome::Done
             }
             Operation::Files(act, news) => {
@@ -312,16 +312,6 @@ impl State {
         for (_, token) in own.iter().skip(usize::from(most)) {
             self.sessions.remove(token);
         }
-    }
-
-    pub(super) fn vote(&mut self, vote: &Vote) {
-        let from = vote.day.saturating_sub(VOTE_DAYS);
-        self.votes.retain(|other| {
-            let same = (&other.target, other.question) == (&vote.target, vote.question);
-            !same || (other.day > from && (other.day, other.customer) != (vote.day, vote.customer))
-        });
-        self.votes.push(vote.clone());
-        self.votes.sort();
     }
 }
 

@@ -11,6 +11,32 @@ use crate::*;
 type RollupPlace = (i64, i64, String, String, Served);
 
 impl State {
+    /// Which of these keys have ended.
+    pub(super) fn ended(&self, keys: &[KeyId]) -> Vec<KeyId> {
+        let has_ended = |id: &&KeyId| {
+            self.whole(**id).is_some_and(|key| {
+                key.stored_status != KeyStatus::Active
+                    || key.customer.status != CustomerStatus::Active
+            })
+        };
+        keys.iter().filter(has_ended).copied().collect()
+    }
+
+    /// Credit that nobody paid.
+    pub(super) fn given(&self, customer: CustomerId) -> Amount {
+        let Some(found) = self.customers.get(&customer) else {
+            return Amount::ZERO;
+        };
+        let paid = self.of_customer(customer).filter(|entry| {
+            matches!(
+                entry.kind,
+                EntryKind::TopUp | EntryKind::Reversal | EntryKind::Move
+            )
+        });
+        let paid = Amount::checked_sum(paid.map(|entry| entry.amount)).unwrap_or_default();
+        found.account.credit.checked_sub(paid).unwrap_or_default()
+    }
+
     pub(super) fn usage(&self, key: KeyId, from: Timestamp, to: Timestamp) -> Vec<UsageRow> {
         let mut rows: BTreeMap<(i64, String), UsageRow> = BTreeMap::new();
         for (entry, bill) in self

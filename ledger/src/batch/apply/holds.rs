@@ -1,4 +1,4 @@
-//! Holds: open, extend, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
+//! Holds: open, move, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
 
 use super::{append, claims, news};
 use crate::batch::rows::Rows;
@@ -6,19 +6,22 @@ use crate::book::head::EntryHead;
 use crate::rule::account::HoldEffect;
 use crate::rule::hold::{StoredHold, recovered};
 use crate::{
-    Bill, CustomerId, EndedHold, EntryKind, Extension, Finish, JournalEntry, NewHold, OpenHold,
-    Recovered, Refusal, Timestamp,
+    Amount, Bill, CustomerId, EndedHold, EntryKind, Finish, Held, HoldMove, HoldWay, JournalEntry,
+    NewHold, NewSize, OpenHold, Recovered, Refusal, Timestamp,
 };
 
-pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
+pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
     // A repeated open gets the same answer as the first one. The key's present state does not matter: it may have been blocked
     // since, but the first open was granted.
     if let Some(hold) = rows.hold(new.request) {
-        return if hold.is_of(new) {
-            Ok(())
-        } else {
-            Err(Refusal::OperationUsed(new.request))
-        };
+        if !hold.is_of(new) {
+            return Err(Refusal::OperationUsed(new.request));
+        }
+        let (day, opened) = (hold.day, hold.opened);
+        return Ok(Held {
+            granted: HoldWay::of(&new.ways, opened),
+            ..rows.purse(new.key)?.held(&new.slug, day, opened)
+        });
     }
     if rows.entry(new.request).is_some() {
         return Err(Refusal::OperationUsed(new.request));
@@ -30,25 +33,48 @@ pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<(), Refusal> {
     key.check_acts_of(&stored.customer, new.at)?;
     rows.check_limits(new.key)?;
     let mut purse = rows.purse(new.key)?;
-    purse.hold(&new.slug, rows.today(), new.amount)?;
-    rows.insert_hold(new);
+    let held = purse.hold((&new.slug, rows.today()), Amount::ZERO, &new.ways)?;
+    rows.insert_hold(new, held.amount);
     rows.set_purse(new.key, purse);
-    Ok(())
+    Ok(held)
 }
 
-pub(super) fn extend(rows: &mut Rows, extension: &Extension) -> Result<(), Refusal> {
-    let StoredHold { open, day, .. } = rows
-        .hold(extension.request)
-        .ok_or(Refusal::NoSuchHold(extension.request))?;
+pub(super) fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal> {
+    let StoredHold {
+        open, day, moves, ..
+    } = rows
+        .hold(moved.request)
+        .ok_or(Refusal::NoSuchHold(moved.request))?;
     let (key, stored) = rows.key_and_customer(open.key)?;
-    key.check_acts_of(&stored.customer, extension.at)?;
-    let used = extension.checkpoint.total()?;
-    let key = key.id;
+    let (active, now) = (key.check_acts_of(&stored.customer, moved.at), open.amount);
+    let (key, slug) = (key.id, (&*open.slug, *day));
+    let used = moved.checkpoint.as_ref().map(Bill::total).transpose()?;
     let mut purse = rows.purse(key)?;
-    let amount = purse.extend(&open.slug, *day, open.amount, extension.total)?;
-    rows.update_hold(extension.request, amount, used, &extension.checkpoint);
+    let held = match &moved.to {
+        // It was overtaken, or is repeated.
+        NewSize::Ways(ways) if moved.number <= *moves => {
+            return Ok(Held {
+                granted: HoldWay::of(ways, now),
+                ..purse.held(slug.0, slug.1, now)
+            });
+        }
+        _ if moved.number <= *moves => return Ok(purse.held(slug.0, slug.1, now)),
+        NewSize::Same => purse.held(slug.0, slug.1, now),
+        NewSize::Ways(ways) => {
+            active?;
+            purse.hold(slug, now, ways)?
+        }
+        NewSize::Amount(to) => {
+            // Whoever ended the key wants it to spend no more, and needs what it gives back.
+            if *to > now {
+                active?;
+            }
+            purse.move_to(slug, now, *to)?
+        }
+    };
+    rows.move_hold(moved, held.amount, used);
     rows.set_purse(key, purse);
-    Ok(())
+    Ok(held)
 }
 
 pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
@@ -87,7 +113,7 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
         .finish(hold.amount, finish.bill.total()?, room)?;
     let reached = purse.end(&hold.slug, *day, hold.amount, ending.charge);
     purse.account = ending.account;
-    let available = purse.room(&hold.slug, rows.today());
+    let remaining = purse.remaining(&hold.slug, rows.today());
     let owing = stored.customer.claim.is_positive();
     let owing = owing.then(|| hold.slug.clone());
     // Mostly nothing is: known from the rows that are read anyway.
@@ -117,14 +143,14 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     if owing.is_some() || is_news {
         news::judge_balance(rows, customer, request);
     }
-    let available = match owing {
-        Some(slug) => rows.purse(key)?.room(&slug, rows.today()),
-        None => available,
+    let remaining = match owing {
+        Some(slug) => rows.purse(key)?.remaining(&slug, rows.today()),
+        None => remaining,
     };
     Ok(EndedHold {
         charge: ending.charge,
         loss: ending.loss,
-        available,
+        remaining,
     })
 }
 
@@ -166,9 +192,9 @@ fn ended(rows: &Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     Ok(EndedHold {
         charge: entry.amount.checked_neg().unwrap_or_default(),
         loss: bill.loss,
-        available: rows
+        remaining: rows
             .purse(entry.key.ok_or_else(never)?)?
-            .room(&bill.slug, rows.today()),
+            .remaining(&bill.slug, rows.today()),
     })
 }
 

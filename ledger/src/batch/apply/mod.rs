@@ -17,6 +17,7 @@ mod tokens;
 mod vouchers;
 mod wishes;
 
+use super::changes::TaughtChange;
 use super::operation::{Operation, Outcome};
 use super::rows::Rows;
 use crate::book::audit::Written;
@@ -25,11 +26,12 @@ use crate::book::head::{EntryHead, Hash, NOTHING, StoredCustomer};
 use crate::value::reference;
 use crate::{Account, CustomerId, JournalEntry, OperationId, Refusal};
 
-/// Applies one operation. It may be applied again after a rollback; repeating it later has no second effect.
+/// Applies one operation. It may be applied again after a rollback; repeating it later has no second effect, but for what targets have
+/// taught, which then counts twice.
 pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, Refusal> {
     match operation {
-        Operation::Open(new) => holds::open(rows, new)?,
-        Operation::Extend(extension) => holds::extend(rows, extension)?,
+        Operation::Open(new) => return holds::open(rows, new).map(Outcome::Held),
+        Operation::MoveHold(moved) => return holds::move_to(rows, moved).map(Outcome::Held),
         Operation::Finish(finish) => return holds::finish(rows, finish).map(Outcome::Finished),
         Operation::Resolve(finish) => return holds::resolve(rows, finish).map(Outcome::Finished),
         Operation::BeginEpoch { now } => return Ok(Outcome::Epoch(holds::begin_epoch(rows, *now))),
@@ -68,8 +70,11 @@ pub(crate) fn apply(rows: &mut Rows, operation: &Operation) -> Result<Outcome, R
                 .iter()
                 .for_each(|slug| rows.changes.publish(slug, *now));
         }
-        Operation::Vote(votes) => votes.iter().for_each(|vote| rows.changes.votes.cast(vote)),
-        Operation::ForgetVotes(target) => rows.changes.votes.forget(target),
+        Operation::Teach(taught) => rows.changes.teach(taught),
+        Operation::ForgetTarget(target) => {
+            let gone = TaughtChange::Forgotten(target.clone());
+            rows.changes.taught.push(gone);
+        }
         Operation::JudgeTopUp {
             customer,
             operation,

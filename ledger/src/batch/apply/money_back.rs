@@ -74,7 +74,7 @@ fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
     // What could be booked nowhere is a mistake.
     crate::Account::default().top_up(new.credit)?;
     check_unused(rows, new.act.operation)?;
-    payments::check_payment(rows, new.customer, &new.reference)
+    payments::check_payable_name(rows, &new.reference)
 }
 
 /// The day of the token that asks, with one more payment that is kept as unapplied. Only what is booked takes over the name of what could
@@ -84,7 +84,8 @@ fn kept(rows: &Rows, reference: &str) -> Result<Option<TokenDay>, Refusal> {
     asked::counted(rows, TokenDeed::Unapplied)
 }
 
-/// Takes in a payment that was checked: books it, or keeps it as unapplied.
+/// Takes in a payment that was checked: books it, or keeps it as unapplied. So is one under the reference of a wish that no rule has made: its
+/// money came, perhaps for a wish that a restored ledger has lost.
 fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     let credit = credit_of(new);
     let booked = asked::check_payable(rows, new.customer)

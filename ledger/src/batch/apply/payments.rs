@@ -129,11 +129,7 @@ fn check_no_wish(reference: &str) -> Result<(), Refusal> {
 
 /// Refuses a payment under a reference that is taken, or under that of a wish which this customer's rule has not made: its payment must
 /// find it free.
-pub(super) fn check_payment(
-    rows: &Rows,
-    customer: CustomerId,
-    reference: &str,
-) -> Result<(), Refusal> {
+fn check_payment(rows: &Rows, customer: CustomerId, reference: &str) -> Result<(), Refusal> {
     if TopUpWish::is_reference(reference) {
         let newest = rows.customer(customer)?.watch.seq;
         let is_of = |(of, number): &(CustomerId, i64)| *of == customer && *number <= newest;
@@ -148,7 +144,7 @@ pub(super) fn check_payment(
 }
 
 /// Refuses a name that no new payment can have.
-fn check_payable_name(rows: &Rows, reference: &str) -> Result<(), Refusal> {
+pub(super) fn check_payable_name(rows: &Rows, reference: &str) -> Result<(), Refusal> {
     match rows.payment(reference) {
         Some(known) if may_take_over(rows, known)? => Ok(()),
         _ => check_free(rows, reference),

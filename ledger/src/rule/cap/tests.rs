@@ -1,6 +1,7 @@
 //! The rule of caps: windows, room, what a new one counts, and what makes no sense.
 
 use super::*;
+use crate::HoldWay;
 use crate::rule::customer::KeyPurse;
 
 const NONE: PastSpending<'static> = PastSpending {
@@ -11,22 +12,23 @@ const NONE: PastSpending<'static> = PastSpending {
 /// What a purse that only these caps bound admits.
 trait Admits {
     fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal>;
-    fn extend(&mut self, slug: &str, day: UtcDay, more: Amount) -> Result<(), Refusal>;
+    /// How much of `more` there is room for.
+    fn grow(&mut self, slug: &str, day: UtcDay, more: Amount) -> Amount;
 }
 
 impl Admits for Caps {
     fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
         let mut purse = KeyPurse::bounded_by(self.clone());
-        purse.hold(slug, day, amount)?;
+        purse.hold((slug, day), Amount::ZERO, &[HoldWay::exactly(amount)])?;
         *self = purse.of_key;
         Ok(())
     }
 
-    fn extend(&mut self, slug: &str, day: UtcDay, more: Amount) -> Result<(), Refusal> {
+    fn grow(&mut self, slug: &str, day: UtcDay, more: Amount) -> Amount {
         let mut purse = KeyPurse::bounded_by(self.clone());
-        purse.extend(slug, day, Amount::ZERO, more)?;
+        let grown = purse.move_to((slug, day), Amount::ZERO, more).unwrap();
         *self = purse.of_key;
-        Ok(())
+        grown.amount
     }
 }
 
@@ -82,7 +84,7 @@ fn charged_and_held_of_a_window_never_pass_its_cap() {
         (CapInterval::Day, picos(40), picos(0), picos(60))
     );
     assert_eq!(reached.resets_at, Some(day("2026-11-25").begin()));
-    caps.extend("m", today, picos(40)).unwrap();
+    assert_eq!(caps.grow("m", today, picos(41)), picos(40));
     caps.end("m", today, picos(100), picos(90));
     assert_eq!(caps.room("m", today, picos(1_000)), picos(10));
     let tomorrow = day("2026-11-25");
@@ -104,8 +106,8 @@ fn a_hold_stays_in_the_window_in_which_it_was_opened() {
     let mut caps = caps(&[cap(CapInterval::Day, 100)], monday);
     caps.hold("m", monday, picos(70)).unwrap();
     caps.hold("m", tuesday, picos(100)).unwrap();
-    caps.extend("m", monday, picos(30)).unwrap();
-    assert!(caps.extend("m", monday, picos(1)).is_err());
+    assert_eq!(caps.grow("m", monday, picos(30)), picos(30));
+    assert_eq!(caps.grow("m", monday, picos(1)), picos(0));
     caps.end("m", monday, picos(100), picos(100));
     caps.refund("m", monday, picos(20));
     caps.end("m", tuesday, picos(100), picos(10));
@@ -125,7 +127,7 @@ fn a_hold_stays_in_the_window_in_which_it_was_opened() {
         picos(0),
         "no longer counted"
     );
-    assert!(caps.extend("m", monday, picos(1)).is_err());
+    assert_eq!(caps.grow("m", monday, picos(1)), picos(0));
     caps.end("m", monday, picos(5), picos(5));
     assert_eq!(caps.room("m", wednesday, picos(1_000)), picos(99));
 }

@@ -14,7 +14,7 @@ use super::rows::{
     SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{deliveries, events, flush, migrations, payments, reads, tokens, verify};
+use super::{deliveries, events, flush, lessons, migrations, payments, reads, tokens, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -204,7 +204,7 @@ impl SourceLedger for CopySource {
             rest.claims.push((columns.customer()?, columns.amount()?));
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
-        rest.votes = reads::votes(&self.link).await.map_err(unavailable)?;
+        rest.taught = lessons::all(&self.link).await.map_err(unavailable)?;
         rest.own_costs = reads::own_costs(&self.link, i64::MIN, i64::MAX)
             .await
             .map_err(unavailable)?;

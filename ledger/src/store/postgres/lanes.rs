@@ -306,7 +306,7 @@ mod tests {
             request,
             customer,
             key: customer.first_key(),
-            amount,
+            ways: vec![crate::HoldWay::exactly(amount)],
             slug: String::new(),
             family: String::new(),
             at,

@@ -4,10 +4,12 @@
 //! a page is one scan of the accounts.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tokio_postgres::types::ToSql;
 
 use super::link::Link;
+use super::readers::Readers;
 use super::rows::{self, Columns, SELECT_CUSTOMER, SELECT_KEY};
 use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, CLASS, MarginRow};
@@ -15,7 +17,7 @@ use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::stored;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyOrder, KeyQuery, KeyStatus,
-    MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
+    LedgerError, MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
@@ -111,10 +113,25 @@ pub(super) async fn list_customers(
 }
 
 /// The keys in this order.
-pub(super) async fn find_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, TransactionTrouble> {
-    let keys = read_keys(link, ids).await?;
+pub(super) async fn find_keys(readers: &Readers, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
+    let read = |link: Arc<Link>| async move { read_keys(&link, ids).await };
+    let keys = readers.with(read).await?;
     let found: HashMap<KeyId, Key> = keys.into_iter().map(|key| (key.id, key)).collect();
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+}
+
+/// Those of these keys that have ended.
+pub(super) async fn ended(readers: &Readers, keys: &[KeyId]) -> Result<Vec<KeyId>, LedgerError> {
+    let numbers: Vec<i64> = keys.iter().map(|key| key.to_i64()).collect();
+    let sql = "SELECT k.id FROM keys k JOIN accounts a ON a.id = k.customer WHERE k.id = ANY ($1::bigint[]) \
+         AND (k.status <> 1 OR a.status <> 1)";
+    let asked = &numbers;
+    let read = |link: Arc<Link>| async move {
+        let rows = link.query(sql, &[asked]).await?;
+        let keys = rows.iter().map(|row| Columns::of(row).key());
+        Ok(keys.collect::<Result<_, _>>()?)
+    };
+    readers.with(read).await
 }
 
 /// The keys in any order.

@@ -18,9 +18,14 @@ use crate::{Cause, Fault, LedgerError, OpenMode, TroubleKind};
 const BASE: i32 = 14;
 const BASE_SQL: &str = include_str!("schema/14.sql");
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i32 = 16;
+pub(super) const VERSION: i32 = 18;
 /// What leads on from the base, `schema/15.sql` first.
-pub(super) const STEPS: [&str; 2] = [include_str!("schema/15.sql"), include_str!("schema/16.sql")];
+pub(super) const STEPS: [&str; 4] = [
+    include_str!("schema/15.sql"),
+    include_str!("schema/16.sql"),
+    include_str!("schema/17.sql"),
+    include_str!("schema/18.sql"),
+];
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 /// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.

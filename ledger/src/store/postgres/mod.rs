@@ -23,6 +23,7 @@ mod job;
 mod kept_totals;
 mod key_reads;
 mod lanes;
+mod lessons;
 mod link;
 mod lists;
 mod lock;
@@ -72,7 +73,7 @@ use crate::{
     FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
     LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
     Payment, PersonalData, ProbeLease, PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse,
-    Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, Vote, WriterStats,
+    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -299,9 +300,11 @@ impl Ledger for PostgresLedger {
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
-        self.readers
-            .with(|link| async move { lists::find_keys(&link, ids).await })
-            .await
+        lists::find_keys(&self.readers, ids).await
+    }
+
+    async fn ended(&self, keys: &[KeyId]) -> Result<Vec<KeyId>, LedgerError> {
+        lists::ended(&self.readers, keys).await
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
@@ -426,6 +429,10 @@ impl Ledger for PostgresLedger {
             .await
     }
 
+    async fn given(&self, customer: CustomerId) -> Result<Amount, LedgerError> {
+        reads::given(&self.readers, customer).await
+    }
+
     async fn spent_since(
         &self,
         ids: &[KeyId],
@@ -477,9 +484,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn act(&self, operation: OperationId) -> Result<Option<AuditRecord>, LedgerError> {
-        self.readers
-            .with(|link| async move { reads::act(&link, operation).await })
-            .await
+        reads::act(&self.readers, operation).await
     }
 
     async fn verify(&self) -> Result<VerifyReport, LedgerError> {
@@ -492,10 +497,8 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
-        self.readers
-            .with(|link| async move { reads::votes(&link).await })
-            .await
+    async fn taught(&self) -> Result<Taught, LedgerError> {
+        lessons::read(&self.readers).await
     }
 
     async fn lease_probe(&self, place: &str) -> Result<ProbeLease, LedgerError> {
@@ -570,9 +573,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn generations(&self) -> Result<Vec<(i64, Timestamp)>, LedgerError> {
-        self.readers
-            .with(|link| async move { reads::generations(&link).await })
-            .await
+        reads::generations(&self.readers).await
     }
 
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
@@ -583,9 +584,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError> {
-        self.readers
-            .with(|link| async move { reads::has_link(&link, token, now).await })
-            .await
+        reads::has_link(&self.readers, token, now).await
     }
 
     async fn find_session(

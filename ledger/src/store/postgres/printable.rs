@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::batch::operation::Operation;
 use crate::{
     Bill, Change, Credit, CreditKind, CustomerAct, CustomerSettings, KeySettings, NewCustomer,
-    NewKey,
+    NewKey, Taught,
 };
 
 fn clean(text: &mut String) {
@@ -80,6 +80,12 @@ fn customer(new: &mut NewCustomer) {
     clean(&mut new.act.actor);
 }
 
+fn taught(new: &mut Taught) {
+    let lessons = new.lessons.iter_mut().map(|lesson| &mut lesson.target);
+    let excesses = new.excesses.iter_mut().map(|excess| &mut excess.target);
+    lessons.chain(excesses).for_each(clean);
+}
+
 /// The operation in storable form.
 pub(super) fn printable(mut operation: Operation) -> Operation {
     match &mut operation {
@@ -120,7 +126,7 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
         // A reason with this character is refused.
         Operation::EndUnapplied(ending) => clean(&mut ending.act.actor),
         Operation::Open(new) => [&mut new.slug, &mut new.family].into_iter().for_each(clean),
-        Operation::Extend(extension) => bill(&mut extension.checkpoint),
+        Operation::MoveHold(moved) => moved.checkpoint.iter_mut().for_each(bill),
         // Shared with its hold, so it is copied only if something has to be replaced.
         Operation::Finish(finish) | Operation::Resolve(finish) => {
             if !is_printable(&finish.bill) {
@@ -128,8 +134,8 @@ pub(super) fn printable(mut operation: Operation) -> Operation {
             }
         }
         Operation::Publish { slugs, .. } => slugs.iter_mut().for_each(clean),
-        Operation::Vote(votes) => votes.iter_mut().for_each(|vote| clean(&mut vote.target)),
-        Operation::ForgetVotes(target) => clean(target),
+        Operation::Teach(new) => taught(new),
+        Operation::ForgetTarget(target) => clean(target),
         Operation::OwnCost(own) => clean(&mut own.target),
         Operation::Files(act, _) => {
             clean(&mut act.actor);

@@ -1,10 +1,12 @@
 //! Every read outside the writer, except lists of keys. Each is a single statement, and so sees one instant.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio_postgres::Row;
 
 use super::link::Link;
+use super::readers::Readers;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD,
 };
@@ -15,9 +17,9 @@ use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_a
 use crate::value::owed::UNMETERED;
 use crate::value::reference;
 use crate::{
-    Addressees, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, KeyId,
-    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
-    Timestamp, Totals, UsageRow, Vote,
+    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry,
+    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -42,12 +44,19 @@ pub(super) async fn find_session(
     first(&rows, |row| Ok(Columns::of(row).key()?))
 }
 
-pub(super) async fn has_link(link: &Link, token: SecretHash, now: Timestamp) -> ReadResult<bool> {
+pub(super) async fn has_link(
+    readers: &Readers,
+    token: SecretHash,
+    now: Timestamp,
+) -> Result<bool, LedgerError> {
     let sql = "SELECT 1 FROM links WHERE token = $1 AND expires > $2";
-    Ok(!link
-        .query(sql, &[&token.0.as_slice(), &now.millis()])
-        .await?
-        .is_empty())
+    let read = |link: Arc<Link>| async move {
+        let rows = link
+            .query(sql, &[&token.0.as_slice(), &now.millis()])
+            .await?;
+        Ok(!rows.is_empty())
+    };
+    readers.with(read).await
 }
 
 pub(super) async fn entry(link: &Link, operation: OperationId) -> ReadResult<Option<JournalEntry>> {
@@ -122,16 +131,6 @@ pub(super) async fn published(link: &Link) -> ReadResult<Vec<PublishedSlug>> {
         .collect()
 }
 
-pub(super) async fn votes(link: &Link) -> ReadResult<Vec<Vote>> {
-    let sql = "SELECT target, question, day, key, value FROM votes ORDER BY target COLLATE \"C\", question, day, key";
-    let rows = link.query(sql, &[]).await?;
-    // A later version may ask more.
-    rows.iter()
-        .filter_map(|row| decode::vote(&mut Columns::of(row)).transpose())
-        .map(|vote| Ok(vote?))
-        .collect()
-}
-
 /// What own requests cost in the hours of a range, by hour and target.
 pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> ReadResult<Vec<OwnCost>> {
     let sql = "SELECT hour, target, sum(cost)::bigint FROM own_costs WHERE hour BETWEEN $1 AND $2 \
@@ -143,15 +142,17 @@ pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> ReadResult<
 }
 
 /// Each later generation with the instant of its acceptance, oldest first.
-pub(super) async fn generations(link: &Link) -> ReadResult<Vec<(i64, Timestamp)>> {
+pub(super) async fn generations(readers: &Readers) -> Result<Vec<(i64, Timestamp)>, LedgerError> {
     let sql = "SELECT generation, at FROM losses ORDER BY generation";
-    let rows = link.query(sql, &[]).await?;
-    rows.iter()
-        .map(|row| {
+    let read = |link: Arc<Link>| async move {
+        let rows = link.query(sql, &[]).await?;
+        let of_row = |row| {
             let mut columns = Columns::of(row);
             Ok((columns.number()?, columns.at()?))
-        })
-        .collect()
+        };
+        rows.iter().map(of_row).collect()
+    };
+    readers.with(read).await
 }
 
 /// Configurations that came into force, newest first.
@@ -358,6 +359,18 @@ fn hour_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
     Ok(usage_row(hour, columns)?)
 }
 
+/// What of a customer's credit nobody paid.
+pub(super) async fn given(readers: &Readers, customer: CustomerId) -> Result<Amount, LedgerError> {
+    let sql = "SELECT (credit - (SELECT coalesce(sum(amount), 0) FROM entries WHERE customer = $1 AND kind <> 2 AND kind IN (1, 8, 9)))::bigint \
+         FROM accounts WHERE id = $1";
+    let read = |link: Arc<Link>| async move {
+        let rows = link.query(sql, &[&customer.to_i64()]).await?;
+        let given = first(&rows, |row| Ok(Columns::of(row).amount()?))?;
+        Ok(given.unwrap_or_default())
+    };
+    readers.with(read).await
+}
+
 pub(super) async fn slug_use(link: &Link, since: Timestamp) -> ReadResult<Vec<SlugUse>> {
     let sql = "SELECT slug, count(DISTINCT key), sum(requests)::bigint FROM usage WHERE hour >= $1 \
          GROUP BY slug ORDER BY slug COLLATE \"C\"";
@@ -375,14 +388,20 @@ pub(super) async fn slug_use(link: &Link, since: Timestamp) -> ReadResult<Vec<Sl
 
 // --- audit ---
 
-pub(super) async fn act(link: &Link, operation: OperationId) -> ReadResult<Option<AuditRecord>> {
-    let rows = link
-        .query(
-            &format!("{SELECT_ACT} WHERE operation = $1"),
-            &[&operation.to_bytes().as_slice()],
-        )
-        .await?;
-    first(&rows, |row| Ok(rows::stored_act(row)?.record.record))
+pub(super) async fn act(
+    readers: &Readers,
+    operation: OperationId,
+) -> Result<Option<AuditRecord>, LedgerError> {
+    let (sql, id) = (
+        format!("{SELECT_ACT} WHERE operation = $1"),
+        operation.to_bytes(),
+    );
+    let (sql, id) = (&sql, &id);
+    let read = |link: Arc<Link>| async move {
+        let rows = link.query(sql, &[&id.as_slice()]).await?;
+        first(&rows, |row| Ok(rows::stored_act(row)?.record.record))
+    };
+    readers.with(read).await
 }
 
 pub(super) async fn audit(

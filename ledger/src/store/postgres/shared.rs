@@ -145,7 +145,7 @@ impl Shared {
     fn enqueue(&self, operation: Operation, caller: Option<OutcomeCaller>) {
         let customer = match &operation {
             Operation::Open(new) => Some(new.customer),
-            Operation::Extend(extension) => self.runs(extension.request),
+            Operation::MoveHold(moved) => self.runs(moved.request),
             Operation::Finish(finish) | Operation::Resolve(finish) => self.runs(finish.request),
             _ => None,
         };
@@ -155,7 +155,8 @@ impl Shared {
             caller,
         };
         let class = job.operation.class();
-        let begins = class == OperationClass::Hold || matches!(job.operation, Operation::Extend(_));
+        let begins =
+            class == OperationClass::Hold || matches!(job.operation, Operation::MoveHold(_));
         let mut queue = lock(&self.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),

@@ -3,19 +3,20 @@
 
 use super::deliveries::deliveries;
 use super::events::events;
+use super::lessons::taught;
 use super::owner_tables::{accounts, customers, json, keys, personal, watched};
 use super::payments::payments;
 use super::tokens::{of_house, of_tokens};
 use super::trouble::TransactionTrouble;
 use super::vouchers::of_vouchers;
 use super::writes::{TableWrite, Write, joined, listed};
-use crate::batch::changes::{Changes, UsagePlace, VoteChanges};
+use crate::batch::changes::{Changes, UsagePlace};
 use crate::batch::rows::{CachedRow, Rows, Tokens};
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
 use crate::store::stored;
-use crate::{Bill, KeyId, OperationId, Session, UsageRow, VOTE_DAYS};
+use crate::{Bill, KeyId, OperationId, Session, UsageRow};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> {
@@ -34,7 +35,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> 
     acts(rows, &mut writes);
     access(rows, &mut writes);
     slugs(&rows.changes, &mut writes);
-    votes(&rows.changes.votes, &mut writes);
+    taught(&rows.changes, &mut writes);
     own_costs(&rows.changes, &mut writes);
     payments(rows, &mut writes);
     events(rows, &mut writes);
@@ -78,6 +79,7 @@ fn holds<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), Transact
             .bytes("request", |(hold, _)| bytes(&hold.open.request))
             .number("amount", |(hold, _)| hold.open.amount.picos())
             .number("used", |(hold, _)| hold.open.used.picos())
+            .number("moves", |(hold, _)| i64::from(hold.moves))
             .text("checkpoint", |(_, checkpoint)| checkpoint.clone());
         if was_stored {
             writes.push(table.update("request"));
@@ -379,37 +381,6 @@ fn slugs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
             .number("published_at", |(_, at)| at.millis());
         writes.push(table.insert(" ON CONFLICT DO NOTHING"));
     }
-}
-
-/// Removes what is forgotten, writes what was cast, and removes what has become too old.
-fn votes<'b>(VoteChanges { cast, forgotten }: &'b VoteChanges, writes: &mut Vec<Write<'b>>) {
-    let forgotten: Vec<&String> = forgotten.iter().collect();
-    if !forgotten.is_empty() {
-        let table = TableWrite::of("votes", &forgotten).text("target", |target| target.as_str());
-        writes.push(table.delete());
-    }
-    let rows: Vec<_> = cast.iter().collect();
-    if rows.is_empty() {
-        return;
-    }
-    let votes = TableWrite::of("votes", &rows)
-        .text("target", |((target, ..), _)| target.as_str())
-        .number("question", |((_, question, ..), _)| *question)
-        .number("day", |((_, _, day, _), _)| *day)
-        .number("key", |((.., key), _)| key.to_i64())
-        .number("value", |(_, value)| number(**value));
-    writes.push(
-        votes.insert(
-            " ON CONFLICT (target, question, day, key) DO UPDATE SET value = excluded.value",
-        ),
-    );
-    let old = TableWrite::of("votes", &rows)
-        .text("target", |((target, ..), _)| target.as_str())
-        .number("question", |((_, question, ..), _)| *question)
-        .number("day", |((_, _, day, _), _)| day.saturating_sub(VOTE_DAYS));
-    writes.push(
-        old.delete_where("t.target = u.target AND t.question = u.question AND t.day <= u.day"),
-    );
 }
 
 fn files_acts<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {

@@ -17,6 +17,7 @@ use crate::book::head::StoredCustomer;
 use crate::book::house_act::HouseBook;
 use crate::book::verify::{self, CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
+use crate::store::strays::{self, Question, STRAYS};
 use crate::value::reference;
 use crate::{CustomerId, VerifyReport};
 
@@ -24,6 +25,26 @@ use crate::{CustomerId, VerifyReport};
 const CUSTOMERS: i64 = 1_000;
 /// Entries or acts read at a time.
 const PAGE: i64 = 2_000;
+
+/// Asked of a database only: there nothing else meets these rows.
+const OWN_STRAYS: [Question; 4] = [
+    (
+        "an entry of no customer",
+        "SELECT count(*) FROM entries WHERE customer NOT IN (SELECT id FROM accounts)",
+    ),
+    (
+        "an act of no customer",
+        "SELECT count(*) FROM audit WHERE customer NOT IN (SELECT id FROM accounts)",
+    ),
+    (
+        "an hour of usage of no key",
+        "SELECT count(*) FROM usage WHERE key NOT IN (SELECT id FROM keys)",
+    ),
+    (
+        "a hold of no gateway",
+        "SELECT count(*) FROM holds WHERE epoch <> 0 AND epoch NOT IN (SELECT epoch FROM nodes)",
+    ),
+];
 
 /// Checks everything.
 pub(super) async fn verify(
@@ -214,57 +235,9 @@ impl LedgerReader for DatabaseReader<'_> {
 
     async fn rest(&mut self, _: &[Anchor]) -> Result<Vec<String>, TransactionTrouble> {
         let mut faults = Vec::new();
-        for (what, sql) in [
-            (
-                "hold",
-                "SELECT count(*) FROM holds WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "session",
-                "SELECT count(*) FROM sessions WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "sign-in link",
-                "SELECT count(*) FROM links WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "entry",
-                "SELECT count(*) FROM entries WHERE customer NOT IN (SELECT id FROM accounts)",
-            ),
-            (
-                "act",
-                "SELECT count(*) FROM audit WHERE customer NOT IN (SELECT id FROM accounts)",
-            ),
-            (
-                "usage row",
-                "SELECT count(*) FROM usage WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "row of personal data",
-                "SELECT count(*) FROM personal_data WHERE customer NOT IN (SELECT id FROM accounts)",
-            ),
-            (
-                "payment's addressee",
-                "SELECT count(*) FROM addressees WHERE folded NOT IN (SELECT folded FROM refs) AND folded NOT IN (SELECT folded FROM payments)",
-            ),
-            (
-                "redeemed voucher",
-                "SELECT count(*) FROM vouchers v WHERE operation IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries e JOIN lots l ON l.id = v.lot \
-                 WHERE e.operation = v.operation AND e.customer = v.customer AND e.amount = l.amount)",
-            ),
-            (
-                "reference",
-                "SELECT count(*) FROM refs r WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.operation = r.operation)",
-            ),
-            (
-                "hold of no gateway",
-                "SELECT count(*) FROM holds WHERE epoch <> 0 AND epoch NOT IN (SELECT epoch FROM nodes)",
-            ),
-        ] {
+        for (what, sql) in STRAYS.into_iter().chain(OWN_STRAYS) {
             let count = self.count(sql).await?;
-            if count > 0 {
-                faults.push(format!("{count} × a {what} that belongs to nothing"));
-            }
+            faults.extend(strays::fault(what, count));
         }
         faults.extend(guards::faults(self.link).await?);
         Ok(faults)

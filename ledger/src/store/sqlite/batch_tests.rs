@@ -87,7 +87,7 @@ fn what_is_remembered_does_not_survive_another_programs_commit() {
     // Ends one of the holds, so that its id is used, and all the money is held.
     commit(&mut console, &finish(100)).unwrap();
     let rest = NewHold {
-        amount: Amount::from_picos(1_000_000 - 10),
+        ways: vec![crate::HoldWay::exactly(Amount::from_picos(1_000_000 - 10))],
         ..new_hold(102)
     };
     commit(&mut console, &Operation::Open(rest)).unwrap();

@@ -5,8 +5,8 @@ use super::files;
 use crate::batch::operation::{Operation, Outcome};
 use crate::{
     Act, Amount, Bill, BillLine, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerAct,
-    CustomerChange, CustomerId, Extension, Finish, KeyChange, KeyId, KeySettings, Membership,
-    NewHold, NewKey, OpenMode, OperationId, Refusal, Scope, SecretHash, Timestamp,
+    CustomerChange, CustomerId, Finish, Held, HoldMove, KeyChange, KeyId, KeySettings, Membership,
+    NewHold, NewKey, NewSize, OpenMode, OperationId, Refusal, Scope, SecretHash, Timestamp,
 };
 
 const DAY: i64 = 86_400_000;
@@ -45,7 +45,7 @@ fn hold(request: u64, at: Timestamp, amount: i64) -> Operation {
         request: op(request),
         customer: CustomerId::made_for(key()),
         key: key(),
-        amount: picos(amount),
+        ways: vec![crate::HoldWay::exactly(picos(amount))],
         slug: "m".to_owned(),
         family: "chat".to_owned(),
         at,
@@ -142,20 +142,27 @@ fn across_midnight(of: Scope) {
     run(&mut batch, evening, &hold(10, evening, 60)).unwrap();
     // The new day has its whole room, and the old one no more than before.
     run(&mut batch, morning, &hold(11, morning, 100)).unwrap();
-    let extend = |total| {
-        Operation::Extend(Box::new(Extension {
+    let grow = |number, total| {
+        Operation::MoveHold(Box::new(HoldMove {
             request: op(10),
-            total: picos(total),
-            checkpoint: bill(1),
+            number,
+            to: NewSize::Amount(picos(total)),
+            checkpoint: Some(bill(1)),
             at: morning,
         }))
     };
-    run(&mut batch, morning, &extend(100)).unwrap();
-    let refused = run(&mut batch, morning, &extend(101));
-    assert!(
-        matches!(refused, Err(Refusal::CapReached(_))),
-        "{refused:?}"
-    );
+    let full = Outcome::Held(Held {
+        amount: picos(100),
+        left: picos(0),
+        by_cap: true,
+        granted: None,
+    });
+    for (number, total) in [(1, 100), (2, 101)] {
+        assert_eq!(
+            run(&mut batch, morning, &grow(number, total)),
+            Ok(full.clone())
+        );
+    }
     run(&mut batch, morning, &finish(10, morning, 300)).unwrap();
     run(&mut batch, morning, &finish(11, morning, 30)).unwrap();
     let counts = |caps: &Caps, at| {

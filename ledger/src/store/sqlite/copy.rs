@@ -152,7 +152,7 @@ impl SourceLedger for CopySource {
             sessions: all_rows(conn, rows::select_session!(), rows::session)?,
             links: all_rows(conn, "SELECT token, key, expires FROM links", rows::link)?,
             slugs: super::reads::published(conn).map_err(failed)?,
-            votes: super::reads::votes(conn).map_err(failed)?,
+            taught: super::lessons::taught(conn).map_err(failed)?,
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
             files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
             deliveries: super::deliveries::all(conn).map_err(failed)?,

@@ -17,7 +17,7 @@ use crate::rule::key::KeyRecord;
 use crate::rule::payment::PaymentAddressee;
 use crate::store::rows::number;
 use crate::store::stored;
-use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageRow, VOTE_DAYS};
+use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageRow};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -88,6 +88,9 @@ impl BatchTables<'_> {
             let values = params![key.id, caps(&key.caps)?];
             self.statements.get(Sql::SetKeyCaps)?.execute(values)?;
         }
+        if row.settings_changed {
+            self.note(CacheChange::Act);
+        }
         self.note(CacheChange::Key(key.id));
         Ok(())
     }
@@ -119,6 +122,7 @@ impl BatchTables<'_> {
             let statement = self.statements.get(Sql::UpdateCustomer)?;
             bind_customer(statement, customer)?;
             statement.raw_execute()?;
+            self.note(CacheChange::Act);
             self.note(CacheChange::Customer(customer.id));
         }
         if row.caps_changed {
@@ -279,7 +283,7 @@ impl BatchTables<'_> {
             (Some(hold), true) => {
                 let (open, checkpoint) = (&hold.open, &hold.checkpoint);
                 let checkpoint = checkpoint.as_ref().map(json).transpose()?;
-                let values = params![request, open.amount, open.used, checkpoint];
+                let values = params![request, open.amount, open.used, checkpoint, hold.moves];
                 one(self.statements.get(Sql::UpdateHold)?.execute(values)?)?;
             }
             (Some(hold), false) => {
@@ -295,7 +299,8 @@ impl BatchTables<'_> {
                     open.at,
                     open.epoch,
                     checkpoint.as_ref().map(json).transpose()?,
-                    hold.day
+                    hold.day,
+                    hold.moves
                 ])?;
             }
         }
@@ -471,20 +476,12 @@ impl BatchTables<'_> {
         Ok(())
     }
 
-    /// What belongs to no key: slugs, votes, and what our own requests cost.
+    /// What belongs to no key: slugs, what targets have taught, and what our own requests cost.
     fn of_no_key(&mut self, changes: &Changes) -> Result<()> {
         for slug in &changes.published {
             self.statements.get(Sql::Publish)?.execute(slug)?;
         }
-        for target in &changes.votes.forgotten {
-            self.statements.get(Sql::ForgetVotes)?.execute([target])?;
-        }
-        for ((target, question, day, key), value) in &changes.votes.cast {
-            let old = params![target, question, day.saturating_sub(VOTE_DAYS)];
-            self.statements.get(Sql::OldVotes)?.execute(old)?;
-            let values = params![target, question, day, key, number(*value)];
-            self.statements.get(Sql::Vote)?.execute(values)?;
-        }
+        self.taught(changes)?;
         for ((hour, target, epoch), cost) in &changes.own_costs {
             let values = params![hour, target, epoch, cost];
             self.statements.get(Sql::OwnCost)?.execute(values)?;

@@ -226,6 +226,16 @@ pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
+/// Those of these keys that have ended.
+pub(super) fn ended(conn: &Connection, keys: &[KeyId]) -> Result<Vec<KeyId>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT k.id FROM keys k JOIN accounts a ON a.id = k.customer WHERE k.id IN (SELECT value FROM json_each(?1))
+         AND (k.status <> 1 OR a.status <> 1)",
+    )?;
+    let ended = statement.query_map([json(keys)], |row| row.get(0))?;
+    ended.collect()
+}
+
 pub(super) fn spent_since(
     conn: &Connection,
     ids: &[KeyId],

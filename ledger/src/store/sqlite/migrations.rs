@@ -12,9 +12,14 @@ const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema with which ledgers begin. Older ones are refused.
 pub(super) const BASE: i64 = 17;
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i64 = 19;
+pub(super) const VERSION: i64 = 21;
 /// What leads on from the base, `schema/18.sql` first.
-const STEPS: [&str; 2] = [include_str!("schema/18.sql"), include_str!("schema/19.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema/18.sql"),
+    include_str!("schema/19.sql"),
+    include_str!("schema/20.sql"),
+    include_str!("schema/21.sql"),
+];
 
 /// What a new ledger is created with.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +92,7 @@ mod tests {
     /// As two later versions would bring them: each step once, after the base, and all of them or none.
     #[test]
     fn every_ledger_takes_the_steps_that_it_has_not_taken() {
-        const WIDER: &str = "ALTER TABLE votes ADD COLUMN weight INTEGER NOT NULL DEFAULT 1";
+        const WIDER: &str = "ALTER TABLE lessons ADD COLUMN weight INTEGER NOT NULL DEFAULT 1";
         const NOTES: &str = "CREATE TABLE notes (text TEXT NOT NULL) STRICT";
         let all = |later: &[&'static str]| [STEPS.as_slice(), later].concat();
         let birth = Birth {
@@ -109,7 +114,7 @@ mod tests {
         migrate(&old, &birth).unwrap();
         let before = objects(&old);
         assert_eq!(before.0, VERSION);
-        let failed = take(&old, &birth, &all(&[WIDER, "CREATE TABLE votes (x)"]));
+        let failed = take(&old, &birth, &all(&[WIDER, "CREATE TABLE lessons (x)"]));
         assert!(failed.is_err() && objects(&old) == before);
         take(&old, &birth, &all(&[WIDER])).unwrap();
         for _ in 0..2 {

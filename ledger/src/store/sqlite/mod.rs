@@ -16,6 +16,7 @@ mod batch_tests;
 mod caps_tests;
 mod copy;
 mod deliveries;
+mod ended;
 mod events;
 mod fetch;
 mod file_id;
@@ -28,6 +29,7 @@ mod header_tests;
 mod index;
 mod job;
 mod kept;
+mod lessons;
 mod lists;
 mod location;
 mod lock;
@@ -85,9 +87,10 @@ use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
     FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
     LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment,
-    PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Timestamp, Token, TokenDay,
-    Totals, UsageRow, UtcDay, VerifyReport, Vote, WriterStats,
+    PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Taught, Timestamp, Token,
+    TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
 };
+use ended::EndedKeys;
 use file_id::FileId;
 use job::BatchWork;
 use location::Location;
@@ -127,6 +130,7 @@ struct Opened {
     readers: Readers,
     /// Only in the gateway.
     remembered: Option<Arc<KeyCache>>,
+    ended: EndedKeys,
     writer: Option<WriterHandle>,
 }
 
@@ -333,6 +337,10 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn ended(&self, keys: &[KeyId]) -> Result<Vec<KeyId>, LedgerError> {
+        self.current()?.ended_of(keys).await
+    }
+
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
         self.current()?
             .readers
@@ -437,6 +445,10 @@ impl Ledger for SqliteLedger {
             .await
     }
 
+    async fn given(&self, customer: CustomerId) -> Result<Amount, LedgerError> {
+        self.current()?.readers.given(customer).await
+    }
+
     async fn spent_since(
         &self,
         ids: &[KeyId],
@@ -503,9 +515,8 @@ impl Ledger for SqliteLedger {
         readers.scan(|conn, _| reads::published(conn)).await
     }
 
-    async fn votes(&self) -> Result<Vec<Vote>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.scan(|conn, _| reads::votes(conn)).await
+    async fn taught(&self) -> Result<Taught, LedgerError> {
+        self.current()?.readers.taught().await
     }
 
     async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
@@ -547,8 +558,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.scan(|conn, _| tokens::acts(conn)).await
+        self.current()?.readers.house_acts().await
     }
 
     async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::files;
 use super::location::Location;
-use crate::{Cause, LedgerError, OpenMode};
+use super::{files, lessons, reads, tokens};
+use crate::{Amount, Cause, CustomerId, HouseAct, LedgerError, OpenMode, Taught};
 
 const POINTS: usize = 4;
 const SCANNERS: usize = 2;
@@ -111,6 +111,21 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), LedgerE
     started
         .map(|_| ())
         .map_err(|error| LedgerError::unavailable(Cause::of("no thread for reading", error)))
+}
+
+/// Reads of which all is wanted.
+impl Readers {
+    pub(super) async fn given(&self, customer: CustomerId) -> Result<Amount, LedgerError> {
+        self.scan(move |conn, _| reads::given(conn, customer)).await
+    }
+
+    pub(super) async fn taught(&self) -> Result<Taught, LedgerError> {
+        self.scan(|conn, _| lessons::taught(conn)).await
+    }
+
+    pub(super) async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
+        self.scan(|conn, _| tokens::acts(conn)).await
+    }
 }
 
 fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {

@@ -19,7 +19,7 @@ use crate::value::reference;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key,
     KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
-    Timestamp, Totals, UsageRow, Vote,
+    Timestamp, Totals, UsageRow,
 };
 
 /// Rows that one statement of a scan examines.
@@ -142,15 +142,6 @@ pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
         "SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug",
     )?;
     statement.query_map([], rows::published)?.collect()
-}
-
-pub(super) fn votes(conn: &Connection) -> Result<Vec<Vote>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT target, question, day, key, value FROM votes ORDER BY target, question, day, key",
-    )?;
-    let votes = statement.query_map([], rows::vote)?;
-    // A later version may ask more.
-    votes.filter_map(Result::transpose).collect()
 }
 
 /// What own requests cost in the hours of a range, by hour and target.
@@ -399,6 +390,18 @@ pub(super) fn usage_by_key(
         }
     }
     Ok(found)
+}
+
+/// What of a customer's credit nobody paid.
+pub(super) fn given(conn: &Connection, customer: CustomerId) -> Result<Amount> {
+    let mut statement = conn.prepare_cached(
+        "SELECT credit - (SELECT coalesce(sum(amount), 0) FROM entries WHERE customer = ?1 AND kind <> 2 AND kind IN (1, 8, 9))
+         FROM accounts WHERE id = ?1",
+    )?;
+    let given = statement
+        .query_row([customer], |row| row.get(0))
+        .optional()?;
+    Ok(given.unwrap_or_default())
 }
 
 pub(super) fn slug_use(

@@ -27,6 +27,8 @@ struct CachedKeys {
     at: Option<u32>,
     keys: ById<KeyId, KeyRecord>,
     customers: ById<CustomerId, Customer>,
+    /// Counts acts of this process, and times when another one had committed.
+    acts: u64,
 }
 
 /// What a batch does to a key or customer.
@@ -40,6 +42,23 @@ pub(super) enum CacheChange {
     Key(KeyId),
     /// The customer itself was changed.
     Customer(CustomerId),
+    /// What a key or a customer may do was changed.
+    Act,
+}
+
+/// Equal to an earlier one only if no key and no customer was changed meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ActsSeen {
+    acts: u64,
+    /// The commit count, if another process may have committed since the writer's last batch.
+    others: Option<u32>,
+}
+
+#[cfg(test)]
+impl ActsSeen {
+    pub(super) const fn after(acts: u64) -> Self {
+        Self { acts, others: None }
+    }
 }
 
 impl KeyCache {
@@ -83,7 +102,25 @@ impl KeyCache {
         if known.at != now {
             known.forget();
             known.at = now;
+            known.acts = known.acts.wrapping_add(1);
         }
+    }
+
+    /// What was done to keys and customers by now; `None` if that cannot be known.
+    pub(super) fn acts(&self) -> Option<ActsSeen> {
+        let mut others = None;
+        // Between a commit and its publication the counts differ for a moment.
+        for _ in 0..3 {
+            let (known, now) = (self.known(), self.index.commits()?);
+            others = (known.at != Some(now)).then_some(now);
+            if others.is_none() {
+                break;
+            }
+            drop(known);
+            std::thread::yield_now();
+        }
+        let acts = self.known().acts;
+        Some(ActsSeen { acts, others })
     }
 
     /// The writer has committed a batch that wrote at least one row and changed these keys.
@@ -104,6 +141,7 @@ impl KeyCache {
                 }
                 CacheChange::Key(id) => drop(known.keys.remove(&id)),
                 CacheChange::Customer(id) => drop(known.customers.remove(&id)),
+                CacheChange::Act => known.acts = known.acts.wrapping_add(1),
             }
         }
     }

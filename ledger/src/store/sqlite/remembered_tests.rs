@@ -100,7 +100,7 @@ impl Two {
             request: self.operation(),
             customer: CustomerId::made_for(key(number)),
             key: key(number),
-            amount,
+            ways: vec![crate::HoldWay::exactly(amount)],
             slug,
             family,
             at,
@@ -191,6 +191,48 @@ async fn the_gateways_own_commits_keep_a_key_true_and_in_memory() {
         (KeyStatus::Blocked, false)
     );
     two.agree().await;
+}
+
+#[tokio::test]
+async fn which_keys_have_ended_is_read_again_only_after_an_act() {
+    let two = Two::open().await;
+    let both = [key(1), key(2)];
+    // Of how many it is not known, and those that have ended.
+    let ask = async || {
+        let opened = two.gateway.opened();
+        let seen = opened.remembered.as_ref().unwrap().acts();
+        let unread = opened.ended.known(&both, seen).1.len();
+        (unread, two.gateway.ended(&both).await.unwrap())
+    };
+    two.pair(1).await;
+    assert_eq!(ask().await, (2, vec![]));
+    two.at_the_door(1);
+    for _ in 0..3 {
+        two.pair(1).await;
+        two.top_up(&two.gateway, 2).await;
+        let taught = crate::Taught {
+            lessons: vec![crate::Lesson {
+                tokens: 1_000,
+                ..crate::Lesson::empty("a/m", "standard")
+            }],
+            excesses: Vec::new(),
+        };
+        two.gateway.teach(taught).await.unwrap();
+        assert_eq!(ask().await, (0, vec![]), "money is no act on a key");
+        assert!(!two.at_the_door(1).1, "nor is what targets teach");
+    }
+    two.change(&two.console, Change::Block).await;
+    assert_eq!(ask().await, (2, vec![key(1)]));
+    assert_eq!(ask().await, (0, vec![key(1)]));
+    two.pair(2).await;
+    assert_eq!(ask().await.1, [key(1)]);
+    assert_eq!(ask().await.0, 0);
+    two.change(&two.gateway, Change::Unblock).await;
+    assert_eq!(ask().await, (2, vec![]));
+    // Another program's commit may be anything.
+    two.top_up(&two.console, 1).await;
+    assert_eq!(ask().await, (2, vec![]));
+    assert_eq!(ask().await, (0, vec![]));
 }
 
 #[tokio::test]

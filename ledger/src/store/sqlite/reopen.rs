@@ -11,6 +11,7 @@ use std::sync::{Arc, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
+use super::ended::EndedKeys;
 use super::file_id::FileId;
 use super::location::{Displaced, Location};
 use super::migrations::VERSION;
@@ -233,6 +234,7 @@ impl Opened {
             location,
             readers,
             remembered,
+            ended: EndedKeys::default(),
             writer,
         })
     }

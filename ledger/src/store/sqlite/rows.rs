@@ -14,7 +14,7 @@ use crate::store::stored::{customer_status_code, status_code};
 use crate::{
     Amount, CustomerId, CustomerStatus, EntryKind, Evidence, FilesAct, Key, KeyId, KeyStatus,
     LotId, OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
-    TokenId, Totals, UtcDay, Vote,
+    TokenId, Totals, UtcDay,
 };
 
 macro_rules! parameter {
@@ -137,7 +137,6 @@ decoded! {
     session -> Session;
     link -> (SecretHash, KeyId, Timestamp);
     published -> PublishedSlug;
-    vote -> Option<Vote>;
     own_cost -> OwnCost;
     files_act -> FilesAct;
     totals -> Totals;

@@ -42,8 +42,8 @@ statements! {
     HoldsOfKey = concat!(select_hold!(), " WHERE h.key = ?1");
     HoldsOfCustomer = concat!(select_hold!(), " WHERE h.key IN (SELECT id FROM keys WHERE customer = ?1)");
     HoldsBefore = concat!(select_hold!(), " WHERE h.epoch < ?1 LIMIT ?2");
-    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4 WHERE request = ?1";
+    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4, moves = ?5 WHERE request = ?1";
     DeleteHold = "DELETE FROM holds WHERE request = ?1";
     InsertEpoch = "INSERT INTO epochs VALUES (?1, ?2)";
 
@@ -86,9 +86,18 @@ statements! {
     SpentHours = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.key = ?1
          GROUP BY u.hour, u.slug";
 
-    Vote = "INSERT INTO votes VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = excluded.value";
-    OldVotes = "DELETE FROM votes WHERE target = ?1 AND question = ?2 AND day <= ?3";
-    ForgetVotes = "DELETE FROM votes WHERE target = ?1";
+    // A sum is halved when what it is divided by has reached five million tokens.
+    Lesson = "INSERT INTO lessons AS t VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET
+         tokens = (t.tokens + excluded.tokens) / CASE WHEN t.tokens + excluded.tokens >= 5000000 THEN 2 ELSE 1 END,
+         millis = (t.millis + excluded.millis) / CASE WHEN t.tokens + excluded.tokens >= 5000000 THEN 2 ELSE 1 END,
+         theirs = (t.theirs + excluded.theirs) / CASE WHEN t.ours + excluded.ours >= 5000000 THEN 2 ELSE 1 END,
+         ours = (t.ours + excluded.ours) / CASE WHEN t.ours + excluded.ours >= 5000000 THEN 2 ELSE 1 END,
+         facts = t.facts | excluded.facts";
+    ForgetLessons = "DELETE FROM lessons WHERE target = ?1";
+    OldExcesses = "DELETE FROM excesses WHERE target = ?1 AND at <= ?2";
+    Excess = "INSERT INTO excesses AS t VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET
+         tokens = max(t.tokens, excluded.tokens), at = max(t.at, excluded.at)";
+    ForgetExcesses = "DELETE FROM excesses WHERE target = ?1";
 
     Payment = concat!(select_payment!(), " WHERE p.folded = ?1");
     PutPayment = "INSERT INTO payments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO UPDATE SET

@@ -42,7 +42,7 @@ pub(super) fn new_hold(number: u64) -> NewHold {
         request: op(number),
         customer: CustomerId::made_for(KeyId::from_random(1)),
         key: KeyId::from_random(1),
-        amount: Amount::from_picos(10),
+        ways: vec![crate::HoldWay::exactly(Amount::from_picos(10))],
         slug,
         family,
         at: Timestamp::default(),
@@ -213,9 +213,10 @@ fn one_failing_operation_does_not_fail_its_batch() {
         );
         assert!(first.is_ok() && third.is_ok());
         assert!(matches!(second, Err(LedgerError::Unavailable(_))));
-        assert_eq!(ledger.open_hold(new_hold(101)).await, Ok(()));
+        let again = ledger.open_hold(new_hold(101)).await;
+        assert_eq!(again.map(|held| held.amount), Ok(Amount::from_picos(10)));
         let other = NewHold {
-            amount: Amount::from_picos(11),
+            ways: vec![crate::HoldWay::exactly(Amount::from_picos(11))],
             ..new_hold(101)
         };
         assert_eq!(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::tests::{create, limit_pages, new_hold, op, open, run, test};
 use super::*;
-use crate::{Bill, BillLine, EndReason, Extension, Hold};
+use crate::{Bill, BillLine, EndReason, Hold, HoldMove, NewSize};
 
 /// A bill too long for what is left of a full disk. Its request costs 7 picodollars.
 fn bill() -> Bill {
@@ -178,13 +178,14 @@ fn a_bill_whose_hold_was_recovered_meanwhile_is_not_charged_again() {
         let hold = hold(&ledger, 100).await.unwrap();
         let mut checkpoint = bill();
         checkpoint.lines[0].count = 2;
-        let extension = Extension {
+        let moved = HoldMove {
             request: op(100),
-            total: Amount::from_picos(20),
-            checkpoint,
+            number: 1,
+            to: NewSize::Amount(Amount::from_picos(20)),
+            checkpoint: Some(checkpoint),
             at: Timestamp::default(),
         };
-        ledger.extend_hold(extension).await.unwrap();
+        ledger.move_hold(moved).await.unwrap();
         assert!(ledger.submit(test(broken)).await.is_err());
         assert!(hold.settle(bill(), Timestamp::default()).await.is_err());
         assert_eq!(ledger.close().bills, 1);

@@ -9,6 +9,7 @@ use super::FileReader;
 use crate::book::chain;
 use crate::book::head::Hash;
 use crate::store::sqlite::migrations::{Birth, migrate};
+use crate::store::strays::{self, STRAYS};
 use crate::{SecretHash, Timestamp};
 
 /// The value with which the chains of format 2 begin.
@@ -47,45 +48,11 @@ impl FileReader<'_> {
         for name in found.keys().filter(|name| !expected.contains_key(*name)) {
             self.fault(format!("the {name} does not belong to a ledger"));
         }
-        for (what, sql) in [
-            (
-                "hold",
-                "SELECT count(*) FROM holds WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "session",
-                "SELECT count(*) FROM sessions WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "sign-in link",
-                "SELECT count(*) FROM links WHERE key NOT IN (SELECT id FROM keys)",
-            ),
-            (
-                "key",
-                "SELECT count(*) FROM keys WHERE customer NOT IN (SELECT id FROM accounts)",
-            ),
-            (
-                "row of personal data",
-                "SELECT count(*) FROM personal_data WHERE customer NOT IN (SELECT id FROM accounts)",
-            ),
-            (
-                "payment's addressee",
-                "SELECT count(*) FROM addressees WHERE folded NOT IN (SELECT folded FROM refs) AND folded NOT IN (SELECT folded FROM payments)",
-            ),
-            (
-                "redeemed voucher",
-                "SELECT count(*) FROM vouchers v WHERE operation IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries e JOIN lots l ON l.id = v.lot \
-                 WHERE e.operation = v.operation AND e.customer = v.customer AND e.amount = l.amount)",
-            ),
-            (
-                "reference",
-                "SELECT count(*) FROM refs WHERE operation NOT IN (SELECT operation FROM entries)",
-            ),
-        ] {
-            let count: i64 = self.conn.query_row(sql, [], |row| row.get(0))?;
-            if count > 0 {
-                self.fault(format!("{count} × a {what} that belongs to nothing"));
-            }
+        let keys = "SELECT count(*) FROM keys WHERE customer NOT IN (SELECT id FROM accounts)";
+        let own = [("a key of no customer", keys)];
+        for (what, sql) in STRAYS.into_iter().chain(own) {
+            let count = self.conn.query_row(sql, [], |row| row.get(0))?;
+            self.faults.extend(strays::fault(what, count));
         }
         self.tokens()
     }
