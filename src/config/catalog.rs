@@ -76,12 +76,10 @@ pub struct ModelLimits {
     pub context: u64,
     /// Most output tokens.
     pub max_output: u32,
-    /// Output limit of whole answers that declare none.
-    pub default_output: u32,
-    /// Tokens per second assumed for output that a stream does not show.
-    pub speed: u32,
-    /// The same as its vendor publishes it: such a model is not observed first, and no stream has to hold all that it may produce.
-    pub hidden_speed: Option<u32>,
+    /// Most reasoning tokens where reasoning comes beside an output limit.
+    pub max_reasoning: Option<u32>,
+    /// Tokens a second where its targets, their providers and the library name no speed.
+    pub speed: Option<u32>,
     /// Largest inline picture, bytes.
     pub image_bytes: Option<u64>,
     /// Tokens of one picture, whatever its size, if the published size rules do not apply.

@@ -9,6 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde::Deserialize;
 
+use super::service::{LimitBinds, Speeds};
 use super::source::Source;
 use super::starter::Starter;
 
@@ -16,7 +17,35 @@ use super::starter::Starter;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Library {
+    /// What is known of services whatever the model, by `kind`.
+    #[serde(default)]
+    service: BTreeMap<String, Service>,
     offer: Vec<Offer>,
+}
+
+/// What is known of a service whatever the model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// What an output limit bounds.
+    pub limit: Option<SourcedFact<LimitBinds>>,
+    /// Whether it stops, and stops billing, when its stream is closed.
+    pub stops: Option<SourcedFact<bool>>,
+    /// What nobody could find.
+    #[serde(default)]
+    pub unverified: Vec<String>,
+}
+
+/// Something that was looked up.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourcedFact<T> {
+    /// What was found.
+    pub is: T,
+    /// When.
+    pub date: String,
+    /// Where.
+    pub source: String,
 }
 
 /// One model at one service.
@@ -34,6 +63,8 @@ pub struct Offer {
     pub unverified: Vec<String>,
     /// What the service takes for each call of its own tools.
     pub calls: Option<Calls>,
+    /// How fast the service runs the model.
+    pub speed: Option<SourcedFact<Speeds>>,
     /// The model as a catalog publishes it, with the list price.
     pub model: Starter,
 }
@@ -78,6 +109,13 @@ impl Library {
     #[must_use]
     pub fn current() -> &'static Self {
         CHOSEN.get().unwrap_or_else(Self::shipped)
+    }
+
+    /// What is known of a service. A library from before there were such facts leaves them to the one that this version brings.
+    #[must_use]
+    pub fn service(&self, kind: &str) -> Option<&Service> {
+        let known = self.service.get(kind);
+        known.or_else(|| Self::shipped().service.get(kind))
     }
 
     /// Everything in it.

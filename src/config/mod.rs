@@ -17,6 +17,8 @@ mod read;
 mod reload;
 pub mod routes;
 mod schema;
+pub mod service;
+mod service_facts;
 mod shop;
 pub mod source;
 mod starter;
@@ -41,7 +43,7 @@ pub use findings::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, Sev
 pub use findings::redact::words as hide_secrets;
 pub use findings::render::Paint;
 pub(crate) use findings::suggest::{did_you_mean, nearest_models};
-pub use library::{Library, Offer};
+pub use library::{Library, Offer, Service, SourcedFact};
 pub use names_in::NamesIn;
 pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
@@ -57,6 +59,7 @@ pub use routes::{
     ProviderKeys, ProviderSecret, ProxyChoice, Route, ServedAs, Target, Timeouts, lost_between,
 };
 pub use schema::RESERVED_HEADERS;
+pub use service::{LimitBinds, ServiceWords, Speeds};
 pub use shop::{OutOfBalanceStatus, Shop};
 pub use source::{Source, Unreadable};
 pub use starter::Starter;
@@ -186,8 +189,7 @@ fn load_all(
     };
     let routes = read::routes::read_routes(&mut report, &routes_root, &mut reader);
     let catalog = read::catalog::read_catalog(&mut report, &catalog_root, &routes);
-    routes.report_unused(&mut report);
-    routes.report_simulated(&mut report);
+    routes.report_together(&mut report, &catalog);
     let providers = routes.providers();
     let webhooks = routes.webhooks.clone();
     let secret_files = reader.files;

@@ -112,6 +112,12 @@ impl Preset {
             .collect()
     }
 
+    /// Whether somebody else runs it.
+    #[must_use]
+    pub fn is_hosted(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Families it serves.
     #[must_use]
     pub fn speaks(&self) -> Vec<Family> {

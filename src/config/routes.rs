@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_protocol::{AuthStyle, ChatLimit, Family, TargetFit, address, translate};
+use farebox_protocol::{AuthStyle, ChatLimit, Classes, Family, TargetFit, address, translate};
 
-use super::{Preset, Price, TargetAbilities};
+use super::{LimitBinds, Preset, Price, ServiceWords, Speeds, TargetAbilities};
 
 /// The ordered targets of one slug, and how they are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,9 +137,21 @@ pub struct Target {
     pub pin: Option<Vec<&'static str>>,
     /// What it takes.
     pub fit: Arc<TargetFit>,
+    /// What an output limit bounds there; `None` at a hosted service of which nobody says it.
+    pub limit: Option<LimitBinds>,
+    /// Whether it stops, and stops billing, when its stream is closed.
+    pub stops: bool,
+    /// How fast it is, as far as somebody names it.
+    pub speeds: Speeds,
 }
 
 impl Target {
+    /// Tokens a second in a class, by the target, its provider or the library.
+    #[must_use]
+    pub fn speed(&self, class: Classes) -> Option<u32> {
+        self.speeds.of(class)
+    }
+
     /// `provider/model`: its name in the journal, the log and the metrics.
     #[must_use]
     pub fn name(&self) -> String {
@@ -206,6 +218,8 @@ pub struct Provider {
     pub pass_answer: Arc<[String]>,
     /// `anthropic-beta` flags that are refused; one that ends in `*` matches every flag with that prefix.
     pub refuse_beta: Vec<String>,
+    /// What its table says of the service.
+    pub words: ServiceWords,
 }
 
 /// A provider's keys. Each stands for an account, whose number is its place here: a key that is replaced by another one keeps it.

@@ -15,7 +15,6 @@ pub(crate) const MODEL_FIELDS: &[&str] = &[
     "price",
     "capabilities",
     "limits",
-    "tokenizer",
     "aliases",
     "below_cost",
 ];
@@ -23,13 +22,16 @@ pub(crate) const MODEL_FIELDS: &[&str] = &[
 pub(crate) const LIMIT_FIELDS: &[&str] = &[
     "context",
     "max_output",
-    "default_output",
+    "max_reasoning",
     "speed",
-    "hidden_speed",
     "image_bytes",
     "picture_tokens",
     "tools",
 ];
+/// Fields of `[[model]]` in earlier versions
+pub(crate) const FORMER_MODEL_FIELDS: &[&str] = &["tokenizer"];
+/// Fields of `limits` in earlier versions
+pub(crate) const FORMER_LIMIT_FIELDS: &[&str] = &["default_output", "hidden_speed"];
 /// `[[retired]]`
 pub(crate) const RETIRED_FIELDS: &[&str] = &["slug", "since", "use"];
 /// `[shop]`
@@ -55,7 +57,17 @@ pub(crate) const ROUTE_FIELDS: &[&str] = &[
     "prefer",
 ];
 /// one of `targets`
-pub(crate) const TARGET_FIELDS: &[&str] = &["provider", "model", "abilities", "cost", "pin"];
+pub(crate) const TARGET_FIELDS: &[&str] = &[
+    "provider",
+    "model",
+    "abilities",
+    "cost",
+    "pin",
+    "limit",
+    "speed",
+];
+/// `speed` of a provider or a target, by class
+pub(crate) const SPEED_FIELDS: &[&str] = &["standard", "flex", "fast"];
 /// `abilities` of a target
 pub(crate) const ABILITY_FIELDS: &[&str] = &[
     "sampling",
@@ -101,6 +113,9 @@ pub(crate) const PROVIDER_FIELDS: &[&str] = &[
     "refuse_beta",
     "private_urls",
     "pin",
+    "limit",
+    "stops",
+    "speed",
 ];
 /// `timeouts` of a provider
 pub(crate) const TIMEOUT_FIELDS: &[&str] = &["connect", "first_byte", "idle", "whole"];

@@ -28,6 +28,8 @@ pub struct Starter {
     pub context: u32,
     /// Most tokens of output.
     pub output: u32,
+    /// Most tokens of reasoning, where they come beside the output.
+    pub reasoning: Option<u32>,
     /// `picture_tokens`, if the rules by size count less than the model does.
     pub pictures: Option<u32>,
     capabilities: Vec<String>,
@@ -107,9 +109,16 @@ impl Starter {
 
     pub(super) fn limits(&self) -> String {
         let (context, output) = (underscored(self.context), underscored(self.output));
-        let pictures = |tokens| format!(", picture_tokens = {}", underscored(tokens));
-        let pictures = self.pictures.map(pictures).unwrap_or_default();
-        format!("{{ context = {context}, max_output = {output}{pictures} }}")
+        let more = [
+            ("max_reasoning", self.reasoning),
+            ("picture_tokens", self.pictures),
+        ];
+        let more = more.into_iter().filter_map(|(name, tokens)| {
+            let tokens = underscored(tokens?);
+            Some(format!(", {name} = {tokens}"))
+        });
+        let more: String = more.collect();
+        format!("{{ context = {context}, max_output = {output}{more} }}")
     }
 
     /// Its rates, each as `fill` writes it, in the order of a price list.

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::findings::redact;
 use super::{
-    Config, Endpoint, KeysBy, Model, OnDisconnect, Prefer, Provider, ProviderKeys, ProxyChoice,
-    Route, Shop, Target, TargetAbilities,
+    Config, Endpoint, KeysBy, LimitBinds, Model, OnDisconnect, Prefer, Provider, ProviderKeys,
+    ProxyChoice, Route, ServiceWords, Shop, Target, TargetAbilities,
 };
 
 /// A snapshot without its secrets.
@@ -141,14 +141,12 @@ fn shop_outline(shop: &Shop) -> Option<ShopSummary> {
 /// The sizes of a model, the optional ones only where they are set.
 fn sizes(model: &Model) -> String {
     let limits = &model.limits;
-    let mut sizes = format!(
-        "context {}, output {}, unset output {}, {} tokens/s",
-        limits.context, limits.max_output, limits.default_output, limits.speed
-    );
+    let mut sizes = format!("context {}, output {}", limits.context, limits.max_output);
     let optional = [
         limits
-            .hidden_speed
-            .map(|speed| format!(", {speed} hidden tokens/s")),
+            .max_reasoning
+            .map(|tokens| format!(", reasoning {tokens}")),
+        limits.speed.map(|speed| format!(", {speed} tokens/s")),
         limits
             .image_bytes
             .map(|bytes| format!(", pictures of {bytes} bytes")),
@@ -198,6 +196,7 @@ fn model_outline(model: &Model) -> ModelSummary {
         }
     }
     extra.push_str(&pinned(route));
+    extra.extend(route.targets.iter().map(of_service));
     ModelSummary {
         slug: model.slug.clone(),
         model: model.name.clone(),
@@ -290,6 +289,7 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     for field in &provider.fields.pin {
         settings.push_str(&format!(", pins {field}"));
     }
+    settings.push_str(&service_words(&provider.words));
     ProviderSummary {
         name: provider.name.clone(),
         endpoint: match &provider.endpoint {
@@ -303,6 +303,34 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
             .collect(),
         keys: provider.keys.len(),
         settings,
+    }
+}
+
+/// What is said in a provider's table of the service.
+fn service_words(words: &ServiceWords) -> String {
+    let limit = words.limit.map(|limit| format!(", limit {}", limit.name()));
+    let stops = words.stops.map(|stops| match stops {
+        true => ", stops".to_owned(),
+        false => ", does not stop".to_owned(),
+    });
+    let speed = words.speed.shown();
+    let speed = (!speed.is_empty()).then(|| format!(", {speed}"));
+    [limit, stops, speed].into_iter().flatten().collect()
+}
+
+/// What is known of a target's service and is not as usual: a limit that does not bind all, a stream that goes on, a speed.
+fn of_service(target: &Target) -> String {
+    let limit = match target.limit {
+        Some(LimitBinds::All) => None,
+        Some(limit) => Some(format!("limit {}", limit.name())),
+        None => Some("limit unsaid".to_owned()),
+    };
+    let stops = (!target.stops).then(|| "does not stop".to_owned());
+    let speed = Some(target.speeds.shown()).filter(|speed| !speed.is_empty());
+    let parts: Vec<String> = [limit, stops, speed].into_iter().flatten().collect();
+    match parts.as_slice() {
+        [] => String::new(),
+        parts => format!(", {}: {}", target.name(), parts.join(", ")),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod damage;
 mod large;
+mod service;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -179,6 +180,8 @@ fn every_mistake_has_its_report() {
         Code::CertificateExpired,
         Code::CertificateName,
         Code::CertificateEnds,
+        Code::WordContradicted,
+        Code::ServiceTried,
     ];
     for code in Code::ALL.iter().filter(|code| !elsewhere.contains(code)) {
         assert!(seen.contains(code.id()), "no file shows {}", code.id());
@@ -232,10 +235,15 @@ fn the_starter_of_every_known_service_is_clean() {
         let catalog = Source::new("catalog.toml", preset.starter_catalog());
         let routes = Source::new("routes.toml", preset.starter_routes());
         let (config, diagnostics) = load(&catalog, &routes, &secrets(true));
+        let unsaid = preset.is_hosted()
+            && Library::current()
+                .service(&preset.name)
+                .is_none_or(|service| service.limit.is_none());
         let other: Vec<_> = diagnostics
             .0
             .iter()
             .filter(|finding| finding.code != Code::SecretNotChecked.id())
+            .filter(|finding| !unsaid || finding.code != Code::UnsaidLimit.id())
             .collect();
         assert!(
             other.is_empty(),
@@ -328,7 +336,7 @@ fn defaults_and_every_field() {
     let alpha = config.catalog.get("alpha-one").unwrap();
     snapshots().bind(|| insta::assert_debug_snapshot!("valid-full-alpha", alpha));
     let beta = config.catalog.get("beta:free").unwrap();
-    assert_eq!(beta.limits.default_output, 4_096, "capped at max_output");
+    assert_eq!((beta.limits.speed, beta.limits.max_reasoning), (None, None));
     assert_eq!((beta.route.retry, beta.route.breaker.failures), (1, 5));
     assert_eq!(
         alpha.route.targets[0].provider.keys[1].secret.reveal(),
@@ -538,6 +546,7 @@ fn every_field_and_code_is_documented() {
         schema::CLASS_FIELDS,
         schema::TIMES_FIELDS,
         schema::PIN_FIELDS,
+        schema::SPEED_FIELDS,
         schema::PROVIDER_FIELDS,
         schema::TIMEOUT_FIELDS,
         schema::ROUTE_FIELDS,

@@ -1,4 +1,5 @@
-//! Programs by their `User-Agent`: which repeat less at 402 when the money is out, and their own names for what a refusal asks for.
+//! Programs by their `User-Agent`: which repeat less at 402 when the money is out, which pay again for an answer that money cut, and their
+//! own names for what a refusal asks for.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,9 +14,23 @@ pub struct Agent {
     pub user_agent: String,
     /// The run in which it repeated less at 402 than at 429, where it does.
     pub at_402: Option<String>,
+    /// How it is told that an answer ended for want of money.
+    #[serde(default)]
+    pub end_of_money: EndOfMoney,
     /// What to set in it: by the code of a refusal, by the field at fault, or by the field that helps.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+}
+
+/// How a program is told that money had lowered the limit at which its answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndOfMoney {
+    /// By last words, in an answer that ends by its length.
+    #[default]
+    Length,
+    /// By an error event: it would pay again for an answer that ends by its length, or swallow it.
+    Error,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,6 +50,14 @@ pub fn agent(user_agent: &str) -> Option<&'static Agent> {
     AGENTS
         .iter()
         .find(|agent| user_agent.contains(&agent.user_agent))
+}
+
+/// How the program that sends this `User-Agent` is told that an answer ended for want of money.
+#[must_use]
+pub fn end_of_money(user_agent: &str) -> EndOfMoney {
+    agent(user_agent)
+        .map(|agent| agent.end_of_money)
+        .unwrap_or_default()
 }
 
 impl Agent {
@@ -75,6 +98,7 @@ mod tests {
                 "claude-cli/2.1.330 (external, sdk-cli)",
                 Some("claude-cli/"),
             ),
+            ("pi-coding-agent", Some("pi-coding-agent")),
             ("OpenAI/Python 3.54.0", None),
             ("AsyncOpenAI/Python 2.54.0", None),
             ("OpenAI/JS 6.26.0", None),
@@ -84,6 +108,30 @@ mod tests {
             let found = agent(sent).map(|agent| agent.user_agent.as_str());
             assert_eq!(found, known, "{sent}");
         }
+    }
+
+    #[test]
+    fn programs_that_would_pay_again_get_an_error_where_money_ended_an_answer() {
+        for paying_again in [
+            "codex_exec/0.169.0 (Debian 12.0.0; x86_64)",
+            "claude-cli/2.1.330 (external, sdk-cli)",
+            "pi-coding-agent",
+        ] {
+            assert_eq!(end_of_money(paying_again), EndOfMoney::Error);
+        }
+        for other in ["opencode/1.18.33", "OpenAI/Python 3.54.0", ""] {
+            assert_eq!(end_of_money(other), EndOfMoney::Length, "{other}");
+        }
+    }
+
+    /// pi sends its library's name by itself.
+    #[test]
+    fn pi_says_who_it_is_as_it_is_set_up_here() {
+        let pi = crate::setup::client("pi").expect("pi");
+        let said = pi.block[0]
+            .text
+            .contains(r#""User-Agent": "pi-coding-agent""#);
+        assert!(said, "{}", pi.block[0].text);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use farebox_ledger::gateway_root;
 use farebox_protocol::Family;
 use serde::Deserialize;
 
-pub use agents::{Agent, agent};
+pub use agents::{Agent, EndOfMoney, agent, end_of_money};
 
 use crate::config::{Endpoint, Model};
 

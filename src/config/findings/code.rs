@@ -114,7 +114,6 @@ codes! {
     UnusedProvider     "W410" Warning File  "a provider that no route uses";
     Miscounting        "W411" Warning Both  "a target's counts are repeatedly not charged as they stand";
     CheapCacheWrite    "W412" Warning Place "a cache write cheaper than input";
-    RetiredTokenizer   "W413" Warning Place "a tokenizer that is no longer there";
     CacheWriteUnpriced "W414" Warning Both  "cache writes that cost more than they are sold for";
 
     NoCapacity         "W415" Warning Both  "a target could not be checked: it has no capacity now";
@@ -128,12 +127,17 @@ codes! {
     CertificateName    "W423" Warning Both "a certificate for another name";
     CertificateEnds    "W424" Warning Both "a certificate that ends within 14 days";
     DropChanges        "W425" Warning Place "a dropped field that changes the answer or the price";
+    FormerField        "W426" Warning Place "a field that is no longer used";
+    WordContradicted   "W427" Warning Both  "a service does not do what is said of it";
 
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
     SkippedChecks      "N503" Note File  "checks that had to be skipped";
     OtherStatus        "N504" Note Place "a refusal for lack of money that is not 429 for everybody";
     Organisations      "N505" Note Both  "which keys of a provider share a prompt cache";
+    SpeedOfModel       "N506" Note Place "a speed that targets and providers may name";
+    UnsaidLimit        "N507" Note Both  "nobody says what an output limit bounds at a service";
+    ServiceTried       "N508" Note Both  "what a service did in a trial";
 }
 
 impl Diagnostic {

@@ -15,14 +15,13 @@ use super::listed;
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
+use super::service::{note_speed, read_speed};
 use super::shop::read_shop;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{ConfigFile, Placed, Report, Span};
 use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
 use crate::config::{Capability, Catalog, Model, ModelLimits, Price, Retired, Route};
 
-const DEFAULT_OUTPUT: u32 = 8_192;
-const DEFAULT_SPEED: u32 = 150;
 const MOST_TOKENS: u32 = 2_147_483_647;
 const LONGEST_NAME: usize = 100;
 
@@ -132,7 +131,6 @@ fn read_model(
         "limits = { context = 200_000, max_output = 64_000 }",
         |value, report| read_limits(value, report, &fields.what),
     );
-    let tokenizer = or_default(&fields, "tokenizer", |value| check_tokenizer(value, report));
     let context = limits.map(|limits| limits.context);
     let price = fields.required(
         report,
@@ -142,7 +140,7 @@ fn read_model(
     );
     let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
     let compared = compare_with_cost(report, &fields, price.as_ref(), route.as_deref(), routes);
-    tokenizer.and(compared)?;
+    compared?;
     warn_of_unpriced_writes(&fields, report, price.as_ref(), route.as_deref());
     Some(Model {
         name: name?.value.to_owned(),
@@ -226,21 +224,6 @@ fn or_default<'r, 'i, T: Default>(
     read: impl FnOnce(Entry<'r, 'i>) -> Option<T>,
 ) -> Option<T> {
     fields.get(name).map_or_else(|| Some(T::default()), read)
-}
-
-/// Catalogs of earlier versions could name `cl100k`. It took 15 MB and was nobody's but OpenAI's older models'.
-fn check_tokenizer(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<()> {
-    let word = value.word(report, &[("o200k", false), ("cl100k", true)])?;
-    if word.value {
-        report
-            .add(
-                Code::RetiredTokenizer,
-                word.span,
-                "there is no tokenizer `cl100k` any more; `o200k` counts instead".to_owned(),
-            )
-            .help("leave `tokenizer` out");
-    }
-    Some(())
 }
 
 fn find_route(
@@ -390,14 +373,10 @@ fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
         "max_output = 64_000",
         |value, report| value.small(report, tokens.clone()),
     );
-    let default_output = fields.optional(report, "default_output", |value, report| {
+    let max_reasoning = fields.optional(report, "max_reasoning", |value, report| {
         value.small(report, tokens.clone())
     });
-    let [speed, hidden_speed] = ["speed", "hidden_speed"].map(|name| {
-        fields.optional(report, name, |value, report| {
-            value.small(report, 1..=100_000)
-        })
-    });
+    let speed = fields.optional(report, "speed", read_speed);
     let image_bytes = fields.optional(report, "image_bytes", |value, report| {
         value.integer(report, 1..=1_073_741_824)
     });
@@ -408,9 +387,8 @@ fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
         value.small(report, 1..=100_000)
     });
     let bad = [
-        ("default_output", default_output.is_none()),
+        ("max_reasoning", max_reasoning.is_none()),
         ("speed", speed.is_none()),
-        ("hidden_speed", hidden_speed.is_none()),
         ("image_bytes", image_bytes.is_none()),
         ("picture_tokens", picture_tokens.is_none()),
         ("tools", tools.is_none()),
@@ -418,52 +396,42 @@ fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     .into_iter()
     .any(|(name, unread)| unread && fields.has(name));
     let (context, max_output) = (context?, max_output?);
-    let fits = fit_into_each_other(report, &context, &max_output, default_output.as_ref());
-    (fits && !bad).then(|| ModelLimits {
+    let most = [
+        ("max_output", Some(max_output)),
+        ("max_reasoning", max_reasoning),
+    ];
+    let fits = most.map(|(name, most)| fits_the_context(report, &context, name, most));
+    note_speed(report, &fields, speed);
+    (fits == [true; 2] && !bad).then(|| ModelLimits {
         context: context.value.into(),
         max_output: max_output.value,
-        default_output: default_output.map_or(DEFAULT_OUTPUT.min(max_output.value), |default| {
-            default.value
-        }),
-        speed: speed.map_or(DEFAULT_SPEED, |speed| speed.value),
-        hidden_speed: hidden_speed.map(|speed| speed.value),
+        max_reasoning: max_reasoning.map(|tokens| tokens.value),
+        speed,
         image_bytes: image_bytes.map(|bytes| bytes.value),
         picture_tokens: picture_tokens.map(|tokens| tokens.value),
         tools: tools.map(|tools| tools.value),
     })
 }
 
-/// Whether the sizes do not contradict each other: the default within the most, and that within the context.
-fn fit_into_each_other(
+/// Whether a size does not contradict the context, of which it is a part.
+fn fits_the_context(
     report: &mut Report<'_>,
     context: &Placed<u32>,
-    max_output: &Placed<u32>,
-    default_output: Option<&Placed<u32>>,
+    name: &str,
+    most: Option<Placed<u32>>,
 ) -> bool {
-    let mut good = true;
-    if max_output.value > context.value {
-        let (most, room) = (grouped(max_output.value), grouped(context.value));
-        report
-            .add(
-                Code::BadLimits,
-                max_output.span,
-                format!("`max_output` ({most}) is more than the whole context ({room})"),
-            )
-            .also(context.span, "input and output together");
-        good = false;
-    }
-    if let Some(default) = default_output.filter(|default| default.value > max_output.value) {
-        let (unset, most) = (grouped(default.value), grouped(max_output.value));
-        report
-            .add(
-                Code::BadLimits,
-                default.span,
-                format!("`default_output` ({unset}) is more than `max_output` ({most})"),
-            )
-            .also(max_output.span, "the most");
-        good = false;
-    }
-    good
+    let Some(most) = most.filter(|most| most.value > context.value) else {
+        return true;
+    };
+    let (size, room) = (grouped(most.value), grouped(context.value));
+    report
+        .add(
+            Code::BadLimits,
+            most.span,
+            format!("`{name}` ({size}) is more than the whole context ({room})"),
+        )
+        .also(context.span, "input and output together");
+    false
 }
 
 fn read_retired(

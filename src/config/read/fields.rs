@@ -14,6 +14,7 @@ use toml::de::{DeTable, DeValue};
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{ConfigFile, Finding, Placed, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
+use crate::config::schema::{FORMER_LIMIT_FIELDS, FORMER_MODEL_FIELDS, LIMIT_FIELDS, MODEL_FIELDS};
 
 /// The fields of one table.
 #[derive(Debug)]
@@ -61,6 +62,12 @@ impl<'r, 'i> Fields<'r, 'i> {
     ) {
         let known = self.known;
         let name = key.get_ref().as_ref();
+        if let Some(job) = former(known, name) {
+            let span = Span::new(self.span.file, key.span());
+            let message = format!("`{name}` of {} is no longer used", self.what);
+            report.add(Code::FormerField, span, message).help(job);
+            return;
+        }
         let suggestion = if report.suggestions_left > 0 {
             did_you_mean(name, known).or_else(|| synonym(name, known))
         } else {
@@ -468,6 +475,29 @@ fn done_otherwise(name: &str) -> Option<&'static str> {
     })
 }
 
+/// What does the job of a field that the table had in earlier versions.
+fn former(known: &[&str], name: &str) -> Option<&'static str> {
+    let of_earlier = if known == MODEL_FIELDS {
+        FORMER_MODEL_FIELDS
+    } else if known == LIMIT_FIELDS {
+        FORMER_LIMIT_FIELDS
+    } else {
+        return None;
+    };
+    let job = match name {
+        "tokenizer" => {
+            "leave it out: the vendor, which the target's `model` shows, decides how text is counted"
+        }
+        "hidden_speed" => {
+            "leave it out: a hold depends on no speed any more; for what is charged where nobody counted, write `speed` in the target or its provider"
+        }
+        _ => {
+            "leave it out: an answer whose request declares no limit may have `max_output`, or what the money buys"
+        }
+    };
+    of_earlier.contains(&name).then_some(job)
+}
+
 /// The right file for a table that is in the wrong one.
 fn other_file(what: &str, table: &str) -> Option<&'static str> {
     match (what, table) {
@@ -482,8 +512,8 @@ fn home_of(name: &str) -> Option<&'static str> {
     match name {
         "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h"
         | "cache_write_12h" | "per_image" | "per_request" | "classes" | "tiers" => Some("price"),
-        "context" | "max_output" | "default_output" | "speed" | "hidden_speed" | "image_bytes"
-        | "picture_tokens" | "tools" => Some("limits"),
+        "context" | "max_output" | "max_reasoning" | "speed" | "image_bytes" | "picture_tokens"
+        | "tools" => Some("limits"),
         "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
         "failures" | "open" => Some("breaker"),
         "on_disconnect" | "targets" | "retry" | "breaker" => Some("[[route]]"),
@@ -496,7 +526,9 @@ fn home_of(name: &str) -> Option<&'static str> {
         | "timeouts"
         | "max_concurrent"
         | "max_tokens_per_minute"
-        | "probe_budget" => Some("[provider.NAME]"),
+        | "probe_budget"
+        | "limit"
+        | "stops" => Some("[provider.NAME]"),
         _ => None,
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod rates;
 mod request_fields;
 pub(crate) mod routes;
 pub(crate) mod secrets;
+pub(crate) mod service;
 mod shop;
 mod slips;
 pub(crate) mod syntax;

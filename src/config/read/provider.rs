@@ -11,6 +11,7 @@ use super::keys::read_keys;
 use super::names::read_family;
 use super::request_fields::{read_flags, read_request_fields};
 use super::secrets::SecretReader;
+use super::service::read_provider_words;
 use crate::config::findings::code::Code;
 use crate::config::findings::redact;
 use crate::config::findings::report::{Placed, Report, Span};
@@ -70,6 +71,7 @@ pub(crate) fn read_provider(
     });
     let lists = read_lists(&fields, report, preset);
     let of_requests = read_request_fields(&fields, report, preset, speaks.as_deref());
+    let words = read_provider_words(&fields, report);
     let (remote, bounds, lists) = (remote?, bounds?, lists?);
     Some(Provider {
         name: name?.to_owned(),
@@ -95,6 +97,7 @@ pub(crate) fn read_provider(
         fields: of_requests?,
         pass_answer: lists.pass_answer.into(),
         refuse_beta: lists.refuse_beta,
+        words: words?,
     })
 }
 

@@ -3,7 +3,7 @@
 //! `provider.rs` reads what belongs to one provider. A route is valid only if all of its targets are.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +17,16 @@ use super::price::read_price;
 use super::provider::read_provider;
 use super::request_fields::read_pin;
 use super::secrets::SecretReader;
+use super::service::read_target_words;
 use super::webhooks::read_webhooks;
 use crate::config::findings::code::Code;
 use crate::config::findings::report::{ConfigFile, Report, Span};
 use crate::config::findings::suggest::did_you_mean;
 use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
+use crate::config::service_facts::ServiceFacts;
 use crate::config::{
-    BreakerPolicy, Endpoint, Library, OnDisconnect, Prefer, Price, Provider, Route, Target,
-    TargetAbilities, Webhook, fit,
+    BreakerPolicy, Capability, Catalog, Endpoint, Library, OnDisconnect, Prefer, Price, Provider,
+    Route, Target, TargetAbilities, Webhook, fit,
 };
 
 const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy {
@@ -87,8 +89,15 @@ impl RouteTable {
             .collect()
     }
 
-    /// Records routes without a model and providers without a route. Called after all models are read.
-    pub(crate) fn report_unused(&self, report: &mut Report<'_>) {
+    /// Records what only both files together show. Called after all models are read.
+    pub(crate) fn report_together(&self, report: &mut Report<'_>, catalog: &Catalog) {
+        self.report_unused(report);
+        self.report_simulated(report);
+        self.report_unsaid_limits(report, catalog);
+    }
+
+    /// Records routes without a model and providers without a route.
+    fn report_unused(&self, report: &mut Report<'_>) {
         for (slug, routed) in self
             .by_slug
             .iter()
@@ -117,7 +126,7 @@ impl RouteTable {
     }
 
     /// Records published slugs that are simulated although others are real.
-    pub(crate) fn report_simulated(&self, report: &mut Report<'_>) {
+    fn report_simulated(&self, report: &mut Report<'_>) {
         let simulated = |route: &Route| {
             route
                 .targets
@@ -144,6 +153,27 @@ impl RouteTable {
                     )
                     .help("customers would pay for simulated answers; point the route at a real provider or stop publishing the slug");
             }
+        }
+    }
+
+    /// Notes hosted services whose models reason, and of which nobody says whether an output limit bounds reasoning.
+    fn report_unsaid_limits(&self, report: &mut Report<'_>, catalog: &Catalog) {
+        let reasoning = catalog.models.iter();
+        let reasoning = reasoning.filter(|model| model.can(Capability::Reasoning));
+        let targets = reasoning.flat_map(|model| &model.route.targets);
+        let unsaid = targets.filter(|target| target.limit.is_none());
+        let names: BTreeSet<&String> = unsaid.map(|target| &target.provider.name).collect();
+        for (name, named) in names
+            .iter()
+            .filter_map(|name| Some((name, self.providers.get(*name)?)))
+        {
+            report
+                .add(
+                    Code::UnsaidLimit,
+                    named.span,
+                    format!("nobody says whether reasoning at `{name}` stays within an output limit: until an answer has shown it, what is held includes reasoning beside the limit"),
+                )
+                .help("write limit = \"all\" below this line if it does, \"text\" if it does not, \"none\" if there is no limit; `farebox check --online` tries it");
         }
     }
 }
@@ -371,6 +401,7 @@ fn read_target(
     };
     let cost = fields.get("cost");
     let pin = given(&fields, report, "pin", read_pin);
+    let words = read_target_words(&fields, report);
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| {
         value.text(report)
     })?;
@@ -400,14 +431,18 @@ fn read_target(
         return None;
     };
     named.used.set(true);
-    let list = named.kind.as_deref().zip(model);
-    let list = list.and_then(|(kind, model)| Library::current().find(kind, model.value));
-    let list = list.and_then(list_price).map(Arc::new);
+    let offer = named.kind.as_deref().zip(model);
+    let offer = offer.and_then(|(kind, model)| Library::current().find(kind, model.value));
+    let list = offer.and_then(list_price).map(Arc::new);
     let cost = read_cost(cost, report, what, list.as_ref());
     let provider = Arc::clone(named.provider.as_ref()?);
     let (model, abilities, pin) = (model?.value, abilities?, pin?);
+    let known = ServiceFacts::of(&words?, &provider, offer);
     Some(Target {
         fit: Arc::new(fit::of(&provider, model, &abilities, pin.as_deref())),
+        limit: known.limit,
+        stops: known.stops,
+        speeds: known.speed,
         provider,
         model: model.to_owned(),
         abilities,
