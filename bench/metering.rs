@@ -11,9 +11,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use farebox::config::{self, ProcessSecrets, Source};
-use farebox::metering::{Lifetimes, estimate, price, terms};
-use farebox_ledger::{Amount, Usage};
+use farebox::config::{self, LimitBinds, ProcessSecrets, Source};
+use farebox::metering::bound::Patience;
+use farebox::metering::{Ask, Lifetimes, estimate, price};
+use farebox_ledger::Usage;
 use farebox_protocol::translate::{AnswerWish, Memo, Translator};
 use farebox_protocol::{Classes, Content, Family, FrameReader, TextSize};
 
@@ -61,29 +62,25 @@ fn main() {
         tools: 12,
         ..Content::default()
     };
-    measure("estimate and terms", 1, || {
-        let ask = terms::Ask {
-            cache_marked: false,
-            stream: true,
+    measure("estimate and bound", 1, || {
+        let ask = Ask {
             declared: Some(32_000),
             choices: 1,
             thinking_budget: None,
+            reasons: false,
+            formed: false,
             predicted: 0,
             images: 0,
             lifetimes: Lifetimes::default(),
             classes: Classes::STANDARD,
+            writes: false,
             compacts_from: None,
-            in_flight: 1,
             estimate: estimate::input(black_box(&content), &model.limits),
-            reasons_outside: false,
-            unseen: false,
+            cached: None,
+            binds: LimitBinds::All,
+            excess: 0,
         };
-        let _ = black_box(terms::decide(
-            &ask,
-            &model.price,
-            &model.limits,
-            Amount::from_picos(5_000_000_000_000),
-        ));
+        let _ = black_box(ask.ways(&model.price, &model.limits, Patience::Fresh));
     });
 
     let stream = chat_deltas();

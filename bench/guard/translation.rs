@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use bytes::Bytes;
-use farebox_protocol::json::{Edit, quoted, splice};
+use farebox_protocol::json::{quoted, splice};
 use farebox_protocol::translate::{self, Abilities, AnswerWish, EncodeTarget, Memo, Translator};
 use farebox_protocol::{Edits, Family, Frame, FrameReader};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn chunks(upstream: Family, caller: Option<Family>, times: u64) {
             .iter_mut()
             .for_each(|translator| drop(translator.frame(&frame).to_vec()));
     }
-    let delta = event(&delta);
+    let (delta, name) = (event(&delta), quoted("slug"));
     for _ in 0..times {
         cutter.push(delta.clone());
         let frame = cutter.next_frame().unwrap().unwrap();
@@ -93,15 +93,7 @@ fn chunks(upstream: Family, caller: Option<Family>, times: u64) {
         black_box(match &mut translator {
             Some(translator) => Bytes::copy_from_slice(translator.frame(&frame)),
             None => {
-                let mut edits: Vec<Edit<'_>> =
-                    facts.marks.cuts.iter().cloned().map(Edit::cut).collect();
-                edits.extend(
-                    facts
-                        .marks
-                        .model
-                        .clone()
-                        .map(|place| Edit::replace(place, quoted("slug").into_bytes())),
-                );
+                let mut edits = facts.marks.edits(&name);
                 if edits.is_empty() {
                     frame.raw().clone()
                 } else {

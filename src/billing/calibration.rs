@@ -1,28 +1,33 @@
-//! What targets' answers have taught: how their counts compare with ours, how fast they reason unseen, what they have cached.
+//! What targets' answers have taught: how fast they are, how their counts compare with ours, what they were seen to do, which counts
+//! exceeded what was held for them, what they have cached.
 //!
-//! Customers vote (`metering/votes.rs`); the ledger keeps the votes, so that they outlive this process and all gateways of a fleet
-//! share them. Must not count anything itself.
+//! Sums, which the ledger adds up, so that they outlive this process and all gateways of a fleet share them; what was added since the
+//! last exchange counts here at once. Must not count anything itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::{Amount, CustomerId, LedgerError, Question, SharedLedger, Timestamp, Vote};
-use farebox_protocol::talk::Beginning;
-use farebox_protocol::{Family, TextSample};
+use farebox_ledger::{
+    Amount, CustomerId, Excess, Fact, Facts, LedgerError, Lesson, SharedLedger, Taught, Timestamp,
+};
+use farebox_protocol::{Classes, Family, TextSample};
 use tokio::time::Instant;
 
 use crate::config::Model;
-use crate::metering::pace::Pace;
-use crate::metering::prefixes::{FinishedRequest, PrefixPlaces, Prefixes};
-use crate::metering::{Obedience, Paid, Votes, local};
+use crate::metering::prefixes::{CountedPrompt, Prefixes, PromptPlaces, SentPrompt};
+use crate::metering::{local, rates};
 
 /// The shortest time between two comparisons of one customer at one target: tokenizing a sample costs more than relaying a small
 /// answer.
 const COMPARING: Duration = Duration::from_secs(1);
-/// In milliseconds.
-const DAY: i64 = 86_400_000;
+/// No stream is believed to have taken less time: what has gathered on its way comes at once.
+const SHORTEST: Duration = Duration::from_millis(500);
+/// A smaller excess raises a bound by as much.
+const LEAST_EXCESS: u64 = 4_096;
+/// From so many customers on, an excess counts for everybody.
+const FOR_EVERYBODY: usize = 2;
 
 /// What each target has taught, by name, and what each has cached of its customers' prompts. Clones are the same book.
 #[derive(Debug, Default, Clone)]
@@ -30,64 +35,182 @@ pub struct Calibrations(Arc<CalibrationBook>);
 
 #[derive(Debug, Default)]
 struct CalibrationBook {
-    targets: Mutex<HashMap<String, CalibratedTarget>>,
+    taught: Mutex<TaughtBook>,
     prefixes: Mutex<Prefixes>,
-    /// Votes that the ledger does not have yet.
-    unwritten: Mutex<BTreeMap<(String, Question, i64, CustomerId), u64>>,
+    /// When a customer's prompt was last compared at a target.
+    compared_at: Mutex<HashMap<(String, CustomerId), Instant>>,
+    /// Targets whose answers have named the class that was served.
+    names_classes: Mutex<HashSet<String>>,
+    /// One exchange at a time, so that nothing is sent twice.
+    exchange: tokio::sync::Mutex<()>,
 }
 
+/// All of it is known; only what is new is not on its way to the ledger or there.
 #[derive(Debug, Default)]
-struct CalibratedTarget {
-    /// What it counts for a prompt, in thousandths of our count.
-    counts: Votes,
-    compared_at: HashMap<u64, Instant>,
-    /// How fast it produces what its streams do not show, in thousandths of a token a second.
-    paces: Votes,
-    paid: Paid,
-    told: Obedience,
-    /// Its answers have named the class that was served.
-    names_classes: bool,
+struct TaughtBook {
+    stored: TaughtRows,
+    sending: TaughtRows,
+    new: TaughtRows,
 }
 
-impl CalibratedTarget {
-    /// Takes what the ledger knows: by day and customer, the answer to a question.
-    fn restore(&mut self, question: Question, stored: impl Iterator<Item = (i64, u64, u64)>) {
-        match question {
-            Question::Pace => self.paces.restore(stored),
-            Question::Count => self.counts.restore(stored),
-            Question::Obeys => self.told.restore(stored),
+/// Rows by target.
+#[derive(Debug, Default, Clone)]
+struct TaughtRows(HashMap<String, TaughtTarget>);
+
+#[derive(Debug, Default, Clone)]
+struct TaughtTarget {
+    lessons: BTreeMap<Classes, Lesson>,
+    excesses: BTreeMap<CustomerId, Excess>,
+}
+
+impl TaughtRows {
+    fn of(taught: Taught) -> Self {
+        let mut known = Self::default();
+        for lesson in taught.lessons {
+            // Another version may know more classes.
+            if let Some(classes) = class_of(&lesson.class) {
+                known.lesson(&lesson.target, classes).add(&lesson);
+            }
+        }
+        for excess in taught.excesses {
+            known.exceed(excess);
+        }
+        known
+    }
+
+    fn lesson(&mut self, target: &str, classes: Classes) -> &mut Lesson {
+        let known = self.0.entry(target.to_owned()).or_default();
+        let empty = || Lesson::empty(target, classes.name());
+        known.lessons.entry(classes).or_insert_with(empty)
+    }
+
+    fn exceed(&mut self, excess: Excess) {
+        let known = self.0.entry(excess.target.clone()).or_default();
+        let customer = excess.customer;
+        let largest = known.excesses.entry(customer).or_insert(excess.clone());
+        if !largest.counts(excess.at) {
+            largest.tokens = 0;
+        }
+        largest.tokens = largest.tokens.max(excess.tokens);
+        largest.at = largest.at.max(excess.at);
+    }
+
+    fn add(&mut self, others: Self) {
+        for (target, other) in others.0 {
+            for (classes, lesson) in other.lessons {
+                self.lesson(&target, classes).add(&lesson);
+            }
+            for excess in other.excesses.into_values() {
+                self.exceed(excess);
+            }
         }
     }
 
-    fn pace(&self) -> Option<Pace> {
-        // The median is what silence is charged at, the 95th percentile what is held for it: customers vote, so neither may be one
-        // customer's to decide.
-        let (median, p95) = (self.paces.at(50)?, self.paces.at(95)?);
-        Some(Pace { median, p95 })
+    /// Keeps what may be added twice.
+    fn drop_sums(&mut self) {
+        for known in self.0.values_mut() {
+            for (classes, lesson) in &mut known.lessons {
+                *lesson = Lesson {
+                    facts: lesson.facts,
+                    ..Lesson::empty(&lesson.target, classes.name())
+                };
+            }
+        }
+    }
+
+    fn rows(&self) -> Taught {
+        let all = || self.0.values();
+        let lessons = all().flat_map(|known| known.lessons.values()).cloned();
+        let excesses = all().flat_map(|known| known.excesses.values()).cloned();
+        Taught {
+            lessons: lessons.collect(),
+            excesses: excesses.collect(),
+        }
     }
 }
 
-/// What is known of one target, for the operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+fn class_of(name: &str) -> Option<Classes> {
+    let all = [Classes::STANDARD].into_iter().chain(Classes::NAMED);
+    all.into_iter().find(|classes| classes.name() == name)
+}
+
+impl TaughtBook {
+    fn of<'a>(&'a self, target: &'a str) -> impl Iterator<Item = &'a TaughtTarget> {
+        let all = [&self.stored, &self.sending, &self.new];
+        all.into_iter().filter_map(move |known| known.0.get(target))
+    }
+
+    /// What answers of a class have taught.
+    fn sums(&self, target: &str, classes: Classes) -> Lesson {
+        let mut sums = Lesson::default();
+        for known in self.of(target) {
+            if let Some(lesson) = known.lessons.get(&classes) {
+                sums.add(lesson);
+            }
+        }
+        sums
+    }
+
+    /// What a target was seen to do, whatever the class.
+    fn facts(&self, target: &str) -> Facts {
+        let lessons = self.of(target).flat_map(|known| known.lessons.values());
+        lessons.fold(Facts::default(), |all, lesson| all.and(lesson.facts))
+    }
+
+    /// The largest excess of each customer that counts.
+    fn excesses(&self, target: &str, now: Timestamp) -> BTreeMap<CustomerId, u64> {
+        let mut found = BTreeMap::new();
+        let all = self.of(target).flat_map(|known| known.excesses.values());
+        for excess in all.filter(|excess| excess.counts(now)) {
+            let largest = found.entry(excess.customer).or_default();
+            *largest = excess.tokens.max(LEAST_EXCESS).max(*largest);
+        }
+        found
+    }
+
+    fn targets(&self) -> BTreeSet<String> {
+        let all = [&self.stored, &self.sending, &self.new];
+        all.into_iter()
+            .flat_map(|known| known.0.keys().cloned())
+            .collect()
+    }
+}
+
+/// What is known of one target's answers of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Learned {
-    /// How fast it reasons unseen: the median and the 95th percentile, in thousandths of a token a second.
-    pub pace: Option<(u64, u64)>,
-    /// How many customer-days that is from.
-    pub pace_votes: usize,
+    /// How fast one choice is, in thousandths of a token a second.
+    pub pace: u64,
     /// By how many thousandths our counts are multiplied.
-    pub count: u64,
-    /// How many customer-days that is from.
-    pub count_votes: usize,
-    /// Whether it left out the reasoning that customers turned off; `None` before an answer has shown it.
-    pub obeys: Option<bool>,
+    pub ratio: u64,
+    /// How many tokens of its own streams the pace is from.
+    pub own_tokens: u64,
+    /// How many tokens of prompts, as we count them, the ratio is from.
+    pub own_prompts: u64,
+    /// The target was ever counted to hide output.
+    pub hides: bool,
+    /// The target was ever counted to cache by itself.
+    pub caches: bool,
+    /// The target was ever counted to write a cache without a mark.
+    pub writes_unmarked: bool,
+    /// An answer that reasoned has ended by length within its limit.
+    pub limit_proved: bool,
+}
+
+/// By how much a target's counts have exceeded what was held for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExceededTarget {
+    /// `provider/model`.
+    pub target: String,
+    /// By how many tokens of output, at most.
+    pub tokens: u64,
+    /// Of how many customers, in seven days.
+    pub customers: usize,
 }
 
 impl Calibrations {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CalibratedTarget>> {
-        self.0
-            .targets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn taught(&self) -> MutexGuard<'_, TaughtBook> {
+        self.0.taught.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
@@ -97,220 +220,212 @@ impl Calibrations {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tokens of a prompt, marked for a cache or not, that a target has probably cached.
-    pub(crate) fn cached(
-        &self,
-        target: &str,
-        customer: CustomerId,
-        prompt: (&[Beginning], bool),
-    ) -> Option<u64> {
-        let now = Instant::now().into_std();
-        let customer = customer.to_i64().unsigned_abs();
-        self.prefixes().cached(customer, target, prompt, now)
+    /// Tokens of a prompt that its target has probably cached. `caches`: the target was counted to cache what nobody marked.
+    pub(crate) fn cached(&self, prompt: &SentPrompt<'_>, caches: bool) -> Option<u64> {
+        self.prefixes().cached(prompt, caches)
     }
 
-    /// Remembers a finished request that arrived at `arrived`.
-    pub(crate) fn remember(
+    /// The same before it is sent, where no count has found it fresh since one found it cached.
+    pub(crate) fn known(&self, prompt: &SentPrompt<'_>, caches: bool) -> Option<u64> {
+        self.prefixes().known(prompt, caches)
+    }
+
+    /// Remembers a prompt of `input` tokens whose first text was shown at `now`.
+    pub(crate) fn shown(
         &self,
-        target: &str,
-        customer: CustomerId,
-        finished: FinishedRequest,
-        arrived: Instant,
+        prompt: &SentPrompt<'_>,
+        (input, lifetime): (u64, Duration),
+        now: Instant,
     ) {
-        let customer = customer.to_i64().unsigned_abs();
         self.prefixes()
-            .remember(customer, target, finished, arrived.into_std());
+            .shown(prompt, input, lifetime, now.into_std());
     }
 
-    pub(crate) fn factor(&self, target: &str) -> u64 {
-        let targets = self.lock();
-        let known = targets.get(target).map(|known| &known.counts);
-        known.map_or_else(|| local::factor(&Votes::default()), local::factor)
+    /// Notes what a provider counted of a prompt. Returns what of the customer's exposure that takes back.
+    pub(crate) fn counted(&self, prompt: &SentPrompt<'_>, counted: CountedPrompt) -> Amount {
+        let now = Instant::now().into_std();
+        self.prefixes().counted(prompt, counted, now)
+    }
+
+    /// Notes that nobody counted a prompt; see [`Prefixes::uncounted`].
+    pub(crate) fn uncounted(&self, prompt: &SentPrompt<'_>, exposure: Amount, per_token: Amount) {
+        let now = Instant::now().into_std();
+        self.prefixes().uncounted(prompt, exposure, per_token, now);
+    }
+
+    /// What is known of a target's answers of these classes. `named`: its speed, where somebody has named one, in tokens a second.
+    #[must_use]
+    pub fn learned(&self, target: &str, classes: Classes, named: Option<u32>) -> Learned {
+        let taught = self.taught();
+        let (sums, facts) = (taught.sums(target, classes), taught.facts(target));
+        Learned {
+            pace: rates::pace(sums.tokens, sums.millis, named),
+            ratio: rates::ratio(sums.theirs, sums.ours),
+            own_tokens: sums.tokens,
+            own_prompts: sums.ours,
+            hides: facts.has(Fact::Hides),
+            caches: facts.has(Fact::Caches),
+            writes_unmarked: facts.has(Fact::WritesUnmarked),
+            limit_proved: facts.has(Fact::LimitBinds),
+        }
+    }
+
+    /// The same of each class whose answers have taught anything, and of the standard one, by their names.
+    #[must_use]
+    pub fn by_class(&self, target: &str, named: Option<u32>) -> Vec<(&'static str, Learned)> {
+        let classes: BTreeSet<Classes> = {
+            let taught = self.taught();
+            let lessons = taught.of(target).flat_map(|known| known.lessons.keys());
+            lessons.copied().chain([Classes::STANDARD]).collect()
+        };
+        let learned = |classes| self.learned(target, classes, named);
+        let classes = classes.into_iter();
+        classes
+            .map(|known| (known.name(), learned(known)))
+            .collect()
+    }
+
+    /// In thousandths: by what our counts of prompts are multiplied at a target.
+    pub(crate) fn ratio(&self, target: &str, classes: Classes) -> u64 {
+        let sums = self.taught().sums(target, classes);
+        rates::ratio(sums.theirs, sums.ours)
     }
 
     /// A tokenizer's count, as the first target of a model would have counted.
     pub(crate) fn corrected(&self, model: &Model, tokens: u64) -> u64 {
         let first = model.route.targets.first().map(|target| target.name());
-        local::corrected(tokens, self.factor(&first.unwrap_or_default()))
+        let ratio = self.ratio(&first.unwrap_or_default(), Classes::STANDARD);
+        local::corrected(tokens, ratio)
+    }
+
+    /// By how many tokens of output a bound is raised for a customer: its own excess at once, anybody's when two customers have had one.
+    /// 0 without any.
+    #[must_use]
+    pub fn excess(&self, target: &str, customer: CustomerId, now: Timestamp) -> u64 {
+        let excesses = self.taught().excesses(target, now);
+        let counts = if excesses.len() >= FOR_EVERYBODY {
+            excesses.values().copied().max()
+        } else {
+            excesses.get(&customer).copied()
+        };
+        counts.unwrap_or_default()
+    }
+
+    /// All targets with an excess that counts.
+    #[must_use]
+    pub fn exceeded(&self, now: Timestamp) -> Vec<ExceededTarget> {
+        let taught = self.taught();
+        let exceeded = |target: String| {
+            let excesses = taught.excesses(&target, now);
+            let tokens = excesses.values().copied().max()?;
+            let customers = excesses.len();
+            Some(ExceededTarget {
+                target,
+                tokens,
+                customers,
+            })
+        };
+        taught.targets().into_iter().filter_map(exceeded).collect()
     }
 
     /// Whether a customer's request is compared now.
-    pub(crate) fn opens(&self, target: &str, customer: u64, now: Instant) -> bool {
-        let mut targets = self.lock();
-        let known = targets.entry(target.to_owned()).or_default();
-        known.compared_at.retain(|_, last| now < *last + COMPARING);
-        let open = !known.compared_at.contains_key(&customer);
-        known.compared_at.entry(customer).or_insert(now);
+    pub(crate) fn opens(&self, target: &str, customer: CustomerId, now: Instant) -> bool {
+        let compared = &self.0.compared_at;
+        let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+        compared.retain(|_, last| now < *last + COMPARING);
+        let place = (target.to_owned(), customer);
+        let open = !compared.contains_key(&place);
+        compared.entry(place).or_insert(now);
         open
     }
 
-    /// Notes what a target counted for a customer's prompt, and we did.
-    pub(crate) fn observe_count(
-        &self,
-        target: &str,
-        customer: u64,
-        at: Timestamp,
-        (theirs, ours): (u64, u64),
-    ) {
-        if let Some(compared) = local::compared(theirs, ours) {
-            let mut targets = self.lock();
-            let known = targets.entry(target.to_owned()).or_default();
-            known.counts.observe(customer, day(at), compared);
+    /// Adds a finished stream: what was counted of it, less what was predicted, and the time since its first frame.
+    pub fn note_stream(&self, target: &str, classes: Classes, tokens: u64, elapsed: Duration) {
+        let elapsed = elapsed.max(SHORTEST).as_millis();
+        let millis = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        let mut taught = self.taught();
+        taught.new.lesson(target, classes).add(&Lesson {
+            tokens,
+            millis,
+            ..Lesson::default()
+        });
+    }
+
+    /// Adds what a target counted for a prompt, and we did.
+    pub fn note_prompt(&self, target: &str, classes: Classes, theirs: u64, ours: u64) {
+        let mut taught = self.taught();
+        taught.new.lesson(target, classes).add(&Lesson {
+            theirs,
+            ours,
+            ..Lesson::default()
+        });
+    }
+
+    /// Notes what a target was seen to do.
+    pub fn note_fact(&self, target: &str, classes: Classes, fact: Fact) {
+        let mut taught = self.taught();
+        if !taught.facts(target).has(fact) {
+            let lesson = taught.new.lesson(target, classes);
+            lesson.facts = lesson.facts.with(fact);
         }
     }
 
-    /// How fast a target produces what its streams do not show; `None` before enough customers have voted on enough days.
-    pub(crate) fn pace(&self, target: &str) -> Option<Pace> {
-        self.lock().get(target)?.pace()
+    /// Notes a count that exceeded what was held for it, by so many tokens of output.
+    pub fn note_excess(&self, target: &str, customer: CustomerId, tokens: u64, at: Timestamp) {
+        self.taught().new.exceed(Excess {
+            target: target.to_owned(),
+            customer,
+            tokens,
+            at,
+        });
     }
 
     /// Whether a target has named the class that was served in an answer before this one, which did so or not.
     pub(crate) fn names_classes(&self, target: &str, named: bool) -> bool {
-        let mut targets = self.lock();
-        let known = targets.entry(target.to_owned()).or_default();
+        let names = &self.0.names_classes;
+        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
         // What this answer teaches must not judge this answer.
-        let before = known.names_classes;
-        known.names_classes |= named;
+        let before = names.contains(target);
+        if named && !before {
+            names.insert(target.to_owned());
+        }
         before
     }
 
-    /// Notes the pace of one finished stream of a customer.
-    pub(crate) fn observe_pace(&self, target: &str, customer: u64, at: Timestamp, pace: u64) {
-        let mut targets = self.lock();
-        let known = targets.entry(target.to_owned()).or_default();
-        known.paces.observe(customer, day(at), pace);
-    }
-
-    /// Notes what a customer was charged at a target: from a certain sum on, its votes of that day count.
-    pub(crate) fn note_charge(
-        &self,
-        target: &str,
-        customer: CustomerId,
-        at: Timestamp,
-        charge: Amount,
-    ) {
-        let (voter, day) = (customer.to_i64().unsigned_abs(), day(at));
-        let mut targets = self.lock();
-        let known = targets.entry(target.to_owned()).or_default();
-        if !known.paid.add(voter, day, charge) {
-            return;
-        }
-        let CalibratedTarget { paces, counts, .. } = known;
-        // Votes wait here until their customer has paid enough that day: a vote must cost more than it can gain.
-        for (question, votes) in [(Question::Pace, paces), (Question::Count, counts)] {
-            if let Some(vote) = votes.cast(voter, day) {
-                let place = (target.to_owned(), question, day, customer);
-                self.unwritten().insert(place, vote);
-            }
-        }
-    }
-
-    fn unwritten(&self) -> MutexGuard<'_, BTreeMap<(String, Question, i64, CustomerId), u64>> {
-        self.0
-            .unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The votes that the ledger does not have yet.
-    fn take_unwritten(&self) -> Vec<Vote> {
-        let taken = std::mem::take(&mut *self.unwritten());
-        let vote = |((target, question, day, customer), value)| Vote {
-            target,
-            question,
-            day,
-            customer,
-            value,
-        };
-        taken.into_iter().map(vote).collect()
-    }
-
-    /// Writes the new votes to the ledger and takes its votes for what is known: those of other gateways, and none that an operator
-    /// has reset.
+    /// Adds what is new to the ledger's sums and takes these for what is known: with those of other gateways, and without what an
+    /// operator has reset.
     ///
     /// # Errors
-    /// When the ledger cannot be written or read; the votes wait for the next time.
+    /// When the ledger cannot be written or read; what is new waits for the next time.
     pub async fn exchange(&self, ledger: &SharedLedger) -> Result<(), LedgerError> {
-        let new = self.take_unwritten();
-        if !new.is_empty()
-            && let Err(error) = ledger.vote(new.clone()).await
-        {
-            let place = |vote: &Vote| (vote.target.clone(), vote.question, vote.day, vote.customer);
-            let mut unwritten = self.unwritten();
-            // A later vote of the same customer and day replaces an earlier one, so what came meanwhile stays.
-            for vote in &new {
-                unwritten.entry(place(vote)).or_insert(vote.value);
+        let _alone = self.0.exchange.lock().await;
+        let rows = {
+            let mut taught = self.taught();
+            // What an exchange that was dropped was about to send may have come there.
+            let mut left = std::mem::take(&mut taught.sending);
+            left.drop_sums();
+            taught.new.add(left);
+            taught.sending = std::mem::take(&mut taught.new);
+            taught.sending.rows()
+        };
+        if !rows.is_empty() {
+            let sent = ledger.teach(rows).await;
+            let mut taught = self.taught();
+            let mut sending = std::mem::take(&mut taught.sending);
+            if let Err(error) = sent {
+                // What may be in the ledger is not added again: a sum that lacks a few answers is as good.
+                if matches!(error, LedgerError::Unknown(_)) {
+                    sending.drop_sums();
+                }
+                taught.new.add(sending);
+                return Err(error);
             }
-            return Err(error);
+            taught.stored.add(sending);
         }
-        let stored = ledger.votes().await?;
-        let mut targets = self.lock();
-        // Targets that only another gateway of the fleet has asked are known here, too.
-        for vote in &stored {
-            targets.entry(vote.target.clone()).or_default();
-        }
-        // What was cast since is not in the ledger yet.
-        let late = self.unwritten().clone();
-        for (name, target) in targets.iter_mut() {
-            for question in Question::ALL {
-                let stored = stored
-                    .iter()
-                    .filter(|vote| (&vote.target, vote.question) == (name, question))
-                    .map(|vote| (vote.day, vote.customer.to_i64().unsigned_abs(), vote.value));
-                let late = late
-                    .iter()
-                    .filter(|((other, asked, ..), _)| (other, *asked) == (name, question))
-                    .map(|((_, _, day, customer), value)| {
-                        (*day, customer.to_i64().unsigned_abs(), *value)
-                    });
-                target.restore(question, stored.chain(late));
-            }
-        }
+        let stored = ledger.taught().await?;
+        self.taught().stored = TaughtRows::of(stored);
         Ok(())
     }
-
-    /// What is known of a target.
-    #[must_use]
-    pub fn learned(&self, target: &str) -> Learned {
-        let targets = self.lock();
-        let blank = CalibratedTarget::default();
-        let known = targets.get(target).unwrap_or(&blank);
-        Learned {
-            pace: known.pace().map(|pace| (pace.median, pace.p95)),
-            pace_votes: known.paces.len(),
-            count: local::factor(&known.counts),
-            count_votes: known.counts.len(),
-            obeys: known.told.obeys(),
-        }
-    }
-
-    /// Whether a target is known to obey when told not to reason: its counts have shown so, and never the opposite.
-    pub(crate) fn obeys(&self, target: &str) -> bool {
-        self.lock()
-            .get(target)
-            .is_some_and(|known| known.told.obeys() == Some(true))
-    }
-
-    /// Notes whether a target reasoned although a customer had turned that off.
-    pub(crate) fn reasoned(
-        &self,
-        target: &str,
-        customer: CustomerId,
-        at: Timestamp,
-        reasoned: bool,
-    ) {
-        let (voter, day) = (customer.to_i64().unsigned_abs(), day(at));
-        let mut targets = self.lock();
-        let known = targets.entry(target.to_owned()).or_default();
-        if known.told.observe(voter, day, reasoned) {
-            let place = (target.to_owned(), Question::Obeys, day, customer);
-            self.unwritten().insert(place, u64::from(reasoned));
-        }
-    }
-}
-
-fn day(at: Timestamp) -> i64 {
-    at.millis().div_euclid(DAY)
 }
 
 /// A sample of an answer's text, for a tokenizer.
@@ -347,13 +462,5 @@ pub(crate) struct InputRead {
 /// The request's own count, once a tokenizer has made it.
 pub(crate) type InputCount = Arc<OnceLock<InputRead>>;
 
-/// What is known of a prompt once it has been hashed.
-#[derive(Debug, Default)]
-pub(crate) struct HashedPrompt {
-    pub(crate) places: PrefixPlaces,
-    /// Tokens of it that its target has probably cached.
-    pub(crate) cached: Option<u64>,
-}
-
-/// Filled by the job that hashes the prompt.
-pub(crate) type PromptRead = Arc<OnceLock<HashedPrompt>>;
+/// A prompt's places, filled by the job that hashes it.
+pub(crate) type PromptRead = Arc<OnceLock<PromptPlaces>>;

@@ -1,23 +1,21 @@
-//! Money policy: what is counted, what a hold must cover next, what a key may come to owe, what targets have taught.
+//! Money policy: what is counted, what a key may come to owe, what targets have taught.
 //!
-//! Below the spine, which asks and acts. A hold may grow here, but is opened and settled above; nothing here sends a byte or knows a
-//! customer's connection.
+//! Below the spine, which asks and acts. Holds are opened, moved and settled above; nothing here sends a byte or knows a customer's
+//! connection.
 
 pub(crate) mod calibration;
-pub(crate) mod credit;
 pub(crate) mod exposure;
-mod hidden;
-pub(crate) mod last_hour;
+pub(crate) mod last_days;
 pub(crate) mod outages;
+pub(crate) mod reserved;
 pub(crate) mod running;
-pub(crate) mod silence;
 
 use farebox_ledger::CustomerId;
 
-pub use calibration::{Calibrations, Learned};
+pub use calibration::{Calibrations, ExceededTarget, Learned};
 pub use exposure::StoppedPayer;
 use farebox_door::byte_room::Holder;
-pub use last_hour::HourStanding;
+pub use last_days::{ExposureSpan, ExposureStanding};
 
 /// A number for the customer, for rooms that know none: memory budgets and the health of targets. All keys of a customer share it, so
 /// that a thousand keys take no more than one.

@@ -30,6 +30,8 @@ pub(super) struct Statement {
     pub(super) share: KeyShare,
     /// What may be spent now: what is available, or less where a cap has less room.
     pub(super) spendable: Amount,
+    /// What is not yet charged of it, held or not.
+    pub(super) remaining: Amount,
     /// The cap of all models with least room.
     pub(super) cap: Option<Cap>,
     pub(super) shop: Arc<Shop>,
@@ -53,6 +55,7 @@ impl Statement {
             account: share.account(key, now),
             share,
             spendable: key.spendable(now),
+            remaining: key.remaining("", now),
             cap: tightest.map(|counted| counted.cap.clone()),
             shop: Arc::clone(shop),
             spent: RecentSpending::default(),
@@ -123,7 +126,7 @@ fn key(statement: &Statement) -> DecimalJson {
     let data = DecimalJson::object([
         ("label", statement.label.as_str().into()),
         ("limit", cap.map_or(account.credit, |cap| cap.limit).into()),
-        ("limit_remaining", statement.spendable.into()),
+        ("limit_remaining", statement.remaining.into()),
         (
             "limit_reset",
             cap.and_then(|cap| limit_reset(cap.interval))
@@ -220,7 +223,7 @@ fn balance(statement: &Statement) -> DecimalJson {
         ("currency", "USD".into()),
         (
             "is_available",
-            (statement.is_active() && statement.spendable.is_positive()).into(),
+            (statement.is_active() && statement.remaining.is_positive()).into(),
         ),
         ("balance_infos", DecimalJson::List(vec![info])),
     ])
@@ -239,7 +242,7 @@ fn token(statement: &Statement) -> DecimalJson {
         ("total_used", in_units(account.spent, RESALE_UNIT)),
         (
             "total_available",
-            in_units(statement.spendable, RESALE_UNIT),
+            in_units(statement.remaining, RESALE_UNIT),
         ),
         ("unlimited_quota", false.into()),
         ("expires_at", expires.into()),

@@ -151,7 +151,7 @@ impl PageStream {
         let ledger = self.context.ledger.as_ref();
         let title = format!(
             "{} USD · {}",
-            key.spendable(clock::now()),
+            key.remaining("", clock::now()),
             self.context.shop().title()
         );
         let parts: Map<String, Value> = match self.wanted {

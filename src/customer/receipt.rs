@@ -7,7 +7,7 @@ use farebox_ledger::{Amount, Bill, EntryKind, JournalEntry, Key, Ledger, Timesta
 use super::activity::RefusedRequest;
 use super::decimal_json::DecimalJson;
 use super::usage::{COUNTS, LATER_COUNTS, counts};
-use crate::proxy::{Failure, LOST, REMOVED, record};
+use crate::proxy::{Failure, LIMIT, LOST, REMOVED, WAITED, record};
 use farebox_ledger::csv;
 
 /// The charge of this key that an id names: our request id, or the id in the answer.
@@ -68,7 +68,7 @@ pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
         ("hold", bill.hold.into()),
         ("loss", bill.loss.into()),
         // What a provider may still bill us for it, at these prices.
-        ("uncharged", bill.exposure.into()),
+        ("uncharged", bill.exposure.max(Amount::ZERO).into()),
         ("balance_after", balance_after(entry, is_owner).into()),
         ("usage", counts(&usage)),
         (
@@ -81,6 +81,8 @@ pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
         ("end_reason", bill.end_reason.as_str().into()),
         ("removed", fact(bill, REMOVED).into()),
         ("lost", fact(bill, LOST).into()),
+        ("limit", fact(bill, LIMIT).into()),
+        ("waited_ms", fact(bill, WAITED).into()),
         ("first_byte_ms", first_byte.into()),
         ("total_ms", bill.total_ms.into()),
         // The fields that tools of other gateways read in this document.

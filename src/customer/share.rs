@@ -37,7 +37,7 @@ impl KeyShare {
             return key.customer.account;
         }
         let Self { spent, held } = self;
-        let credit = Amount::checked_sum([spent, held, key.spendable(now)]);
+        let credit = Amount::checked_sum([spent, key.remaining("", now)]);
         Account {
             credit: credit.unwrap_or(Amount::MAX_LIFETIME_CREDIT),
             spent,

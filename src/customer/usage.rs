@@ -174,7 +174,7 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
         ("mode", "unrestricted".into()),
         ("isValid", statement.is_active().into()),
         ("balance", account.balance().into()),
-        ("remaining", statement.spendable.into()),
+        ("remaining", statement.remaining.into()),
         ("held", account.held.into()),
         ("unit", "USD".into()),
         // Refunds and adjustments count as payments: they change the balance and no day.

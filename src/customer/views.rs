@@ -540,16 +540,16 @@ fn words(shop: &Shop) -> String {
 
 /// The result shown for a valid secret: whether its key can pay for requests, and if not, why.
 pub(super) fn checked(context: &Context, key: &Key) -> Checked {
-    let available = key.spendable(clock::now());
+    let left = key.remaining("", clock::now());
     let models = models(context, key).len();
     let (good, text) = match key.status(clock::now()) {
-        KeyStatus::Active if available > Amount::ZERO => (
+        KeyStatus::Active if left > Amount::ZERO => (
             true,
             format!(
-                "This key is valid and active: {available} USD available, models it may use: {models}."
+                "This key is valid and active: {left} USD left, models it may use: {models}."
             ),
         ),
-        KeyStatus::Active if key.customer.account.available() > Amount::ZERO => (
+        KeyStatus::Active if key.customer.account.balance() > Amount::ZERO => (
             false,
             "This key is valid, but a cap leaves it nothing to spend: wait until it starts again, or ask for a higher one."
                 .to_owned(),

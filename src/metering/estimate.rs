@@ -1,8 +1,8 @@
 //! The size of a request before a provider has counted it.
 //!
-//! Three numbers. The estimate, near a tokenizer's count and slightly above it, decides whether a request is affordable. The ceiling,
-//! which no tokenizer exceeds (a token is at least one byte), is for nearly empty keys. What no provider can honestly count above is
-//! for claims of providers. Media count by the rules that vendors publish.
+//! Three numbers. What is likely, near a tokenizer's count and slightly above it. The bound, at which the request is held: a token for
+//! each byte, or what a tokenizer counts, raised by what another vendor's may count more. And what no provider can honestly count
+//! above, for claims of providers. Media count by the rules that vendors publish.
 
 use farebox_protocol::{Content, Document, ImageDetail, Picture, TextSize};
 
@@ -24,20 +24,18 @@ const LARGEST_CLAIM: u64 = 4_784;
 const DOCUMENT_CLAIM: u64 = 2;
 /// What a provider may add to any prompt: words of its own about tools, dates and formats.
 const ADDED: u64 = 4_096;
-/// A tokenizer's count is raised by one in so many: another vendor's may count that much more.
+/// A tokenizer's count is raised by one in so many where it is what is likely.
 const COUNTED_UP: u64 = 50;
 /// A picture with `detail: low`.
 const LOW_DETAIL_PICTURE: u64 = 85;
 
 /// Input tokens of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
     /// The likely count, slightly high.
     pub input: u64,
     /// An upper bound; at most the model's context.
-    pub ceiling: u64,
-    /// A low estimate: the true count is rarely smaller.
-    pub least: u64,
+    pub bound: u64,
     /// The likely count, not capped by the context and without unreadable documents.
     pub known: u64,
     /// The most that a provider can count for it; at most the model's context.
@@ -50,9 +48,7 @@ impl Estimate {
     pub fn dearer(self, other: Self) -> Self {
         Self {
             input: self.input.max(other.input),
-            ceiling: self.ceiling.max(other.ceiling),
-            // If the input is smaller, more output fits, so that is held too.
-            least: self.least.min(other.least),
+            bound: self.bound.max(other.bound),
             known: self.known.max(other.known),
             most: self.most.max(other.most),
         }
@@ -60,15 +56,18 @@ impl Estimate {
 }
 
 impl Estimate {
-    /// The estimate of a request whose text a tokenizer has counted, as closely as another vendor's may agree.
+    /// The estimate of a request whose text a tokenizer has counted: what is likely, and the most that its vendor's makes of it.
     #[must_use]
-    pub fn counted(self, tokens: u64, limits: &ModelLimits) -> Self {
+    pub fn counted(self, (tokens, most): (u64, u64), limits: &ModelLimits) -> Self {
         let known = tokens.saturating_add(tokens / COUNTED_UP);
+        if self.input > self.known {
+            // A document that nobody can read may fill the context, whatever stands beside it.
+            return Self { known, ..self };
+        }
         let input = known.min(limits.context);
         Self {
             input,
-            ceiling: self.ceiling.max(input),
-            least: self.least.min(input),
+            bound: most.min(self.bound).max(input),
             known,
             most: self.most.max(input),
         }
@@ -80,10 +79,9 @@ impl Estimate {
         let input = self.input.max(tokens.min(limits.context));
         Self {
             input,
-            ceiling: self.ceiling.max(input),
+            bound: self.bound.max(input),
             known: self.known.max(tokens),
             most: self.most.max(input),
-            ..self
         }
     }
 }
@@ -101,12 +99,11 @@ pub fn input(content: &Content, limits: &ModelLimits) -> Estimate {
     let known = fixed.saturating_add(likely);
     Estimate {
         input: if unread { context } else { known.min(context) },
-        ceiling: if unread {
+        bound: if unread {
             context
         } else {
             fixed.saturating_add(bytes).min(context)
         },
-        least: least(content.text, known).min(context),
         known,
         most: if unread {
             context
@@ -155,12 +152,6 @@ pub fn fixed(content: &Content, limits: &ModelLimits) -> u64 {
     pictures
         .chain(documents)
         .fold(framing(content), u64::saturating_add)
-}
-
-/// A low estimate of input tokens, for local counts: a share of the estimate, as if the text took few tokens.
-#[must_use]
-pub fn least(text: TextSize, estimate: u64) -> u64 {
-    lower(text).min(estimate.saturating_mul(7) / 10)
 }
 
 /// A high estimate of an answer's tokens, for holds.
@@ -273,13 +264,11 @@ mod tests {
     }
 
     fn limits(context: u64) -> ModelLimits {
-        let [default_output, speed] = [8_192, 150];
         ModelLimits {
             context,
             max_output: 64_000,
-            default_output,
-            speed,
-            hidden_speed: None,
+            max_reasoning: None,
+            speed: None,
             image_bytes: None,
             picture_tokens: None,
             tools: None,
@@ -287,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn the_ceiling_is_never_below_the_estimate() {
+    fn the_bound_is_never_below_what_is_likely() {
         for ascii in [0, 1, 7, 400, 90_000] {
             let found = input(&text(ascii), &limits(1_000_000));
-            assert!(found.ceiling >= found.input, "{found:?}");
+            assert!(found.bound >= found.input, "{found:?}");
         }
     }
 
@@ -308,8 +297,7 @@ mod tests {
             input(&content, &limits(200_000)),
             Estimate {
                 input: 200_000,
-                ceiling: 200_000,
-                least: 2,
+                bound: 200_000,
                 known: 15,
                 most: 200_000
             }

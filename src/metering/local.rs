@@ -7,16 +7,13 @@
 
 use farebox_protocol::{Content, TextSample};
 
-use super::votes::Votes;
-use super::{TextCounter, estimate};
+use super::{TextCounter, estimate, rates};
 use crate::config::ModelLimits;
 
 /// The deduction in the customer's favour, to cover the uncertainty: 2 %.
 const ROUNDED: (u64, u64) = (98, 100);
 /// One in a calibration factor.
 const ONE: u64 = 1_000;
-/// The most by which a target's own counts can change ours.
-const CLAMP: (u64, u64) = (800, 1_250);
 
 /// Output tokens of an answer, given a sample of its text.
 #[must_use]
@@ -40,7 +37,20 @@ pub fn input(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u
 /// The same without the cap, and without unreadable documents.
 #[must_use]
 pub fn known(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u64 {
-    let (sample, counted) = (&content.sample, counter.count(&content.sample.text()));
+    whole(content, limits, counter.count(&content.sample.text()))
+}
+
+/// The same with what a tokenizer makes of it at most beside it.
+#[must_use]
+pub fn bounded(content: &Content, limits: &ModelLimits, counter: TextCounter) -> (u64, u64) {
+    let text = content.sample.text();
+    let counted = |tokens| whole(content, limits, tokens);
+    (counted(counter.count(&text)), counted(counter.most(&text)))
+}
+
+/// What the whole is, of whose sample so many tokens were counted.
+fn whole(content: &Content, limits: &ModelLimits, counted: u64) -> u64 {
+    let sample = &content.sample;
     let text = match content.text.bytes() {
         // Sealed reasoning and inline text files are in the estimate but not in the sample.
         bytes if bytes == sample.kept() => counted,
@@ -65,13 +75,13 @@ fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
 /// A count as the target would have counted.
 #[must_use]
 pub fn corrected(count: u64, factor: u64) -> u64 {
-    scaled(count, factor.clamp(CLAMP.0, CLAMP.1), ONE)
+    scaled(count, within(factor), ONE)
 }
 
 /// The count that is charged: as the target would have counted, rounded in the customer's favour.
 #[must_use]
 pub fn charged(count: u64, factor: u64) -> u64 {
-    let factor = factor.clamp(CLAMP.0, CLAMP.1);
+    let factor = within(factor);
     let tokens = u128::from(count)
         .saturating_mul(u128::from(factor))
         .saturating_mul(u128::from(ROUNDED.0))
@@ -90,20 +100,8 @@ pub fn unrounded(charged: u64) -> u64 {
         .unwrap_or(charged)
 }
 
-/// What a target counted for a prompt, in thousandths of our count of it.
-#[must_use]
-pub fn compared(target: u64, local: u64) -> Option<u64> {
-    let scaled = u128::from(target).saturating_mul(u128::from(ONE));
-    u64::try_from(scaled.checked_div(u128::from(local))?).ok()
-}
-
-/// The factor by which our counts at a target are corrected: the middle of what its customers have compared, as far as that can be
-/// believed.
-#[must_use]
-pub fn factor(votes: &Votes) -> u64 {
-    votes
-        .at(50)
-        .map_or(ONE, |middle| middle.clamp(CLAMP.0, CLAMP.1))
+fn within(factor: u64) -> u64 {
+    factor.clamp(rates::RATIOS.0, rates::RATIOS.1)
 }
 
 #[cfg(test)]
@@ -139,9 +137,8 @@ mod tests {
     const LIMITS: ModelLimits = ModelLimits {
         context: 200_000,
         max_output: 9,
-        default_output: 9,
-        speed: 150,
-        hidden_speed: None,
+        max_reasoning: None,
+        speed: None,
         image_bytes: None,
         picture_tokens: None,
         tools: None,
@@ -289,28 +286,18 @@ mod tests {
     }
 
     #[test]
-    fn a_correction_is_the_middle_of_customers_and_goes_only_so_far() {
-        let mut votes = Votes::default();
-        let mut vote = |customers: std::ops::Range<u64>, target| {
-            for customer in customers {
-                votes.observe(customer, 1, compared(target, 1_000).unwrap());
-                votes.cast(customer, 1);
-            }
-            factor(&votes)
-        };
-        assert_eq!(vote(0..9, 1_100), ONE, "too few");
-        assert_eq!(vote(9..10, 1_100), 1_100);
-        assert_eq!(vote(10..200, 9_000), CLAMP.1);
-        assert_eq!(compared(5, 0), None);
+    fn a_correction_goes_only_so_far() {
         assert_eq!(
             (
                 charged(0, ONE),
                 charged(1, ONE),
                 charged(1_000, ONE),
-                charged(1_000, 1_100)
+                charged(1_000, 1_100),
+                charged(1_000, 9_000)
             ),
-            (0, 1, 980, 1_078)
+            (0, 1, 980, 1_078, 1_225)
         );
+        assert_eq!((corrected(1_000, 9_000), corrected(1_000, 1)), (1_250, 800));
     }
 
     #[test]

@@ -1,17 +1,14 @@
 //! The running count of one answer, and the only place that decides what is charged at its end.
 //!
-//! It keeps two counts: what the provider reported, and what was shown since. While a stream runs, both together at the highest
-//! rates decide whether the hold still suffices. At the end the provider's count is charged if it is present and plausible, else
-//! ours, rounded slightly in the customer's favour.
+//! It keeps two counts: what the provider reported, and what was shown since. At the end the provider's count is charged if it is present
+//! and plausible, else ours, rounded slightly in the customer's favour.
 
 mod classes;
-mod due;
 mod leaving;
 mod ours;
 mod owed;
 mod start;
 mod steps;
-mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +16,18 @@ use std::time::Duration;
 use farebox_ledger::{Amount, BillLine, Evidence, Usage};
 use farebox_protocol::{Classes, FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
 
-use super::pace::Hiding;
-use super::{Lifetimes, estimate, local, pace, price};
+use super::{Lifetimes, estimate, price};
 use crate::config::{Model, Rates};
 pub use classes::ClassTrouble;
 pub use owed::Miscount;
 pub use start::Start;
 
-/// The density that size alone suggests.
-const USUAL: u64 = 1_000;
-/// A tokenizer's count is raised by so many thousandths for the hold: another vendor's may count that much more.
-const COUNTED_UP: u64 = 20;
+/// What an answer may have beyond what was allowed, in tokens, beside an eighth of it: counts differ.
+pub const BEYOND: u64 = 64;
+/// Tokens a second of a model of which nobody has said how fast it is.
+const SPEED: u32 = 150;
+/// Output that nobody shows is charged for the time since the last text only if that is longer: the next word takes its time anyhow.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Counts one answer.
 #[derive(Debug, Clone)]
@@ -64,27 +62,15 @@ pub struct Meter {
     provider_cost: Option<i64>,
     /// Some step of the answer was another model's.
     other_models: bool,
-    /// Its prompt may be written to a cache.
-    may_write: bool,
     /// Whether the customer may have asked for an answer without text.
     silence_asked: bool,
     shown: TextSize,
-    /// Tokens of the shown text by a tokenizer, in thousandths of what its size alone suggests.
-    density: u64,
-    /// The part of it that a tokenizer has read.
-    weighed: TextSize,
-    /// The part of it that the provider's count includes.
-    shown_counted: TextSize,
-    /// How time without output counts.
-    hiding: Hiding,
-    /// Time in which hidden output was produced, since the provider's last count.
-    hidden: Duration,
-    /// The wait before a stream's first frame, until the provider's first count.
-    wait: Duration,
-    /// All other time without output.
-    unseen: Duration,
-    /// A pause behind shown output that may become hidden output: held for, and not charged.
-    pause: Duration,
+    /// How fast the target makes output, in thousandths of a token a second.
+    pace: u64,
+    /// Whether it may make output that it does not show.
+    hides: bool,
+    /// Since its first frame, and since it last showed text.
+    since: (Duration, Duration),
     /// Whether the prompt is marked for a cache, and no frame before the end reports the cache write.
     cache_marked: bool,
     /// Tokens of the prompt that the provider has probably cached.
@@ -93,13 +79,6 @@ pub struct Meter {
     reported: Option<Usage>,
     /// The steps in it that are priced separately from the first.
     further: Vec<Usage>,
-    /// What compacting the conversation may cost in addition, until the provider has counted.
-    compaction: i128,
-    /// Its price in picodollars; before the first count, the price of the estimated input at the highest rates. Cached, because
-    /// every frame asks for it.
-    counted_cost: i128,
-    /// The same if nothing is written to a cache unasked.
-    counted_due: i128,
     /// Whether it came with the end of the answer, so that it is complete.
     complete: bool,
     /// What was shown at the provider's last count.
@@ -155,7 +134,7 @@ impl Meter {
                 .tiers
                 .iter()
                 .any(|tier| tier.1.per_image != Amount::ZERO);
-        let mut meter = Self {
+        Self {
             estimated_input: start.estimated_input,
             most_input: start.most_input,
             // The estimate is high: its median is a quarter over a tokenizer's count.
@@ -172,31 +151,41 @@ impl Meter {
             said: SaidClasses::default(),
             provider_cost: None,
             other_models: false,
-            may_write: start.cache_marked,
             silence_asked: false,
             shown: TextSize::default(),
-            density: USUAL,
-            weighed: TextSize::default(),
-            shown_counted: TextSize::default(),
-            hiding: Hiding::unexpected(&model.limits),
-            hidden: Duration::ZERO,
-            wait: Duration::ZERO,
-            unseen: Duration::ZERO,
-            pause: Duration::ZERO,
+            pace: 0,
+            hides: false,
+            since: (Duration::ZERO, Duration::ZERO),
             cache_marked: false,
             cached: 0,
             reported: None,
             further: Vec::new(),
-            compaction: i128::from(start.compaction.picos()),
             complete: false,
             shown_at_report: TextSize::default(),
             claimed: None,
-            counted_cost: 0,
-            counted_due: 0,
             model,
-        };
-        meter.price_counted();
-        meter
+        }
+    }
+
+    /// Sets how much output the answering target was allowed.
+    pub fn allow(&mut self, output: u64) {
+        self.output_limit = output;
+    }
+
+    /// Sets how fast the answering target makes output, in thousandths of a token a second, and whether it may hide some.
+    pub fn expect(&mut self, pace: u64, hides: bool) {
+        (self.pace, self.hides) = (pace, hides);
+    }
+
+    /// Sets how long ago its first frame came, and its last text.
+    pub fn pass(&mut self, since_frame: Duration, since_text: Duration) {
+        self.since = (since_frame, since_text);
+    }
+
+    /// The target has worked for this long, and nobody has seen any of it.
+    pub fn unseen(&mut self, worked: Duration) {
+        self.hides = true;
+        self.pass(worked, worked);
     }
 
     /// Sets how the answering provider counts its reasoning.
@@ -235,22 +224,6 @@ impl Meter {
         self.shown.add(shown);
     }
 
-    /// Applies a tokenizer's count of what had been shown when it began: dense text costs more than its size suggests, which the hold
-    /// has to reflect, and most text costs less, so that its stream would end before its money does.
-    pub fn weigh(&mut self, shown: TextSize, tokens: u64) {
-        let counted = tokens.saturating_mul(USUAL + COUNTED_UP);
-        self.density = counted.div_ceil(estimate::upper(shown).max(1));
-        self.weighed = shown;
-    }
-
-    /// Bytes that were shown and that neither a tokenizer nor the provider has counted.
-    #[must_use]
-    pub fn unweighed(&self) -> u64 {
-        self.shown
-            .bytes()
-            .saturating_sub(self.weighed.bytes().max(self.shown_counted.bytes()))
-    }
-
     /// What was shown.
     #[must_use]
     pub fn shown(&self) -> TextSize {
@@ -270,7 +243,6 @@ impl Meter {
     pub fn know_input(&mut self, tokens: u64) {
         self.input_at_least = tokens;
         self.input_known = Some(tokens);
-        self.price_counted();
     }
 
     /// Sets the provider's count; `last` if it came at the end of the answer. An absurd count never replaces a plausible one.
@@ -303,18 +275,34 @@ impl Meter {
         };
         self.claimed = counted.err();
         let Ok(usage) = counted else { return };
-        if last || !further.is_empty() {
-            self.compaction = 0;
-        }
         self.further = further;
-        if last || self.reported.as_ref().map_or(0, output_total) < output_total(&usage) {
-            self.shown_counted = self.shown;
-            self.count_hidden();
-        }
         self.shown_at_report = self.shown;
         self.reported = Some(usage);
         self.complete |= last;
-        self.price_counted();
+    }
+
+    /// Output that the customer predicted.
+    #[must_use]
+    pub const fn predicted(&self) -> u64 {
+        self.predicted
+    }
+
+    /// By how much a count is clearly above what was allowed.
+    #[must_use]
+    pub fn excess(&self, usage: &Usage) -> Option<u64> {
+        let most = self.output_limit.saturating_add(self.output_limit / 8);
+        let counted = output_total(usage);
+        (counted > most.saturating_add(BEYOND)).then(|| counted.saturating_sub(self.output_limit))
+    }
+
+    /// Whether a finished answer had output that was not shown, as far as text says how many tokens it is.
+    #[must_use]
+    pub fn hid(&self, usage: &Usage) -> bool {
+        let shown = self.near(None).output;
+        let reasoned =
+            usage.reasoning > 0 && shown <= usage.output.saturating_add(usage.reasoning / 2);
+        let made = output_total(usage).saturating_sub(self.predicted);
+        reasoned || !self.shows_all(made)
     }
 
     /// Whether anything was shown.
@@ -332,28 +320,44 @@ impl Meter {
             || self.claimed.is_some()
     }
 
-    /// Output tokens so far, estimated high.
+    /// Output that nobody counted, beside `shown`: of a target that may hide some, or makes several answers, as much as it makes in the time since
+    /// its first frame; else what it makes in a long silence.
+    fn unshown(&self, shown: u64) -> u64 {
+        let (since_frame, since_text) = self.since;
+        if self.hides || self.choices > 1 {
+            let made = made(self.pace, since_frame).saturating_mul(self.choices);
+            return made.saturating_sub(shown);
+        }
+        if since_text > SILENCE {
+            made(self.pace, since_text)
+        } else {
+            0
+        }
+    }
+
+    /// Output tokens that the target makes in this time.
     #[must_use]
-    pub fn running_output(&self) -> u64 {
-        self.counted_output()
-            .saturating_add(self.uncounted_output())
-            .saturating_add(self.hidden_at_most())
+    pub fn made_in(&self, time: Duration) -> u64 {
+        made(self.pace, time).saturating_mul(self.choices)
     }
 
-    fn counted_output(&self) -> u64 {
-        self.reported.as_ref().map_or(0, output_total)
-    }
-
-    /// Shown output that the provider's count does not include yet, estimated high.
-    fn uncounted_output(&self) -> u64 {
-        let ascii = self.shown.ascii.saturating_sub(self.shown_counted.ascii);
-        let other = self.shown.other.saturating_sub(self.shown_counted.other);
-        estimate::upper(TextSize { ascii, other }).saturating_mul(self.density) / USUAL
-    }
-
-    /// The output that one choice can have produced in this much time.
-    fn by_time(&self, elapsed: Duration) -> u64 {
-        pace::tokens(pace::Pace::named(self.model.limits.speed).median, elapsed)
+    /// What the counted prompt costs, by the prices of the hold, and its tokens; `None` before a provider has counted it.
+    #[must_use]
+    pub fn counted_prompt(&self) -> Option<(Amount, u64)> {
+        let counted = self.reported.filter(|usage| usage.prompt() > 0)?;
+        let (first, further) = self.steps(&counted);
+        let prompt = Usage {
+            output: 0,
+            reasoning: 0,
+            ..first
+        };
+        let further = if further.is_empty() {
+            0
+        } else {
+            price::picos(self.held(), &counted, &[])
+        };
+        let cost = price::picos(self.held(), &prompt, &[]).max(further);
+        Some((price::to_amount(cost), prompt.prompt()))
     }
 
     /// The rates that apply to the input known so far.
@@ -371,13 +375,10 @@ impl Meter {
     }
 
     /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger of
-    /// the provider's count so far and ours, plus hidden output since.
+    /// the provider's count so far and ours, plus output that is not shown.
     #[must_use]
     pub fn charge_if_cut(&self) -> Counted {
-        let mut counted = self.counted(
-            self.left(self.estimated(), self.hidden_tokens()),
-            self.evidence_of_left(),
-        );
+        let mut counted = self.counted(self.left(self.estimated()), self.evidence_of_left());
         counted.owed = self.owed(Ending::Cut, &counted, None);
         counted
     }
@@ -443,22 +444,11 @@ impl Meter {
             {
                 self.counted(*usage, Evidence::Provider)
             }
-            (Ending::Complete, ..) if self.shown_anything() => {
-                let hidden = if self.hiding.known {
-                    self.hidden_tokens()
-                } else {
-                    0
-                };
-                self.counted(self.running(local, hidden), Evidence::Local)
-            }
-            (Ending::Complete, ..) if self.silence_asked => {
-                self.counted(self.running(local, self.hidden_tokens()), Evidence::Local)
+            (Ending::Complete, ..) if self.shown_anything() || self.silence_asked => {
+                self.counted(self.running(local), Evidence::Local)
             }
             (Ending::Complete, ..) => free(),
-            (Ending::Cut, ..) => self.counted(
-                self.left(local, self.hidden_tokens()),
-                self.evidence_of_left(),
-            ),
+            (Ending::Cut, ..) => self.counted(self.left(local), self.evidence_of_left()),
         }
     }
 
@@ -476,10 +466,9 @@ impl Meter {
             *class = (*class).min(room);
             room = room.saturating_sub(*class);
         }
-        let most = self
-            .output_limit
-            .saturating_mul(2)
-            .max(self.by_time(took).saturating_mul(self.choices));
+        let speed = u64::from(self.model.limits.speed.unwrap_or(SPEED)).saturating_mul(1_000);
+        let by_time = made(speed, took).saturating_mul(self.choices);
+        let most = self.output_limit.saturating_mul(2).max(by_time);
         usage.reasoning = usage.reasoning.min(most);
         usage.output = usage.output.min(most.saturating_sub(usage.reasoning));
         let missing = local.input.saturating_sub(usage.prompt());
@@ -513,6 +502,12 @@ impl Meter {
             ..steps::of_tokens(counted)
         }
     }
+}
+
+/// Tokens made at this pace, in thousandths of a token a second.
+fn made(pace: u64, time: Duration) -> u64 {
+    let made = u128::from(pace).saturating_mul(time.as_millis()) / 1_000_000;
+    u64::try_from(made).unwrap_or(u64::MAX)
 }
 
 fn output_total(usage: &Usage) -> u64 {

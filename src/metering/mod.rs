@@ -4,13 +4,12 @@
 //! - `factors`: how other vendors' tokenizers cut scripts.
 //! - [`lifetime`]: how long cache writes live.
 //! - [`local`]: our own counts, where the provider's are missing.
-//! - [`pace`]: how fast a target produces what its streams do not show.
 //! - [`pdf`]: what the pages of a document may cost.
-//! - [`terms`]: what to hold for it, and which output limit the balance can pay.
+//! - [`bound`]: what to hold for it, and which output limit makes that so.
 //! - [`prefixes`]: what a provider has cached of a prompt.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
+//! - [`rates`]: how fast a target is and how it counts, out of what its answers have taught.
 //! - `sold`: what is charged of an answer that was allowed to be longer than declared.
-//! - [`votes`]: what keys have observed about a target.
 //! - [`meter`]: the running count of one answer, and the only place that decides what is charged at its end.
 
 #![cfg_attr(
@@ -22,23 +21,21 @@
     )
 )]
 
+pub mod bound;
 pub mod estimate;
 mod factors;
 pub mod lifetime;
 pub mod local;
 pub mod meter;
-pub mod pace;
 pub mod pdf;
 pub mod prefixes;
 pub mod price;
+pub mod rates;
 mod sold;
-pub mod terms;
 mod tokenizer;
-pub mod votes;
 
+pub use bound::{Ask, Shortfall, Terms};
 pub use estimate::Estimate;
 pub use factors::TextCounter;
 pub use lifetime::{LEAST_CACHED, Lifetimes};
 pub use meter::{ClassTrouble, Counted, Ending, Local, Meter, Miscount};
-pub use terms::{Remedies, Shortfall, Terms};
-pub use votes::{Obedience, Paid, Votes};

@@ -1,310 +1,372 @@
-//! How much of a prompt its provider has cached, learned from the last finished requests of the same customer at the same target.
+//! How much of a prompt its provider has probably cached, told from the same customer's other requests to the same target.
 //!
-//! A provider that counts only at the end of a stream tells nobody what a customer who left has used. But what it cached of the last
-//! prompt is still cached while its lifetime lasts, as far as the next prompt begins alike. Kept in memory: hashes and counts, no
-//! text. Pure; the clock is passed in.
+//! A provider that counts only at the end of a stream tells nobody what a customer who left has used, and one that has not counted yet
+//! may find a large prompt cached or not. But what it was sent a moment ago is still cached while that lives, as far as the next prompt
+//! begins alike. Whoever leaves all its answers is believed three times; then a count has to show it. Kept in memory: hashes and
+//! counts, no text. Pure; the clock is passed in.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use farebox_protocol::talk::Beginning;
+use farebox_ledger::Amount;
+use farebox_protocol::talk::{Beginning, Beginnings};
 
-use super::lifetime::{HOUR, USUAL};
+use super::lifetime::LEAST_CACHED;
 
-/// Conversations of one customer at one target that are remembered: agents run side by side.
-const CONVERSATIONS: usize = 8;
-/// Places of a conversation that are remembered; of a longer one, only some in between.
+/// Prompts of one customer that are remembered.
+const PROMPTS: usize = 64;
+/// Places of a prompt that are remembered; of a longer one, only some in between.
 const PLACES: usize = 256;
+/// The same of places with marks; no provider takes more than four.
+const MARKS: usize = 8;
 /// Places of all customers together: 24 MiB. Who comes when all are taken gives up its own first, so nobody drives out another.
 const ALL_PLACES: usize = 1 << 20;
-/// A picture or document may have been billed as this many tokens, however few its bytes are.
-const LARGEST_MEDIA: u64 = 10_000;
+/// A request may arrive when what it begins like is no longer cached, so that a cache is not counted on to its last second.
+const LATE: Duration = Duration::from_secs(10);
+/// Ends in a row that nobody counted, from which on a prefix counts as fresh.
+const UNCOUNTED: u8 = 3;
+/// How long a prompt is looked for although one that continues it is remembered.
+const LOOKED_FOR: Duration = Duration::from_secs(60);
+/// How long a count can still take back what was booked as exposure.
+const TAKEN_BACK: Duration = Duration::from_secs(60 * 60);
 
-/// The beginnings of a prompt at which another may part from it, the whole prompt last.
+/// The places at which another prompt may part from this one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PrefixPlaces(Vec<(usize, Beginning)>);
+pub struct PromptPlaces {
+    /// By their length.
+    places: Vec<Beginning>,
+    marks: Vec<Beginning>,
+    /// What the whole prompt weighs.
+    weight: u64,
+    /// Whether only what is marked is cached.
+    marked: bool,
+}
 
-impl PrefixPlaces {
-    /// Of all beginnings, so many that memory suffices.
+impl PromptPlaces {
+    /// Of all beginnings, so many that memory suffices; `marked`: its target caches what is marked.
     #[must_use]
-    pub fn of(beginnings: &[Beginning]) -> Self {
-        let step = beginnings.len().div_ceil(PLACES).max(1);
-        let last = beginnings.len().saturating_sub(1);
-        let kept = |(at, beginning): (usize, &Beginning)| {
-            (at.is_multiple_of(step) || at == last).then_some((at, *beginning))
-        };
-        Self(beginnings.iter().enumerate().filter_map(kept).collect())
+    pub fn of(found: Beginnings, marked: bool) -> Self {
+        // A power of two, so that the places of a prompt that has grown are still among those of its beginning.
+        let step = found.all.len().div_ceil(PLACES).next_power_of_two();
+        let last = found.all.len().saturating_sub(1);
+        let kept = |(at, _): &(usize, Beginning)| at.is_multiple_of(step) || *at == last;
+        let all = found.all.into_iter().enumerate();
+        let mut marks = found.marks;
+        marks.drain(..marks.len().saturating_sub(MARKS));
+        Self {
+            places: all.filter(kept).map(|(_, place)| place).collect(),
+            marks,
+            weight: found.weight,
+            marked,
+        }
     }
 
-    /// The longest beginning in common.
-    fn common(&self, other: &[Beginning]) -> Option<&Beginning> {
-        let same = |(at, beginning): &&(usize, Beginning)| {
-            other
-                .get(*at)
-                .is_some_and(|other| other.hash == beginning.hash)
+    fn len(&self) -> usize {
+        self.places.len().saturating_add(self.marks.len())
+    }
+
+    fn has(&self, place: &Beginning) -> bool {
+        let at = |own: &[Beginning]| own.iter().rev().any(|own| own.hash == place.hash);
+        at(&self.places) || at(&self.marks)
+    }
+
+    /// The longest beginning in common that is cached: where marks say what is, up to the last mark that both have.
+    fn common(&self, later: &Self) -> Option<Beginning> {
+        let same = |own: &[Beginning], others: &[Beginning]| {
+            let other = |own: &&Beginning| {
+                others
+                    .iter()
+                    .rev()
+                    .any(|other| (other.turn, other.hash) == (own.turn, own.hash))
+            };
+            own.iter().rev().find(other).copied()
         };
-        self.0
-            .iter()
-            .rev()
-            .find(same)
-            .map(|(_, beginning)| beginning)
+        match (self.marked, later.marked) {
+            (true, true) => same(&self.marks, &later.marks),
+            (false, false) => same(&self.places, &later.places),
+            (true, false) | (false, true) => None,
+        }
     }
 }
 
-/// A finished request whose provider counted its prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FinishedRequest {
-    /// Where another prompt may part from its.
-    pub places: PrefixPlaces,
-    /// Tokens of its prompt.
+/// A request that was sent to a target.
+#[derive(Debug, Clone, Copy)]
+pub struct SentPrompt<'a> {
+    /// Whose it is.
+    pub customer: u64,
+    /// Which target and account has it.
+    pub cache: &'a str,
+    /// What it says.
+    pub places: &'a PromptPlaces,
+    /// When it was sent there.
+    pub sent: Instant,
+}
+
+/// What a provider counted of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedPrompt {
+    /// All of it.
     pub input: u64,
-    /// Those of them that are cached now: read from the cache or written to it.
-    pub cached: u64,
-    /// Whether it was marked for a cache.
-    pub marked: bool,
-    /// Whether what it wrote lives for an hour.
-    pub long: bool,
-}
-
-impl FinishedRequest {
-    /// Tokens that are cached of a prompt that begins with this beginning of ours. Where the two part, what is left of ours counts at
-    /// its most, a token per byte: nobody may count on what another conversation has cached.
-    fn cached_of(&self, common: &Beginning) -> u64 {
-        let Some((_, whole)) = self.places.0.last() else {
-            return 0;
-        };
-        let bytes = whole.bytes.saturating_sub(common.bytes) as u64;
-        let media = whole.media.saturating_sub(common.media) as u64;
-        let rest = bytes.saturating_add(media.saturating_mul(LARGEST_MEDIA));
-        self.cached.min(self.input.saturating_sub(rest))
-    }
+    /// What it had cached of it.
+    pub read: u64,
+    /// What the request was charged.
+    pub charge: Amount,
 }
 
 #[derive(Debug)]
 struct RememberedPrompt {
-    target: String,
+    cache: String,
+    places: PromptPlaces,
+    /// Its tokens: as they were counted, or else as they are likely.
+    input: u64,
+    sent: Instant,
     until: Instant,
-    finished: FinishedRequest,
+    /// When its first text was shown: from then on the provider has read all of it.
+    shown: Instant,
+    /// Ends in a row, of this prompt and of those that begin like it, that nobody counted.
+    uncounted: u8,
+    /// What the last count of one that begins like this found: fresh, or not.
+    fresh: bool,
 }
 
 impl RememberedPrompt {
-    fn size(&self) -> usize {
-        self.finished.places.0.len()
+    /// Tokens of a beginning.
+    fn tokens(&self, of: &Beginning) -> u64 {
+        let whole = u128::from(self.places.weight.max(1));
+        let tokens = u128::from(self.input).saturating_mul(of.weight.into());
+        let tokens = tokens.checked_div(whole).unwrap_or_default();
+        u64::try_from(tokens).unwrap_or(u64::MAX).min(self.input)
     }
 
-    /// Whether a later request is this one and perhaps more.
-    fn is_continued_by(&self, later: &FinishedRequest) -> bool {
-        let whole = self.finished.places.0.last();
-        let places = &later.places.0;
-        whole.is_some_and(|(_, whole)| places.iter().any(|(_, place)| place.hash == whole.hash))
+    fn is(&self, other: &SentPrompt<'_>) -> bool {
+        self.sent == other.sent && self.places == *other.places
+    }
+
+    /// Whether a prompt is this one and perhaps more, so that nobody will look for this one any more.
+    fn is_replaced_by(&self, later: &SentPrompt<'_>, now: Instant) -> bool {
+        let whole = self.places.places.last();
+        let continued = whole.is_some_and(|whole| later.places.has(whole));
+        // Who was sent before the later one was shown may still look for it.
+        let old = now.saturating_duration_since(self.shown) > LOOKED_FOR;
+        self.cache == later.cache && !self.places.marked && continued && old
     }
 }
 
-/// The last finished requests of each customer.
+/// Exposure that was booked because nobody counted how much of a prompt was cached.
+#[derive(Debug)]
+struct Unconfirmed {
+    cache: String,
+    place: Beginning,
+    tokens: u64,
+    difference: Amount,
+    until: Instant,
+}
+
+#[derive(Debug, Default)]
+struct CustomerPrompts {
+    prompts: VecDeque<RememberedPrompt>,
+    unconfirmed: VecDeque<Unconfirmed>,
+}
+
+/// A beginning in common with an earlier prompt that is long enough for a cache, and its tokens.
+#[derive(Debug, Clone, Copy)]
+struct Common {
+    place: Beginning,
+    tokens: u64,
+    uncounted: u8,
+    fresh: bool,
+}
+
+impl CustomerPrompts {
+    fn size(&self) -> usize {
+        self.prompts.iter().map(|one| one.places.len()).sum()
+    }
+
+    /// What begins like this longest, of what may still be cached.
+    fn common(&self, of: &SentPrompt<'_>) -> Option<Common> {
+        let cached = |one: &&RememberedPrompt| {
+            one.cache == of.cache && one.shown < of.sent && of.sent < one.until
+        };
+        let common = |one: &RememberedPrompt| {
+            let place = one.places.common(of.places)?;
+            Some(Common {
+                place,
+                tokens: one.tokens(&place),
+                uncounted: one.uncounted,
+                fresh: one.fresh,
+            })
+        };
+        self.prompts
+            .iter()
+            .filter(cached)
+            .filter_map(common)
+            .filter(|common| common.tokens >= LEAST_CACHED)
+            .max_by_key(|common| (common.place.weight, common.uncounted, common.fresh))
+    }
+
+    /// The prompt itself, if it is remembered, and all that begin like it for the most part.
+    fn alike<'s>(
+        &'s mut self,
+        of: &'s SentPrompt<'_>,
+        common: Option<Common>,
+    ) -> impl Iterator<Item = &'s mut RememberedPrompt> {
+        self.prompts.iter_mut().filter(move |one| {
+            let mostly = |common: Common| {
+                let place = common.place;
+                one.places.has(&place) && place.weight.saturating_mul(2) >= one.places.weight
+            };
+            one.cache == of.cache && (one.is(of) || common.is_some_and(mostly))
+        })
+    }
+}
+
+/// The last prompts of each customer.
 #[derive(Debug, Default)]
 pub struct Prefixes {
-    customers: HashMap<u64, VecDeque<RememberedPrompt>>,
+    customers: HashMap<u64, CustomerPrompts>,
     places: usize,
 }
 
 impl Prefixes {
-    /// Remembers a finished request that arrived at `arrived`.
-    pub fn remember(
-        &mut self,
-        customer: u64,
-        target: &str,
-        finished: FinishedRequest,
-        arrived: Instant,
-    ) {
-        let lifetime = if finished.long { HOUR } else { USUAL };
-        self.make_room(customer, target, &finished, arrived);
-        if self.places.saturating_add(finished.places.0.len()) > ALL_PLACES {
+    /// Tokens of a prompt that its target has probably cached; `None` if the customer has sent nothing like it there lately. `caches`:
+    /// the target was counted to cache what nobody marked.
+    #[must_use]
+    pub fn cached(&self, of: &SentPrompt<'_>, caches: bool) -> Option<u64> {
+        let common = self.common(of)?;
+        let counts = (of.places.marked || caches) && common.uncounted < UNCOUNTED;
+        counts.then_some(common.tokens)
+    }
+
+    /// The same before the prompt is sent, where no count has found it fresh since one found it cached.
+    #[must_use]
+    pub fn known(&self, of: &SentPrompt<'_>, caches: bool) -> Option<u64> {
+        let fresh = self.common(of)?.fresh;
+        self.cached(of, caches).filter(|_| !fresh)
+    }
+
+    /// Remembers a request whose first text was shown at `now`. What it begins like is believed of it, too. `input`: its tokens, as they
+    /// are likely; `lifetime`: how long what it wrote is cached.
+    pub fn shown(&mut self, of: &SentPrompt<'_>, input: u64, lifetime: Duration, now: Instant) {
+        let common = self.common(of);
+        self.make_room(of, now);
+        if self.places.saturating_add(of.places.len()) > ALL_PLACES {
             return;
         }
-        let Some(until) = arrived.checked_add(lifetime) else {
+        let Some(until) = of.sent.checked_add(lifetime.saturating_sub(LATE)) else {
             return;
         };
-        self.places = self.places.saturating_add(finished.places.0.len());
-        self.customers
-            .entry(customer)
-            .or_default()
-            .push_back(RememberedPrompt {
-                target: target.to_owned(),
-                until,
-                finished,
-            });
+        self.places = self.places.saturating_add(of.places.len());
+        let prompt = RememberedPrompt {
+            cache: of.cache.to_owned(),
+            places: of.places.clone(),
+            input,
+            sent: of.sent,
+            until,
+            shown: now,
+            uncounted: common.map_or(0, |common| common.uncounted),
+            fresh: common.is_some_and(|common| common.fresh),
+        };
+        let customer = self.customers.entry(of.customer).or_default();
+        customer.prompts.push_back(prompt);
+    }
+
+    /// A provider has counted a prompt. Returns what of the customer's exposure this takes back: what was booked for prompts that may
+    /// not have been cached, and were; at most what this request was charged.
+    pub fn counted(&mut self, of: &SentPrompt<'_>, counted: CountedPrompt, now: Instant) -> Amount {
+        let Some(customer) = self.customers.get_mut(&of.customer) else {
+            return Amount::ZERO;
+        };
+        let common = customer.common(of);
+        // Providers cache in blocks, so not all that is in common is read.
+        let reads = |tokens: u64| counted.read > 0 && counted.read >= tokens / 2;
+        let fresh = common.map(|common| !reads(common.tokens));
+        for one in customer.alike(of, common) {
+            one.uncounted = 0;
+            one.fresh = fresh.unwrap_or(one.fresh);
+            if one.is(of) {
+                one.input = counted.input;
+            }
+        }
+        let mut left = counted.charge;
+        customer.unconfirmed.retain_mut(|booked| {
+            if booked.cache == of.cache && of.places.has(&booked.place) && reads(booked.tokens) {
+                let back = booked.difference.min(left);
+                left = minus(left, back);
+                booked.difference = minus(booked.difference, back);
+            }
+            booked.difference.is_positive() && now < booked.until
+        });
+        minus(counted.charge, left)
+    }
+
+    /// A request ended without a count of its prompt, and left this exposure, which may be less if the prompt was cached: by `per_token`
+    /// for each token of it.
+    pub fn uncounted(
+        &mut self,
+        of: &SentPrompt<'_>,
+        exposure: Amount,
+        per_token: Amount,
+        now: Instant,
+    ) {
+        let Some(customer) = self.customers.get_mut(&of.customer) else {
+            return;
+        };
+        let common = customer.common(of);
+        for one in customer.alike(of, common) {
+            one.uncounted = one.uncounted.saturating_add(1);
+        }
+        let Some(common) = common else { return };
+        let difference = Amount::times(per_token, common.tokens).unwrap_or(exposure);
+        let difference = difference.min(exposure);
+        if !difference.is_positive() {
+            return;
+        }
+        if customer.unconfirmed.len() == PROMPTS {
+            customer.unconfirmed.pop_front();
+        }
+        customer.unconfirmed.push_back(Unconfirmed {
+            cache: of.cache.to_owned(),
+            place: common.place,
+            tokens: common.tokens,
+            difference,
+            until: now.checked_add(TAKEN_BACK).unwrap_or(now),
+        });
+    }
+
+    fn common(&self, of: &SentPrompt<'_>) -> Option<Common> {
+        self.customers.get(&of.customer)?.common(of)
     }
 
     /// Forgets what has expired, what this conversation was before, and the customer's oldest beyond what is kept.
-    fn make_room(&mut self, customer: u64, target: &str, new: &FinishedRequest, now: Instant) {
-        let wanted = new.places.0.len();
+    fn make_room(&mut self, new: &SentPrompt<'_>, now: Instant) {
+        let wanted = new.places.len();
         if self.places.saturating_add(wanted) > ALL_PLACES {
             self.customers.retain(|_, of_one| {
-                of_one.retain(|old| old.until > now);
-                !of_one.is_empty()
+                of_one.prompts.retain(|old| old.until > now);
+                of_one.unconfirmed.retain(|booked| booked.until > now);
+                !of_one.prompts.is_empty() || !of_one.unconfirmed.is_empty()
             });
-            self.places = self
-                .customers
-                .values()
-                .flatten()
-                .map(RememberedPrompt::size)
-                .sum();
+            self.places = self.customers.values().map(CustomerPrompts::size).sum();
         }
-        let Some(own) = self.customers.get_mut(&customer) else {
+        let Some(own) = self.customers.get_mut(&new.customer) else {
             return;
         };
-        let before: usize = own.iter().map(RememberedPrompt::size).sum();
-        own.retain(|old| old.until > now && !(old.target == target && old.is_continued_by(new)));
-        while own.iter().filter(|old| old.target == target).count() >= CONVERSATIONS {
-            let oldest = own.iter().position(|old| old.target == target);
-            oldest.and_then(|at| own.remove(at));
+        let others = self.places.saturating_sub(own.size());
+        own.prompts
+            .retain(|old| old.until > now && !old.is_replaced_by(new, now));
+        while own.prompts.len() >= PROMPTS {
+            own.prompts.pop_front();
         }
-        let others = self.places.saturating_sub(before);
-        let size = |own: &VecDeque<RememberedPrompt>| {
-            own.iter().map(RememberedPrompt::size).sum::<usize>()
-        };
-        let all = |own: &VecDeque<RememberedPrompt>| others.saturating_add(size(own));
-        while all(own).saturating_add(wanted) > ALL_PLACES && own.pop_front().is_some() {}
+        let all = |own: &CustomerPrompts| others.saturating_add(own.size());
+        while all(own).saturating_add(wanted) > ALL_PLACES && own.prompts.pop_front().is_some() {}
         self.places = all(own);
     }
+}
 
-    /// Tokens that a target has probably cached of a prompt; `None` if the customer has finished nothing like it there lately. A
-    /// prompt without marks is not looked up in a cache that only marks fill.
-    #[must_use]
-    pub fn cached(
-        &self,
-        customer: u64,
-        target: &str,
-        (prompt, marked): (&[Beginning], bool),
-        now: Instant,
-    ) -> Option<u64> {
-        let own = self.customers.get(&customer)?.iter();
-        own.filter(|old| old.target == target && old.until > now)
-            .filter(|old| marked || !old.finished.marked)
-            .filter_map(|old| Some((old.finished.places.common(prompt)?, &old.finished)))
-            .max_by_key(|(common, _)| common.bytes)
-            .map(|(common, finished)| finished.cached_of(common))
-    }
+fn minus(from: Amount, less: Amount) -> Amount {
+    Amount::from_picos(from.picos().saturating_sub(less.picos()))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A prompt of these messages, 1,000 bytes each; the first stands for all that comes before them.
-    fn prompt(messages: &[u64]) -> Vec<Beginning> {
-        let mut hash = 0_u64;
-        let place = |(at, message): (usize, &u64)| {
-            hash = hash
-                .wrapping_mul(1_000_003)
-                .wrapping_add(*message)
-                .wrapping_add(1);
-            Beginning {
-                hash,
-                bytes: at * 1_000,
-                media: 0,
-            }
-        };
-        messages.iter().enumerate().map(place).collect()
-    }
-
-    fn finished(hashes: &[u64], input: u64, cached: u64) -> FinishedRequest {
-        FinishedRequest {
-            places: PrefixPlaces::of(&prompt(hashes)),
-            input,
-            cached,
-            marked: false,
-            long: false,
-        }
-    }
-
-    #[test]
-    fn what_the_last_request_had_cached_is_cached_of_the_next_one() {
-        let (mut prefixes, now) = (Prefixes::default(), Instant::now());
-        prefixes.remember(1, "a/m", finished(&[1, 2, 3], 50_000, 48_000), now);
-        let cached = |prefixes: &Prefixes, customer, target, hashes: &[u64], after| {
-            let later = now + Duration::from_secs(after);
-            prefixes.cached(customer, target, (&prompt(hashes), false), later)
-        };
-        assert_eq!(cached(&prefixes, 1, "a/m", &[1, 2, 3, 4], 9), Some(48_000));
-        assert_eq!(
-            cached(&prefixes, 1, "a/m", &[1, 2, 9], 9),
-            Some(48_000),
-            "the last message has at most 1,000 tokens"
-        );
-        assert_eq!(
-            cached(&prefixes, 1, "a/m", &[8, 2, 3, 4], 9),
-            None,
-            "other tools"
-        );
-        assert_eq!(
-            cached(&prefixes, 1, "a/m", &[1, 2, 3], 300),
-            None,
-            "too late"
-        );
-        assert_eq!(
-            cached(&prefixes, 2, "a/m", &[1, 2, 3], 9),
-            None,
-            "another customer"
-        );
-        assert_eq!(
-            cached(&prefixes, 1, "b/m", &[1, 2, 3], 9),
-            None,
-            "another target"
-        );
-        // The conversation went on, and nothing of it was cached any more.
-        prefixes.remember(1, "a/m", finished(&[1, 2, 3, 4], 60_000, 0), now);
-        assert_eq!(cached(&prefixes, 1, "a/m", &[1, 2, 3, 4, 5], 9), Some(0));
-    }
-
-    #[test]
-    fn marks_decide_which_cache_is_looked_at_and_for_how_long() {
-        let (mut prefixes, now) = (Prefixes::default(), Instant::now());
-        let long = FinishedRequest {
-            marked: true,
-            long: true,
-            ..finished(&[1, 2], 50_000, 48_000)
-        };
-        prefixes.remember(1, "a/m", long, now);
-        let later = now + Duration::from_secs(3_000);
-        let cached = |marked| prefixes.cached(1, "a/m", (&prompt(&[1, 2, 3]), marked), later);
-        assert_eq!((cached(true), cached(false)), (Some(48_000), None));
-    }
-
-    #[test]
-    fn nobody_drives_out_another() {
-        let (mut prefixes, now) = (Prefixes::default(), Instant::now());
-        prefixes.remember(1, "a/m", finished(&[1, 2], 5_000, 4_000), now);
-        let long: Vec<u64> = (0..PLACES as u64).collect();
-        for customer in 2..(ALL_PLACES / PLACES) as u64 + 100 {
-            let mut own = long.clone();
-            own[PLACES - 1] = customer;
-            prefixes.remember(customer, "a/m", finished(&own, 5_000, 4_000), now);
-        }
-        assert!(prefixes.places <= ALL_PLACES);
-        let cached = prefixes.cached(1, "a/m", (&prompt(&[1, 2]), false), now);
-        assert_eq!(cached, Some(4_000));
-    }
-
-    proptest! {
-        /// However two prompts part: never more than was cached, and never what only the other had.
-        #[test]
-        fn nobody_counts_on_what_another_prompt_has_cached(
-            same in 1_usize..300, rest in 0_usize..300, cached in 0_u64..900_000, input in 0_u64..900_000,
-        ) {
-            let (mut prefixes, now) = (Prefixes::default(), Instant::now());
-            let all: Vec<u64> = (0..(same + rest) as u64).collect();
-            let cached = cached.min(input);
-            prefixes.remember(1, "a/m", finished(&all, input, cached), now);
-            let mut other: Vec<u64> = all[..same].to_vec();
-            other.push(u64::MAX);
-            let found = prefixes.cached(1, "a/m", (&prompt(&other), false), now).unwrap_or(0);
-            let beyond = (rest as u64) * 1_000;
-            prop_assert!(found <= cached && found <= input.saturating_sub(beyond));
-        }
-    }
-}
+#[path = "prefixes_tests.rs"]
+mod tests;

@@ -83,10 +83,10 @@ pub fn dearest_input(rates: &Rates, lifetimes: Lifetimes) -> i128 {
     i128::from(default.max(asked).picos())
 }
 
-/// The same, where input is written to a cache only if it is marked for one.
+/// The same, where input is written to a cache only if `writes` says so.
 #[must_use]
-pub fn likely_input(rates: &Rates, marked: bool, lifetimes: Lifetimes) -> i128 {
-    if marked || lifetimes.any() {
+pub fn input_rate(rates: &Rates, writes: bool, lifetimes: Lifetimes) -> i128 {
+    if writes || lifetimes.any() {
         dearest_input(rates, lifetimes)
     } else {
         i128::from(rates.input.max(rates.cache_read).picos())

@@ -5,6 +5,8 @@
 //!
 //! Rows of docs/interface.md: `balance_is_reduced`.
 
+mod course;
+mod journal;
 mod owing;
 mod served;
 
@@ -14,24 +16,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{
-    Amount, Bill, BillFacts, EndReason, EndedHold, Evidence, Hold, SharedLedger, Usage,
+    Amount, Bill, BillFacts, EndReason, EndedHold, Evidence, Hold, SharedLedger, Timestamp, Usage,
 };
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Additions, Classes, FrameMarks};
+use farebox_protocol::{Additions, Classes, FrameMarks, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::bodies::RequestBodies;
-use super::broken::MoneyBound;
 use super::end::End;
+use super::money::Reckoned;
 use super::prepare::PreparedRequest;
-use super::record::{self, Record, Told};
+use super::record::{self, Told};
+use super::sending::SentTerms;
 use super::translation::Translation;
-use super::under_way::Entered;
+use super::under_way::Running;
 use super::{Failure, Proxy, Reply, Request, asked};
-use crate::billing::credit::CreditedStream;
-use crate::billing::exposure::Payer;
-use crate::billing::running::{CountOf, RunningCount};
+use crate::billing::reserved::Reserved;
+use crate::billing::running::{AnswerEnd, CountOf, RunningCount};
 use crate::clock;
 use crate::config::{Model, Price, Target};
 use crate::metering::meter::Start;
@@ -43,7 +45,7 @@ use crate::upstream::{AskOrder, Attempt, FailureClass, SecretForms, ServingAccou
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it checks whether the resolver has settled.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
-/// The output that a request is expected to need of its provider's tokens in a minute; as much as a stream's hold covers at first.
+/// The output that a request is expected to need of its provider's tokens in a minute.
 const USUAL_OUTPUT: u64 = 2_048;
 /// The longest a request may run.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -56,8 +58,32 @@ pub const REMOVED: &str = "removed";
 /// The bill's fact that lists what a translation dropped or changed in the request and, prefixed with `answer.`, in the answer.
 pub const LOST: &str = "lost";
 
+/// The bill's fact that says to what the output limit was lowered for want of money.
+pub const LIMIT: &str = "limit";
+/// The bill's fact that says for how many milliseconds the request waited for money.
+pub const WAITED: &str = "waited_ms";
+
 /// Where the answer is sent; closed when the customer has left.
 pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
+
+/// What is reserved of what a request's customer may leave unpaid.
+pub(super) struct AtRisk {
+    /// What its hold leaves uncovered, until its prompt is counted.
+    pub(super) gap: Option<Reserved>,
+    /// A stream's likely prompt, until its first frame.
+    pub(super) prompt: Option<Reserved>,
+}
+
+/// What a request was granted.
+pub(super) struct Grant {
+    pub(super) reckoned: Reckoned,
+    pub(super) hold: Hold,
+    /// As the watch over keys sees it.
+    pub(super) running: Arc<Running>,
+    /// When its key expires.
+    pub(super) expires: Option<Timestamp>,
+    pub(super) at_risk: AtRisk,
+}
 
 /// One admitted request.
 pub(super) struct Admitted {
@@ -68,21 +94,24 @@ pub(super) struct Admitted {
     pub(super) count: RunningCount,
     pub(super) hold: Hold,
     pub(super) outcome: AnswerOutcome,
-    pub(super) output_limit: u64,
+    /// What is held for the target that answers, or for the first one.
+    pub(super) reckoned: Reckoned,
+    /// As the watch over keys sees it.
+    pub(super) running: Arc<Running>,
+    /// When its key expires.
+    expires: Option<Timestamp>,
+    /// What it may leave unpaid.
+    pub(super) at_risk: AtRisk,
     /// Nothing but text was sent, so that what it can count at most is certain.
     pub(super) only_text: bool,
+    /// Output that a family with a smallest limit may produce.
+    least_output: u64,
     /// The most output that is charged, if a target may produce more than was declared because its family has a smallest limit.
     sold: Option<u64>,
-    /// Whether the hold covers all that the limit of a stream allows.
-    pub(super) holds_whole_limit: bool,
     /// What it will probably use, for its provider's `max_tokens_per_minute`.
     pub(super) expected_tokens: u64,
     /// Its part of those.
     pub(super) tokens: Option<TokenShare>,
-    /// The output limit to write into the request.
-    pub(super) limit: Option<u32>,
-    /// What it was lowered by, if it was lowered to what the money buys.
-    pub(super) lowered: Option<MoneyBound>,
     /// Where it may go, until it is dispatched.
     pub(super) places: AskOrder,
     /// The request in other families, until a target answers.
@@ -110,8 +139,12 @@ pub(super) struct AnswerOutcome {
     /// Members that it added beyond that, and that were removed.
     pub(super) strange: BTreeSet<String>,
     pub(super) first_byte: Option<Duration>,
+    /// When the first frame of a stream came.
+    pub(super) first_frame: Option<Instant>,
     /// From arrival to dispatch.
     pub(super) prepared: Duration,
+    /// From a stream's first frame to its end, without the time in which nobody read it.
+    pub(super) answered: Duration,
     pub(super) attempts: Vec<Attempt>,
     /// What the customer was told instead of an answer.
     pub(super) told: Option<Box<Told>>,
@@ -172,12 +205,15 @@ impl Settled {
 }
 
 impl Admitted {
-    pub(super) fn new(
-        proxy: Arc<Proxy>,
-        prepared: PreparedRequest,
-        (terms, bound): (Terms, MoneyBound),
-        hold: Hold,
-    ) -> Box<Self> {
+    pub(super) fn new(proxy: Arc<Proxy>, prepared: PreparedRequest, grant: Grant) -> Box<Self> {
+        let Grant {
+            reckoned,
+            hold,
+            running,
+            expires,
+            at_risk,
+        } = grant;
+        let terms = reckoned.terms;
         let PreparedRequest {
             request,
             seen,
@@ -192,23 +228,8 @@ impl Admitted {
         let sent = raised.map_or(0, |limit| {
             u64::from(limit).saturating_mul(u64::from(choices))
         });
-        let start = Start {
-            estimated_input: terms.estimated_input,
-            most_input: terms.most_input,
-            images: seen.content.pictures.len() as u64,
-            output_limit: terms.output_limit.max(sent),
-            choices,
-            predicted: terms.predicted,
-            lifetimes: asked::lifetimes(&seen),
-            classes: seen.classes,
-            cache_marked: terms.cache_marked,
-            compaction: terms.compaction,
-        };
         let only_text = seen.content.pictures.is_empty() && seen.content.documents.is_empty();
-        let mut meter = Meter::new(Arc::clone(&model), start);
-        if seen.has_stops {
-            meter.ask_silence();
-        }
+        let meter = meter(&model, &seen, &terms, sent);
         let of = CountOf {
             calibrations: &proxy.calibrations,
             turns: &proxy.turns,
@@ -228,14 +249,19 @@ impl Admitted {
                 lost: left_out,
                 ..AnswerOutcome::default()
             },
-            output_limit: terms.output_limit,
+            reckoned,
+            running,
+            expires,
+            at_risk,
             only_text,
-            sold: raised.map(|_| terms.output_limit),
-            holds_whole_limit: terms.holds_whole_limit,
-            expected_tokens: expected(&terms, choices),
+            least_output: sent,
+            sold: raised.map(|_| terms.output_bound),
+            expected_tokens: (terms.likely_input).saturating_add(
+                terms
+                    .output_bound
+                    .min(USUAL_OUTPUT.saturating_mul(choices.into())),
+            ),
             tokens: None,
-            limit: terms.limit,
-            lowered: terms.lowered.then_some(bound),
             bodies,
             places,
             translation: None,
@@ -243,20 +269,18 @@ impl Admitted {
         })
     }
 
-    /// Notes that the request is about to go to its upstream. It is under way until what is returned here is dropped.
-    pub(super) fn begin(&mut self) -> Entered {
+    /// Notes that the request is about to go to its upstream.
+    pub(super) fn begin(&mut self) {
         self.outcome.prepared = self.request.arrived.elapsed();
-        self.proxy.under_way.enter(self.request.id)
     }
 
-    /// Notes the target that answered, or worked on an answer. A wait for another one counts no longer.
-    pub(super) fn answered_by(&mut self, target: &Target) {
-        self.count.target = target.name();
+    /// Notes the target that answered, or worked on an answer, and what is held for it.
+    pub(super) fn answered_by(&mut self, target: &Target, sent: &SentTerms) {
         self.outcome.cost.clone_from(&target.cost);
-        self.count.meter.wait(Duration::ZERO);
-        self.count
-            .meter
-            .reasoning_outside(target.provider.reasoning_outside);
+        (self.reckoned.ask, self.reckoned.terms) = sent.of(&target.name());
+        let bound = self.reckoned.terms.output_bound;
+        self.count.meter.allow(bound.max(self.least_output));
+        self.count.answers(target);
     }
 
     /// Notes the account with which the target answers.
@@ -264,16 +288,6 @@ impl Admitted {
         let several = target.provider.keys.accounts() > 1;
         self.count.account = several.then(|| account.number + 1);
         self.outcome.account = Some(account);
-    }
-
-    /// Headers that say what was served: the slug, where an alias of it was asked for, and what did not reach the model.
-    pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
-        let slug = &self.model.slug;
-        let by_alias = self.count.seen.model != *slug;
-        let slug = by_alias.then(|| ("x-farebox-slug", slug.clone()));
-        let omitted = self.outcome.omissions();
-        let omitted = omitted.map(|(_, header, what)| (header, what));
-        slug.into_iter().chain(omitted).collect()
     }
 
     /// How long the answering target had the request before its first frame, which has just arrived.
@@ -302,11 +316,6 @@ impl Admitted {
         });
     }
 
-    /// When the request must end at the latest.
-    pub(super) fn deadline(&self) -> Instant {
-        self.request.arrived + LONGEST
-    }
-
     /// Notes that the first byte of the answer is about to be sent.
     pub(super) fn first_byte(&mut self) {
         let arrived = self.request.arrived;
@@ -315,11 +324,24 @@ impl Admitted {
             .get_or_insert_with(|| arrived.elapsed());
     }
 
-    /// What the journal would record if the request ended now.
-    pub(super) fn checkpoint(&mut self) -> Bill {
-        self.count.catch_up();
-        let counted = self.sold(self.count.meter.charge_if_cut());
-        self.bill(counted, &End::INTERRUPTED)
+    /// What the request is charged for, now that it ends.
+    async fn counted(&mut self, end: &End) -> Counted {
+        if end.reason == EndReason::Length {
+            self.count.meter.ask_silence();
+        }
+        if self.has_billable_failures() {
+            self.hash_unanswered(self.since_dispatch());
+        }
+        let limit = (self.reckoned.terms.limit).saturating_mul(self.reckoned.ask.choices.into());
+        let ended = AnswerEnd {
+            ending: end.ending,
+            billable: self.has_billable_failures(),
+            took: self.since_dispatch(),
+            answered: self.outcome.answered,
+            ended_at: (end.reason == EndReason::Length).then_some(limit),
+        };
+        let counted = self.count.counted(&ended).await;
+        self.sold(counted)
     }
 
     /// Ends the hold. This is the only place where a request's money is settled, and where what we have closed becomes free.
@@ -327,13 +349,8 @@ impl Admitted {
         let closed = !self.request.connection.pay();
         let closed = closed.then(|| end.closed_by_us(self.outcome.first_byte.is_some()));
         let end = closed.as_ref().unwrap_or(end);
-        if end.reason == EndReason::Length {
-            self.count.meter.ask_silence();
-        }
         // Boxed, because few answers need it and it would enlarge the task of every open stream.
-        let (billable, took) = (self.has_billable_failures(), self.since_dispatch());
-        let counted = Box::pin(self.count.counted(end.ending, billable, took)).await;
-        let counted = self.sold(counted);
+        let counted = Box::pin(self.counted(end)).await;
         let (usage, ours) = (counted.usage, counted.evidence != Some(Evidence::Provider));
         let class = counted.lines.iter().find_map(|line| line.class.clone());
         let asks = !self.count.seen.classes.is_standard();
@@ -341,7 +358,7 @@ impl Admitted {
         self.note_use(&counted);
         let miscount = self.count.meter.miscount(end.ending, &counted);
         let oddities = self.oddities(&counted);
-        let bill = self.bill(counted, end);
+        let bill = self.last_bill(counted, end);
         let cost = farebox_ledger::bill::cost(&bill.lines).unwrap_or(Amount::ZERO);
         let failures = self.failures(&bill, end, miscount);
         let mut record = self.record(&bill, end);
@@ -351,12 +368,11 @@ impl Admitted {
             Arc::clone(&self.proxy),
             Arc::clone(&self.request.pass.rate_limits),
         );
-        let owed = bill.exposure;
-        let payer = Payer {
-            customer: self.request.customer,
-            key: self.request.key,
-        };
+        let model = Arc::clone(&self.model);
+        let (owed, reserved) = (bill.exposure, self.at_risk.prompt.take());
+        let payer = self.request.payer();
         let (prepared, settling) = (self.outcome.prepared, Instant::now());
+        let waited = self.running.waited();
         let ledger = Arc::clone(&spine.ledger);
         // If the timeout drops this, the hold's guard hands the bill to the ledger's resolver. Boxed, because it would enlarge the
         // task of every open stream.
@@ -370,19 +386,13 @@ impl Admitted {
             tracing::error!(request = %record.request_id, "the ledger did not acknowledge a settlement in time; its resolver will finish it");
         }
         record.charge = finished.map_or(cost, |finished| finished.charge);
-        if !record.target.is_empty() {
-            spine.calibrations.note_charge(
-                &record.target,
-                payer.customer,
-                record.at,
-                record.charge,
-            );
-        }
         record.loss = finished.map_or(Amount::ZERO, |finished| finished.loss);
-        record.own_us = Some(micros(prepared + settling.elapsed()));
+        record.own_us = Some(micros(prepared.saturating_sub(waited) + settling.elapsed()));
         let owed = owed.checked_add(record.loss).unwrap_or(owed);
+        let paid = (record.charge, owed);
         spine.observer.ended(Arc::new(record));
-        spine.note_exposure(&limits, payer, failures, owed);
+        spine.note_exposure(&limits, (payer, &model), failures, paid, reserved);
+        spine.call_waiting(payer.customer);
         Settled {
             cost,
             finished,
@@ -391,97 +401,25 @@ impl Admitted {
             ours,
         }
     }
-
-    /// What of these counts is charged.
-    fn sold(&self, counted: Counted) -> Counted {
-        match self.sold {
-            Some(most) => counted.with_output_at_most(most),
-            None => counted,
-        }
-    }
-
-    fn bill(&self, counted: Counted, end: &End) -> Bill {
-        let owed = counted.owed;
-        let node = self
-            .proxy
-            .ledger
-            .node()
-            .map(|name| ("node".to_owned(), name.to_owned()));
-        let mut bill = Bill {
-            slug: self.model.slug.clone(),
-            family: self.request.family.name().to_owned(),
-            target: self.count.target.clone(),
-            status: end.status,
-            end_reason: end.reason.clone(),
-            first_byte_ms: self.outcome.first_byte.map(millis),
-            total_ms: millis(self.request.arrived.elapsed()),
-            answer_id: self.outcome.answer_id.as_deref().cloned(),
-            hold: self.hold.amount(),
-            loss: Amount::ZERO,
-            evidence: counted.evidence,
-            usage: counted.usage,
-            lines: counted.lines,
-            facts: self.outcome.facts().into_iter().chain(node).collect(),
-            served: self.billed_as(&counted.usage),
-            provider_cost: self.count.meter.provider_cost().map(Amount::from_picos),
-            ..Bill::default()
-        };
-        self.owe(&mut bill, owed);
-        bill
-    }
-
-    fn record(&self, bill: &Bill, end: &End) -> Record {
-        Record {
-            request_id: self.request.id,
-            at: clock::now(),
-            key: Some(self.request.key),
-            origin: self.request.origin,
-            slug: bill.slug.clone(),
-            asked: record::asked(&self.count.seen.model),
-            family: self.request.family.name(),
-            target: bill.target.clone(),
-            status: end.status,
-            end_reason: end.reason.to_string(),
-            message: String::new(),
-            told: self.outcome.told.as_deref().cloned(),
-            answer_id: bill.answer_id.clone(),
-            free: false,
-            usage: bill.usage,
-            class: bill.lines.iter().find_map(|line| line.class.clone()),
-            oddities: Vec::new(),
-            charge: Amount::ZERO,
-            hold: bill.hold,
-            extensions: self.hold.extensions(),
-            loss: Amount::ZERO,
-            exposure: bill.exposure,
-            cost: bill.cost,
-            failed: bill
-                .failed()
-                .map(|(target, owed)| (target.to_owned(), owed))
-                .collect(),
-            evidence: bill.evidence,
-            miscount: None,
-            strange: (self.outcome.strange.iter())
-                .map(|name| redact::for_operator(name, &self.model.route))
-                .collect(),
-            first_byte_ms: bill.first_byte_ms,
-            total_ms: bill.total_ms,
-            own_us: None,
-            lost: self.outcome.lost.header(),
-            removed: self.outcome.removed.clone(),
-            attempts: self.outcome.attempts.clone(),
-        }
-    }
 }
 
-impl CreditedStream for Admitted {
-    fn parts(&mut self) -> (&mut RunningCount, &mut Hold) {
-        (&mut self.count, &mut self.hold)
+/// The meter of a request. `sent`: output that a family with a smallest limit may produce.
+fn meter(model: &Arc<Model>, seen: &Inspection, terms: &Terms, sent: u64) -> Meter {
+    let start = Start {
+        estimated_input: terms.likely_input,
+        most_input: terms.most_input,
+        images: seen.content.pictures.len() as u64,
+        output_limit: terms.output_bound.max(sent),
+        choices: seen.choices,
+        predicted: terms.predicted,
+        lifetimes: asked::lifetimes(seen),
+        classes: seen.classes,
+    };
+    let mut meter = Meter::new(Arc::clone(model), start);
+    if seen.has_stops {
+        meter.ask_silence();
     }
-
-    fn bill_so_far(&mut self) -> Bill {
-        self.checkpoint()
-    }
+    meter
 }
 
 /// Settles. If the ledger cannot take the settlement at once, its resolver takes it over, and this waits for the resolver.
@@ -506,7 +444,7 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<En
         return Some(EndedHold {
             charge: entry.amount.checked_neg()?,
             loss: bill.loss,
-            available: key.room(&bill.slug, clock::now()),
+            remaining: key.remaining(&bill.slug, clock::now()),
         });
     }
     None
@@ -524,14 +462,6 @@ fn tokens(usage: Usage) -> u64 {
     ]
     .into_iter()
     .fold(0, u64::saturating_add)
-}
-
-/// Input and output as far as they are foreseen: a long answer is corrected when it has ended.
-fn expected(terms: &Terms, choices: u32) -> u64 {
-    let output = terms.output_limit.min(USUAL_OUTPUT);
-    terms
-        .estimated_input
-        .saturating_add(output.saturating_mul(choices.into()))
 }
 
 fn millis(elapsed: Duration) -> u32 {
@@ -562,7 +492,7 @@ mod tests {
             request: clock::operation_id(),
             customer: farebox_ledger::CustomerId::made_for(id),
             key: id,
-            amount: Amount::from_picos(9),
+            ways: vec![farebox_ledger::HoldWay::exactly(Amount::from_picos(9))],
             slug,
             family,
             at,

@@ -19,17 +19,17 @@ pub(super) async fn predicted(work: &mut Work, seen: &mut Inspection) -> Result<
         .await?)
 }
 
-/// Tokens of a prompt, counted by the tokenizer of the model's first target.
+/// Tokens of a prompt, counted by the tokenizer of the model's first target: as many as are likely, and at most.
 pub(super) async fn prompt(
     work: &mut Work,
     seen: &mut Inspection,
     model: &Model,
-) -> Result<u64, Failure> {
+) -> Result<(u64, u64), Failure> {
     let (limits, content) = (model.limits, std::mem::take(&mut seen.content));
     let first = (model.route.targets.first()).map_or("", |target| target.model.as_str());
     let counter = TextCounter::of(first);
     let counting = work.aside(move || {
-        let tokens = local::known(&content, &limits, counter);
+        let tokens = local::bounded(&content, &limits, counter);
         (content, tokens)
     });
     let (content, tokens) = counting.await?;

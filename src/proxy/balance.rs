@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, CapMaker, CapReached, Key, Scope};
+use farebox_ledger::{Amount, CapMaker, CapReached, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::config::Shop;
-use crate::metering::Remedies;
 
 /// A cap that binds, as the holder of a key is told of it: of one that counts what other keys spend, a member learns no sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,10 +15,10 @@ pub struct ToldCap {
 }
 
 impl ToldCap {
-    /// For the holder of this key.
+    /// For the holder of a key that is an owner's or not.
     #[must_use]
-    pub fn to(key: &Key, reached: CapReached) -> Self {
-        let has_sums = key.is_owner || matches!(reached.scope, Scope::Key(_));
+    pub fn to(is_owners: bool, reached: CapReached) -> Self {
+        let has_sums = is_owners || matches!(reached.scope, Scope::Key(_));
         Self { reached, has_sums }
     }
 
@@ -98,8 +97,8 @@ pub struct Balance {
     pub cap: Option<Box<ToldCap>>,
     /// Output tokens of this model that the available money still buys, as far as that is known.
     pub affordable_output: Option<u64>,
-    /// Changes with which the request would be served now.
-    pub remedies: Remedies,
+    /// The largest output limit with which the request would be served now.
+    pub remedy: Option<u64>,
     /// The field with the request's output limit.
     pub limit_field: &'static str,
     /// The seller's words; failures that are not answered yet have none.
@@ -128,14 +127,9 @@ impl Balance {
                 details.extend(said.map(|said| (name.to_owned(), json!(said))));
             }
         }
-        let Remedies { limit, stream } = self.remedies;
-        let smaller = limit.map(|tokens| json!({ self.limit_field: tokens }));
-        let remedies: Vec<Value> = smaller
-            .into_iter()
-            .chain(stream.then(|| json!({"stream": true})))
-            .collect();
-        if !remedies.is_empty() {
-            details.insert("remedies".to_owned(), remedies.into());
+        if let Some(tokens) = self.smaller() {
+            let smaller = json!([{ self.limit_field: tokens }]);
+            details.insert("remedies".to_owned(), smaller);
         }
         (!details.is_empty()).then_some(Value::Object(details))
     }
@@ -165,20 +159,20 @@ impl Balance {
 
     /// The immediate remedy and the lasting one.
     fn advice(&self, for_good: &str) -> String {
-        let Remedies { limit, stream } = self.remedies;
-        let smaller =
-            limit.map(|tokens| format!("send `{}` of at most {tokens}", self.limit_field));
-        let streamed = stream.then(|| "send `stream: true`".to_owned());
-        let at_once: Vec<String> = smaller.into_iter().chain(streamed).collect();
-        if at_once.is_empty() {
+        let Some(tokens) = self.smaller() else {
             return for_good.to_owned();
-        }
+        };
         let (first, rest) = for_good.split_at(1);
-        let limit = at_once.join(", or ");
         format!(
-            "Only the declared output limit is too expensive: {limit}. To keep it, {}{rest}",
+            "Only the declared output limit is too expensive: send `{}` of at most {tokens}. To keep it, {}{rest}",
+            self.limit_field,
             first.to_lowercase()
         )
+    }
+
+    /// The smaller limit that helps, where the request has declared one.
+    fn smaller(&self) -> Option<u64> {
+        self.remedy.filter(|_| !self.limit_field.is_empty())
     }
 }
 

@@ -4,8 +4,6 @@
 //! They are encoded before money is held, so that the hold covers what is really sent; after the hold only model, limit and thinking
 //! budget are written.
 
-use std::sync::OnceLock;
-
 use bytes::Bytes;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo};
 use farebox_protocol::{BadRequest, Edits, Family, Inspection};
@@ -14,11 +12,10 @@ use super::translation::Translation;
 use super::{Failure, Request, asked, capabilities, classes, documents};
 use crate::billing::Calibrations;
 use crate::clock;
-use crate::config::{Model, Target};
-use crate::metering::terms::{Ask, SMALLEST_OUTPUT};
-use crate::metering::{Estimate, Lifetimes, Terms, estimate};
+use crate::config::{Capability, LimitBinds, Model, Target};
+use crate::metering::{Ask, Estimate, Terms, estimate};
 use crate::turns::Work;
-use crate::upstream::{AskOrder, Prepared};
+use crate::upstream::Prepared;
 
 /// The request encoded for one kind of foreign target.
 #[derive(Debug)]
@@ -38,12 +35,12 @@ struct EncodedBody {
 #[derive(Debug, Default)]
 pub(super) struct RequestBodies {
     encoded: Vec<EncodedBody>,
-    /// One that was made after the hold, for a target that named the path of another family.
-    late: OnceLock<EncodedBody>,
-    /// Whether some target speaks the customer's family and gets the original bytes.
-    direct: bool,
     /// The body as received, seals included: answers repeat parts of it.
     original: Bytes,
+    /// The size of the customer's own form.
+    own: Estimate,
+    /// Tokens of each answer that the customer predicts.
+    predicted: u64,
 }
 
 impl RequestBodies {
@@ -53,7 +50,7 @@ impl RequestBodies {
     /// The first refusal, if no target is left; or there is no room for what was encoded.
     pub(super) async fn encode(
         request: &mut Request,
-        (original, seen): (Bytes, &Inspection),
+        (original, seen, own): (Bytes, &Inspection, Estimate),
         model: &Model,
     ) -> Result<Self, Failure> {
         let last = last_family(seen);
@@ -65,9 +62,9 @@ impl RequestBodies {
         });
         let mut all = Self {
             encoded: Vec::new(),
-            late: OnceLock::new(),
-            direct,
             original,
+            own,
+            predicted: 0,
         };
         let mut refused = None;
         let mut carried: Vec<&Target> = Vec::new();
@@ -118,9 +115,9 @@ impl RequestBodies {
         calibrations: &Calibrations,
     ) -> Result<(), Failure> {
         for form in &mut self.encoded {
-            let tokens = asked::prompt(work, &mut form.seen, model).await?;
+            let (tokens, most) = asked::prompt(work, &mut form.seen, model).await?;
             let corrected = calibrations.corrected(model, tokens);
-            form.estimate = form.estimate.counted(corrected, &model.limits);
+            form.estimate = form.estimate.counted((corrected, most), &model.limits);
         }
         Ok(())
     }
@@ -142,10 +139,24 @@ impl RequestBodies {
     }
 
     fn find(&self, family: Family, abilities: &Abilities) -> Option<&EncodedBody> {
-        self.encoded
-            .iter()
-            .chain(self.late.get())
-            .find(|form| form.family == family && form.abilities == *abilities)
+        let mut all = self.encoded.iter();
+        all.find(|form| form.family == family && form.abilities == *abilities)
+    }
+
+    fn find_mut(
+        &mut self,
+        target: &Target,
+        family: Family,
+        model: &Model,
+    ) -> Option<&mut EncodedBody> {
+        let abilities = model.abilities_of(target, family);
+        let mut all = self.encoded.iter_mut();
+        all.find(|form| form.family == family && form.abilities == abilities)
+    }
+
+    /// Notes how much of each answer the customer predicts.
+    pub(super) fn predict(&mut self, tokens: u64) {
+        self.predicted = tokens;
     }
 
     /// Whether it was encoded for a target before the hold.
@@ -154,13 +165,12 @@ impl RequestBodies {
         self.find(family, &abilities).is_some()
     }
 
-    /// Encodes the request for a target that has named this family's path; `None` when it cannot be carried there within what is held:
-    /// a family with a smallest limit may produce more than was declared.
+    /// Encodes the request for a target that has named this family's path; `None` when it cannot be carried there as it was sold: a family
+    /// with a smallest limit may produce more than was declared.
     pub(super) fn encode_late(
-        &self,
+        &mut self,
         (target, family): (&Target, Family),
         (caller, declared): (Family, Option<u32>),
-        limit: Option<u32>,
         model: &Model,
     ) -> Option<()> {
         let abilities = model.abilities_of(target, family);
@@ -168,85 +178,65 @@ impl RequestBodies {
             return Some(());
         }
         let encoded = encoded(&self.original, caller, family, &model.slug, &abilities).ok()?;
-        let mut form = EncodedBody::new(family, abilities, encoded, model);
+        let form = EncodedBody::new(family, abilities, encoded, model);
         if declared.is_some_and(|declared| form.seen.limit > Some(declared)) {
             return None;
         }
-        form.fit_limit(limit, declared, model);
-        self.late.set(form).ok()
+        self.encoded.push(form);
+        Some(())
     }
 
-    /// What the hold must cover: the most expensive of all forms in which the request may be sent.
+    /// What decides what the request is held at for a target; `None` when that cannot carry it.
     pub(super) fn ask(
         &self,
+        (target, family): (&Target, Family),
         request: &Request,
         seen: &Inspection,
-        (own, predicted): (Estimate, u64),
-        model: &Model,
-    ) -> Ask {
-        let limits = &model.limits;
-        let reasons_outside = model
-            .route
-            .targets
-            .iter()
-            .any(|target| target.provider.reasoning_outside);
-        let forms = self.encoded.iter().map(|form| (&form.seen, form.estimate));
-        let going = || {
-            self.direct
-                .then_some((seen, own))
-                .into_iter()
-                .chain(forms.clone())
+        (model, calibrations): (&Model, &Calibrations),
+    ) -> Option<Ask> {
+        let direct = family == request.family;
+        let (sent, estimate) = if direct {
+            (seen, self.own)
+        } else {
+            let form = self.find(family, &model.abilities_of(target, family))?;
+            // A tokenizer may have counted the customer's own form.
+            let estimate = form.estimate.at_least(self.own.known, &model.limits);
+            (&form.seen, estimate)
         };
-        // Which target answers is not known yet, and the hold must cover any: the dearest of all bodies decides.
-        let dearest = going()
-            .map(|(_, estimate)| estimate)
-            .reduce(Estimate::dearer)
-            .unwrap_or(own);
-        Ask {
-            stream: seen.stream,
+        let name = target.name();
+        let learned = calibrations.learned(&name, seen.classes, None);
+        let unsaid = if learned.limit_proved {
+            LimitBinds::All
+        } else {
+            LimitBinds::Text
+        };
+        Some(Ask {
             // A family with a smallest limit may be sent more, but no more than this is sold.
             declared: seen.limit,
             choices: seen.choices,
-            // A translated request's thinking budget is adapted to its limit.
-            thinking_budget: seen.thinking_budget.filter(|_| self.direct),
+            // Of a translated request it is adapted to the limit.
+            thinking_budget: sent.thinking_budget,
+            reasons: sent.hidden_reasoning
+                || (model.can(Capability::Reasoning) && !sent.reasoning_off),
+            formed: seen.formed,
             // No other family has predictions.
-            predicted: if self.direct { predicted } else { 0 },
-            images: going()
-                .map(|(seen, _)| seen.content.pictures.len() as u64)
-                .max()
-                .unwrap_or(0),
-            lifetimes: Lifetimes {
-                hour: going().any(|(seen, _)| seen.one_hour_cache),
-                half_day: going().any(|(seen, _)| seen.half_day_cache),
-            },
+            predicted: if direct { self.predicted } else { 0 },
+            images: sent.content.pictures.len() as u64,
+            lifetimes: asked::lifetimes(sent),
             classes: seen.classes,
-            cache_marked: going().any(|(seen, _)| seen.cache_marked || seen.prewarms),
-            compacts_from: going().filter_map(|(seen, _)| seen.compacts_from).min(),
-            in_flight: request.pass.running,
-            // A tokenizer may have counted the customer's own form.
-            estimate: dearest.at_least(own.known, limits),
-            reasons_outside,
-            unseen: false,
-        }
+            writes: sent.cache_marked || seen.prewarms || learned.writes_unmarked,
+            compacts_from: sent.compacts_from,
+            estimate,
+            cached: None,
+            binds: target.limit.unwrap_or(unsaid),
+            excess: calibrations.excess(&name, request.customer, clock::now()),
+        })
     }
 
     /// The limit that a target may be sent, if it is larger than the declared one, because its family has a smallest limit.
     pub(super) fn raised(&self, declared: Option<u32>) -> Option<u32> {
         let largest = self.encoded.iter().filter_map(|form| form.seen.limit).max();
         largest.filter(|largest| declared.is_some_and(|declared| declared < *largest))
-    }
-
-    /// The target that is asked first, and what it is sent.
-    pub(super) fn first<'a>(
-        &'a self,
-        places: &AskOrder,
-        (caller, seen): (Family, &'a Inspection),
-        model: &'a Model,
-    ) -> Option<(&'a Target, &'a Inspection)> {
-        let place = places.all.first()?;
-        let target = model.route.targets.get(place.target)?;
-        let sent = self.sent_to(target, place.family, (caller, seen), model)?;
-        Some((target, sent))
     }
 
     /// Whether a target can be sent the request, in this family.
@@ -266,37 +256,16 @@ impl RequestBodies {
             }
     }
 
-    /// What a target is sent; `None` when it cannot carry the request.
-    pub(super) fn sent_to<'a>(
-        &'a self,
-        target: &Target,
-        family: Family,
-        (caller, seen): (Family, &'a Inspection),
-        model: &Model,
-    ) -> Option<&'a Inspection> {
-        if family == caller {
-            return Some(seen);
-        }
-        let form = self.find(family, &model.abilities_of(target, family))?;
-        Some(&form.seen)
-    }
-
-    /// Writes what the balance allows: each form's limit, and a thinking budget that fits under it.
-    pub(super) fn limit(&mut self, terms: &Terms, declared: Option<u32>, model: &Model) {
-        for form in &mut self.encoded {
-            form.fit_limit(terms.limit, declared, model);
-        }
-    }
-
     /// The request for a foreign target; `None` when the target cannot carry it.
     pub(super) fn prepare(
-        &self,
-        target: &Target,
-        family: Family,
+        &mut self,
+        (target, family): (&Target, Family),
+        (ask, terms): (&Ask, &Terms),
         model: &Model,
         pin: &[&'static str],
     ) -> Option<Prepared> {
-        let form = self.find(family, &model.abilities_of(target, family))?;
+        let form = self.find_mut(target, family, model)?;
+        form.fit_limit(ask, terms, model);
         let limit_field = family.protocol().limit_field(target.fit.chat_limit, None);
         let edits = Edits {
             model: &target.model,
@@ -328,7 +297,7 @@ impl RequestBodies {
     ) -> Option<(Translation, Losses, Inspection)> {
         let abilities = model.abilities_of(target, family);
         let all = std::mem::take(self);
-        let mut forms = all.encoded.into_iter().chain(all.late.into_inner());
+        let mut forms = all.encoded.into_iter();
         let mut form = forms.find(|form| form.family == family && form.abilities == abilities)?;
         let limit_field = family.protocol().limit_field(target.fit.chat_limit, None);
         let edits = Edits {
@@ -399,15 +368,12 @@ impl EncodedBody {
     }
 
     /// Writes a limit, and a thinking budget that fits under it.
-    fn fit_limit(&mut self, limit: Option<u32>, declared: Option<u32>, model: &Model) {
+    fn fit_limit(&mut self, ask: &Ask, terms: &Terms, model: &Model) {
         // A declared limit was encoded already, raised where a family has a smallest one: only a lowered one is written over it.
         // Without one, the family may demand a limit, and the context must hold it.
-        self.limit = match (limit, declared) {
-            (limit, Some(_)) => limit,
-            (limit, None) => limit
-                .or(self.seen.limit)
-                .map(|limit| limit.min(self.room(model))),
-        };
+        let demanded = self.seen.limit.filter(|_| ask.declared.is_none());
+        let demanded = demanded.map(|limit| ask.within_context(limit.into(), &model.limits));
+        self.limit = terms.written.or(demanded);
         let Some(limit) = self.limit.or(self.seen.limit) else {
             return;
         };
@@ -422,17 +388,6 @@ impl EncodedBody {
         if off {
             self.losses.add("thinking", "off(limit)");
         }
-    }
-
-    /// The largest limit to write if the customer declared none: what is certain to fit the context. A long conversation, whose
-    /// bytes say little about its tokens, still gets room for an ordinary answer.
-    fn room(&self, model: &Model) -> u32 {
-        let (context, estimate) = (model.limits.context, &self.estimate);
-        let surely = context.saturating_sub(estimate.ceiling);
-        let likely = context
-            .saturating_sub(estimate.input)
-            .min(u64::from(model.limits.default_output));
-        u32::try_from(surely.max(likely).max(SMALLEST_OUTPUT)).unwrap_or(u32::MAX)
     }
 }
 

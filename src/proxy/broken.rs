@@ -1,10 +1,11 @@
-//! The words for a stream that ends with an error, or because its key has no money left.
+//! The words for a stream that ends with an error, or for want of money.
 
 use farebox_ledger::EndReason;
 use farebox_protocol::{Case, ErrorBody, Family};
 
 use super::balance::said_by;
 use super::end::End;
+use super::money::{MoneyBound, Reckoned};
 use super::{Failure, Proxy};
 use crate::metering::Ending;
 use crate::upstream::redact::CustomerError;
@@ -67,42 +68,43 @@ pub(super) fn why_it_broke(
     }
 }
 
-/// What bounds the money of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MoneyBound {
-    Balance,
-    /// A cap, which has less room than the balance.
-    Cap,
+/// The error event of an answer that ended for want of money.
+pub(super) fn short(family: Family, words: &str, request_id: String) -> ErrorBody {
+    let said = family.protocol().words(Case::OutOfBalance);
+    ErrorBody {
+        kind: said.kind.to_owned(),
+        code: said.code.map(str::to_owned),
+        param: None,
+        message: words.trim().to_owned(),
+        details: None,
+        request_id,
+    }
 }
 
-/// The last words of an answer that ends because the money ran out, told apart from the model's by brackets, which are round because
-/// terminals that colour with `[style]` take `[out of …]` for a style and print nothing; `lowered`: its limit was lowered to what the
-/// money buys, so that it ended there by itself. Other ends have none. Clients match `You exceeded your current
-/// quota`.
-pub(super) fn last_words(end: &End, lowered: Option<MoneyBound>, proxy: &Proxy) -> Option<String> {
+/// The last words of an answer that ended at a limit that was lowered to what the money buys, told apart from the model's by brackets, which
+/// are round because terminals that colour with `[style]` take `[out of …]` for a style and print nothing. Other ends have none. Clients
+/// match `You exceeded your current quota`.
+pub(super) fn last_words(end: &End, reckoned: &Reckoned, proxy: &Proxy) -> Option<String> {
     let at_its_limit = end.ending == Ending::Complete && end.reason == EndReason::Length;
-    let bound = match end.reason {
-        EndReason::Balance => MoneyBound::Balance,
-        EndReason::Cap => MoneyBound::Cap,
-        _ => lowered.filter(|_| at_its_limit)?,
-    };
-    let (what, why, remedy) = match bound {
+    (at_its_limit && reckoned.terms.lowered).then_some(())?;
+    let limit = reckoned.terms.limit;
+    let (what, why, remedy) = match reckoned.bound {
         MoneyBound::Balance => (
             "out of balance",
-            "the customer's balance has nothing left",
+            "the customer's balance had no more",
             "Top up the same key, then ask again",
         ),
         MoneyBound::Cap => (
             "cap reached",
-            "a cap has no room left",
+            "a cap had no more room",
             "Ask again when it starts anew: GET /v1/key says when",
         ),
     };
-    let said = match bound {
+    let said = match reckoned.bound {
         MoneyBound::Balance => said_by(&proxy.config.current().catalog.shop),
         MoneyBound::Cap => String::new(),
     };
     Some(format!(
-        "\n\n({what}: the gateway ended this answer here, because {why} for the rest. You exceeded your current quota. {remedy}{said})"
+        "\n\n({what}: this answer was limited to {limit} tokens, because {why} for it. You exceeded your current quota. {remedy}{said})"
     ))
 }

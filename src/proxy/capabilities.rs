@@ -13,7 +13,7 @@ use farebox_protocol::{BadRequest, Content, Family, Inspection, Remedy, translat
 use super::{Failure, asked};
 use crate::billing::Calibrations;
 use crate::config::{Capability, Model, Target};
-use crate::metering::{Estimate, estimate, terms};
+use crate::metering::{Estimate, bound, estimate};
 use crate::turns::Work;
 
 /// The header in which native clients switch on beta features.
@@ -241,9 +241,8 @@ fn shown(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// The size of the model's input in a key's request; refuses input well over its context. Where the money is short, a stream's limit
-/// is lowered to what is left beside the input, so that is counted, and the last part of the answer is true: a stream should end
-/// where the money does.
+/// The size of the model's input in a key's request; refuses input well over its context. Where a token for each byte would be a good part of
+/// what the key has, a tokenizer counts instead, and the last part of the answer is true.
 ///
 /// # Errors
 /// [`Failure::BadRequest`], or [`Failure::RateLimited`] when the customer's turn does not come.
@@ -262,25 +261,20 @@ pub(super) async fn fits(
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
     // The fast estimate is high for ordinary text and far too low for some unusual text, so a tokenizer checks before a request is
     // refused, and whenever the text is unusual.
-    let wanted = (seen.limit, seen.choices);
-    let short = seen.stream
-        && estimate.known < most
-        && terms::is_short(
-            model.price.held(seen.classes),
-            &model.limits,
-            estimate.input,
-            wanted,
-            available,
-        );
+    let (price, lifetimes) = (model.price.held(seen.classes), asked::lifetimes(seen));
+    let short = estimate.known < most && bound::is_short(price, &estimate, lifetimes, available);
     let odd = seen.content.is_odd();
     if !too_long(estimate.known) && !odd && !short {
         return Ok((estimate, false));
     }
-    let tokens = asked::prompt(work, seen, model).await?;
+    let (tokens, most_tokens) = asked::prompt(work, seen, model).await?;
     if !too_long(tokens) {
         let corrected = calibrations.corrected(model, tokens);
-        return Ok(if short && !odd {
-            (estimate.counted(corrected, &model.limits), true)
+        return Ok(if short {
+            (
+                estimate.counted((corrected, most_tokens), &model.limits),
+                true,
+            )
         } else {
             (estimate.at_least(tokens, &model.limits), short)
         });

@@ -81,7 +81,7 @@ pub(super) async fn check_size(
     if estimate.known <= most {
         return Ok(());
     }
-    let tokens = asked::prompt(work, seen, model).await?;
+    let (tokens, _) = asked::prompt(work, seen, model).await?;
     if tokens <= most {
         return Ok(());
     }

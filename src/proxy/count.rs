@@ -64,7 +64,7 @@ pub async fn tokens(
             capabilities::carries(target, &seen.content) && family.protocol().count_path().is_some()
         };
         let places = proxy.upstreams.order(&call, conversation, carries);
-        let prepare = |target: &Target, family: Family| {
+        let mut prepare = |target: &Target, family: Family| {
             if family != call.family {
                 return foreign((call.family, original), target, family, &model);
             }
@@ -75,8 +75,11 @@ pub async fn tokens(
                 ..Prepared::default()
             })
         };
-        if let Ok(Ok(answer)) =
-            timeout(PATIENCE, proxy.upstreams.dispatch(call, &places, &prepare)).await
+        if let Ok(Ok(answer)) = timeout(
+            PATIENCE,
+            proxy.upstreams.dispatch(call, &places, &mut prepare),
+        )
+        .await
             && let AnswerContent::Whole(answer, ..) = answer.content
             && let Some(tokens) = counted(&answer)
         {

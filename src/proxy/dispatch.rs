@@ -4,7 +4,6 @@
 //! frame, keeping its place in the key's concurrency, and is then stopped and charged. If no target answers, the hold is released
 //! before the customer gets the error. A whole answer that is given up is charged as if the customer had left.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,14 +11,13 @@ use farebox_ledger::EndReason;
 use farebox_protocol::translate;
 use farebox_protocol::translate::fates::FieldFate;
 use farebox_protocol::{Family, Fitted, TargetFit};
+use tokio::time::Instant;
 
 use super::admitted::{Admitted, ReplyTo};
 use super::bodies::{self, RequestBodies};
 use super::end::End;
-use super::sending::{self, SentRequest, UnsealedRequest};
-use super::waiting::{self, AskedTarget, Watch};
+use super::sending::{self, SentRequest, SentTerms, UnsealedRequest};
 use super::{Failure, Told, holder};
-use crate::billing::credit::CreditVerdict;
 use crate::config::{OnDisconnect, Target};
 use crate::upstream::{
     AnswerContent, DispatchError, GivenUp, Progress, Refusals, TargetOperation, UpstreamAnswer,
@@ -45,10 +43,9 @@ pub(super) async fn dispatch(
     let (family, stream) = (admitted.request.family, admitted.count.seen.stream);
     // A whole answer, and a stream under the policy `drain`, is read to its usage even if the customer has left.
     let cancels = stream && model.route.on_disconnect == OnDisconnect::Cancel;
-    let watches = stream && !admitted.holds_whole_limit;
     // Nothing is asked for a connection that we have closed by now.
     let left = AtomicBool::new(admitted.request.connection.is_closed());
-    let (refusals, unsealed) = (Refusals::default(), OnceLock::new());
+    let refusals = Refusals::default();
     let payer = holder(admitted.request.customer);
     let call = UpstreamCall {
         stream,
@@ -60,45 +57,38 @@ pub(super) async fn dispatch(
         progress: Some(progress),
         ..UpstreamCall::new(&model.route, payer, family, TargetOperation::Generate)
     };
-    let (mut watch, asked) = (Watch::new(&admitted), AskedTarget::default());
     let places = std::mem::take(&mut admitted.places);
-    let (sent, hold, meter) = SentRequest::split(&mut admitted, &proxy, &model);
-    let prepare = |target: &Target, family: Family| {
-        asked.note(&model, target, family);
-        sending::prepare(sent, (target, family), &refusals, &unsealed)
+    let parts = &mut *admitted;
+    let mut sending = SentRequest {
+        proxy: &proxy,
+        model: &model,
+        request: &parts.request,
+        seen: &parts.count.seen,
+        sent: SentTerms::new(parts.reckoned, &parts.hold),
+        bodies: &mut parts.bodies,
+        hold: &mut parts.hold,
+        refusals: &refusals,
+        generation: parts.generation,
     };
-    let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &places, &prepare));
+    let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &places, &mut sending));
     let dispatched = loop {
         tokio::select! {
             biased;
-            dispatched = &mut dispatching => break Ok(dispatched),
+            dispatched = &mut dispatching => break dispatched,
             () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
-            () = watch.due(), if watches => {
-                if let CreditVerdict::Spent(reason) = Box::pin(watch.check(&asked, sent, (hold, meter))).await {
-                    break Err(reason);
-                }
-            }
         }
     };
-    // The upstream is stopped first, so that it produces nothing that nobody pays for.
     drop(dispatching);
-    let dispatched = match dispatched {
-        Ok(dispatched) => dispatched,
-        Err(reason) => {
-            waiting::spent(admitted, &asked, reason, reply).await;
-            return None;
-        }
-    };
-    admitted.note_refused_pin(refusals.pin.into_inner());
-    let answer = match dispatched {
-        Ok(answer) => answer,
+    let taken = dispatched.as_ref().ok().map(|answer| answer.target.name());
+    let sent = sending.sent;
+    admitted.note_refused_pin(refusals.pin.into_inner(), taken.as_deref());
+    match dispatched {
+        Ok(answer) => Some(begun(admitted, answer, &sent, reply)),
         Err(error) => {
-            fail(admitted, error, reply, left.into_inner()).await;
-            return None;
+            fail(admitted, (error, sent), reply, left.into_inner()).await;
+            None
         }
-    };
-    let unsealed = unsealed.get().and_then(Option::as_ref);
-    Some(begun(admitted, answer, unsealed, reply))
+    }
 }
 
 /// Turns to the target that answered: frees the memory of the request, notes what was lost on the way, takes the translation, and
@@ -106,14 +96,15 @@ pub(super) async fn dispatch(
 fn begun(
     mut admitted: Box<Admitted>,
     answer: UpstreamAnswer,
-    unsealed: Option<&UnsealedRequest>,
+    sent: &SentTerms,
     reply: ReplyTo,
 ) -> BegunAnswer {
+    let unsealed: Option<&UnsealedRequest> = sent.unsealed();
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
     let body = std::mem::take(&mut admitted.request.body);
-    admitted.request.headers = Vec::new();
+    let headers = std::mem::take(&mut admitted.request.headers);
     admitted.request.room = None;
-    admitted.answered_by(&answer.target);
+    admitted.answered_by(&answer.target, sent);
     admitted.outcome.secrets = answer.secrets;
     admitted.tokens = answer.tokens;
     admitted.served_by(&answer.target, answer.account);
@@ -146,7 +137,16 @@ fn begun(
         admitted.outcome.removed = removed(&admitted, answer.family);
         admitted.translation = Some(Box::new(translation));
     }
-    admitted.count.read_prompt(answer.family, body);
+    admitted.count.expect();
+    admitted.at_risk.prompt = None;
+    let waited = admitted.waited_for_frame();
+    let sent = Instant::now()
+        .checked_sub(waited)
+        .unwrap_or(admitted.request.arrived);
+    if matches!(answer.content, AnswerContent::Stream(..)) {
+        admitted.outcome.first_frame = Some(Instant::now());
+    }
+    admitted.count.read_prompt(body, headers, sent);
     admitted.count.seen.places.forget();
     admitted.count.meter.mark_cache(
         admitted.count.seen.cache_marked && !answer.family.protocol().counts_cache_first(),
@@ -186,12 +186,12 @@ fn removed(admitted: &Admitted, family: Family) -> String {
 async fn given_up(
     mut admitted: Box<Admitted>,
     why: GivenUp,
-    target: &Target,
+    (target, sent): (&Target, &SentTerms),
     worked: Duration,
     reply: ReplyTo,
 ) {
-    admitted.answered_by(target);
-    admitted.count.meter.hide(worked);
+    admitted.answered_by(target, sent);
+    admitted.count.meter.unseen(worked);
     let failure = Failure::GivenUp(why);
     admitted.outcome.told = Some(Box::new(Told::of(&failure)));
     let end = End {
@@ -204,7 +204,12 @@ async fn given_up(
 }
 
 /// There is no usable answer: none came, a target refused the request, or it was given up. `left` says that the customer was gone by then.
-async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo, left: bool) {
+async fn fail(
+    mut admitted: Box<Admitted>,
+    (error, mut sent): (DispatchError, SentTerms),
+    reply: ReplyTo,
+    left: bool,
+) {
     let (failure, reason) = match error {
         DispatchError::ClientFault {
             status,
@@ -213,7 +218,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
             target,
             attempts,
         } => {
-            admitted.answered_by(&target);
+            admitted.answered_by(&target, &sent);
             admitted.outcome.attempts.extend(attempts);
             admitted.count.meter.report(&usage, true);
             (Failure::Upstream(status, error), EndReason::UpstreamRefused)
@@ -225,7 +230,7 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
             attempts,
         } => {
             admitted.outcome.attempts.extend(attempts);
-            return given_up(admitted, why, &target, worked, reply).await;
+            return given_up(admitted, why, (&target, &sent), worked, reply).await;
         }
         DispatchError::TooLate { attempts } => {
             admitted.outcome.attempts.extend(attempts);
@@ -236,10 +241,12 @@ async fn fail(mut admitted: Box<Admitted>, error: DispatchError, reply: ReplyTo,
             retry_after,
         } => {
             admitted.outcome.attempts.extend(attempts);
-            (
-                Failure::NoTarget(retry_after),
-                EndReason::UpstreamUnavailable,
-            )
+            let unavailable = EndReason::UpstreamUnavailable;
+            match sent.short.take() {
+                // There was a target, and no money for it.
+                Some(short) => (*short, EndReason::Balance),
+                None => (Failure::NoTarget(retry_after), unavailable),
+            }
         }
     };
     let status = failure.status(admitted.request.family);

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_door::{BodyFault, NotRead, TurnedAway};
-use farebox_ledger::{Amount, CustomerStatus, KeyId, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CustomerStatus, KeyStatus, LedgerError};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
 use super::balance::{Balance, ToldCap, balance_in_use, out_of_balance};
+use super::exposure_words;
+use crate::billing::exposure::ToldStop;
 use crate::config::{Lookup, Shop};
-use crate::metering::{Remedies, Shortfall};
+use crate::metering::Shortfall;
 use crate::turns::WorkUndone;
 use crate::upstream::GivenUp;
 use crate::upstream::redact::CustomerError;
@@ -62,13 +64,8 @@ pub enum Failure {
     Stranger(Duration),
     /// The key sends too many requests; when to come back.
     RateLimited(String, Duration),
-    /// Too much of the key's last hour was not paid for; minutes until it is served again.
-    ExposureLimit {
-        /// Until it is served again.
-        minutes: u32,
-        /// The other key of the customer that caused most of it, if the key itself did not.
-        cause: Option<KeyId>,
-    },
+    /// Too much of the key's last days was not paid for. Without a stop, only its requests that run may leave so much.
+    ExposureLimit(Option<Box<ToldStop>>),
     /// The network address behind a trusted proxy has too many requests under way.
     Crowded,
     /// The customer's balance, or a cap, has less than this request needs.
@@ -95,14 +92,13 @@ impl Failure {
     pub fn balance(
         slug: &str,
         short: &Shortfall,
-        available: Amount,
-        held: Amount,
+        (available, held): (Amount, Amount),
         limit_field: &'static str,
     ) -> Self {
         let Shortfall {
             needed,
             affordable_output,
-            remedies,
+            remedy,
         } = *short;
         Self::short(Balance {
             slug: Some(slug.to_owned()),
@@ -111,7 +107,7 @@ impl Failure {
             held,
             cap: None,
             affordable_output: Some(affordable_output),
-            remedies,
+            remedy,
             limit_field,
             seller: None,
         })
@@ -128,7 +124,7 @@ impl Failure {
             cap: None,
             // Nothing buys nothing, whatever the model.
             affordable_output: (available <= Amount::ZERO).then_some(0),
-            remedies: Remedies::default(),
+            remedy: None,
             limit_field: "",
             seller: None,
         })
@@ -234,10 +230,9 @@ impl Failure {
             Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding | Self::WrongType(_) => {
                 Case::BadRequest
             }
-            Self::RateLimited(..)
-            | Self::ExposureLimit { .. }
-            | Self::Crowded
-            | Self::Stranger(_) => Case::RateLimited,
+            Self::RateLimited(..) | Self::ExposureLimit(_) | Self::Crowded | Self::Stranger(_) => {
+                Case::RateLimited
+            }
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
@@ -269,7 +264,7 @@ impl Failure {
             Self::WrongType(_) => "unsupported_content_type",
             Self::Stranger(_) => "stranger_limit_exceeded",
             Self::RateLimited(..) => "rate_limit_exceeded",
-            Self::ExposureLimit { .. } => "exposure_limit",
+            Self::ExposureLimit(_) => "exposure_limit",
             Self::Crowded => "address_limit_exceeded",
             Self::OutOfBalance(Balance { cap: Some(_), .. }) => "cap_reached",
             Self::OutOfBalance(_) => "out_of_balance",
@@ -316,7 +311,7 @@ impl Failure {
             | Self::CustomerState(_)
             | Self::ModelNotAllowed(_)
             | Self::NoRequest(_)
-            | Self::ExposureLimit { .. } => ErrorBody {
+            | Self::ExposureLimit(_) => ErrorBody {
                 code: words.code.map(|_| self.reason().to_owned()),
                 ..ours
             },
@@ -352,7 +347,7 @@ impl Failure {
             // Clients built on the AI SDK ignore the first header and retry any 429. The second makes them give up after a second
             // or two instead of a minute, so that the customer reads the reason. The number of their retries is fixed, and a
             // refusal is cheap. An exposure limit is lifted in minutes, and no client should wait for that.
-            Self::OutOfBalance(_) | Self::ExposureLimit { .. } => vec![
+            Self::OutOfBalance(_) | Self::ExposureLimit(Some(_)) => vec![
                 ("x-should-retry", "false".to_owned()),
                 ("retry-after-ms", "250".to_owned()),
             ],
@@ -363,7 +358,9 @@ impl Failure {
             Self::NoTarget(wait) => {
                 vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))]
             }
-            Self::Ledger(_) | Self::Overloaded => vec![("retry-after", "5".to_owned())],
+            Self::Ledger(_) | Self::Overloaded | Self::ExposureLimit(None) => {
+                vec![("retry-after", "5".to_owned())]
+            }
             _ => Vec::new(),
         }
     }
@@ -404,14 +401,7 @@ impl Failure {
             Self::WrongType(expected) => BodyFault::WrongType(expected).message(),
             Self::Stranger(wait) => TurnedAway::Beyond(*wait).message().to_owned(),
             Self::RateLimited(what, _) => format!("too many requests with this key: {what}"),
-            Self::ExposureLimit { minutes, cause } => format!(
-                "exposure limit: too many requests of {} in the last hour were left early or broke, and were paid only in part; \
-                 it is served again in about {minutes} minutes; read answers to their end, or ask the seller of this key",
-                cause.map_or_else(
-                    || "this key".to_owned(),
-                    |cause| format!("this key's customer, most of them of key {cause},")
-                )
-            ),
+            Self::ExposureLimit(stop) => exposure_words::message(stop.as_deref()),
             Self::Crowded => "too many requests from this network address at the same time; retry when one of them has ended".to_owned(),
             Self::OutOfBalance(balance) => out_of_balance(balance),
             Self::BalanceInUse(balance) => balance_in_use(balance),

@@ -18,8 +18,10 @@ mod dispatch;
 mod documents;
 mod end;
 mod exposed;
+mod exposure_words;
 pub mod failure;
 mod folded;
+mod money;
 mod outlet;
 mod phase;
 mod pins;
@@ -33,7 +35,7 @@ mod sending;
 mod stream;
 mod translation;
 mod under_way;
-mod waiting;
+pub mod waiting;
 mod whole;
 
 use std::sync::Arc;
@@ -45,12 +47,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub use crate::billing::{Calibrations, HourStanding, Learned, holder};
+use crate::billing::exposure::Payer;
+pub use crate::billing::{
+    Calibrations, ExceededTarget, ExposureSpan, ExposureStanding, Learned, holder,
+};
 use crate::config::ConfigHandle;
 use crate::turns::{Turns, Work};
 use crate::upstream::Upstreams;
 use admitted::{Admitted, ReplyTo};
-pub use admitted::{LOST, REMOVED};
+pub use admitted::{LIMIT, LOST, REMOVED, WAITED};
 pub use balance::ToldCap;
 pub use connection_fate::ConnectionFate;
 pub use conversation::SESSION_HEADER;
@@ -60,7 +65,9 @@ pub use pins::Pins;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record, RefusedFacts, Told};
 use relay::AnswerRelay;
-pub use under_way::UnderWay;
+use under_way::Entered;
+pub use under_way::{RunningMoney, UnderWay};
+pub use waiting::{MOST_BYTES as MOST_WAITING_BYTES, WaitingRoom};
 
 /// The parts of the gateway that the spine uses.
 #[derive(Debug)]
@@ -83,6 +90,8 @@ pub struct Proxy {
     pub pins: Pins,
     /// Where running requests are.
     pub under_way: UnderWay,
+    /// Where requests wait for money that others hold.
+    pub waiting: WaitingRoom,
 }
 
 /// An authenticated request with its body.
@@ -94,6 +103,8 @@ pub struct Request {
     pub customer: CustomerId,
     /// Its key that asks.
     pub key: KeyId,
+    /// Whether that is an owner's, who may see the sums of the account's caps.
+    pub is_owners: bool,
     /// Counts the request among the key's running ones.
     pub pass: Pass,
     /// Its work before it is paid for.
@@ -108,6 +119,8 @@ pub struct Request {
     pub headers: Vec<(String, Bytes)>,
     /// The session that the client names beside the body.
     pub session: Option<Bytes>,
+    /// Its program pays again for an answer that ended by length, or swallows it: where money lowered the limit, it gets an error instead.
+    pub ends_with_error: bool,
     /// Who ends its connection.
     pub connection: ConnectionFate,
     /// The client's origin, for the log.
@@ -116,6 +129,15 @@ pub struct Request {
     pub arrived: Instant,
     /// When it arrived, for the journal.
     pub at: Timestamp,
+}
+
+impl Request {
+    const fn payer(&self) -> Payer {
+        Payer {
+            customer: self.customer,
+            key: self.key,
+        }
+    }
 }
 
 /// An answer: complete, or a stream that has begun.
@@ -148,21 +170,21 @@ impl Proxy {
         known: &mut RefusedFacts,
     ) -> Result<Reply, Failure> {
         let prepared = prepare::prepare(self, key, request, known).await?;
-        let admitted = admit::admit(self, key, prepared).await?;
+        let (admitted, under_way) = admit::admit(self, key, prepared).await?;
         known.held = true;
         let (reply, replied) = oneshot::channel();
         // The customer can drop this function, but not the task that owns the money.
-        self.tasks.spawn(serve(admitted, reply));
+        self.tasks.spawn(serve(admitted, under_way, reply));
         replied.await.unwrap_or(Err(Failure::Internal))
     }
 }
 
 /// Serves a request that money is held for, to its settlement.
-async fn serve(mut admitted: Box<Admitted>, reply: ReplyTo) {
-    let under_way = admitted.begin();
+async fn serve(mut admitted: Box<Admitted>, under_way: Entered, reply: ReplyTo) {
+    admitted.begin();
     // Everything is boxed but what passes frames on, here and in the relay: a task keeps room for its largest part for as long as it
     // runs, and tens of thousands of streams do.
-    let dispatched = dispatch::dispatch(admitted, &under_way.progress, reply);
+    let dispatched = dispatch::dispatch(admitted, &under_way.running.progress, reply);
     let Some(answer) = Box::pin(dispatched).await else {
         return;
     };

@@ -1,12 +1,17 @@
-//! Pins that targets refuse. A field that is pinned to the standard may be one that a service does not know: after three refusals the
-//! target gets no pins until the files are loaded again.
+//! Pins that targets refuse. A field that is pinned to the standard may be one that a service does not know: after three customers'
+//! refusals the target gets no pins until the files are loaded again.
+//!
+//! A refusal is one that names the field as its parameter, or one that is gone without the pins. One customer can write requests that
+//! are refused, and a message can quote whatever a customer wrote, so neither decides alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Refusals until a target's pins rest.
-const MOST: u32 = 3;
+use farebox_ledger::CustomerId;
+
+/// Customers whose requests were refused until a target's pins rest for everybody.
+const MOST: usize = 3;
 
 /// What targets have refused since the files were loaded.
 #[derive(Debug, Default)]
@@ -20,7 +25,8 @@ pub struct Pins {
 struct RefusedPins {
     /// The snapshot in which they did.
     generation: u64,
-    targets: HashMap<String, u32>,
+    /// Whose requests, at most [`MOST`] of them.
+    targets: HashMap<String, BTreeSet<CustomerId>>,
 }
 
 impl Pins {
@@ -41,16 +47,19 @@ impl Pins {
     pub(super) fn rest(&self, target: impl FnOnce() -> String, generation: u64) -> bool {
         self.any.load(Ordering::Relaxed)
             && self.of(generation).is_some_and(|refused| {
-                let times = refused.targets.get(&target());
-                times.is_some_and(|times| *times >= MOST)
+                let whose = refused.targets.get(&target());
+                whose.is_some_and(|whose| whose.len() >= MOST)
             })
     }
 
-    /// Notes that a target has refused a pinned field.
-    pub(super) fn refuse(&self, target: &str, generation: u64) {
+    /// Notes that a target has refused a pinned field of a customer's request.
+    pub(super) fn refuse(&self, target: &str, customer: CustomerId, generation: u64) {
         self.any.store(true, Ordering::Relaxed);
         if let Some(mut refused) = self.of(generation) {
-            *refused.targets.entry(target.to_owned()).or_default() += 1;
+            let whose = refused.targets.entry(target.to_owned()).or_default();
+            if whose.len() < MOST {
+                whose.insert(customer);
+            }
         }
     }
 }
@@ -59,15 +68,19 @@ impl Pins {
 mod tests {
     use super::*;
 
+    fn refuse(pins: &Pins, customer: u64, generation: u64) {
+        pins.refuse("acme/large", CustomerId::from_random(customer), generation);
+    }
+
     #[test]
-    fn a_pin_rests_after_three_refusals_until_the_next_snapshot() {
+    fn a_pin_rests_once_three_customers_were_refused_until_the_next_snapshot() {
         let pins = Pins::default();
-        for _ in 0..2 {
-            pins.refuse("acme/large", 1);
-        }
         let rest = |name: &str, generation| pins.rest(|| name.to_owned(), generation);
-        assert!(!rest("acme/large", 1));
-        pins.refuse("acme/large", 1);
+        for customer in [1, 2, 2, 1, 2, 2] {
+            refuse(&pins, customer, 1);
+            assert!(!rest("acme/large", 1), "two customers, however often");
+        }
+        refuse(&pins, 3, 1);
         assert!(rest("acme/large", 1) && !rest("acme/small", 1));
         assert!(!rest("acme/large", 2));
     }
@@ -76,14 +89,14 @@ mod tests {
     fn what_an_older_snapshot_is_refused_says_nothing_about_the_files_now() {
         let pins = Pins::default();
         let rest = |generation| pins.rest(|| "acme/large".to_owned(), generation);
-        for _ in 0..MOST {
-            pins.refuse("acme/large", 2);
+        for customer in 1..=3 {
+            refuse(&pins, customer, 2);
         }
         assert!(rest(2));
-        pins.refuse("acme/large", 1);
+        refuse(&pins, 4, 1);
         assert!(!rest(1), "an older request keeps its pins");
         assert!(rest(2), "and takes nothing from the newer count");
-        pins.refuse("acme/large", 3);
+        refuse(&pins, 4, 3);
         assert!(!rest(3), "the next files begin anew");
     }
 }

@@ -18,8 +18,7 @@ use super::{
 };
 use crate::clock;
 use crate::config::{Config, Lookup, Model, Target};
-use crate::metering::Estimate;
-use crate::metering::terms::Ask;
+use crate::metering::{Ask, Estimate};
 use crate::upstream::{AskOrder, TargetOperation, UpstreamCall};
 
 /// A request that could be served: all that is known of it before money is held.
@@ -29,8 +28,10 @@ pub(super) struct PreparedRequest {
     /// The facts of its body, its documents counted.
     pub(super) seen: Inspection,
     pub(super) model: Arc<Model>,
-    /// What decides its terms: its size, what it predicts, the dearest of the bodies in which it may be sent.
+    /// What decides what it is held at for the target that is asked first.
     pub(super) ask: Ask,
+    /// That target, as an index into the route, and in which family; `None` where none may be asked now.
+    pub(super) first: Option<(usize, Family)>,
     /// The body for each family that its targets speak.
     pub(super) bodies: RequestBodies,
     /// Where it may go.
@@ -39,6 +40,13 @@ pub(super) struct PreparedRequest {
     pub(super) left_out: Losses,
     /// The snapshot under which it was prepared, and is served to its end.
     pub(super) generation: u64,
+}
+
+impl PreparedRequest {
+    /// The request, and the facts of its body.
+    pub(super) const fn of(&self) -> (&Request, &Inspection) {
+        (&self.request, &self.seen)
+    }
 }
 
 /// Reads a request, finds its model, and measures it; `key` is as authentication read it.
@@ -64,27 +72,32 @@ pub(super) async fn prepare(
         None => (seen, Losses::default()),
     };
     let size = measure(proxy, key, (&mut request, &mut seen), &model).await?;
-    let mut bodies = RequestBodies::encode(&mut request, (original, &seen), &model).await?;
+    let sized = (original, &seen, size.estimate);
+    let mut bodies = RequestBodies::encode(&mut request, sized, &model).await?;
     // Counts of both kinds must not meet in one comparison: an estimate runs high.
     if size.counted {
         let work = &mut request.work;
         bodies.count(work, &model, &proxy.calibrations).await?;
     }
     // The last work of a tokenizer, for a request that is otherwise ready to be held for.
-    let predicted = asked::predicted(&mut request.work, &mut seen).await?;
-    let mut ask = bodies.ask(&request, &seen, (size.estimate, predicted), &model);
-    let places = choose(proxy, (&mut request, &seen), &ask, &bodies, &model).await?;
-    ask.unseen = seen.stream
-        && bodies
-            .first(&places, (request.family, &seen), &model)
-            .is_some_and(|(target, sent)| {
-                proxy.calibrations.is_unseen(&model, sent, &target.name())
-            });
+    bodies.predict(asked::predicted(&mut request.work, &mut seen).await?);
+    let tokens = size.estimate.input;
+    let places = choose(proxy, (&mut request, &seen), tokens, &bodies, &model).await?;
+    let first = places.all.first().map(|place| (place.target, place.family));
+    let target = first.and_then(|(at, family)| Some((model.route.targets.get(at)?, family)));
+    let candidates = model.route.candidates(request.family);
+    // Where all rest, it is held for any, and told that there is none.
+    let ask = target
+        .into_iter()
+        .chain(candidates)
+        .find_map(|target| bodies.ask(target, &request, &seen, (&model, &proxy.calibrations)));
+    let ask = ask.ok_or(Failure::Internal)?;
     Ok(PreparedRequest {
         request,
         seen,
         model,
         ask,
+        first,
         bodies,
         places,
         left_out,
@@ -96,7 +109,7 @@ pub(super) async fn prepare(
 async fn choose(
     proxy: &Proxy,
     (request, seen): (&mut Request, &Inspection),
-    ask: &Ask,
+    tokens: u64,
     bodies: &RequestBodies,
     model: &Model,
 ) -> Result<AskOrder, Failure> {
@@ -108,7 +121,7 @@ async fn choose(
         session: request.session.as_ref(),
         body: &request.body,
         seen,
-        tokens: ask.estimate.input,
+        tokens,
         request: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
     };
     let conversation = of.find(&mut request.work).await?;

@@ -7,15 +7,17 @@
 //! Rows of docs/interface.md: `requests_of_a_key_at_once`.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{CustomerId, Key, KeyId, KeySettings, RateRule, Timestamp};
+use farebox_ledger::{Amount, CustomerId, Key, KeyId, KeySettings, RateRule, Timestamp};
 use tokio::time::Instant;
 
 use super::Failure;
-use crate::billing::exposure::{CustomerExposure, ExposedCustomers, Payer, StoppedPayer};
+use crate::billing::exposure::{CustomerExposure, ExposedCustomers, Payer, StoppedPayer, ToldStop};
 use crate::billing::outages::Outages;
+use crate::billing::reserved::Reservations;
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.
@@ -35,8 +37,12 @@ const CUSTOMERS_REMEMBERED: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct RateLimits {
     customers: Mutex<LimitedCustomers>,
-    /// Failures of targets that several customers had.
+    /// Failures of targets, and what our own requests showed.
     outages: Outages,
+    /// What running requests may leave unpaid.
+    reservations: Reservations,
+    /// Gateways that share the ledger.
+    gateways: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +55,8 @@ struct LimitedCustomers {
 #[derive(Debug, Default)]
 struct CustomerRates {
     of_all: RequestCounts,
+    /// Those of them that wait for money.
+    aside: u32,
     free: Bucket,
     /// Of keys that have limits of their own.
     of_keys: HashMap<KeyId, RequestCounts>,
@@ -67,8 +75,29 @@ struct RequestCounts {
 pub struct Pass {
     pub(super) rate_limits: Arc<RateLimits>,
     payer: Payer,
-    /// Requests of the customer that were running when this one entered, including itself.
-    pub(super) running: u32,
+}
+
+/// A request that waits for money, until this is dropped: it does not count among the running ones where nobody has set how many may run.
+pub(super) struct StoodAside(Arc<RateLimits>, CustomerId);
+
+impl Pass {
+    /// Gives its place to another one for a while.
+    pub(super) fn step_aside(&self) -> StoodAside {
+        let mut customers = self.rate_limits.customers();
+        let customer = self.payer.customer;
+        if let Some(traffic) = customers.known.get_mut(&customer) {
+            traffic.aside += 1;
+        }
+        StoodAside(Arc::clone(&self.rate_limits), customer)
+    }
+}
+
+impl Drop for StoodAside {
+    fn drop(&mut self) {
+        if let Some(traffic) = self.0.customers().known.get_mut(&self.1) {
+            traffic.aside = traffic.aside.saturating_sub(1);
+        }
+    }
 }
 
 impl RateLimits {
@@ -80,9 +109,8 @@ impl RateLimits {
         self.begin(key, now, |traffic| {
             traffic.exposure.credit = key.customer.account.credit;
             let wall = clock::now();
-            if let Some(minutes) = traffic.exposure.minutes_left(key.id, wall) {
-                let cause = traffic.exposure.cause(key.id, wall);
-                return Err(Failure::ExposureLimit { minutes, cause });
+            if let Some(stop) = traffic.exposure.told(key.id, wall) {
+                return Err(Failure::ExposureLimit(Some(Box::new(stop))));
             }
             // The key's own rate first: a request that it refuses must not use up its customer's.
             if let Some(rate) = key.settings.rate {
@@ -133,9 +161,12 @@ impl RateLimits {
         let traffic = customers.known.entry(key.customer.id).or_default();
         let own = traffic.of_keys.get(&key.id).map_or(0, |own| own.running);
         let of_all = key.settings.customer_concurrency(&key.customer.settings);
+        // Who waits has no place of the usual ones; a number that somebody has set means all.
+        let is_set = key.customer.settings.concurrency.is_some();
+        let aside = if is_set { 0 } else { traffic.aside };
         let bounds = [
             (own, key.settings.concurrency),
-            (traffic.of_all.running, Some(of_all)),
+            (traffic.of_all.running.saturating_sub(aside), Some(of_all)),
         ];
         for (running, most) in bounds {
             if let Some(most) = most.filter(|most| running >= *most) {
@@ -154,7 +185,6 @@ impl RateLimits {
                 customer: key.customer.id,
                 key: key.id,
             },
-            running: traffic.of_all.running,
         })
     }
 
@@ -162,6 +192,37 @@ impl RateLimits {
         self.customers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why a payer gets nothing more for now, if it does not.
+    pub(super) fn told(&self, payer: Payer, now: Timestamp) -> Option<ToldStop> {
+        let customers = self.customers();
+        let traffic = customers.known.get(&payer.customer)?;
+        traffic.exposure.told(payer.key, now)
+    }
+
+    /// What the tighter stop leaves to a payer whose request asks for a model with this price of a full context, and whether that is
+    /// from the ledger already: until then it is as if nothing had happened lately.
+    pub(super) fn left(&self, payer: Payer, context: Amount, now: Timestamp) -> (Amount, bool) {
+        self.exposure_of(payer.customer, |known| known.left(payer.key, context, now))
+    }
+
+    /// Notes how many gateways share the ledger: each lets customers leave a part of what they may.
+    pub fn shared_by(&self, gateways: usize) {
+        let gateways = u32::try_from(gateways).unwrap_or(u32::MAX);
+        self.gateways.store(gateways, Ordering::Relaxed);
+    }
+
+    /// How many there are, at least this one.
+    pub(super) fn gateways(&self) -> i64 {
+        self.gateways.load(Ordering::Relaxed).max(1).into()
+    }
+
+    /// Notes what a payer was charged.
+    pub(super) fn charged(&self, payer: Payer, charge: Amount, now: Timestamp) {
+        self.exposure_of(payer.customer, |known| {
+            known.charged(payer.key, charge, now)
+        });
     }
 
     /// Customers and keys that are stopped, and why; the largest exposure first.
@@ -196,6 +257,10 @@ fn customer_rate(key: &Key) -> RateRule {
 impl ExposedCustomers for RateLimits {
     fn outages(&self) -> &Outages {
         &self.outages
+    }
+
+    fn reservations(&self) -> &Reservations {
+        &self.reservations
     }
 
     fn is_stopped(&self, payer: Payer, now: Timestamp) -> bool {

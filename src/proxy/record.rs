@@ -155,9 +155,14 @@ pub struct Record {
     pub charge: Amount,
     /// The hold's final size.
     pub hold: Amount,
-    /// How often the hold was extended.
+    /// How often the hold was given another size.
     #[serde(skip_serializing_if = "is_zero")]
-    pub extensions: u32,
+    pub moves: u32,
+    /// To what its output limit was lowered for want of money.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub limit: String,
+    /// How long it waited for money, in milliseconds.
+    pub waited_ms: u32,
     /// The operator's loss.
     pub loss: Amount,
     /// What providers may bill beyond the charge, at the catalog's prices.
@@ -228,7 +233,9 @@ impl Record {
             oddities: Vec::new(),
             charge: Amount::ZERO,
             hold: Amount::ZERO,
-            extensions: 0,
+            moves: 0,
+            limit: String::new(),
+            waited_ms: 0,
             loss: Amount::ZERO,
             exposure: Amount::ZERO,
             cost: None,

@@ -16,20 +16,10 @@ pub(super) fn rewrite(
     cost: Option<Amount>,
 ) -> Bytes {
     let cost = marks.usage_end.zip(cost);
-    if let (Some(place), [], [], [], None) = (
-        &marks.model,
-        &*marks.more_models,
-        &*marks.cuts,
-        &*marks.mended,
-        cost,
-    ) {
+    if let (Some(place), None, None) = (&marks.model, marks.more(), cost) {
         return renamed(bytes, place, name);
     }
-    let mut edits: Vec<Edit<'_>> = marks.cuts.iter().cloned().map(Edit::cut).collect();
-    edits.extend(marks.mended.iter().cloned());
-    for place in marks.model.iter().chain(&marks.more_models).cloned() {
-        edits.push(Edit::replace(place, name.as_bytes()));
-    }
+    let mut edits = marks.edits(name);
     if let Some((end, cost)) = cost {
         let comma = if marks.usage_empty { "" } else { "," };
         edits.push(Edit::replace(

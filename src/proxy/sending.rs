@@ -1,88 +1,189 @@
-//! What a target is sent of an admitted request: the body in its family, with its own model and limit.
+//! What targets are sent of an admitted request: the body in each one's family, with its own model, and a limit that is held.
+//!
+//! The hold was opened for the target that is asked first. Before another one is tried it moves, so that it covers what that one may bill
+//! and what the failed ones may bill already. A target for which there is no room is passed over.
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use farebox_ledger::Hold;
+use farebox_ledger::{Amount, Hold, HoldWay};
 use farebox_protocol::translate::{self, Losses};
 use farebox_protocol::{Edits, Family, Inspection};
 
-use super::admitted::Admitted;
 use super::bodies::RequestBodies;
-use super::{Proxy, Request, classes};
+use super::money::{self, Reckoned};
+use super::{Failure, Proxy, Request, classes};
 use crate::clock;
-use crate::config::{Model, Target};
-use crate::metering::Meter;
-use crate::upstream::{Prepared, Refusals};
+use crate::config::{LimitBinds, Model, Target};
+use crate::metering::bound::Patience;
+use crate::metering::{Ask, Terms};
+use crate::upstream::{Attempt, Prepare, Prepared, Preparing, Refusals};
 
-/// What of a request its targets are sent, while its hold and its meter change.
-#[derive(Clone, Copy)]
+/// A request on its way through its targets.
 pub(super) struct SentRequest<'a> {
     pub(super) proxy: &'a Proxy,
     pub(super) model: &'a Model,
     pub(super) request: &'a Request,
     pub(super) seen: &'a Inspection,
-    pub(super) bodies: &'a RequestBodies,
-    /// The output limit to write.
-    pub(super) limit: Option<u32>,
+    pub(super) bodies: &'a mut RequestBodies,
+    pub(super) hold: &'a mut Hold,
+    pub(super) refusals: &'a Refusals,
     /// The snapshot that it was admitted under.
     pub(super) generation: u64,
+    pub(super) sent: SentTerms,
 }
 
-impl<'a> SentRequest<'a> {
-    pub(super) fn split(
-        admitted: &'a mut Admitted,
-        proxy: &'a Proxy,
-        model: &'a Model,
-    ) -> (Self, &'a mut Hold, &'a mut Meter) {
-        let sent = Self {
-            proxy,
-            model,
-            request: &admitted.request,
-            seen: &admitted.count.seen,
-            bodies: &admitted.bodies,
-            limit: admitted.limit,
-            generation: admitted.generation,
+/// Under which terms targets were asked, and what became of that.
+pub(super) struct SentTerms {
+    /// For which the hold was opened.
+    first: Reckoned,
+    /// Those of every target that was asked, by name.
+    of: Vec<(String, (Ask, Terms))>,
+    /// What the attempt before may bill, and how many attempts there were that may bill.
+    bound: Amount,
+    worked: usize,
+    /// What all of those together may bill.
+    spent: Amount,
+    /// Why a target was passed over for money.
+    pub(super) short: Option<Box<Failure>>,
+    /// Made once a target has rejected a seal.
+    unsealed: Option<Option<UnsealedRequest>>,
+}
+
+impl SentTerms {
+    pub(super) fn new(first: Reckoned, hold: &Hold) -> Self {
+        Self {
+            first,
+            of: Vec::new(),
+            bound: hold.amount(),
+            worked: 0,
+            spent: Amount::ZERO,
+            short: None,
+            unsealed: None,
+        }
+    }
+
+    /// The request without seals, if one was rejected.
+    pub(super) fn unsealed(&self) -> Option<&UnsealedRequest> {
+        self.unsealed.as_ref()?.as_ref()
+    }
+
+    /// The terms under which a target was asked last.
+    pub(super) fn of(&self, target: &str) -> (Ask, Terms) {
+        let mut asked = self.of.iter().rev();
+        let found = asked.find(|(name, _)| name == target);
+        found.map_or((self.first.ask, self.first.terms), |(_, terms)| *terms)
+    }
+}
+
+impl Prepare for SentRequest<'_> {
+    fn prepare<'a>(
+        &'a mut self,
+        target: &'a Target,
+        family: Family,
+        failed: &'a [Attempt],
+    ) -> Preparing<'a> {
+        Box::pin(self.fit((target, family), failed))
+    }
+}
+
+impl SentRequest<'_> {
+    /// The request as this target wants it, without what targets have refused of it so far, and held at what it may cost there.
+    async fn fit(
+        &mut self,
+        (target, family): (&Target, Family),
+        failed: &[Attempt],
+    ) -> Option<Prepared> {
+        let caller = self.request.family;
+        if family != caller && self.refusals.path.load(Ordering::Relaxed) {
+            // No other family warms a cache, and documents were counted where they stood.
+            let stays = self.seen.prewarms || !self.seen.content.documents.is_empty();
+            (!stays || self.bodies.has(target, family, self.model)).then_some(())?;
+            let declared = (caller, self.seen.limit);
+            self.bodies
+                .encode_late((target, family), declared, self.model)?;
+        }
+        let (ask, terms) = self.held((target, family), failed).await?;
+        self.sent.of.push((target.name(), (ask, terms)));
+        let pin = pins(self, target, self.refusals.pin.get().is_some());
+        if family != caller {
+            let terms = (&ask, &terms);
+            return self
+                .bodies
+                .prepare((target, family), terms, self.model, pin);
+        }
+        if self.refusals.seal.load(Ordering::Relaxed) {
+            // Found once, for this target and all after it.
+            let request = self.request;
+            let unsealed = &mut self.sent.unsealed;
+            let unsealed = unsealed.get_or_insert_with(|| UnsealedRequest::of(request));
+            let UnsealedRequest { body, seen, .. } = unsealed.as_ref()?;
+            return Some(direct(self.request, (body, seen), &terms, (target, pin)));
+        }
+        let own = (&self.request.body, self.seen);
+        Some(direct(self.request, own, &terms, (target, pin)))
+    }
+
+    /// Holds what this target may bill, beside what those before it may.
+    async fn held(
+        &mut self,
+        (target, family): (&Target, Family),
+        failed: &[Attempt],
+    ) -> Option<(Ask, Terms)> {
+        let worked = failed.iter().filter(|one| one.worked.is_some()).count();
+        let more = i64::try_from(worked.saturating_sub(self.sent.worked)).ok()?;
+        self.sent.worked = worked;
+        let spent = Amount::times(self.sent.bound, more.unsigned_abs())?;
+        self.sent.spent = self.sent.spent.checked_add(spent)?;
+        let first = self.sent.first;
+        if worked == 0 && first.is_for(self.model, target, family) {
+            return Some((first.ask, first.terms));
+        }
+        let model = self.model;
+        let learned = (model, &self.proxy.calibrations);
+        let ask = self
+            .bodies
+            .ask((target, family), self.request, self.seen, learned)?;
+        let price = model.price.held(ask.classes);
+        let ways = ask.ways(price, &model.limits, Patience::default());
+        let spent = self.sent.spent;
+        // The limit is at most the first one's: what the customer was told stays true.
+        let most = first.terms.limit;
+        let way = ways.first()?.way;
+        let most = match ask.binds {
+            LimitBinds::None => way.most,
+            LimitBinds::All | LimitBinds::Text => most.min(way.most),
         };
-        (sent, &mut admitted.hold, &mut admitted.count.meter)
+        let wider = HoldWay {
+            fixed: way.fixed.checked_add(spent)?,
+            most,
+            ..way
+        };
+        let needed = wider.amount(most);
+        if let Some(needed) = needed.filter(|needed| *needed <= self.hold.amount()) {
+            self.sent.bound = needed.checked_sub(spent)?;
+            return Some((ask, ask.terms(&model.limits, most)));
+        }
+        match self.hold.reopen(vec![wider], clock::now()).await {
+            Ok(()) => {
+                self.sent.bound = self.hold.amount().checked_sub(spent)?;
+                let limit = self.hold.granted().limit;
+                Some((ask, ask.terms(&model.limits, limit)))
+            }
+            Err(error) => {
+                let failure = money::refused(error, &ask, (self.request, self.seen), model);
+                self.sent.short = Some(Box::new(failure));
+                None
+            }
+        }
     }
-}
-
-/// The request as this target wants it, without what targets have refused of it so far; `None` when the target cannot carry it.
-pub(super) fn prepare(
-    sent: SentRequest<'_>,
-    (target, family): (&Target, Family),
-    refusals: &Refusals,
-    unsealed: &OnceLock<Option<UnsealedRequest>>,
-) -> Option<Prepared> {
-    let caller = sent.request.family;
-    let pin = pins(sent, target, refusals.pin.get().is_some());
-    if family == caller && refusals.seal.load(Ordering::Relaxed) {
-        // Found once, for this target and all after it.
-        let unsealed = unsealed.get_or_init(|| UnsealedRequest::of(sent.request));
-        let UnsealedRequest { body, seen, .. } = unsealed.as_ref()?;
-        return Some(direct(sent, body, seen, (target, pin)));
-    }
-    if family == caller {
-        return Some(direct(sent, &sent.request.body, sent.seen, (target, pin)));
-    }
-    let bodies = sent.bodies;
-    if refusals.path.load(Ordering::Relaxed) {
-        // No other family warms a cache, and documents were counted where they stood.
-        let stays = sent.seen.prewarms || !sent.seen.content.documents.is_empty();
-        (!stays || bodies.has(target, family, sent.model)).then_some(())?;
-        let declared = (caller, sent.seen.limit);
-        bodies.encode_late((target, family), declared, sent.limit, sent.model)?;
-    }
-    bodies.prepare(target, family, sent.model, pin)
 }
 
 /// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
-fn pins<'t>(sent: SentRequest<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
-    let (pin, pins) = (&target.fit.pin, &sent.proxy.pins);
+fn pins<'t>(sending: &SentRequest<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
+    let (pin, pins) = (&target.fit.pin, &sending.proxy.pins);
     // A refused pin costs the customer nothing but one try: the same target is asked again without.
-    if pin.is_empty() || refused || pins.rest(|| target.name(), sent.generation) {
+    if pin.is_empty() || refused || pins.rest(|| target.name(), sending.generation) {
         return &[];
     }
     pin
@@ -90,20 +191,30 @@ fn pins<'t>(sent: SentRequest<'_>, target: &'t Target, refused: bool) -> &'t [&'
 
 /// A body of the customer's family, with this target's model and limit.
 fn direct(
-    sent: SentRequest<'_>,
-    body: &Bytes,
-    seen: &Inspection,
+    request: &Request,
+    (body, seen): (&Bytes, &Inspection),
+    terms: &Terms,
     (target, pin): (&Target, &[&'static str]),
 ) -> Prepared {
-    let protocol = sent.request.family.protocol();
+    let protocol = request.family.protocol();
+    // A budget changes the body's length, so the places to splice are found anew.
+    let budget = terms.budget.and_then(|_| {
+        let limit = u32::try_from(terms.limit).ok()?;
+        let (body, _) = translate::fit_budget(request.family, body, limit)?;
+        let seen = protocol.inspect(&body, clock::seed()).ok()?;
+        Some((Bytes::from(body), seen))
+    });
+    let (body, seen) = budget
+        .as_ref()
+        .map_or((body, seen), |(body, seen)| (body, seen));
     let edits = Edits {
-        limit: sent.limit,
+        limit: terms.written,
         pin,
-        ..edits(target, sent.request.family, seen)
+        ..edits(target, request.family, seen)
     };
-    let mut headers = sent.request.headers.clone();
+    let mut headers = request.headers.clone();
     // A class that a body asks for may need a header, which the customer need not know.
-    classes::add_headers(&mut headers, sent.request.family, seen.classes);
+    classes::add_headers(&mut headers, request.family, seen.classes);
     Prepared {
         body: protocol.pieces(body, seen, &edits),
         headers,

@@ -1,15 +1,15 @@
-//! Relays a streamed answer frame by frame: meters it, keeps it within its hold, and settles it before its end is sent.
+//! Relays a streamed answer frame by frame: meters it, and settles it before its end is sent.
 //!
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
 mod last;
 mod leaving;
+mod watch;
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::EndReason;
 use farebox_protocol::{AnswerReader, Family, Frame, FrameFacts, StopReason};
 use tokio::time::Instant;
 
@@ -22,14 +22,13 @@ use super::phase::{KeptFrames, Phase};
 use super::pipe::{self, Sender};
 use super::{Reply, ReplyBody};
 use crate::billing::calibration::AnswerSample;
-use crate::billing::credit::{CreditVerdict, StreamCredit};
-use crate::billing::silence::Silence;
 use crate::clock;
 use crate::config::OnDisconnect;
 use crate::deadline::Deadline;
 use crate::upstream::redact::CustomerError;
 use crate::upstream::{FrameStream, TargetError};
 use last::LastFrames;
+use watch::Watch;
 
 /// A customer who does not accept a piece for this long counts as gone.
 ///
@@ -40,8 +39,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long to wait for the terminal marker after the final usage. It usually comes in the same packet; a customer waits for the
 /// settlement as long as this, and gets a marker of ours if there is none.
 const MARKER_PATIENCE: Duration = Duration::from_secs(1);
-/// How often the charge so far is noted on the hold, in case the task ends without settling.
-const NOTE: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
 /// the customer had left.
 const UNREAD: Duration = Duration::from_secs(5);
@@ -64,11 +61,10 @@ pub(super) struct StreamRelay {
     reader: Box<dyn AnswerReader>,
     /// Makes the customer's frames of the target's.
     outlet: Box<dyn Outlet>,
-    credit: StreamCredit,
     phase: Phase,
     /// Why the whole answer stopped, once known: what follows is only usage.
     stop: Option<StopReason>,
-    silence: Silence,
+    watch: Watch,
     /// What an error of the target's is to the customer.
     fault: Option<StreamFault>,
     /// Whether what is kept back holds text of the model.
@@ -76,9 +72,6 @@ pub(super) struct StreamRelay {
     /// How long the customer kept us from reading the upstream.
     waited: Duration,
     last_sent: Instant,
-    noted: Instant,
-    /// Whether the request is being counted for the checkpoints.
-    counts_input: bool,
     alarm: Deadline,
 }
 
@@ -112,13 +105,6 @@ impl StreamRelay {
         if let Some(additions) = &admitted.outcome.additions {
             reader.allow(additions);
         }
-        let hiding = admitted.count.hiding(admitted.holds_whole_limit);
-        let hides = hiding.is_some();
-        if let Some(hiding) = hiding {
-            let waited = admitted.waited_for_frame();
-            admitted.count.meter.may_hide(hiding);
-            admitted.count.meter.wait(waited);
-        }
         Self {
             first,
             frames,
@@ -126,16 +112,13 @@ impl StreamRelay {
             folded,
             reader,
             outlet: outlet::of(&mut admitted),
-            credit: StreamCredit::new(admitted.count.seen.choices, admitted.output_limit, now),
             phase: Phase::Passing,
             stop: None,
-            silence: Silence::new(hides, now),
+            watch: Watch::new(now),
             fault: None,
             keeps_text: false,
             waited: Duration::ZERO,
             last_sent: now,
-            noted: now,
-            counts_input: false,
             alarm: Deadline::at(now + KEEP_ALIVE),
             admitted,
         }
@@ -179,9 +162,9 @@ impl StreamRelay {
         if self.customer.is_none() && self.ends_without_customer() {
             return Some(Box::pin(self.client_gone()).await);
         }
-        self.note(now);
-        if self.phase.is_passing() {
-            self.control(now).await
+        if self.watch.is_due(now) && self.phase.is_passing() {
+            // Boxed, as whatever is rare: it would enlarge the task of every open stream.
+            Box::pin(self.look(now)).await
         } else {
             None
         }
@@ -192,24 +175,23 @@ impl StreamRelay {
         let mut facts = self.reader.read(&frame);
         let outcome = &mut self.admitted.outcome;
         outcome.removed_members(&facts.marks, frame.raw());
-        facts.marks.cuts.extend(frame.other_lines().iter().cloned());
+        facts.marks.cut(frame.other_lines());
         if facts.unreadable && frame.event() == Some("error") {
             self.frames.blame("an error event in the stream");
             self.broke("error event without JSON");
             return Err(self.broken());
         }
-        self.admitted
-            .count
-            .meter
-            .observe(&facts, self.reader.usage());
+        let count = &mut self.admitted.count;
+        count.meter.observe(&facts, self.reader.usage());
+        if facts.shown.bytes() > 0 {
+            count.shows();
+        }
         if let Some(error) = facts.error {
             let route = &self.admitted.model.route;
             let judged = self.frames.judge(error, route, self.outlet.foreign_to());
             return Err(self.failed(judged));
         }
-        // After the branch for errors: a refusal shows nothing, so the silence before it stays what it was.
-        self.silence
-            .frame(&mut self.admitted.count.meter, &facts, now);
+        self.watch.frame(&facts, now);
         self.stop = self.stop.or(facts.stop);
         if (facts.last || self.ends_short(&facts)) && self.phase.is_passing() {
             self.phase = Phase::Keeping(now, KeptFrames::default());
@@ -228,7 +210,7 @@ impl StreamRelay {
     fn ends_short(&self, facts: &FrameFacts) -> bool {
         facts.stop == Some(StopReason::Length)
             && facts.shown.bytes() == 0
-            && self.admitted.lowered.is_some()
+            && self.admitted.reckoned.terms.lowered
     }
 
     /// Decides who is to blame for an error in the stream. If it is the customer and something was produced, that is charged.
@@ -266,19 +248,6 @@ impl StreamRelay {
     /// Notes why the answer is incomplete.
     fn broke(&mut self, reason: &str) {
         self.admitted.broke(reason);
-    }
-
-    /// Notes what is to be charged if this task ends without settling.
-    fn note(&mut self, now: Instant) {
-        // Making a bill costs as much as several frames, so it is not made for each.
-        if now >= self.noted + NOTE {
-            if !std::mem::replace(&mut self.counts_input, true) {
-                self.admitted.count.count_input();
-            }
-            self.noted = now;
-            let checkpoint = self.admitted.checkpoint();
-            self.admitted.hold.note(checkpoint, clock::now());
-        }
     }
 
     /// Waits for the next frame, or for anything else that has to be handled first.
@@ -323,13 +292,12 @@ impl StreamRelay {
         if let Phase::Keeping(since, _) = self.phase {
             return last.min(since + MARKER_PATIENCE);
         }
-        let hidden = self.silence.due(self.stop.is_some()).unwrap_or(last);
         let keep_alive = if self.customer.is_some() {
             self.last_sent + KEEP_ALIVE
         } else {
             last
         };
-        hidden.min(keep_alive).min(last)
+        self.watch.wakes().min(keep_alive).min(last)
     }
 
     async fn woken(&mut self) -> Option<End> {
@@ -342,36 +310,7 @@ impl StreamRelay {
             let comment = self.outlet.ping();
             now = self.send(comment, now).await;
         }
-        let stopped = self.stop.is_some();
-        self.silence
-            .tick(&mut self.admitted.count.meter, stopped, now);
-        self.control(now).await
-    }
-
-    /// Whether the stream still has time and money.
-    async fn control(&mut self, now: Instant) -> Option<End> {
-        let Self {
-            credit,
-            admitted,
-            reader,
-            ..
-        } = self;
-        if now >= admitted.deadline() {
-            return Some(End::TOO_LONG);
-        }
-        match credit.check(&mut **admitted, reader.sample(), now).await {
-            CreditVerdict::Covered => None,
-            // Nothing was delivered, and the fault is ours: free.
-            CreditVerdict::Spent(reason @ EndReason::LedgerUnavailable)
-                if !admitted.count.meter.shown_anything() =>
-            {
-                Some(End::lost(reason, 200))
-            }
-            CreditVerdict::Spent(reason) => {
-                admitted.count.meter.charge_pause();
-                Some(End::cut(reason))
-            }
-        }
+        self.look(now).await
     }
 
     /// Sends to the customer, who counts as gone after accepting nothing for too long. Returns the time afterwards.
@@ -389,20 +328,21 @@ impl StreamRelay {
             self.last_sent = Instant::now();
             let waited = self.last_sent - began;
             self.waited += waited;
-            self.silence.postpone(waited);
+            self.watch.postpone(waited);
         }
         self.last_sent
     }
 
     /// Whether to stop now that nobody reads: not for a folded answer, not when only the usage is missing, and not if the route's policy
-    /// is `drain`.
+    /// is `drain` or the target's bill would not be smaller.
     fn ends_without_customer(&self) -> bool {
         self.folded.is_none() && self.may_stop_target()
     }
 
     /// Whether a target is left in the middle of its answer when nobody wants the rest, or pays for it.
     fn may_stop_target(&self) -> bool {
-        let cancels = self.admitted.model.route.on_disconnect == OnDisconnect::Cancel;
+        let policy = self.admitted.model.route.on_disconnect;
+        let cancels = policy == OnDisconnect::Cancel && !self.admitted.count.is_read_on;
         self.stop.is_none() && (cancels || self.admitted.request.connection.is_closed())
     }
 
@@ -418,6 +358,8 @@ impl StreamRelay {
             fault,
             folded,
             keeps_text,
+            watch,
+            waited,
             ..
         } = self;
         // The upstream is stopped first, so that it produces nothing that nobody pays for.
@@ -434,10 +376,16 @@ impl StreamRelay {
             admitted.first_byte();
         }
         // Words in front of a kept end replace it, so none where it holds text of the model. A whole answer has no place for them.
-        let lowered = admitted.lowered.filter(|_| !keeps_text);
-        let words = (folded.is_none())
-            .then(|| last_words(&end, lowered, &admitted.proxy))
+        let words = (folded.is_none() && !keeps_text)
+            .then(|| last_words(&end, &admitted.reckoned, &admitted.proxy))
             .flatten();
+        let answered = watch.pass(&mut admitted.count.meter, Instant::now());
+        // A pace out of a stream that lay unread would be too slow.
+        admitted.outcome.answered = if waited.is_zero() {
+            answered
+        } else {
+            Duration::ZERO
+        };
         let last = LastFrames::of(&admitted, reader, outlet, phase, fault, words);
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {

@@ -1,157 +1,342 @@
-//! A stream that has not begun: its target may already produce what it will not show, so its hold grows with the wait, and it ends
-//! when the money does.
+//! Where requests wait for money that running requests of their customer hold, or for streams of it to begin.
 //!
-//! A hold that covers the stream's whole limit needs none of this.
+//! They are called in the order in which they came, those that wait for the same purse or cap; one that needs little passes the others for a
+//! while. The room looks when a request of the customer ends here, and twice a second, in one read for all that wait.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use farebox_ledger::{Bill, EndReason, Hold, LedgerError};
-use farebox_protocol::{Family, PublicAnswer, UsageWish};
-use tokio::time::Instant;
+use farebox_ledger::{Amount, CustomerId, Key, KeyId, SharedLedger};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::admitted::{Admitted, ReplyTo};
-use super::broken::last_words;
-use super::end::End;
-use super::sending::SentRequest;
-use super::{Failure, Reply, ReplyBody, pipe, stream, whole};
-use crate::billing::credit::{CreditVerdict, StreamCredit};
-use crate::config::{Model, Target};
-use crate::metering::Meter;
-use crate::metering::pace::Hiding;
+use super::money::{Bottleneck, MoneyRoom};
+use super::rate_limit::StoodAside;
+use super::under_way::{Entered, Running};
+use super::{Proxy, Request};
+use crate::config::{ModelLimits, Price};
+use crate::metering::Ask;
+use crate::metering::bound::Patience;
 
-/// How often the hold is compared with the wait. The fastest targets produce a slice in a second: with a longer one a hold would be
-/// outrun between two looks, and a shorter one wakes every waiting stream for nothing.
-const TICK: Duration = Duration::from_millis(250);
+/// The longest wait. Most clients wait a minute for an answer.
+const LONGEST: Duration = Duration::from_secs(45);
+/// Requests of a customer that wait.
+const MOST: usize = 64;
+/// Bytes of all bodies of a customer that waits, or has nothing available.
+pub const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Between two looks at all that wait: holds of other gateways end unseen.
+const EVERY: Duration = Duration::from_millis(500);
+/// A need of at most so small a part of the room passes those before it …
+const SMALL: i64 = 8;
+/// … unless one of them has waited this long: a large request must not wait for ever.
+const HELD_UP: Duration = Duration::from_secs(15);
+/// After this long a request is content with half of its floor …
+const HALF_AFTER: Duration = Duration::from_secs(10);
+/// … and then with a quarter.
+const QUARTER_AFTER: Duration = Duration::from_secs(20);
 
-/// The target that has the request now, as an index into the route, in which family, and since when.
+/// All that wait at this gateway.
 #[derive(Debug, Default)]
-pub(super) struct AskedTarget(Mutex<Option<(usize, Family, Instant)>>);
+pub struct WaitingRoom {
+    waiters: Mutex<Waiters>,
+    /// Somebody has come.
+    came: Notify,
+}
 
-impl AskedTarget {
-    /// Notes that a target is about to get the request.
-    pub(super) fn note(&self, model: &Model, target: &Target, family: Family) {
-        let mut targets = model.route.targets.iter();
-        let place = targets.position(|listed| std::ptr::eq(listed, target));
-        let now = place.map(|place| (place, family, Instant::now()));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+#[derive(Debug, Default)]
+struct Waiters {
+    arrivals: u64,
+    /// In the order in which they came.
+    all: BTreeMap<u64, Waiter>,
+    /// The gateway stops: nobody waits any more.
+    stopping: bool,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    customer: CustomerId,
+    key: KeyId,
+    slug: String,
+    needs: LeastNeeds,
+    bottleneck: Bottleneck,
+    since: Instant,
+    called: Option<Patience>,
+    call: Arc<Notify>,
+}
+
+/// The least that a request needs: beside others and alone, the longer it has waited the less.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeastNeeds([(Amount, Amount); 3]);
+
+impl LeastNeeds {
+    pub(super) fn of(ask: &Ask, price: &Price, limits: &ModelLimits) -> Self {
+        Self(Patience::ALL.map(|patience| {
+            let ways = ask.ways(price, limits, patience);
+            let least = |alone| {
+                let all = ways.iter().map(|reckoned| reckoned.way.needs(alone));
+                all.min().unwrap_or_default()
+            };
+            (least(false), least(true))
+        }))
     }
 
-    fn now<'a>(&self, model: &'a Model) -> Option<(&'a Target, Family, Instant)> {
-        let (place, family, since) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
-        Some((model.route.targets.get(place)?, family, since))
+    /// With so much patience, in a room that others share or not.
+    const fn at(&self, patience: Patience, shared: bool) -> Amount {
+        let Self([fresh, waited, long]) = *self;
+        let (beside, alone) = match patience {
+            Patience::Fresh => fresh,
+            Patience::Waited => waited,
+            Patience::WaitedLong => long,
+        };
+        if shared { beside } else { alone }
     }
 }
 
-/// Watches one wait.
-pub(super) struct Watch {
-    credit: StreamCredit,
-    next: Instant,
+/// How long a request has waited.
+fn patience(since: Instant, now: Instant) -> Patience {
+    let waited = now.duration_since(since);
+    if waited >= QUARTER_AFTER {
+        Patience::WaitedLong
+    } else if waited >= HALF_AFTER {
+        Patience::Waited
+    } else {
+        Patience::Fresh
+    }
 }
 
-impl Watch {
-    pub(super) fn new(admitted: &Admitted) -> Self {
-        let now = Instant::now();
-        Self {
-            credit: StreamCredit::new(admitted.count.seen.choices, admitted.output_limit, now),
-            next: now + TICK,
+/// What ended a wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// There may be room now, for a request of this patience.
+    Called(Patience),
+    /// It has waited long enough.
+    Over,
+    /// The gateway stops.
+    Stopping,
+}
+
+/// The place of one that waits; it is given up when this is dropped.
+pub(super) struct WaitingPlace<'a> {
+    room: &'a WaitingRoom,
+    number: u64,
+    since: Instant,
+    call: Arc<Notify>,
+    running: Arc<Running>,
+    _aside: StoodAside,
+}
+
+impl WaitingRoom {
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a request; `None` if its customer has too many already, or no room for its body.
+    pub(super) fn enter(
+        &self,
+        request: &Request,
+        slug: &str,
+        needs: LeastNeeds,
+        entered: &Entered,
+    ) -> Option<WaitingPlace<'_>> {
+        let bytes = request.room.as_ref().map_or(0, |room| room.of_holder());
+        if bytes > MOST_BYTES {
+            return None;
+        }
+        let mut waiters = self.waiters();
+        let customer = request.customer;
+        let own = waiters.all.values().filter(|one| one.customer == customer);
+        if own.count() >= MOST {
+            return None;
+        }
+        waiters.arrivals += 1;
+        let (number, since) = (waiters.arrivals, entered.running.waits());
+        let call = Arc::<Notify>::default();
+        let waiter = Waiter {
+            customer,
+            key: request.key,
+            slug: slug.to_owned(),
+            needs,
+            bottleneck: Bottleneck::Purse,
+            since,
+            // Until it says what it waits for.
+            called: Some(Patience::Fresh),
+            call: Arc::clone(&call),
+        };
+        waiters.all.insert(number, waiter);
+        drop(waiters);
+        let running = Arc::clone(&entered.running);
+        Some(WaitingPlace {
+            room: self,
+            number,
+            since,
+            call,
+            running,
+            _aside: request.pass.step_aside(),
+        })
+    }
+
+    /// Requests that wait now.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiters().all.len()
+    }
+
+    /// Whether nobody waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiters().all.is_empty()
+    }
+
+    /// Sends everybody away, now and from now on.
+    pub fn stop(&self) {
+        let mut waiters = self.waiters();
+        waiters.stopping = true;
+        for waiter in waiters.all.values() {
+            waiter.call.notify_one();
         }
     }
 
-    /// Waits until the hold has to be looked at.
-    pub(super) async fn due(&mut self) {
-        tokio::time::sleep_until(self.next).await;
-        self.next = Instant::now() + TICK;
+    /// Whether a request of a customer waits.
+    pub(super) fn has(&self, customer: CustomerId) -> bool {
+        let waiters = self.waiters();
+        let mut all = waiters.all.values();
+        all.any(|waiter| waiter.customer == customer)
     }
 
-    /// Whether the target may go on.
-    pub(super) async fn check(
-        &mut self,
-        asked: &AskedTarget,
-        sent: SentRequest<'_>,
-        (hold, meter): (&mut Hold, &mut Meter),
-    ) -> CreditVerdict {
-        let Some((target, family, since)) = asked.now(sent.model) else {
-            return CreditVerdict::Covered;
-        };
-        let name = target.name();
-        let form =
-            sent.bodies
-                .sent_to(target, family, (sent.request.family, sent.seen), sent.model);
-        if !form.is_some_and(|seen| sent.proxy.calibrations.may_hide(sent.model, seen, &name)) {
-            return CreditVerdict::Covered;
+    /// Looks after everybody, as long as the gateway runs.
+    pub async fn watch(&self, ledger: &SharedLedger) -> Infallible {
+        loop {
+            if self.is_empty() {
+                self.came.notified().await;
+            }
+            self.look(ledger, None).await;
+            sleep(EVERY).await;
         }
-        let pace = sent.proxy.calibrations.hidden_pace(sent.model, &name);
-        meter.may_hide(Hiding::new(pace, &sent.model.limits, false));
-        // Of the target that has the request now: what failed ones may bill is named on the bill, and the customer pays for none of it.
-        meter.wait(since.elapsed());
-        // Nothing was delivered: if the gateway dies now, nothing is charged.
-        let checkpoint = Bill {
-            slug: sent.model.slug.clone(),
-            family: sent.request.family.name().to_owned(),
-            target: name,
-            end_reason: End::INTERRUPTED.reason,
-            ..Bill::default()
+    }
+
+    /// Calls those for whom there is room now: of one customer, or of all.
+    pub(super) async fn look(&self, ledger: &SharedLedger, of: Option<CustomerId>) {
+        let mut keys: Vec<KeyId> = {
+            let waiters = self.waiters();
+            let waits = |one: &&Waiter| {
+                one.called.is_none() && of.is_none_or(|customer| customer == one.customer)
+            };
+            waiters
+                .all
+                .values()
+                .filter(waits)
+                .map(|one| one.key)
+                .collect()
         };
-        let now = Instant::now();
-        self.credit.check_wait(hold, meter, checkpoint, now).await
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.is_empty() {
+            return;
+        }
+        // They are looked at again soon.
+        let Ok(found) = ledger.find_keys(&keys).await else {
+            return;
+        };
+        self.waiters().call(&keys, &found, Instant::now());
     }
 }
 
-/// Ends a stream that ran out of money before its first frame. The customer gets an answer that ends as at a length limit.
-pub(super) async fn spent(
-    mut admitted: Box<Admitted>,
-    asked: &AskedTarget,
-    reason: EndReason,
-    reply: ReplyTo,
-) {
-    let model = admitted.model.clone();
-    let family = admitted.request.family;
-    if let Some((target, _, since)) = asked.now(&model) {
-        admitted.answered_by(target);
-        admitted.count.meter.wait(since.elapsed());
+impl Proxy {
+    /// A request of this customer has ended: calls those of its others that wait for what it held.
+    pub(super) fn call_waiting(self: &Arc<Self>, customer: CustomerId) {
+        if self.waiting.has(customer) {
+            let proxy = Arc::clone(self);
+            self.tasks.spawn(async move {
+                proxy.waiting.look(&proxy.ledger, Some(customer)).await;
+            });
+        }
     }
-    // The customer has seen nothing, and the fault is ours: an error, and free.
-    if reason == EndReason::LedgerUnavailable {
-        let failure = Failure::Ledger(LedgerError::unavailable("a hold could not grow"));
-        admitted
-            .settle(&End::lost(reason, failure.status(family)))
-            .await;
-        let _ = reply.send(Err(failure));
-        return;
+}
+
+impl Waiters {
+    /// Calls those of these keys for whom there is room.
+    fn call(&mut self, keys: &[KeyId], found: &[Key], now: Instant) {
+        let mut queues: HashMap<(CustomerId, Bottleneck), Instant> = HashMap::new();
+        let mut given: HashMap<CustomerId, Amount> = HashMap::new();
+        for waiter in self.all.values_mut() {
+            if waiter.called.is_some() || !keys.contains(&waiter.key) {
+                continue;
+            }
+            let patience = patience(waiter.since, now);
+            if waiter.bottleneck == Bottleneck::Beginning {
+                // It looks for itself.
+                waiter.turn(patience);
+                continue;
+            }
+            let key = found.iter().find(|key| key.id == waiter.key);
+            let Some(key) = key.filter(|key| key.check_acts(crate::clock::now()).is_ok()) else {
+                // It will be told why it is refused.
+                waiter.turn(patience);
+                continue;
+            };
+            let room = MoneyRoom::of(key, &waiter.slug);
+            if waiter.needs.at(patience, false) > room.at_rest() {
+                // What it waited for was spent: it is refused now.
+                waiter.turn(patience);
+                continue;
+            }
+            let given = given.entry(waiter.customer).or_default();
+            let left = room.available.checked_sub(*given).unwrap_or_default();
+            let shared = room.is_shared() || given.is_positive();
+            let need = waiter.needs.at(patience, shared);
+            let queue = (waiter.customer, waiter.bottleneck.clone());
+            let first = queues.get(&queue);
+            let is_small = Amount::times(need, SMALL.unsigned_abs()).is_some_and(|all| all <= left);
+            let passes = first.is_none_or(|since| is_small && now.duration_since(*since) < HELD_UP);
+            if passes && need <= left {
+                *given = given.checked_add(need).unwrap_or(*given);
+                waiter.turn(patience);
+            } else {
+                queues.entry(queue).or_insert(waiter.since);
+            }
+        }
     }
-    // Money ran out, which is no error: clients would repeat the request, and pay for its prompt again.
-    let (asks_cost, asks_usage) = (
-        admitted.count.seen.asks_cost,
-        admitted.count.seen.asks_usage,
-    );
-    let asked_for = admitted.count.seen.model.clone();
-    let headers = admitted.headers();
-    admitted.first_byte();
-    let end = End::cut(reason);
-    let words = last_words(&end, None, &admitted.proxy);
-    let settled = admitted.settle(&end).await;
-    let (sender, receiver) = pipe::pipe();
-    let answer = Reply {
-        headers,
-        body: ReplyBody::Stream(receiver),
-    };
-    if reply.send(Ok(answer)).is_err() {
-        return;
+}
+
+impl Waiter {
+    fn turn(&mut self, patience: Patience) {
+        self.called = Some(patience);
+        self.call.notify_one();
     }
-    let charge = settled.charge().to_string();
-    let wish = UsageWish {
-        chunk: asks_usage,
-        cost: asks_cost.then_some(charge.as_str()),
-    };
-    let public = PublicAnswer {
-        model: &asked_for,
-        id: None,
-    };
-    let words = words.as_deref().map(str::trim_start);
-    let usage = whole::wire(settled.usage);
-    let writer = family.protocol().writer();
-    let end = writer.end_at_limit(public, words, &usage, wish);
-    stream::deliver(&sender, Bytes::from(end)).await;
+}
+
+impl WaitingPlace<'_> {
+    /// Waits for room in what binds the request.
+    pub(super) async fn turn(&mut self, bottleneck: Bottleneck) -> Turn {
+        let until = self.since + LONGEST;
+        {
+            let mut waiters = self.room.waiters();
+            if waiters.stopping {
+                return Turn::Stopping;
+            }
+            if let Some(own) = waiters.all.get_mut(&self.number) {
+                (own.bottleneck, own.called) = (bottleneck, None);
+            }
+        }
+        self.room.came.notify_one();
+        let called = timeout_at(until, self.call.notified()).await;
+        let waiters = self.room.waiters();
+        if waiters.stopping {
+            return Turn::Stopping;
+        }
+        let own = waiters.all.get(&self.number);
+        match own.and_then(|own| own.called).filter(|_| called.is_ok()) {
+            Some(patience) => Turn::Called(patience),
+            None => Turn::Over,
+        }
+    }
+}
+
+impl Drop for WaitingPlace<'_> {
+    fn drop(&mut self) {
+        self.room.waiters().all.remove(&self.number);
+        self.running.goes_on();
+    }
 }

@@ -75,6 +75,7 @@ impl WholeRelay {
             }
         };
         admitted.count.meter.show(facts.shown);
+        admitted.count.shows();
         admitted.count.meter.report(&facts.usage, true);
         admitted.count.shown = AnswerSample::Whole(self.family, self.body.clone());
         End::complete(facts.stop)
@@ -141,7 +142,7 @@ pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
     let paid = settled.finished.map(|finished| {
         [
             ("x-farebox-cost", finished.charge.to_string()),
-            ("x-farebox-balance", finished.available.to_string()),
+            ("x-farebox-balance", finished.remaining.to_string()),
         ]
     });
     paid.into_iter().flatten().chain(class).collect()

@@ -10,12 +10,10 @@ use farebox_door::{BodyPayer, UnreadBody};
 use farebox_ledger::{Amount, Key};
 
 use super::funds::Funds;
-use crate::proxy::{Failure, holder};
+use crate::proxy::{Failure, MOST_WAITING_BYTES, holder};
 
 /// The largest accepted body.
 pub(super) const LARGEST: usize = 32 * 1024 * 1024;
-/// Bytes in flight allowed for a key with nothing available.
-const MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;
 
 /// A body and its share of the memory for all bodies in flight.
 pub(super) struct RequestBody {
@@ -66,7 +64,7 @@ pub(super) async fn read(
     let most = if key.customer.account.available() > Amount::ZERO {
         usize::MAX
     } else {
-        MOST_WITHOUT_MONEY
+        MOST_WAITING_BYTES
     };
     let share = room.share(holder(key.customer.id), most);
     let mut payer = KeyPayer { share, funds };

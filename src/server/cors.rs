@@ -17,7 +17,7 @@ use super::Front;
 /// The paths for programs.
 const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
 /// Response headers that a page's script may read.
-const EXPOSED: &str = "x-request-id, request-id, x-farebox-slug, x-farebox-cost, x-farebox-balance, x-farebox-class, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, retry-after-ms, x-should-retry";
+const EXPOSED: &str = "x-request-id, request-id, x-farebox-slug, x-farebox-cost, x-farebox-balance, x-farebox-class, x-farebox-limit, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, retry-after-ms, x-should-retry";
 
 /// Adds the CORS headers for the named origins.
 pub(super) struct Cors {

@@ -101,7 +101,8 @@ impl CountTokens {
         let body = decompress::read(headers, body, room, &key, None, &mut work).await?;
         let session = generate::session(headers);
         let headers = generate::forwarded(headers, self.family);
-        let ask_upstream = key.customer.account.available() > Amount::ZERO;
+        let account = key.customer.account;
+        let ask_upstream = account.balance() > Amount::ZERO;
         count::tokens(
             &self.front.proxy,
             &key,

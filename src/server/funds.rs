@@ -32,7 +32,7 @@ impl Funds {
         Self {
             available: cap.as_ref().map_or(account.available(), |cap| cap.room),
             held: cap.as_ref().map_or(account.held, |cap| cap.held),
-            cap: cap.map(|cap| Box::new(ToldCap::to(key, cap))),
+            cap: cap.map(|cap| Box::new(ToldCap::to(key.is_owner, cap))),
             cheapest: catalog.cheapest_input,
         }
     }
@@ -40,12 +40,14 @@ impl Funds {
     /// Refuses a body of this size, as far as it is known.
     ///
     /// # Errors
-    /// 429 for a key that has nothing available, or too little.
+    /// 429 for a key that has nothing available and nothing held, or too little of both.
     pub(super) fn cover(&self, bytes: usize) -> Result<(), Failure> {
         let tokens = u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX);
         let needed = Amount::times(self.cheapest, tokens.max(1)).unwrap_or(Amount::MAX_COST);
         let available = self.available;
-        if available > Amount::ZERO && (tokens == 0 || available >= needed) {
+        // What is held comes back, and the request may wait for it.
+        let at_rest = available.checked_add(self.held).unwrap_or(available);
+        if at_rest > Amount::ZERO && (tokens == 0 || at_rest >= needed) {
             return Ok(());
         }
         Err(Failure::unread(needed, available, self.held).bound_by(self.cap.clone()))

@@ -20,7 +20,7 @@ use super::{Front, auth, connections, decompress, failure};
 use crate::proxy::{
     Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, SESSION_HEADER, holder, pipe,
 };
-use crate::setup;
+use crate::setup::{self, Agent, EndOfMoney};
 use crate::turns::Work;
 
 /// The handler of one family.
@@ -50,8 +50,7 @@ impl Generate {
 
     /// The failure as the program that sent the request reads it best.
     fn told_to(&self, headers: &HeaderMap, failure: Failure) -> Failure {
-        let sent = headers.get(USER_AGENT);
-        let Some(agent) = sent.and_then(|sent| setup::agent(sent.to_str().ok()?)) else {
+        let Some(agent) = agent(headers) else {
             return failure;
         };
         let shop = &self.front.proxy.config.current().catalog.shop;
@@ -86,6 +85,9 @@ impl Generate {
             body: body.bytes,
             headers: forwarded(headers, self.family),
             session: session(headers),
+            is_owners: key.is_owner,
+            ends_with_error: agent(headers)
+                .is_some_and(|agent| agent.end_of_money == EndOfMoney::Error),
             connection: connections::of(depot)
                 .map(|guest| guest.connection())
                 .unwrap_or_default(),
@@ -95,6 +97,12 @@ impl Generate {
         };
         front.proxy.run(&key, request, known).await
     }
+}
+
+/// The program that sends, if it is a known one.
+fn agent(headers: &HeaderMap) -> Option<&'static Agent> {
+    let sent = headers.get(USER_AGENT)?;
+    setup::agent(sent.to_str().ok()?)
 }
 
 /// The headers that go upstream.

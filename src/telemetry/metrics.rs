@@ -63,6 +63,7 @@ struct MetricTables {
     ends: BTreeMap<String, u64>,
     refusals: BTreeMap<String, u64>,
     own: Histogram<{ OWN.len() + 1 }>,
+    held_up: Histogram<{ WAITS.len() + 1 }>,
 }
 
 #[derive(Debug, Default)]
@@ -133,6 +134,10 @@ impl Metrics {
         if let Some(own) = record.own_us {
             tables.own.note(&OWN, Duration::from_micros(own.into()));
         }
+        if record.waited_ms > 0 {
+            let waited = Duration::from_millis(record.waited_ms.into());
+            tables.held_up.note(&WAITS, waited);
+        }
         tables.note_targets(record);
         let full = tables.by_slug.len() >= MOST_SLUGS && !tables.by_slug.contains_key(&record.slug);
         update(
@@ -157,7 +162,8 @@ impl OfSlug {
         self.usage = self.usage.and(record.usage);
         self.charge = self.charge.saturating_add(record.charge.picos().into());
         self.loss = self.loss.saturating_add(record.loss.picos().into());
-        self.exposure = self.exposure.saturating_add(record.exposure.picos().into());
+        // A counter only grows: what a count takes back is in the ledger's sums alone.
+        self.exposure = (self.exposure).saturating_add(record.exposure.picos().max(0).into());
         let of_family = self.families.entry(record.family).or_default();
         *of_family.statuses.entry(record.status).or_default() += 1;
         of_family
@@ -173,7 +179,7 @@ impl OfSlug {
 
 impl OfTarget {
     fn owe(&mut self, exposure: i128, cost: Option<i128>) {
-        self.exposure = self.exposure.saturating_add(exposure);
+        self.exposure = self.exposure.saturating_add(exposure.max(0));
         if let Some(cost) = cost {
             self.cost = Some(self.cost.unwrap_or_default().saturating_add(cost));
         }
@@ -312,6 +318,9 @@ impl MetricTables {
         let help = "Time the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
         out.metric("farebox_own_seconds", MetricKind::Histogram, help)
             .histogram(&[], &OWN, &self.own.counts, self.own.sum);
+        let help = "How long requests waited for money that other requests of their customer held.";
+        out.metric("farebox_money_wait_seconds", MetricKind::Histogram, help)
+            .histogram(&[], &WAITS, &self.held_up.counts, self.held_up.sum);
     }
 
     fn write_money(&self, out: &mut Exposition) {

@@ -73,6 +73,8 @@ pub(super) struct Breaker {
     begun: u64,
     /// When we ask ourselves.
     pub(super) probing: Probing,
+    /// When a try here last ended without a frame, unless we have asked since.
+    pub(super) silent: Option<Instant>,
 }
 
 /// A pause for all customers.

@@ -33,6 +33,8 @@ use farebox_door::byte_room::Holder;
 const SIDE_PLACES: u32 = 8;
 /// The list of models, below every base URL.
 const MODELS: &str = "/models";
+/// What a key has used, where a service says that.
+const KEY: &str = "/key";
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 
@@ -195,13 +197,30 @@ impl Pool {
         family: Family,
         account: usize,
     ) -> Result<Option<reqwest::RequestBuilder>, String> {
+        self.get(MODELS, (family, account))
+    }
+
+    /// The request for what the account's key has used, which is free, too.
+    pub(super) fn used(
+        &self,
+        family: Family,
+        account: usize,
+    ) -> Result<Option<reqwest::RequestBuilder>, String> {
+        self.get(KEY, (family, account))
+    }
+
+    fn get(
+        &self,
+        path: &'static str,
+        asker: (Family, usize),
+    ) -> Result<Option<reqwest::RequestBuilder>, String> {
         let Some(http) = &self.http else {
             return Ok(None);
         };
         let mut headers = HeaderMap::new();
-        complete(&mut headers, family.protocol().required_headers());
-        self.identify(&mut headers, (family, account), "application/json")?;
-        Ok(Some(http.client()?.get(http.url(MODELS)?).headers(headers)))
+        complete(&mut headers, asker.0.protocol().required_headers());
+        self.identify(&mut headers, asker, "application/json")?;
+        Ok(Some(http.client()?.get(http.url(path)?).headers(headers)))
     }
 
     /// Adds what says who asks, and in which form.
@@ -281,7 +300,7 @@ fn urls(base: &Url, query: &[(String, String)]) -> Vec<(&'static str, Url)> {
         }
         (path, url)
     };
-    paths.flatten().chain([MODELS]).map(place).collect()
+    paths.flatten().chain([MODELS, KEY]).map(place).collect()
 }
 
 /// The proxy to a provider: its own, or the environment's for what leaves the house.

@@ -76,7 +76,7 @@ impl Upstreams {
         &self,
         call: UpstreamCall<'_>,
         places: &AskOrder,
-        prepare: Prepare<'_>,
+        prepare: &mut dyn Prepare,
     ) -> Result<UpstreamAnswer, DispatchError> {
         let mut failures = Failures {
             route: call.route,
@@ -104,7 +104,7 @@ impl Upstreams {
         &self,
         call: UpstreamCall<'a>,
         places: &AskOrder,
-        prepare: Prepare<'_>,
+        prepare: &mut dyn Prepare,
         failures: &mut Failures<'a>,
     ) -> Result<UpstreamAnswer, DispatchError> {
         // Targets whose other accounts would fail as well, and places that are full.
@@ -114,7 +114,8 @@ impl Upstreams {
             let Some(target) = target.filter(|_| !over.contains(&place.target)) else {
                 continue;
             };
-            let Some(prepared) = prepare(target, place.family) else {
+            let prepared = prepare.prepare(target, place.family, &failures.attempts);
+            let Some(prepared) = prepared.await else {
                 continue;
             };
             let mut candidate = Candidate {
@@ -130,7 +131,7 @@ impl Upstreams {
                 moved: false,
             };
             match self
-                .ask(&mut candidate, (places, prepare), None, failures)
+                .ask(&mut candidate, (places, &mut *prepare), None, failures)
                 .await
             {
                 TargetOutcome::Answered(answer) => return Ok(*answer),
@@ -203,7 +204,7 @@ impl Upstreams {
     async fn ask<'a>(
         &self,
         candidate: &mut Candidate<'a>,
-        (places, prepare): (&AskOrder, Prepare<'_>),
+        (places, prepare): (&AskOrder, &mut dyn Prepare),
         mut permit: Option<AskPermit>,
         failures: &mut Failures<'a>,
     ) -> TargetOutcome {
@@ -214,7 +215,8 @@ impl Upstreams {
             let TargetOutcome::Rejected(error, what, family) = asked else {
                 return asked;
             };
-            let Some(fitted) = prepare(candidate.target, family) else {
+            let fitted = prepare.prepare(candidate.target, family, &failures.attempts);
+            let Some(fitted) = fitted.await else {
                 return TargetOutcome::Over(error);
             };
             candidate.moved |= family != candidate.call.family;
@@ -312,6 +314,9 @@ impl Upstreams {
         let reason = failures.add(candidate, fault.class(), &fault.reason(), told);
         if fault.may_be_billed() {
             failures.worked(began.elapsed());
+            if let AskPermit::Answer(running, _) = &entry {
+                running.silent();
+            }
         }
         if let (AskPermit::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
             blame(running, &fault, &reason, said);

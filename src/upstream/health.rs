@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::accounts::{AccountRefusal, Accounts};
 use super::breaker::{Breaker, BreakerState, Leave};
 use super::classify::{AttemptFailure, FailureClass, TargetFault};
+use super::outage::{OutageNews, Passing};
 use super::places::TakenPlace;
 use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
@@ -42,8 +43,8 @@ pub(super) struct Health {
 pub(super) struct Signals {
     /// A customer's request failed: a request of our own may be due.
     pub(super) trouble: Notify,
-    /// A target was paused for all.
-    pub(super) paused: Notify,
+    /// Requests of our own showed that a target is out.
+    pub(super) outages: OutageNews,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +57,7 @@ struct Inner {
     last_reason: Option<Redacted>,
     probes: Probes,
     signs: Signs,
+    passing: Passing,
 }
 
 /// Our own requests to a target, since it was configured.
@@ -132,6 +134,8 @@ pub struct TargetState {
 
 /// How often to look for what another gateway has found.
 const HEAR_EVERY: Duration = Duration::from_secs(1);
+/// A try that got no frame is a reason to ask so long; we wait a moment, because others may be a better one.
+const REASON: Duration = Duration::from_secs(10);
 /// A frame this recent shows that the target is busy with answers, whatever became of a request of ours.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -196,11 +200,6 @@ impl Health {
         })
     }
 
-    /// Whether no customer can use it in some family with some account.
-    pub(super) fn is_paused_anywhere(&self) -> bool {
-        self.lock().breakers.values().any(Breaker::is_paused)
-    }
-
     /// Notes that an answer had got a frame by then.
     pub(super) fn frame(&self, at: Instant) {
         let millis = at.saturating_duration_since(self.origin).as_millis();
@@ -214,6 +213,33 @@ impl Health {
             0 => false,
             millis => now < self.origin + Duration::from_millis(millis) + BUSY,
         }
+    }
+
+    /// Whether an answer of this target got a frame since an instant.
+    fn is_heard_since(&self, since: Instant) -> bool {
+        match self.last_frame.load(Ordering::Relaxed) {
+            0 => false,
+            millis => self.origin + Duration::from_millis(millis) >= since,
+        }
+    }
+
+    /// How long a request of our own may wait for a frame, as those did that passed lately; `None` if none has.
+    pub(super) fn patience(&self, now: Instant) -> Option<Duration> {
+        self.lock().passing.patience(now)
+    }
+
+    /// Whether a request of our own that was sent at `sent` and had no frame shows that the target is out.
+    pub(super) fn is_out(&self, sent: Instant, now: Instant) -> bool {
+        self.patience(now).is_some() && !self.is_heard_since(sent)
+    }
+
+    /// Whether we are allowed to ask it ourselves.
+    pub(super) fn can_ask(&self) -> bool {
+        let inner = self.lock();
+        inner
+            .breakers
+            .values()
+            .all(|breaker| breaker.probing.can_ask())
     }
 
     /// A failure may say that we are refused as the provider's customer.
@@ -233,8 +259,13 @@ impl Health {
         let due = inner.breakers.iter().filter_map(|(place, breaker)| {
             let told = inner.signs.told_since(*place, &self.accounts);
             let told = told.map(|since| breaker.probing.due(since + TRY_EVERY));
+            let silent = breaker.silent.and_then(|since| {
+                let due = breaker.probing.due(since + TRY_EVERY);
+                (due <= since + REASON).then_some(due)
+            });
+            let due = [breaker.probe_due(now), told, silent];
             Some(Due {
-                at: [breaker.probe_due(now), told].into_iter().flatten().min()?,
+                at: due.into_iter().flatten().min()?,
                 family: place.0,
                 account: place.1,
                 every: breaker.probing.every(),
@@ -253,7 +284,9 @@ impl Health {
     /// Notes that a request of our own is sent now. The target's other breakers wait, so that it is asked once in five seconds.
     pub(super) fn probing(&self, due: &Due, now: Instant) {
         let (mut inner, asked) = (self.lock(), due.place());
-        inner.breaker(asked).probing.sent(now);
+        let breaker = inner.breaker(asked);
+        breaker.silent = None;
+        breaker.probing.sent(now);
         for (at, breaker) in &mut inner.breakers {
             if *at != asked {
                 breaker.probing.postpone(now, TRY_EVERY);
@@ -322,6 +355,7 @@ impl Health {
         }
         if verdict.is_well() {
             inner.signs.served(due.place());
+            inner.passing.passed(sent, now);
         }
     }
 
@@ -362,15 +396,13 @@ impl Health {
         }
     }
 
-    /// Changes a breaker, says so if that pauses its target for all, and forgets the failures before if it ends a pause.
+    /// Changes a breaker, and forgets the failures before if it ends a pause.
     fn change(&self, inner: &mut Inner, place: BreakerPlace, change: impl FnOnce(&mut Breaker)) {
         let breaker = inner.breaker(place);
         let before = breaker.is_paused();
         change(breaker);
-        match (before, breaker.is_paused()) {
-            (false, true) => self.signals.paused.notify_one(),
-            (true, false) => inner.signs.resumed(),
-            _ => {}
+        if before && !breaker.is_paused() {
+            inner.signs.resumed();
         }
     }
 
@@ -482,6 +514,14 @@ impl Try {
     /// The target refused us as its operator, if this failure says so.
     pub(super) fn judge(&self, failure: &AttemptFailure, reason: &Redacted) {
         self.health.judge(self.place(), failure, reason);
+    }
+
+    /// The target had the request and sent no frame: a request of our own tells whether that is its own doing.
+    pub(super) fn silent(&self) {
+        let mut inner = self.health.lock();
+        inner.breaker(self.place()).silent = Some(Instant::now());
+        drop(inner);
+        self.health.signals.trouble.notify_one();
     }
 
     /// The target failed.

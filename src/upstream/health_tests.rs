@@ -1,5 +1,6 @@
 //! What the pieces of a target's health do together.
 
+use super::super::outage::{PASSING, SLOWEST};
 use super::super::redact;
 use super::*;
 
@@ -67,40 +68,69 @@ async fn a_failing_family_leaves_the_others_alone() {
     assert!(!health.is_paused());
 }
 
+/// A try that ended without a frame is a reason to ask, within ten seconds; later our answer would say nothing about it.
 #[tokio::test(start_paused = true)]
-async fn a_pause_for_all_is_told_whoever_has_caused_it() {
-    let signals = Arc::<Signals>::default();
-    let health = Arc::new(Health::new(Arc::clone(&signals), Arc::default()));
-    let told = async || {
-        let told = tokio::time::timeout(Duration::from_secs(1), signals.paused.notified());
-        told.await.is_ok()
+async fn who_got_no_frame_makes_us_ask_soon_or_not_at_all() {
+    let health = new();
+    let ends_silent = || {
+        health
+            .begin(wish(Family::Chat, 1), POLICY, None)
+            .unwrap()
+            .silent()
     };
-    fail(&health, wish(Family::Chat, 1), TargetFault::default());
-    assert!(!told().await, "a pause for one customer");
-    fail(&health, wish(Family::Messages, 2), UNREACHABLE);
-    assert!(told().await, "a customer could not connect");
-    fail(&health, wish(Family::Responses, 3), TargetFault::default());
-    fail(&health, wish(Family::Responses, 4), TargetFault::default());
-    let due = Due {
-        family: Family::Responses,
-        ..health.probe_due(Instant::now()).unwrap()
+    ends_silent();
+    let now = Instant::now();
+    let due = health.probe_due(now).unwrap();
+    assert_eq!((due.at, due.doubt), (now + TRY_EVERY, Doubt::Answer));
+    tokio::time::advance(TRY_EVERY).await;
+    health.probing(&due, Instant::now());
+    assert_eq!(health.probe_due(Instant::now()), None, "once");
+    health.probed(&due, due.at, ProbeVerdict::Passed, None, None);
+    // It passed, so the next one is ten seconds away, then twenty.
+    ends_silent();
+    let due = health.probe_due(Instant::now()).unwrap();
+    assert_eq!(due.at, Instant::now() + 2 * TRY_EVERY);
+    tokio::time::advance(2 * TRY_EVERY).await;
+    health.probing(&due, Instant::now());
+    health.probed(&due, due.at, ProbeVerdict::Passed, None, None);
+    ends_silent();
+    assert_eq!(health.probe_due(Instant::now()), None, "too late to tell");
+}
+
+/// A request of our own shows an outage only where one passed within a day, and no answer got a frame meanwhile.
+#[tokio::test(start_paused = true)]
+async fn our_own_request_shows_an_outage_where_it_should_have_passed() {
+    let health = new();
+    health
+        .begin(wish(Family::Chat, 1), POLICY, None)
+        .unwrap()
+        .silent();
+    let due = health.probe_due(Instant::now()).unwrap();
+    let is_out = |sent| health.is_out(sent, Instant::now());
+    assert_eq!(health.patience(Instant::now()), None);
+    assert!(!is_out(Instant::now()), "none of ours has passed");
+    let passes = async |after: u64| {
+        let sent = Instant::now();
+        tokio::time::advance(Duration::from_secs(after)).await;
+        health.probed(&due, sent, ProbeVerdict::Passed, None, None);
     };
-    health.probed(
-        &due,
-        Instant::now(),
-        ProbeVerdict::Failed(TargetFault::default()),
-        None,
-        None,
+    passes(1).await;
+    assert_eq!(health.patience(Instant::now()), Some(SLOWEST));
+    passes(9).await;
+    assert_eq!(
+        health.patience(Instant::now()),
+        Some(Duration::from_secs(15)),
+        "three times what they took"
     );
-    assert!(told().await, "our own request failed");
-    health.probed(
-        &due,
-        Instant::now(),
-        ProbeVerdict::Failed(TargetFault::default()),
-        None,
-        None,
-    );
-    assert!(!told().await, "once");
+    let sent = Instant::now();
+    tokio::time::advance(Duration::from_secs(15)).await;
+    assert!(is_out(sent));
+    health.frame(Instant::now());
+    assert!(!is_out(sent), "another answer goes on");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(is_out(Instant::now()));
+    tokio::time::advance(PASSING).await;
+    assert!(!is_out(Instant::now()), "nobody knows how ours do now");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ pub mod online;
 mod opening;
 mod order;
 mod organisations;
+mod outage;
 mod pieces;
 mod places;
 mod probe;
@@ -38,10 +39,12 @@ mod simulated;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 mod trouble;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -66,6 +69,7 @@ use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use order::{AccountPlace, AskOrder, Conversation};
 pub use organisations::Organisations;
+pub use outage::Outage;
 pub use places::TokenShare;
 pub use progress::{Progress, ProgressStage};
 use redact::{CustomerError, Redacted};
@@ -124,10 +128,21 @@ pub enum TargetOperation {
 pub struct Refusals {
     /// A target has rejected a seal: all sealed thinking is left out.
     pub seal: AtomicBool,
-    /// A target has refused a field that is pinned: nothing is pinned. With the target and the field.
-    pub pin: OnceLock<(String, &'static str)>,
+    /// A target has refused a field that is pinned: nothing is pinned.
+    pub pin: OnceLock<RefusedPin>,
     /// A target has named the path of another family that it speaks: what has not been encoded is.
     pub path: AtomicBool,
+}
+
+/// A pinned field that a target has refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedPin {
+    /// `provider/model`.
+    pub target: String,
+    /// The field.
+    pub field: &'static str,
+    /// The refusal names it as its parameter. Its text alone may quote whatever the customer wrote.
+    pub named: bool,
 }
 
 /// One request to send somewhere.
@@ -215,7 +230,12 @@ impl UpstreamCall<'_> {
         let (Some(refusals), Some(field)) = (self.refusals, pinned.iter().find(names)) else {
             return false;
         };
-        refusals.pin.set((target.name(), field)).is_ok()
+        let refused = RefusedPin {
+            target: target.name(),
+            field,
+            named: error.param.as_deref() == Some(*field),
+        };
+        refusals.pin.set(refused).is_ok()
     }
 
     /// The family on whose path this failure says that the target serves the request, if it may be asked there.
@@ -238,8 +258,31 @@ impl UpstreamCall<'_> {
     }
 }
 
-/// Builds the request for one target in one family; `None` when this target cannot carry it and is skipped.
-pub type Prepare<'a> = &'a (dyn Fn(&Target, Family) -> Option<Prepared> + Send + Sync);
+/// Builds the request for one target in one family, after these attempts.
+pub trait Prepare: Send {
+    /// `None` when this target cannot carry it, or there is no money for it there: then it is passed over.
+    fn prepare<'a>(
+        &'a mut self,
+        target: &'a Target,
+        family: Family,
+        failed: &'a [Attempt],
+    ) -> Preparing<'a>;
+}
+
+/// A request that is being built.
+pub type Preparing<'a> = Pin<Box<dyn Future<Output = Option<Prepared>> + Send + 'a>>;
+
+/// Built at once, and alike after any attempts.
+impl<F: FnMut(&Target, Family) -> Option<Prepared> + Send> Prepare for F {
+    fn prepare<'a>(
+        &'a mut self,
+        target: &'a Target,
+        family: Family,
+        _failed: &'a [Attempt],
+    ) -> Preparing<'a> {
+        Box::pin(std::future::ready(self(target, family)))
+    }
+}
 
 /// A request for one target, built by the caller for each try.
 #[derive(Debug, Clone, Default)]
@@ -402,20 +445,25 @@ impl Upstreams {
         known.pools.get(provider).cloned()
     }
 
-    /// Waits until a target is paused for all. One task at a time may wait.
-    pub async fn paused(&self) {
-        self.signals.paused.notified().await;
+    /// Waits until a request of our own shows that a target is out. One task at a time may wait.
+    pub async fn next_outage(&self) -> Outage {
+        self.signals.outages.next().await
     }
 
-    /// The targets (`provider/model`) that are paused for all in some family, with some account.
+    /// Whether we may ask a target (`provider/model`) ourselves.
     #[must_use]
-    pub fn paused_targets(&self) -> BTreeSet<String> {
+    pub fn may_ask(&self, target: &str) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let paused = known
-            .targets
-            .iter()
-            .filter(|listed| listed.health.is_paused_anywhere());
-        paused.map(|listed| listed.target.name()).collect()
+        let mut listed = known.targets.iter();
+        listed.any(|listed| {
+            let provider = &listed.target.provider;
+            let rates = &listed.rates;
+            let own_price = rates.per_request.is_positive() || rates.per_image.is_positive();
+            listed.target.name() == target
+                && provider.probe_budget.is_positive()
+                && !own_price
+                && listed.health.can_ask()
+        })
     }
 
     /// Makes the built-in provider play a recorded stream from now on.

@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::attempt::{self, Begun};
 use super::classify::AttemptFailure;
 use super::client::Pool;
-use super::health::{Doubt, Due, Health};
+use super::health::{Doubt, Due, Health, Signals};
+use super::outage::Outage;
 use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
 use super::referee::{self, Heard, Lease, Referee};
@@ -43,6 +44,7 @@ struct Probe {
     health: Arc<Health>,
     simulated: Arc<Simulated>,
     answers: Arc<ByteRoom>,
+    signals: Arc<Signals>,
     sent: Instant,
 }
 
@@ -99,6 +101,7 @@ impl Upstreams {
             health: Arc::clone(&listed.health),
             simulated: Arc::clone(&self.simulated),
             answers: Arc::clone(&self.answers),
+            signals: Arc::clone(&self.signals),
             sent: now,
         }
     }
@@ -156,6 +159,7 @@ impl Probe {
             cost,
             reason,
         } = found;
+        self.fails(verdict, self.sent);
         self.health
             .probed(&self.due, self.sent, verdict, cost, reason);
         if let Some(words) = referee::words(verdict).filter(|_| !asks_alone) {
@@ -163,6 +167,15 @@ impl Probe {
         }
         if let Some(cost) = cost.filter(|cost| cost.is_positive()) {
             referee.paid(&target, cost).await;
+        }
+    }
+
+    /// Says so if what was sent at `sent` shows that the target is out.
+    fn fails(&self, verdict: ProbeVerdict, sent: Instant) {
+        let failed = matches!(verdict, ProbeVerdict::Failed(_));
+        if failed && self.health.is_out(sent, Instant::now()) {
+            let target = self.target.name();
+            self.signals.outages.tell(Outage { target, sent });
         }
     }
 
@@ -174,6 +187,9 @@ impl Probe {
             let asked = now.checked_sub(heard.asked).unwrap_or(now);
             Some((heard.number, asked, referee::verdict(&heard.found)?))
         });
+        if let Some((_, sent, verdict)) = found {
+            self.fails(verdict, sent);
+        }
         self.health.heard(&self.due, found);
     }
 
@@ -227,7 +243,7 @@ impl Probe {
         found
     }
 
-    /// The answer to the question; `None` if it does not come in the time that a customer would wait.
+    /// The answer to the question; `None` if it does not come in the time that a customer would wait, or much later than others did.
     async fn answer(&self, limit: u32) -> Option<Result<Begun, AttemptFailure>> {
         let (provider, family) = (&self.pool.provider, self.due.family);
         let protocol = family.protocol();
@@ -248,7 +264,9 @@ impl Probe {
             &prepared,
             room,
         );
-        timeout(provider.timeouts.first_byte, asking).await.ok()
+        let patience = self.health.patience(self.sent);
+        let patience = patience.unwrap_or(provider.timeouts.first_byte);
+        timeout(patience, asking).await.ok()
     }
 
     fn judge(&self, answer: Option<Result<Begun, AttemptFailure>>, most: Amount) -> ProbeResult {

@@ -57,6 +57,7 @@ fn provider(name: &str, base: &str) -> Provider {
         fields: crate::config::ProviderFields::default(),
         pass_answer: Arc::default(),
         refuse_beta: Vec::new(),
+        words: crate::config::ServiceWords::default(),
         query: Vec::new(),
         proxy: crate::config::ProxyChoice::Direct,
     }
@@ -71,6 +72,9 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         list: None,
         pin: None,
         fit: Arc::default(),
+        limit: None,
+        stops: true,
+        speeds: crate::config::Speeds::default(),
     };
     Route {
         slug: "slug".to_owned(),
@@ -168,7 +172,7 @@ impl Desk {
         };
         let places = self.upstreams.order(&call, None, |_, _| true);
         self.upstreams
-            .dispatch(call, &places, &move |_, _| {
+            .dispatch(call, &places, &mut move |_: &Target, _: Family| {
                 Some(Prepared {
                     body: vec![body.clone()],
                     headers: headers.clone(),
@@ -190,8 +194,8 @@ async fn dispatch(
     conversation: Option<Conversation>,
 ) -> Result<UpstreamAnswer, DispatchError> {
     let places = upstreams.order(&call, conversation, |_, _| true);
-    let prepare = |_: &Target, _: Family| Some(Prepared::default());
-    upstreams.dispatch(call, &places, &prepare).await
+    let mut prepare = |_: &Target, _: Family| Some(Prepared::default());
+    upstreams.dispatch(call, &places, &mut prepare).await
 }
 
 async fn text_of(answer: UpstreamAnswer) -> Result<String, StreamBroken> {

@@ -23,9 +23,8 @@ const LENGTHS: [usize; 5] = [12, 120, 1_200, 12_000, 120_000];
 const LIMITS: ModelLimits = ModelLimits {
     context: 10_000_000,
     max_output: 64_000,
-    default_output: 8_192,
-    speed: 150,
-    hidden_speed: None,
+    max_reasoning: None,
+    speed: None,
     image_bytes: None,
     picture_tokens: None,
     tools: None,
@@ -36,7 +35,7 @@ const LIMITS: ModelLimits = ModelLimits {
 struct Ratios {
     estimate: Vec<f64>,
     /// Of the count that leans the other way, for what no provider counts.
-    least: Vec<f64>,
+    bound: Vec<f64>,
 }
 
 fn main() -> Result<(), BadRequest> {
@@ -54,7 +53,7 @@ fn main() -> Result<(), BadRequest> {
         "p90",
         "p99",
         "max",
-        "least"
+        "bound"
     );
     let prompt = prompt(&kinds);
     let clients = bodies::recorded(&root, &prompt);
@@ -63,7 +62,7 @@ fn main() -> Result<(), BadRequest> {
             let ratios = ratios(&requests, tokenizer)?;
             show(&name, tokenizer.name, &ratios);
             total.estimate.extend(&ratios.estimate);
-            total.least.extend(&ratios.least);
+            total.bound.extend(&ratios.bound);
         }
     }
     for (tokenizer, total) in tokenizers.iter().zip(&total) {
@@ -120,7 +119,7 @@ fn ratios(requests: &[SampleRequest], tokenizer: &mut Tokenizer) -> Result<Ratio
         let found = estimate::input(&seen.content, &LIMITS);
         let actual = tokenizer.request(request).max(1) as f64;
         ratios.estimate.push(found.input as f64 / actual);
-        ratios.least.push(found.least as f64 / actual);
+        ratios.bound.push(found.bound as f64 / actual);
     }
     Ok(ratios)
 }
@@ -134,9 +133,9 @@ fn show(name: &str, tokenizer: &str, ratios: &Ratios) {
             .copied()
             .unwrap_or(0.0)
     };
-    let least = ratios.least.iter().copied().fold(0.0, f64::max);
+    let bound = ratios.bound.iter().copied().fold(f64::INFINITY, f64::min);
     println!(
-        "{name:<34}{tokenizer:<10}{:>6}{:>8.2}{:>8.2}{:>8.2}{:>8.2}{:>8.2}{least:>8.2}",
+        "{name:<34}{tokenizer:<10}{:>6}{:>8.2}{:>8.2}{:>8.2}{:>8.2}{:>8.2}{bound:>8.2}",
         sorted.len(),
         at(0.0),
         at(0.5),

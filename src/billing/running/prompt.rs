@@ -1,4 +1,4 @@
-//! What is learned from a prompt whose provider counted it, and applied to the next one whose customer left: how much is cached.
+//! What is known of a prompt from the same customer's others, and learned from it for the next: how much is cached.
 //!
 //! The prompt's hashes are taken when its target answers, just before its body is dropped.
 
@@ -7,14 +7,16 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::Family;
+use farebox_ledger::{Amount, CustomerId};
+use farebox_protocol::{Classes, Inspection, Talk};
 use highway::{HighwayBuildHasher, Key};
+use tokio::time::Instant;
 
 use super::RunningCount;
-use crate::billing::calibration::HashedPrompt;
+use crate::billing::calibration::Calibrations;
 use crate::billing::holder;
-use crate::metering::prefixes::{FinishedRequest, PrefixPlaces};
-use crate::metering::{Counted, LEAST_CACHED};
+use crate::metering::prefixes::{CountedPrompt, PromptPlaces, SentPrompt};
+use crate::metering::{Counted, LEAST_CACHED, Lifetimes};
 
 /// Larger bodies are hashed off the request's thread. Up to here, hashing takes about as long as a change of threads and back.
 const LARGE: usize = 256 * 1024;
@@ -28,32 +30,88 @@ static HASHES: LazyLock<HighwayBuildHasher> = LazyLock::new(|| {
     HighwayBuildHasher::new(Key([0, 1, 2, 3].map(|part: u64| random.hash_one(part))))
 });
 
+/// What of a request's facts decides its prompt's places.
+pub(crate) struct PromptFacts {
+    talk: Talk,
+    text: u64,
+    marked: bool,
+}
+
+impl PromptFacts {
+    pub(crate) fn of(seen: &Inspection) -> Self {
+        Self {
+            talk: seen.places.talk.clone(),
+            text: seen.content.text.bytes(),
+            marked: seen.cache_marked,
+        }
+    }
+
+    /// Where another prompt may part from this one, which is sent with these headers: by name and value.
+    pub(crate) fn places(&self, body: &[u8], headers: &[(String, Bytes)]) -> PromptPlaces {
+        let around: Vec<&[u8]> = headers
+            .iter()
+            .flat_map(|(name, value)| [name.as_bytes(), value])
+            .collect();
+        let Self { talk, text, marked } = self;
+        PromptPlaces::of(talk.beginnings(body, &around, *text, &*HASHES), *marked)
+    }
+}
+
+/// Where a target caches prompts: each of its provider's accounts, if there are several, has a cache of its own.
+pub(crate) fn cache(target: &str, account: Option<usize>) -> String {
+    match account {
+        Some(account) => [target, " ", &account.to_string()].concat(),
+        None => target.to_owned(),
+    }
+}
+
+/// Tokens of a customer's prompt that continue one that is likely cached at a target and account, before it is sent there.
+pub(crate) fn known(
+    calibrations: &Calibrations,
+    customer: CustomerId,
+    (target, account): (&str, Option<usize>),
+    places: &PromptPlaces,
+) -> Option<u64> {
+    let caches = calibrations.learned(target, Classes::STANDARD, None).caches;
+    let prompt = SentPrompt {
+        customer: customer.to_i64().unsigned_abs(),
+        cache: &cache(target, account),
+        places,
+        sent: Instant::now().into_std(),
+    };
+    calibrations.known(&prompt, caches)
+}
+
 impl RunningCount {
-    /// Hashes the prompt, and looks up what its target has cached of it. Streams of a `family` that counts the prompt in the first
-    /// frame have no use for that, nor have prices that are the same either way.
-    pub(crate) fn read_prompt(&mut self, family: Family, body: Bytes) {
+    /// Hashes the prompt, which was sent at `sent`, and looks up what its target has cached of it. Prices that are the same either way
+    /// have no use for that, nor has a prompt too small for any cache.
+    pub(crate) fn read_prompt(
+        &mut self,
+        body: Bytes,
+        headers: Vec<(String, Bytes)>,
+        sent: Instant,
+    ) {
         let rates = self.meter.rates();
-        let same = rates.cache_read == rates.input;
-        if same || family.protocol().counts_cache_first() {
+        self.sent = sent;
+        if self.prompt.get().is_some() {
+            return self.recall();
+        }
+        if (body.len() as u64) < LEAST_CACHED || rates.cache_read == rates.input {
             return;
         }
-        let (talk, marked) = (
-            std::mem::take(&mut self.seen.places.talk),
-            self.seen.cache_marked,
-        );
-        let (calibrations, customer) = (self.calibrations.clone(), self.customer);
-        let (cache, prompt) = (self.cache(), Arc::clone(&self.prompt));
-        let large = body.len() > LARGE;
+        let facts = PromptFacts {
+            talk: std::mem::take(&mut self.seen.places.talk),
+            text: self.seen.content.text.bytes(),
+            marked: self.seen.cache_marked,
+        };
+        let (large, prompt) = (body.len() > LARGE, Arc::clone(&self.prompt));
         let read = move || {
-            let beginnings = talk.beginnings(&body, &*HASHES);
-            let cached = calibrations.cached(&cache, customer, (&beginnings, marked));
-            let places = PrefixPlaces::of(&beginnings);
             // Only this job sets it.
-            let _ = prompt.set(HashedPrompt { places, cached });
+            let _ = prompt.set(facts.places(&body, &headers));
         };
         if large {
             let turns = Arc::clone(&self.turns);
-            let job = turns.run(holder(customer), read);
+            let job = turns.run(holder(self.customer), read);
             self.hashing = Some(self.tasks.spawn(job));
         } else {
             read();
@@ -69,28 +127,81 @@ impl RunningCount {
         }
     }
 
-    /// Tells the meter what is probably cached, once that is known.
+    fn with_prompt<T>(&self, with: impl FnOnce(&SentPrompt<'_>) -> T) -> Option<T> {
+        self.with_prompt_at(&self.cache(), with)
+    }
+
+    fn with_prompt_at<T>(&self, cache: &str, with: impl FnOnce(&SentPrompt<'_>) -> T) -> Option<T> {
+        let places = self.prompt.get()?;
+        let prompt = SentPrompt {
+            customer: self.customer.to_i64().unsigned_abs(),
+            cache,
+            places,
+            sent: self.sent.into_std(),
+        };
+        Some(with(&prompt))
+    }
+
+    /// Tells the meter what is probably cached, once that is known, and remembers the prompt once it has shown text.
     pub(crate) fn recall(&mut self) {
-        if let Some(cached) = self.prompt.get().and_then(|prompt| prompt.cached) {
+        if self.recalled || self.prompt.get().is_none() {
+            return;
+        }
+        self.recalled = true;
+        let caches = self.learned.caches;
+        let cached = self.with_prompt(|prompt| self.calibrations.cached(prompt, caches));
+        if let Some(cached) = cached.flatten() {
             self.meter.know_cached(cached);
+        }
+        self.remember();
+    }
+
+    /// Notes that the answer shows text: from now on its prompt is cached, for as long as that lives.
+    pub(crate) fn shows(&mut self) {
+        if self.shown_at.is_none() {
+            self.shown_at = Some(Instant::now());
+            self.remember();
         }
     }
 
-    /// Remembers a finished request by what its provider counted.
-    pub(crate) fn remember(&mut self, counted: &Counted) {
-        let usage = &counted.usage;
-        let Some(prompt) = self.prompt.get().filter(|_| usage.prompt() >= LEAST_CACHED) else {
+    fn remember(&self) {
+        let Some(shown) = self.shown_at.filter(|_| self.recalled) else {
             return;
         };
-        let long = usage.cache_write_1h.saturating_add(usage.cache_write_12h);
-        let finished = FinishedRequest {
-            places: prompt.places.clone(),
-            input: usage.prompt(),
-            cached: usage.cache_read.saturating_add(usage.cache_written()),
-            marked: self.seen.cache_marked,
-            long: long > 0,
+        let lifetimes = Lifetimes {
+            hour: self.seen.one_hour_cache,
+            half_day: self.seen.half_day_cache,
         };
-        self.calibrations
-            .remember(&self.cache(), self.customer, finished, self.arrived);
+        let of = (self.meter.likely_input(), lifetimes.longest());
+        self.with_prompt(|prompt| self.calibrations.shown(prompt, of, shown));
+    }
+
+    /// Learns from what a provider counted of the prompt, if it did. Returns what of the customer's exposure that takes back.
+    pub(crate) fn judge_prompt(&self, counted: &Counted) -> Amount {
+        let Some(usage) = self.meter.prompt() else {
+            return Amount::ZERO;
+        };
+        let first = self.meter.steps(usage).0;
+        let counted = CountedPrompt {
+            input: first.prompt(),
+            read: first.cache_read,
+            charge: farebox_ledger::bill::cost(&counted.lines).unwrap_or(Amount::ZERO),
+        };
+        self.with_prompt(|prompt| self.calibrations.counted(prompt, counted))
+            .unwrap_or(Amount::ZERO)
+    }
+
+    /// Notes that nobody has counted the prompt of a request that left this exposure; `tried`: the target that failed to answer it, if
+    /// none did.
+    pub(crate) fn uncounted(&self, exposure: Amount, tried: Option<&str>) {
+        if self.meter.prompt().is_some() {
+            return;
+        }
+        let per_token = self.meter.fresh_above_cached();
+        let tried = tried.filter(|_| self.target.is_empty());
+        let cache = tried.map_or_else(|| self.cache(), str::to_owned);
+        self.with_prompt_at(&cache, |prompt| {
+            self.calibrations.uncounted(prompt, exposure, per_token);
+        });
     }
 }

@@ -3,20 +3,21 @@
 
 use std::sync::Arc;
 
+use farebox_ledger::Fact;
 use farebox_protocol::{Content, TextSample};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::RunningCount;
+use super::{AnswerEnd, RunningCount};
 use crate::billing::calibration::InputRead;
 use crate::billing::holder;
 use crate::clock;
 use crate::metering::{Counted, Local, TextCounter, local};
 
 /// Smaller prompts say little about a tokenizer: message framing and what a provider adds to them dominate their count.
-const SMALLEST_VOTE: u64 = 3_000;
-/// Smaller answers do not show whether a model would have reasoned.
-const SMALLEST_ANSWER: u64 = 300;
+const SMALLEST_COMPARED: u64 = 3_000;
+/// Shorter streams say little about a pace: the first word takes its time.
+const SMALLEST_MADE: u64 = 300;
 
 /// Whether a prompt says something about a tokenizer: text, of which tools, which providers rewrite, are less than a tenth.
 fn is_text(content: &Content) -> bool {
@@ -29,10 +30,7 @@ impl RunningCount {
     pub(crate) fn count_input(&self) {
         let (content, limits, counter) =
             (self.seen.content.clone(), self.model.limits, self.counter());
-        let (count, factor) = (
-            Arc::clone(&self.input_count),
-            self.calibrations.factor(&self.target),
-        );
+        let (count, factor) = (Arc::clone(&self.input_count), self.learned.ratio);
         let (turns, holder) = (Arc::clone(&self.turns), holder(self.customer));
         self.tasks.spawn(async move {
             let counting = turns.run(holder, move || {
@@ -51,7 +49,7 @@ impl RunningCount {
 
     /// Has a tokenizer count the text delivered so far, for the hold, without waiting for it.
     pub(crate) fn weigh_output(&self, sample: TextSample) -> JoinHandle<Option<u64>> {
-        let (counter, factor) = (self.counter(), self.calibrations.factor(&self.target));
+        let (counter, factor) = (self.counter(), self.learned.ratio);
         let (turns, holder) = (Arc::clone(&self.turns), holder(self.customer));
         self.tasks.spawn(async move {
             let counting = turns.run(holder, move || {
@@ -79,7 +77,7 @@ impl RunningCount {
             std::mem::take(&mut self.seen.content),
             std::mem::take(&mut self.shown),
         );
-        let factor = self.calibrations.factor(&self.target);
+        let factor = self.learned.ratio;
         let turns = Arc::clone(&self.turns);
         let counting = turns.run(holder(self.customer), move || Local {
             input: known.unwrap_or_else(|| {
@@ -90,32 +88,18 @@ impl RunningCount {
         counting.await
     }
 
-    /// Updates the calibration with what the target counted for a finished request.
-    pub(super) fn learn(&mut self, counted: &Counted) {
+    /// Notes what the target counted for a finished request.
+    pub(super) fn learn(&mut self, counted: &Counted, end: &AnswerEnd) {
+        self.note_facts(counted, end);
+        self.note_pace(counted, end);
         let (calibrations, target) = (self.calibrations.clone(), self.target.clone());
-        let voter = self.customer.to_i64().unsigned_abs();
-        // Whoever turned reasoning off says nothing about how fast it is.
-        if let Some(pace) = self
-            .meter
-            .observed_pace(&counted.usage)
-            .filter(|_| !self.seen.reasoning_off)
-        {
-            calibrations.observe_pace(&target, voter, clock::now(), pace);
-        }
-        if self.seen.reasoning_off {
-            let (output, reasoning) = (counted.usage.output, counted.usage.reasoning);
-            let reasoned = reasoning > 0 || !self.meter.shows_all(output);
-            // A trivial answer needs no reasoning, so it does not show that the target complies.
-            if reasoned || output >= SMALLEST_ANSWER {
-                calibrations.reasoned(&target, self.customer, clock::now(), reasoned);
-            }
-        }
-        let (theirs, read) = (counted.usage.prompt(), self.input_count.get().copied());
+        let (classes, theirs) = (self.seen.classes, counted.usage.prompt());
+        let read = self.input_count.get().copied();
         let only_text =
             read.map_or_else(|| is_text(&self.seen.content), |read| read.text.is_some());
         if !only_text
-            || theirs < SMALLEST_VOTE
-            || !calibrations.opens(&target, voter, Instant::now())
+            || theirs < SMALLEST_COMPARED
+            || !calibrations.opens(&target, self.customer, Instant::now())
         {
             return;
         }
@@ -124,19 +108,52 @@ impl RunningCount {
             self.model.limits,
             self.counter(),
         );
-        let vote = move |ours| {
-            calibrations.observe_count(&target, voter, clock::now(), (theirs, ours));
-        };
+        let note = move |ours| calibrations.note_prompt(&target, classes, theirs, ours);
         // A checkpoint of a long stream has counted the prompt already; a short answer's is counted now, with nobody waiting for it.
         match read.and_then(|read| read.text) {
-            Some(ours) => vote(ours),
+            Some(ours) => note(ours),
             None => {
                 let turns = Arc::clone(&self.turns);
                 let counting = turns.run(holder(self.customer), move || {
-                    vote(local::known(&content, &limits, counter))
+                    note(local::known(&content, &limits, counter))
                 });
                 drop(self.tasks.spawn(counting));
             }
         }
+    }
+
+    /// Notes what the target was seen to do.
+    fn note_facts(&self, counted: &Counted, end: &AnswerEnd) {
+        let (usage, marked) = (&counted.usage, self.seen.cache_marked);
+        let output = usage.output.saturating_add(usage.reasoning);
+        let within = end.ended_at.is_some_and(|limit| output <= limit);
+        for (seen, fact) in [
+            (self.meter.hid(usage), Fact::Hides),
+            (!marked && usage.cache_read > 0, Fact::Caches),
+            (!marked && usage.cache_written() > 0, Fact::WritesUnmarked),
+            (usage.reasoning > 0 && within, Fact::LimitBinds),
+        ] {
+            if seen {
+                let classes = self.seen.classes;
+                self.calibrations.note_fact(&self.target, classes, fact);
+            }
+        }
+        if let Some(excess) = self.meter.excess(usage) {
+            self.calibrations
+                .note_excess(&self.target, self.customer, excess, clock::now());
+        }
+    }
+
+    /// Notes how fast the target made a stream.
+    fn note_pace(&self, counted: &Counted, end: &AnswerEnd) {
+        let usage = &counted.usage;
+        let output = usage.output.saturating_add(usage.reasoning);
+        let made = output.saturating_sub(self.meter.predicted());
+        if self.seen.choices != 1 || made < SMALLEST_MADE || end.answered.is_zero() {
+            return;
+        }
+        let classes = self.seen.classes;
+        self.calibrations
+            .note_stream(&self.target, classes, made, end.answered);
     }
 }

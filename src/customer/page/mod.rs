@@ -84,7 +84,7 @@ pub(super) fn signed_in(
         }
         main.wide #content data-live=[live] { (content) }
     };
-    let title = format!("{title} · {} USD", key.spendable(clock::now()));
+    let title = format!("{title} · {} USD", key.remaining("", clock::now()));
     document(shop, &title, Listed::No, &body)
 }
 

@@ -92,7 +92,12 @@ impl Overview {
         spent_since(&self.rows, hour)
     }
 
-    /// How long the available money lasts at the pace of the last seven days, or since the first use if that was later; `None` without
+    /// What is not yet charged, held or not.
+    fn remaining(&self) -> Amount {
+        self.key.remaining("", self.now)
+    }
+
+    /// How long that lasts at the pace of the last seven days, or since the first use if that was later; `None` without
     /// spending.
     fn runway(&self) -> Option<Runway> {
         let end = self.now.hour() + 1;
@@ -102,24 +107,24 @@ impl Overview {
         let spent = i128::from(self.spent_since(since).picos());
         // A first hour of trying things out is no pace: a day is the least.
         let hours = i128::from((end - since).max(24));
-        let available = i128::from(self.key.spendable(self.now).picos());
+        let left = i128::from(self.remaining().picos());
         (spent > 0 && !self.is_capped()).then(|| Runway {
-            days: i64::try_from(available * hours / spent / 24).unwrap_or(i64::MAX),
+            days: i64::try_from(left * hours / spent / 24).unwrap_or(i64::MAX),
             is_young: young.is_some(),
         })
     }
 
     /// Whether a cap leaves less than the purse has: that says nothing of how long the purse lasts.
     fn is_capped(&self) -> bool {
-        self.key.spendable(self.now) < self.key.customer.account.available()
+        self.remaining() < self.key.customer.account.balance()
     }
 
     /// Whether something is left, but not much or not for long.
     fn is_low(&self) -> bool {
-        let available = self.key.spendable(self.now);
-        available.is_positive()
+        let left = self.remaining();
+        left.is_positive()
             && !self.is_capped()
-            && (available < self.low || self.runway().is_some_and(|runway| runway.days < SHORT))
+            && (left < self.low || self.runway().is_some_and(|runway| runway.days < SHORT))
     }
 
     fn money(&self) -> Markup {
@@ -130,12 +135,12 @@ impl Overview {
         html! {
             dl.money-cards {
                 div.card.main.low[low] {
-                    dt { "Available" @if low { " " span.pill.warn { "low" } } }
-                    dd #available { (shown::money(self.key.spendable(self.now))) " " span.unit { "USD" } }
+                    dt { "Left" @if low { " " span.pill.warn { "low" } } }
+                    dd #left { (shown::money(self.remaining())) " " span.unit { "USD" } }
                     @if let Some(runway) = self.runway() { dd.runway { (runway.shown()) } }
                 }
-                div.card { dt { "Balance" } dd { (shown::money(account.balance())) } }
                 div.card { dt { "Held by running requests" } dd { (shown::money(account.held)) } }
+                div.card { dt { "Available now" } dd #available { (shown::money(self.key.spendable(self.now))) } }
                 div.card { dt { "Spent today (UTC)" } dd { (shown::money(self.spent_since(today))) } }
                 div.card { dt { "Spent this month" } dd { (shown::money(self.spent_since(month_of(self.now)))) } }
             }
@@ -144,9 +149,9 @@ impl Overview {
                 p.problem { "This key is " (self.key.status(self.now)) ": requests with it are refused." }
             } @else if self.key.customer.status != CustomerStatus::Active {
                 p.problem { "This account is " (self.key.customer.status) ": requests with its keys are refused." }
-            } @else if self.key.customer.account.available() == Amount::ZERO {
+            } @else if !self.key.customer.account.balance().is_positive() {
                 p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until the customer's balance is topped up." }
-            } @else if self.key.spendable(self.now) == Amount::ZERO {
+            } @else if !self.remaining().is_positive() {
                 p.problem { "A cap leaves this key nothing to spend. Wait until it starts again, or ask for a higher one." }
             }
             @if self.key.is_owner { (payments::owed(self.key.customer.claim)) }

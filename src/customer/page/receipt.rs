@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::shown;
 use crate::config::{PriceUnit, show_price};
 use crate::customer::receipt;
-use crate::proxy::{LOST, REMOVED, record};
+use crate::proxy::{LIMIT, LOST, REMOVED, WAITED, record};
 
 /// The view. The balance is the customer's, so a member does not see it.
 pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup {
@@ -52,6 +52,8 @@ pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup 
                 }
                 @if let Some(removed) = receipt::fact(bill, REMOVED) { dt { "Taken out before it was sent" } dd { code { (removed) } } }
                 @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation" } dd { code { (lost) } } }
+                @if let Some(limit) = receipt::fact(bill, LIMIT) { dt { "Limit, lowered to what the money paid for" } dd { (limit) " tokens" } }
+                @if let Some(waited) = receipt::fact(bill, WAITED) { dt { "Waited for held money" } dd { (waited) " ms" } }
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
                 @if is_owner { dt { "Balance after" } dd { (entry.balance_after) " USD" } }
             }

@@ -31,7 +31,7 @@ pub(in crate::customer) fn page(
     checked: Option<&Checked>,
     (shop, key): (&Shop, &Key),
 ) -> Markup {
-    let is_out = !key.customer.account.available().is_positive();
+    let is_out = !key.customer.account.balance().is_positive();
     let base = public_url.trim_end_matches('/');
     let (v1, native) = (format!("{base}/v1"), format!("{base}/native"));
     html! {

@@ -4,9 +4,9 @@
 //! written to one, or neither, and whether the silence was reasoning. The guess has to be right on average; where it could be far
 //! off, reading on until the provider counts is cheaper than guessing.
 
-use farebox_ledger::{Evidence, Usage};
+use farebox_ledger::{Amount, Evidence, Usage};
 
-use super::{Local, Meter, price};
+use super::{Local, Meter, estimate, price};
 
 impl Meter {
     /// Sets whether the prompt is marked for a cache at a provider that reports cache writes only at the end.
@@ -19,18 +19,39 @@ impl Meter {
         self.cached = tokens;
     }
 
-    /// Whether the provider has said what the prompt was.
+    /// The provider's count, if it has said what the prompt was.
+    #[must_use]
+    pub fn prompt(&self) -> Option<&Usage> {
+        self.reported.as_ref().filter(|usage| usage.prompt() > 0)
+    }
+
     fn knows_prompt(&self) -> bool {
-        self.reported
-            .as_ref()
-            .is_some_and(|usage| usage.prompt() > 0)
+        self.prompt().is_some()
+    }
+
+    /// Tokens of the prompt, as they are likely.
+    #[must_use]
+    pub fn likely_input(&self) -> u64 {
+        self.near(None).input
+    }
+
+    /// What a token of the prompt costs at most above one that was cached.
+    #[must_use]
+    pub fn fresh_above_cached(&self) -> Amount {
+        let rates = self.rates();
+        let dearest = price::dearest_input(rates, self.lifetimes);
+        price::to_amount(
+            dearest
+                .saturating_sub(rates.cache_read.picos().into())
+                .max(0),
+        )
     }
 
     /// What a cut answer used: of a prompt that the provider has not counted, what is probably cached was read from the cache, and
     /// the rest was written to it if it was marked. A write that costs less than input is charged as input, because nobody knows
     /// whether it happened.
-    pub(super) fn left(&self, local: Local, hidden: u64) -> Usage {
-        let mut usage = self.running(local, hidden);
+    pub(super) fn left(&self, local: Local) -> Usage {
+        let mut usage = self.running(local);
         if self.knows_prompt() {
             return usage;
         }
@@ -55,8 +76,8 @@ impl Meter {
         }
     }
 
-    /// How far our guess may be off, in picodollars: between the dearest and the cheapest that the prompt may have been, and all
-    /// reasoning that is only metered. Nothing if the provider has counted.
+    /// How far our guess may be off, in picodollars: between the dearest and the cheapest that the prompt may have been, and all output
+    /// that is not shown. Nothing if the provider has counted.
     #[must_use]
     pub fn uncertain(&self) -> i128 {
         if self.knows_prompt() || self.complete {
@@ -70,10 +91,8 @@ impl Meter {
         };
         let read = i128::from(rates.cache_read.min(rates.input).picos());
         let prompt = price::times(written.saturating_sub(read), self.near(None).input);
-        prompt.saturating_add(price::times(
-            price::dearest_output(rates),
-            self.hidden_tokens(),
-        ))
+        let unshown = self.unshown(estimate::upper(self.shown));
+        prompt.saturating_add(self.cost_of_output(unshown))
     }
 
     /// What so many tokens of output cost at most, in picodollars.

@@ -15,8 +15,8 @@ impl Meter {
         }
     }
 
-    /// The provider's input, else ours; the larger of the two outputs; plus `hidden` tokens.
-    pub(super) fn running(&self, local: Local, hidden: u64) -> Usage {
+    /// The provider's input, else ours; the larger of the two outputs, and what was not shown; at most what was allowed.
+    pub(super) fn running(&self, local: Local) -> Usage {
         let ours = Usage {
             input: local.input,
             images: self.images,
@@ -37,11 +37,10 @@ impl Meter {
         } else {
             0
         };
-        usage.output = usage
-            .output
-            .saturating_add(missing)
-            .saturating_add(rejected)
-            .saturating_add(hidden);
+        usage.output = usage.output.saturating_add(missing);
+        let room = self.output_limit.saturating_sub(output_total(&usage));
+        let beside = self.unshown(output_total(&usage)).saturating_add(rejected);
+        usage.output = usage.output.saturating_add(beside.min(room));
         usage
     }
 

@@ -8,12 +8,8 @@ use std::time::Duration;
 
 use farebox_ledger::{Evidence, Usage};
 
-use super::{Counted, Ending, Local, Meter, output_total};
+use super::{Counted, Ending, Local, Meter, made, output_total};
 
-/// A provider notices a closed stream this much later than we do.
-// With less, a key that cuts its streams on purpose would owe less than is billed; with more, one whose streams end with its
-// balance would be slowed down for output that was never made.
-const STOP_LAG: Duration = Duration::from_millis(250);
 /// A claim above this many times the highest possible charge is not expected to be billed.
 // A provider that counts otherwise (reasoning beyond the limit, dearer pictures) is a few times above it. One whose counter is broken
 // is above it by any factor, and its claim would stop a key over a bill that never comes.
@@ -72,20 +68,10 @@ impl Meter {
             (Ending::Complete, _) => match &self.claimed {
                 Some((claimed, _)) => self.credible(claimed, &charged.usage),
                 // It ended well and did not count: what was shown, and what it has probably hidden.
-                None => self.running(near, self.hidden_likely()),
+                None => self.running(near),
             },
-            (Ending::Broken | Ending::Lost, _) => self.running(near, self.hidden_likely()),
-            (Ending::Cut, _) => {
-                let mut usage = self.left(near, self.hidden_likely());
-                // Until it notices, it goes on; beyond the limit that it was sent it cannot.
-                let room = self.output_limit.saturating_sub(output_total(&usage));
-                usage.output = usage.output.saturating_add(
-                    self.by_time(STOP_LAG)
-                        .saturating_mul(self.choices)
-                        .min(room),
-                );
-                usage
-            }
+            (Ending::Broken | Ending::Lost, _) => self.running(near),
+            (Ending::Cut, _) => self.left(near),
         };
         Some(Usage {
             images: self.pictures,
@@ -93,16 +79,16 @@ impl Meter {
         })
     }
 
-    /// What a target may count for a try without an answer. `made`: how long it may have produced output; `None` if it cannot have.
+    /// What a target may count for a try without an answer. `worked`: how long it may have produced output; `None` if it cannot have.
     #[must_use]
-    pub fn tried(&self, made: Option<Duration>, local: Option<Local>) -> Usage {
+    pub fn tried(&self, worked: Option<Duration>, local: Option<Local>) -> Usage {
         let counted = self
             .reported
             .as_ref()
             .map(Usage::prompt)
             .filter(|input| *input > 0);
-        let output = made.map_or(0, |time| {
-            self.by_time(time)
+        let output = worked.map_or(0, |time| {
+            made(self.pace, time)
                 .saturating_mul(self.choices)
                 .min(self.output_limit)
         });

@@ -1,6 +1,5 @@
 //! What a meter knows of its request before the answer begins.
 
-use farebox_ledger::Amount;
 use farebox_protocol::Classes;
 
 use crate::metering::Lifetimes;
@@ -24,8 +23,4 @@ pub struct Start {
     pub lifetimes: Lifetimes,
     /// The classes that it asked for.
     pub classes: Classes,
-    /// The prompt may be written to a cache.
-    pub cache_marked: bool,
-    /// What compacting the conversation may cost.
-    pub compaction: Amount,
 }

@@ -8,8 +8,7 @@ use super::*;
 use crate::config::{self, ProcessSecrets, Source};
 
 mod classes;
-mod due;
-mod waiting;
+mod unshown;
 
 const CATALOG: &str = r#"
 [[model]]
@@ -40,8 +39,6 @@ const START: Start = Start {
     predicted: 0,
     lifetimes: Lifetimes::NONE,
     classes: Classes::STANDARD,
-    cache_marked: true,
-    compaction: Amount::ZERO,
 };
 
 fn meter() -> Meter {
@@ -90,42 +87,9 @@ fn picos(counted: &Counted) -> i64 {
 }
 
 #[test]
-fn what_no_tokenizer_has_read_may_be_a_token_a_byte() {
-    let mut meter = meter();
-    meter.observe(&shows(700), &WireUsage::default());
-    let input = 1_000 * 3_750_000;
-    assert_eq!(
-        meter.cost_if_dense().picos(),
-        input + (200 + 700) * 15_000_000
-    );
-    let read = meter.shown();
-    meter.observe(&shows(70), &WireUsage::default());
-    meter.weigh(read, 400);
-    assert_eq!(
-        meter.cost_due().picos(),
-        input + 448 * 15_000_000,
-        "all of it is taken to be as dense"
-    );
-    assert_eq!(
-        (meter.unweighed(), meter.cost_if_dense().picos()),
-        (70, input + (448 + 70) * 15_000_000)
-    );
-    meter.weigh(meter.shown(), 110);
-    assert_eq!(
-        meter.cost_if_dense().picos(),
-        input + 112 * 15_000_000,
-        "half of what its size suggests, and two in a hundred"
-    );
-}
-
-#[test]
 fn a_prediction_is_held_for_and_counted_where_nobody_says_what_was_taken() {
     let mut meter = predicting(500);
     meter.observe(&shows(700), &WireUsage::default());
-    assert_eq!(
-        meter.cost_at_most().picos(),
-        1_000 * 3_750_000 + 700 * 15_000_000
-    );
     let local = Local {
         input: 1_000,
         output: 180,
@@ -146,68 +110,6 @@ fn a_prediction_is_held_for_and_counted_where_nobody_says_what_was_taken() {
         ended(&meter),
         190,
         "the provider's count has what it rejected"
-    );
-}
-
-#[test]
-fn what_is_not_counted_yet_is_covered_at_its_dearest() {
-    let mut meter = meter();
-    assert_eq!(
-        meter.cost_at_most().picos(),
-        1_000 * 3_750_000,
-        "any input may turn out to be written to a cache"
-    );
-    meter.observe(&shows(700), &WireUsage::default());
-    assert_eq!(
-        meter.cost_at_most().picos(),
-        1_000 * 3_750_000 + 200 * 15_000_000
-    );
-    let counted = FrameFacts {
-        usage: true,
-        ..FrameFacts::default()
-    };
-    meter.observe(&counted, &says(1_500, 150));
-    assert_eq!(
-        meter.cost_at_most().picos(),
-        1_500 * 3_000_000 + 150 * 15_000_000,
-        "re-rated by the exact count"
-    );
-    meter.observe(&shows(350), &WireUsage::default());
-    assert_eq!(
-        (meter.running_output(), meter.cost_at_most().picos()),
-        (250, 1_500 * 3_000_000 + 250 * 15_000_000)
-    );
-}
-
-#[test]
-fn hidden_output_is_metered_by_time_until_it_is_counted() {
-    let mut meter = meter();
-    for _ in 0..1_000 {
-        meter.hide(Duration::from_millis(3));
-    }
-    assert_eq!(
-        meter.charge_if_cut().usage.output,
-        450,
-        "150 tokens a second, however small the steps"
-    );
-    assert_eq!(meter.running_output(), 450);
-    meter.report(&says(1_000, 300), false);
-    assert_eq!(
-        (meter.running_output(), meter.charge_if_cut().usage.output),
-        (300, 300),
-        "the provider's count takes its place"
-    );
-    meter.report(&says(1_000, 300), false);
-    meter.hide(Duration::from_secs(1));
-    assert_eq!(
-        meter.charge_if_cut().usage.output,
-        450,
-        "what is hidden afterwards comes on top"
-    );
-    let ended = meter.finish(Ending::Complete, None, TOOK);
-    assert_eq!(
-        ended.evidence, None,
-        "a count from the middle is not the end's, and nothing was shown"
     );
 }
 
@@ -293,9 +195,7 @@ fn an_absurd_count_is_disputed_within_bounds_and_never_re_rates() {
     ] {
         let mut meter = meter();
         meter.observe(&shows(700), &WireUsage::default());
-        let before = meter.cost_at_most();
         meter.report(&wire, false);
-        assert_eq!(meter.cost_at_most(), before, "{wire:?}");
         let ended = meter.finish(Ending::Complete, Some(local), TOOK);
         assert_eq!(
             (ended.evidence, ended.usage.input, ended.usage.output),
@@ -392,49 +292,12 @@ fn reasoning_is_outside_where_the_total_says_so() {
     assert_eq!((ended.usage.output, ended.usage.reasoning), (10, 90));
 }
 
-#[test]
-fn time_holds_money_and_is_no_reason_to_end() {
-    let mut meter = meter();
-    meter.hide(Duration::from_secs(1_000));
-    assert_eq!(
-        meter.running_output(),
-        4_000,
-        "no more than the limit that was sent"
-    );
-    assert_eq!(meter.cost_due().picos(), 1_000 * 3_750_000);
-    meter.reasoning_outside(true);
-    assert_eq!(
-        meter.running_output(),
-        150_000,
-        "this limit does not bound it"
-    );
-    assert_eq!(meter.cost_due(), meter.cost_at_most());
-}
-
 fn step(input: u64, output: u64) -> farebox_protocol::ReportedUsage {
     farebox_protocol::ReportedUsage {
         input,
         output,
         ..farebox_protocol::ReportedUsage::default()
     }
-}
-
-#[test]
-fn zeros_before_the_end_do_not_lower_what_is_held_for_the_prompt() {
-    let mut meter = meter();
-    meter.report(&says(0, 0), false);
-    assert_eq!(meter.cost_at_most().picos(), 1_000 * 3_750_000);
-    meter.observe(&shows(350), &WireUsage::default());
-    meter.report(&says(0, 90), false);
-    assert_eq!(
-        meter.cost_at_most().picos(),
-        1_000 * 3_750_000 + 90 * 15_000_000
-    );
-    meter.report(&says(800, 95), true);
-    assert_eq!(
-        meter.cost_at_most().picos(),
-        800 * 3_000_000 + 95 * 15_000_000
-    );
 }
 
 #[test]
@@ -479,35 +342,6 @@ fn each_step_of_an_answer_may_fill_the_context() {
         330_000 * 3_000_000 + 10_000 * 15_000_000,
         "the larger output, with the same steps"
     );
-}
-
-#[test]
-fn a_compaction_is_held_for_until_it_is_counted() {
-    let reserve = Amount::from_picos(700);
-    let model = Arc::clone(&meter().model);
-    let mut meter = Meter::new(
-        model,
-        Start {
-            compaction: reserve,
-            ..START
-        },
-    );
-    let input = 1_000 * 3_750_000;
-    assert_eq!(meter.cost_due().picos(), input + 700);
-    meter.report(&says(1_000, 1), false);
-    assert_eq!(
-        meter.cost_due().picos(),
-        1_000 * 3_000_000 + 15_000_000 + 700,
-        "an early count need not have it"
-    );
-    meter.report(
-        &WireUsage {
-            compactions: vec![step(100, 0)],
-            ..says(1_000, 1)
-        },
-        false,
-    );
-    assert_eq!(meter.cost_due().picos(), 1_100 * 3_000_000 + 15_000_000);
 }
 
 #[test]
@@ -567,7 +401,8 @@ fn silence_that_the_customer_asked_for_costs_its_prompt() {
         (Some(Evidence::Provider), 900 * 3_000_000)
     );
     let mut meter = meter();
-    meter.hide(Duration::from_secs(10));
+    meter.expect(150_000, true);
+    meter.pass(Duration::from_secs(10), Duration::from_secs(10));
     meter.ask_silence();
     let counted = meter.finish(Ending::Complete, counts, TOOK);
     assert_eq!(

@@ -1,14 +1,16 @@
 //! What providers may bill for a request, noted on its bill: the one that answered, and each one tried before it.
 
-use farebox_ledger::{Amount, Bill, EndReason, Owed, Usage};
+use std::time::Duration;
+
+use farebox_ledger::{Amount, Bill, EndReason, Evidence, Owed, Usage};
+use tokio::time::Instant;
 
 use super::super::end::End;
 use super::Admitted;
-use crate::billing::exposure::TargetFailure;
-use crate::billing::last_hour;
-use crate::config::{Capability, Price};
+use crate::billing::exposure::{Excuse, TargetFailure, UncountedEnd};
+use crate::billing::last_days;
+use crate::config::{Price, Target};
 use crate::metering::{Ending, Miscount, price};
-use crate::upstream::Attempt;
 
 impl Admitted {
     /// Notes on a bill what providers may bill: the one that answered, and each one tried before it.
@@ -20,8 +22,18 @@ impl Admitted {
             let own = self.outcome.cost.as_deref();
             let own = own.map(|own| own.of(served).unwrap_or(own));
             let owed = owed(self.count.meter.price_of(usage), own, steps, charged);
+            let exposure = match bill.evidence {
+                // What it says, and what it claims.
+                Some(Evidence::Provider | Evidence::Disputed) => owed.exposure,
+                Some(Evidence::Local | Evidence::Learned | Evidence::Recovered) | None => {
+                    let target = self.target_named(&self.count.target);
+                    let made = self.outcome.first_frame.map(|first| first.elapsed());
+                    let made = made.unwrap_or_else(|| self.since_dispatch());
+                    self.uncounted(target, made, charged).exposure()
+                }
+            };
             let dearer = self.count.meter.dearer(usage).unwrap_or(Amount::ZERO);
-            bill.exposure = owed.exposure.checked_add(dearer).unwrap_or(owed.exposure);
+            bill.exposure = exposure.checked_add(dearer).unwrap_or(exposure);
             bill.cost = owed.cost;
         }
         // Each failed try stands at its own target: another one's answer must not hide where the money goes.
@@ -29,85 +41,101 @@ impl Admitted {
             let Some(worked) = attempt.worked else {
                 continue;
             };
-            // Without a frame, a stream has produced no output that we know of, unless the model reasons first.
-            let makes = !self.count.seen.stream
-                || self.count.seen.hidden_reasoning
-                || self.model.can(Capability::Reasoning);
-            let usage = self
-                .count
-                .meter
-                .tried(makes.then_some(worked), self.count.local);
-            let target = self
-                .model
-                .route
-                .targets
-                .iter()
-                .find(|target| target.name() == attempt.target);
+            let target = self.target_named(&attempt.target);
             let cost = target.and_then(|target| target.cost.as_deref());
-            bill.owe(
-                &attempt.target,
-                owed(&self.model.price, cost, (usage, &[]), Amount::ZERO),
-            );
+            let (meter, local) = (&self.count.meter, self.count.local);
+            let usage = meter.tried(Some(worked), local);
+            let own = owed(&self.model.price, cost, (usage, &[]), Amount::ZERO);
+            let exposure = self.uncounted(target, worked, Amount::ZERO).exposure();
+            bill.owe(&attempt.target, Owed { exposure, ..own });
         }
     }
 
-    /// What targets failed to do. A customer who has left may have caused it, so nothing of that is excused; what we closed ourselves is,
-    /// whoever was asked.
+    /// What a target may bill for a request that nobody counted, of which it may have made something for so long.
+    fn uncounted(&self, target: Option<&Target>, made: Duration, charge: Amount) -> UncountedEnd {
+        let (rates, classes) = (self.count.meter.rates(), self.count.meter.served());
+        let speed = target.and_then(|target| target.speed(classes));
+        let speed = speed.or(self.model.limits.speed);
+        let name = target.map(Target::name).unwrap_or_default();
+        let ask = &self.reckoned.ask;
+        let counted = self.count.meter.counted_prompt().map(|(cost, _)| cost);
+        let price = self.model.price.held(ask.classes);
+        let input = counted.unwrap_or_else(|| ask.prompt(price, ask.estimate.bound));
+        let learned = (self.proxy.calibrations).learned(&name, classes, speed);
+        UncountedEnd {
+            hold: self.hold.amount(),
+            input,
+            choices: self.count.seen.choices.into(),
+            speed: speed.map(u64::from),
+            pace: Some(learned.pace),
+            per_output: price::to_amount(price::dearest_output(rates)),
+            made,
+            stops: target.is_none_or(|target| target.stops),
+            charge,
+        }
+    }
+
+    fn target_named(&self, name: &str) -> Option<&Target> {
+        let mut targets = self.model.route.targets.iter();
+        targets.find(|target| target.name() == name)
+    }
+
+    /// Hashes the prompt of a request that nobody has answered, so that a later count can take back what it leaves.
+    pub(super) fn hash_unanswered(&mut self, took: Duration) {
+        let body = std::mem::take(&mut self.request.body);
+        let headers = std::mem::take(&mut self.request.headers);
+        if !body.is_empty() {
+            let sent = Instant::now().checked_sub(took);
+            self.count
+                .read_prompt(body, headers, sent.unwrap_or(self.request.arrived));
+        }
+    }
+
+    /// What targets failed to do, as far as it may not count against the customer: one that sent no frame, and what we did or counted
+    /// ourselves. A customer who left before its provider failed has still waited for it.
     pub(in crate::proxy) fn failures(
         &self,
         bill: &Bill,
         end: &End,
         miscount: Option<Miscount>,
     ) -> Vec<TargetFailure> {
-        let at_cost =
-            |exposure: i64| price::to_amount(last_hour::at_cost(i128::from(exposure), &self.model));
-        let dearer = self.count.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
-        // The customer asked for less, so it counts against nobody.
-        let class = (dearer > Amount::ZERO).then(|| TargetFailure {
-            target: bill.target.clone(),
-            kind: "dearer_class",
-            exposure: at_cost(dearer.picos()),
-            alone: true,
-        });
-        if end.reason == EndReason::GatewayClosed {
-            return vec![TargetFailure {
-                target: bill.target.clone(),
-                kind: "closed",
-                exposure: at_cost(bill.exposure.picos()),
-                alone: true,
-            }];
-        }
-        if end.reason == EndReason::ClientGone {
-            return class.into_iter().collect();
-        }
-        let failed = bill.failed().map(|(target, owed)| {
-            let of_target = |attempt: &&Attempt| attempt.target == target;
-            let class = self.outcome.attempts.iter().rfind(of_target);
-            let kind = class.map_or("failed", |attempt| attempt.class.name());
-            TargetFailure {
-                target: target.to_owned(),
-                kind,
-                exposure: at_cost(owed.exposure.picos()),
-                alone: false,
-            }
-        });
-        let mut all: Vec<_> = failed.chain(class).collect();
-        let elsewhere = bill.failed().map(|(_, owed)| owed.exposure.picos());
-        // The bill's exposure is of all targets together. What the failed ones may bill is in the list already.
-        let own = bill.exposure.picos().saturating_sub(elsewhere.sum());
-        let own = own.saturating_sub(dearer.picos());
-        let kind = match (end.ending, miscount) {
-            (Ending::Broken, _) => "broken",
-            (Ending::Complete, Some(miscount)) => miscount.name(),
-            _ => return all,
+        let failure = |target: &str, kind, exposure: i64, excuse| TargetFailure {
+            target: target.to_owned(),
+            kind,
+            exposure: price::to_amount(last_days::at_cost(i128::from(exposure), &self.model)),
+            excuse,
         };
-        if own > 0 {
-            all.push(TargetFailure {
-                target: bill.target.clone(),
-                kind,
-                exposure: at_cost(own),
-                alone: miscount.is_some_and(|miscount| self.cannot_cause(miscount)),
-            });
+        if end.reason == EndReason::GatewayClosed {
+            let all = bill.exposure.picos();
+            return vec![failure(&bill.target, "closed", all, Excuse::Certain)];
+        }
+        let silent = self.outcome.attempts.iter().filter_map(|tried| {
+            let target = &tried.target;
+            let of = self.uncounted(self.target_named(target), tried.worked?, Amount::ZERO);
+            let may_ask = self.proxy.upstreams.may_ask(target);
+            let (exposure, excuse) = (of.exposure().picos(), Excuse::IfOthers { may_ask });
+            Some(failure(target, tried.class.name(), exposure, excuse))
+        });
+        let mut all: Vec<_> = silent.collect();
+        // The customer asked for less, so it counts against nobody.
+        let dearer = self.count.meter.dearer(&bill.usage).unwrap_or(Amount::ZERO);
+        if dearer > Amount::ZERO {
+            let excuse = Excuse::Certain;
+            all.push(failure(
+                &bill.target,
+                "dearer_class",
+                dearer.picos(),
+                excuse,
+            ));
+        }
+        let certain = miscount.filter(|miscount| self.cannot_cause(*miscount));
+        if let Some(miscount) = certain.filter(|_| end.ending == Ending::Complete) {
+            // The bill's exposure is of all targets together.
+            let own = bill.owed().exposure.picos().saturating_sub(dearer.picos());
+            if own > 0 {
+                let (kind, excuse) = (miscount.name(), Excuse::Certain);
+                all.push(failure(&bill.target, kind, own, excuse));
+            }
         }
         all
     }

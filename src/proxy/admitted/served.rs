@@ -6,6 +6,7 @@ use farebox_protocol::{self as protocol, Classes};
 use super::{Admitted, tokens};
 use crate::metering::{ClassTrouble, Counted};
 use crate::proxy::record::Oddity;
+use crate::upstream::RefusedPin;
 use crate::upstream::redact;
 
 impl Admitted {
@@ -56,12 +57,19 @@ impl Admitted {
         }
     }
 
-    /// Notes that a target has refused a pinned field.
-    pub(in crate::proxy) fn note_refused_pin(&mut self, refused: Option<(String, &'static str)>) {
-        if let Some((target, _)) = &refused {
-            self.proxy.pins.refuse(target, self.generation);
+    /// Notes that a target has refused a pinned field; `taken`: the target that answered, without the pins.
+    pub(in crate::proxy) fn note_refused_pin(
+        &mut self,
+        refused: Option<RefusedPin>,
+        taken: Option<&str>,
+    ) {
+        let proves = |refused: &RefusedPin| refused.named || taken == Some(&*refused.target);
+        let refused = refused.filter(proves);
+        if let Some(RefusedPin { target, .. }) = &refused {
+            let customer = self.request.customer;
+            self.proxy.pins.refuse(target, customer, self.generation);
         }
-        self.outcome.pin_refused = refused.map(Box::new);
+        self.outcome.pin_refused = refused.map(|refused| Box::new((refused.target, refused.field)));
     }
 
     /// What the operator should know about how the answer was served.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerReader, Family, UsageWish};
 
 use super::super::admitted::{Admitted, Settled};
-use super::super::broken::{StreamFault, why_it_broke};
+use super::super::broken::{StreamFault, short, why_it_broke};
 use super::super::end::End;
 use super::super::outlet::{Outlet, SettledCounts};
 use super::super::phase::Phase;
@@ -26,6 +26,8 @@ pub(super) struct LastFrames {
     fault: Option<StreamFault>,
     /// Why the answer ends, for lack of money.
     words: Option<String>,
+    /// An error says so.
+    with_error: bool,
 }
 
 impl LastFrames {
@@ -47,6 +49,7 @@ impl LastFrames {
             phase,
             fault,
             words,
+            with_error: admitted.request.ends_with_error,
         }
     }
 
@@ -73,7 +76,10 @@ impl LastFrames {
         let words = self.words.as_deref();
         match end.ending {
             // The target's own end is replaced, so that the words precede an end.
-            Ending::Complete if words.is_some() => outlet.cut(phase, words, &counts),
+            Ending::Complete if let Some(words) = words => match self.with_error {
+                true => outlet.fail(phase, &counts, &short(self.family, words, self.request_id)),
+                false => outlet.cut(phase, Some(words), &counts),
+            },
             Ending::Complete => outlet.finish(phase, &counts),
             Ending::Cut | Ending::Broken if outlet.has_stopped() => outlet.finish(phase, &counts),
             Ending::Cut if !end.is_charged_error() => outlet.cut(phase, words, &counts),

@@ -10,9 +10,12 @@ use tokio::time::Instant;
 
 use super::super::end::End;
 use super::StreamRelay;
+use crate::metering::estimate;
 
 /// The longest that is read on for a usage: the key's place and hold are taken meanwhile, for an answer that nobody reads.
 const READING_ON: Duration = Duration::from_secs(30);
+/// How often a silent stream is looked at while it is read on: what is not shown may cost more than a guess is worth.
+const TICK: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
 const UNREAD_LEFT: Duration = Duration::from_millis(100);
 /// … until nothing arrives for this long …
@@ -23,6 +26,7 @@ const COUNTING_UNREAD: Duration = Duration::from_secs(2);
 impl StreamRelay {
     /// Ends a stream without a customer, reading on where that is cheaper than a guess.
     pub(super) async fn client_gone(&mut self) -> End {
+        self.watch.leave(Instant::now());
         if self.admitted.request.connection.is_closed() {
             // Nobody pays for it.
             return End::CLIENT_GONE;
@@ -52,24 +56,23 @@ impl StreamRelay {
         }
     }
 
-    /// Reads until the provider has counted, or what it produced since costs half of what a guess may be off, or there is no more
-    /// time or money.
+    /// Reads until the provider has counted, or what it produced since costs half of what a guess may be off, or there is no more time.
     pub(super) async fn read_on(&mut self) {
         // A guess is off by half of its range on average: reading that costs more than this gains nothing for either side.
         let worth = self.admitted.count.meter.uncertain() / 2;
-        let (from, until) = (
-            self.admitted.count.meter.running_output(),
-            Instant::now() + READING_ON,
-        );
+        let began = Instant::now();
+        let shown = |relay: &Self| estimate::upper(relay.admitted.count.meter.shown());
+        let (from, until) = (shown(self), began + READING_ON);
         loop {
             let now = Instant::now();
+            let shown = shown(self).saturating_sub(from);
             let meter = &self.admitted.count.meter;
-            let produced = meter.running_output().saturating_sub(from);
+            let produced = shown.max(meter.made_in(now.duration_since(began)));
             let counted = self.phase.is_over() || meter.uncertain() == 0;
             if counted || now >= until || meter.cost_of_output(produced) >= worth {
                 return;
             }
-            let wake = until.min(self.wake());
+            let wake = until.min(self.wake()).min(now + TICK);
             tokio::select! {
                 biased;
                 frame = self.frames.next() => {
@@ -83,11 +86,10 @@ impl StreamRelay {
                         // The terminal marker did not come in time.
                         return;
                     }
-                    self.silence.tick(&mut self.admitted.count.meter, self.stop.is_some(), Instant::now());
                 }
             }
-            self.note(Instant::now());
-            if self.control(Instant::now()).await.is_some() {
+            let now = Instant::now();
+            if self.watch.is_due(now) && self.look(now).await.is_some() {
                 return;
             }
         }

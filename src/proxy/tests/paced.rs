@@ -62,10 +62,17 @@ pub(super) async fn played(family: Family, body: String, recorded: Recorded) -> 
         .iter()
         .map(|state| state.errors)
         .sum();
+    let bill = charge.bill.unwrap();
+    // What nobody counted is exposed by the time that it took.
+    let exposure = match bill.evidence {
+        Some(Evidence::Provider) => bill.exposure,
+        _ => Amount::ZERO,
+    };
     let bill = Bill {
         total_ms: 0,
         first_byte_ms: None,
-        ..charge.bill.unwrap()
+        exposure,
+        ..bill
     };
     Outcome {
         shown,

@@ -9,9 +9,9 @@ use crate::upstream::Recorded;
 /// Frames of the stream below, and the seconds between them.
 const FRAMES: u64 = 60;
 /// Words per frame, one token each.
-const WORDS: u64 = 2_000;
+const WORDS: u64 = 1_000;
 
-/// A chat stream of 600 KB in a minute, with its usage.
+/// A chat stream of 300 KB in a minute, with its usage.
 fn long() -> Recorded {
     let chunk = |event: Value| {
         let mut event = event;
@@ -40,7 +40,7 @@ fn long() -> Recorded {
 
 /// The stream's charge and settlement time, for a customer who takes a chunk at this interval, or none at all.
 async fn read_every(pause: Option<Duration>) -> (String, JournalEntry, Duration) {
-    let house = House::new();
+    let house = House::new().experienced();
     house.proxy.upstreams.play(long());
     let key = house.key("50").await;
     let began = Instant::now();

@@ -242,7 +242,7 @@ async fn an_answer_cut_at_a_stop_string_costs_what_leaving_there_costs() {
     ] {
         let mut paid = Vec::new();
         for (stops, streams) in [(false, true), (true, true), (true, false)] {
-            let house = House::speaking(Family::Responses);
+            let house = House::speaking(Family::Responses).experienced();
             house.proxy.upstreams.play(slowly(counts));
             let key = house.key("5").await;
             let mut body: Value = serde_json::from_str(&body(caller, "quick", 500, None)).unwrap();

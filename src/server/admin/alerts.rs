@@ -78,6 +78,7 @@ impl Admin {
         let troubles = self.front.proxy.upstreams.troubles();
         found.extend(troubles.iter().map(of_upstream));
         found.extend(self.of_answers());
+        found.extend(self.of_limits());
         found.extend(self.of_keys());
         self.telemetry.alerts.follow(clock::now(), found);
     }
@@ -108,6 +109,21 @@ impl Admin {
             found.push(Alert::new(&alerts::CONFIGURATION_DIFFERS, "", why));
         }
         found
+    }
+
+    /// Targets whose counts have exceeded what their limits allow.
+    fn of_limits(&self) -> impl Iterator<Item = Alert> {
+        let exceeded = self.front.proxy.calibrations.exceeded(clock::now());
+        exceeded.into_iter().map(|known| {
+            let (target, tokens, customers) = (known.target, known.tokens, known.customers);
+            let why = format!(
+                "{target}: answers of {customers} customers were counted up to {tokens} tokens above what could be held for them"
+            );
+            Alert::new(&alerts::LIMIT_EXCEEDED, target.clone(), why)
+                .with("target", target)
+                .with("tokens", tokens)
+                .with("customers", customers)
+        })
     }
 
     /// An edit that is not in force.
@@ -263,8 +279,10 @@ impl Admin {
                 key.to_string()
             };
             let why = format!(
-                "{whose}: exposure and loss of {exposure} USD in the last hour are above {allowed} (one context, at most half of what \
-                 was paid, and half its charges), so it gets nothing more until they are not"
+                "{whose}: exposure and loss of {exposure} USD in the last {} are above {allowed} ({}, and half its charges), so it gets \
+                 nothing more until they are not",
+                stop.standing.span.name(),
+                stop.standing.span.allows()
             );
             Alert::new(&alerts::EXPOSURE_LIMIT, key.to_string(), why)
                 .with("key", key.to_string())

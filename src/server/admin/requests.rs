@@ -9,7 +9,7 @@ use salvo::prelude::{Request, Response, handler};
 use serde_json::{Value, json};
 
 use super::Admin;
-use crate::proxy::{Record, record};
+use crate::proxy::{Record, RunningMoney, record};
 use crate::server::failure;
 use crate::telemetry::REMEMBERED;
 use crate::upstream::ProgressStage;
@@ -76,10 +76,14 @@ pub(super) async fn find(admin: &Admin, id: &str) -> Option<Value> {
     }))
 }
 
-/// Where a running request is, after which failures.
-fn under_way(stage: &ProgressStage) -> Value {
+/// Where a running request is, after which failures, and what money does to it.
+fn under_way((stage, money): &(ProgressStage, RunningMoney)) -> Value {
     let asked = stage.asked.as_ref();
+    let waits = money.waits.map(|since| since.elapsed());
     json!({
+        "waits_ms": waits.map(|waits| waits.as_millis()),
+        "waited_ms": money.waited.as_millis(),
+        "limit": money.limit,
         "attempts": stage.attempts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "target": asked.map(|(target, _)| target),
         "since": asked.map(|(_, since)| since),

@@ -15,8 +15,9 @@ use salvo::prelude::{Depot, Response, handler};
 use serde_json::{Value, json};
 
 use super::{Admin, Sight, SumsSeen, alerts};
+use crate::clock;
 use crate::config::{
-    Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Model, OnDisconnect, Paint, Provider,
+    Config, Diagnostic, DiffRow, Endpoint, LoadStatus, Lookup, Model, OnDisconnect, Paint, Provider,
 };
 use crate::server::{failure, models};
 use crate::telemetry::DriftingField;
@@ -146,22 +147,42 @@ impl Admin {
         })
     }
 
+    /// What a target's answers have taught, by the class that served them.
+    fn taught(&self, config: &Config, slug: &str, target: &str) -> Vec<Value> {
+        let named = match config.catalog.find(slug) {
+            Lookup::Found(model) => model.limits.speed,
+            Lookup::Retired(..) | Lookup::Unknown(..) => None,
+        };
+        let known = self.front.proxy.calibrations.by_class(target, named);
+        let known = known.into_iter().map(|(class, learned)| {
+            json!({
+                "class": class,
+                "pace": learned.pace,
+                "own_tokens": learned.own_tokens,
+                "ratio": learned.ratio,
+                "own_prompts": learned.own_prompts,
+                "hides": learned.hides,
+                "caches": learned.caches,
+                "writes_unmarked": learned.writes_unmarked,
+                "limit_proved": learned.limit_proved,
+            })
+        });
+        known.collect()
+    }
+
     /// Every target, and the requests under way at each provider.
     fn targets(&self) -> (Vec<Value>, HashMap<String, u64>) {
         let mut in_flight: HashMap<String, u64> = HashMap::new();
         let mut targets = Vec::new();
+        let config = self.front.proxy.config.current();
+        let exceeded = self.front.proxy.calibrations.exceeded(clock::now());
         for state in self.front.proxy.upstreams.states() {
             let (provider, model) = state.target.split_once('/').unwrap_or((&state.target, ""));
             *in_flight.entry(provider.to_owned()).or_default() += state.in_flight;
-            let learned = self.front.proxy.calibrations.learned(&state.target);
+            let excess = exceeded.iter().find(|known| known.target == state.target);
             targets.push(json!({
-                "learned": {
-                    "pace": learned.pace.map(|(median, p95)| json!({"median": median, "p95": p95})),
-                    "pace_votes": learned.pace_votes,
-                    "count": learned.count,
-                    "count_votes": learned.count_votes,
-                    "obeys": learned.obeys,
-                },
+                "taught": self.taught(&config, &state.slug, &state.target),
+                "excess": excess.map(|known| json!({"tokens": known.tokens, "customers": known.customers})),
                 "slug": state.slug,
                 "target": model,
                 "provider": provider,

@@ -43,6 +43,7 @@ impl Admin {
             totals: Some(totals.ok()?),
             gateways: gateways.ok()?,
         });
+        self.front.rate_limits.shared_by(seen.gateways.len());
         self.sums.store(Arc::clone(&seen));
         Some(seen)
     }

@@ -125,6 +125,10 @@ kinds! {
         "a target repeatedly counts what cannot be, or nothing";
         "charges by the gateway's own count, or bounded ones (`evidence` `local`, `disputed`)";
         "the alert's own `remedy` names the setting"
+    LIMIT_EXCEEDED "limit_exceeded" Warn:
+        "a target counts more output than the limit that it was sent allows, and you pay what was not held; for seven days more is held there";
+        "higher reservations there, and refusals for want of money that come sooner";
+        "write `limit = \"text\"` in its `[provider]`, or in the target, if its reasoning comes beside the limit, `limit = \"none\"` if it ignores limits, and compare the provider's bill"
     CLASS_DEARER "class_dearer" Warn:
         "a target serves a dearer class than it is asked for, and you pay the difference";
         "the price of what they asked for";
@@ -134,7 +138,7 @@ kinds! {
         "the price of what they asked for";
         "compare the provider's bill with the charges of this target; look for a new tier in its price list"
     PIN_REFUSED "pin_refused" Warn:
-        "a target refuses a field that is pinned; after three refusals its pins rest until the files are loaded again";
+        "a target refuses a field that is pinned; after three customers' refusals its pins rest until the files are loaded again";
         "nothing: the request is repeated without the field";
         "take the field out of `pin` (write `pin = {}` in the target), and set the provider's account to its standard tier"
     OTHER_MODEL "other_model" Warn:
@@ -214,7 +218,7 @@ kinds! {
         "nothing";
         "a backup or a verification ends by itself; end an operator's forgotten shell: the reason names the process"
     EXPOSURE_LIMIT "exposure_limit" Info:
-        "too much of a key's last hour was not paid for; it gets nothing more until that has passed";
+        "too much of a key's last 24 hours or 30 days was not paid for; it gets nothing more until that has passed";
         "429 `exposure_limit`, with the minutes until it is served again";
         "look at its requests, and block it if it is abused"
     TARGET_PAUSED_FOR "target_paused_for" Info:

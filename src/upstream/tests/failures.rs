@@ -276,14 +276,14 @@ async fn a_request_whose_time_is_over_names_every_try_and_the_target_that_still_
         until: Some(Instant::now() + Duration::from_millis(700)),
         ..counting(&desk.route)
     };
-    let prepare = |_: &Target, _| {
+    let mut prepare = |_: &Target, _: Family| {
         Some(Prepared {
             body: vec![Bytes::from_static(b"{}")],
             ..Prepared::default()
         })
     };
     let places = desk.upstreams.order(&call, None, |_, _| true);
-    let dispatched = desk.upstreams.dispatch(call, &places, &prepare).await;
+    let dispatched = desk.upstreams.dispatch(call, &places, &mut prepare).await;
     let Err(DispatchError::TooLate { attempts }) = dispatched else {
         panic!("nothing was too late");
     };

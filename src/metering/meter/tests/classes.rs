@@ -101,7 +101,6 @@ fn money_is_held_by_the_dearer_of_each_rate() {
     let mixed = selling(r#"fast = { input = "1", output = "30", cache_write = "9" }"#);
     let start = Start {
         classes: FAST,
-        cache_marked: false,
         ..START
     };
     let meter = Meter::new(mixed, start);
