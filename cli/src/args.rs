@@ -235,7 +235,7 @@ pub enum Command {
 /// Commands on targets.
 #[derive(Debug, Subcommand)]
 pub enum TargetsCommand {
-    /// Forget how fast a target reasons and how it counts; running gateways follow within 30 seconds
+    /// Forget how fast a target is, how it counts and what it was seen to do; running gateways follow within 10 seconds
     Reset(ResetOptions),
 }
 
@@ -281,7 +281,7 @@ pub struct CheckOptions {
     /// Also say which callers are served by translation, and what that leaves out and refuses
     #[arg(long)]
     pub verbose: bool,
-    /// Then send every target one smallest request; says first what that may cost at most
+    /// Then send every target one smallest request, and try limits and closed streams; says first what that may cost at most
     #[arg(long, conflicts_with = "no_secrets")]
     pub online: bool,
 }

@@ -242,9 +242,9 @@ fn held(record: &Value, entry: &Value, running: &Value) -> String {
         .into_iter()
         .find(|hold| !hold.is_empty())
         .unwrap_or_default();
-    match record["extensions"].as_u64() {
-        Some(times) => format!("{hold}, extended {}", output::count(times, "time")),
-        None => hold,
+    match record["moves"].as_u64() {
+        Some(times) if times > 0 => format!("{hold}, moved {}", output::count(times, "time")),
+        Some(_) | None => hold,
     }
 }
 

@@ -61,6 +61,10 @@ pub(super) async fn entries(args: &Args, options: &EntriesOptions) -> Result<(),
     Ok(())
 }
 
+/// The first line of a verification.
+const NOT_VERIFIED: &str = "Not verified, because no money follows from it: what a token counted in a day (only that it kept to its bound), \
+    the answers stored for repeated requests, when a slug was published, and who reloaded which files.";
+
 pub(super) async fn verify(args: &Args) -> Result<(), CommandFailed> {
     let ledger = books::open(args, OpenMode::ReadOnly).await?;
     let anchors = match &args.anchors {
@@ -75,6 +79,7 @@ pub(super) async fn verify(args: &Args) -> Result<(), CommandFailed> {
     }
     let summary = summary(&report);
     if args.format() != OutputFormat::Json {
+        output::note(NOT_VERIFIED);
         report.notes.iter().for_each(|note| output::note(note));
     }
     match args.format() {

@@ -6,7 +6,7 @@ use super::args::{Args, OutputFormat};
 use super::check;
 use super::library_args::LibraryOptions;
 use super::output::{self, CommandFailed};
-use farebox::config::{Library, Offer, list_price, preset};
+use farebox::config::{Library, Offer, SourcedFact, Speeds, list_price, preset};
 
 pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), CommandFailed> {
     if options.diff {
@@ -47,6 +47,9 @@ pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), CommandFa
 }
 
 fn document(offer: &Offer) -> serde_json::Value {
+    let service = Library::current().service(&offer.service);
+    let of_service = service.iter().flat_map(|service| &service.unverified);
+    let unverified: Vec<_> = offer.unverified.iter().chain(of_service).collect();
     json!({
         "name": offer.name(),
         "service": offer.service,
@@ -56,11 +59,17 @@ fn document(offer: &Offer) -> serde_json::Value {
         "context": offer.model.context,
         "max_output": offer.model.output,
         "picture_tokens": offer.model.pictures,
+        "max_reasoning": offer.model.reasoning,
+        "speed": offer.speed.as_ref().map(|fact| looked_up_fact(speeds(&fact.is), fact)),
+        "limit": service.and_then(|service| service.limit.as_ref())
+            .map(|fact| looked_up_fact(json!(fact.is.name()), fact)),
+        "stops": service.and_then(|service| service.stops.as_ref())
+            .map(|fact| looked_up_fact(json!(fact.is), fact)),
         "abilities": offer.model.abilities,
         "date": offer.date,
         "source": offer.source,
         "reference": preset(&offer.service).map(|preset| preset.reference.as_str()),
-        "unverified": offer.unverified,
+        "unverified": unverified,
         "classes": offer.model.classes_source().map(looked_up),
         "calls": offer.calls.as_ref().map(|calls| {
             let (date, source) = (&calls.date, &calls.source);
@@ -74,6 +83,14 @@ fn per_call(offer: &Offer) -> String {
     let calls = offer.calls.iter().flat_map(|calls| &calls.price);
     let calls = calls.map(|(tool, price)| format!("{tool} ${price}"));
     calls.collect::<Vec<_>>().join(", ")
+}
+
+fn looked_up_fact<T>(is: serde_json::Value, fact: &SourcedFact<T>) -> serde_json::Value {
+    json!({ "is": is, "date": fact.date, "source": fact.source })
+}
+
+fn speeds(speeds: &Speeds) -> serde_json::Value {
+    json!({ "standard": speeds.standard, "flex": speeds.flex, "fast": speeds.fast })
 }
 
 fn looked_up((date, source): (&str, &str)) -> serde_json::Value {

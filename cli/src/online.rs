@@ -1,4 +1,5 @@
-//! `farebox check --online`: asks every target once, and says what customers would have met.
+//! `farebox check --online`: asks every target once, tries what services do with limits and closed streams, and says what customers would
+//! have met.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -8,27 +9,80 @@ use farebox_ledger::Amount;
 use super::output::{self, CommandFailed};
 use farebox::config::{Code, Config, Diagnostic};
 use farebox::upstream::online::{self, OnlineFault, OnlineFinding};
+use farebox::upstream::trial::{self, TrialFinding, TrialShown, Tried};
 use farebox::upstream::{Organisations, Upstreams};
 
 /// What was found, after the price was said and, on a terminal, agreed to.
 pub(super) async fn findings(config: &Config) -> Result<Vec<Diagnostic>, CommandFailed> {
-    let asked = online::questions(config);
+    let (asked, mut trials) = (online::questions(config), trial::trials(config));
     if asked.is_empty() {
         output::note("online: no target to ask, all are simulated");
         return Ok(Vec::new());
     }
-    let most = Amount::checked_sum(asked.iter().map(|one| one.most)).unwrap_or_default();
-    let requests = output::count(asked.len(), "smallest request");
+    let prices = asked.iter().map(|one| one.most);
+    let prices = prices.chain(trials.iter().map(|trial| trial.most));
+    let most = Amount::checked_sum(prices).unwrap_or_default();
+    let mut requests = output::count(asked.len(), "smallest request");
+    if !trials.is_empty() {
+        let of_services = output::count(trials.len(), "trial");
+        requests.push_str(&format!(" and {of_services} of limits and closed streams"));
+    }
     output::note(&format!(
         "online: {requests} to your providers, for at most {most} USD of your own money there"
     ));
     if !agreed()? {
         return Err(CommandFailed::refused("nothing was asked"));
     }
-    let upstreams = Upstreams::new(config).map_err(CommandFailed::refused)?;
-    let (found, organisations) = Arc::new(upstreams).examine(asked).await;
+    let upstreams = Arc::new(Upstreams::new(config).map_err(CommandFailed::refused)?);
+    let (found, organisations) = upstreams.examine(asked).await;
+    // A target that does not answer shows nothing else either.
+    trials.retain(|trial| found.iter().all(|fault| fault.target != trial.target()));
+    let tried = upstreams.try_services(trials).await;
     let notes = organisations.iter().map(of_accounts);
-    Ok(found.iter().map(finding).chain(notes).collect())
+    let tried = tried.iter().filter_map(of_service);
+    Ok((found.iter().map(finding))
+        .chain(notes)
+        .chain(tried)
+        .collect())
+}
+
+/// What a trial shows that nobody has said yet, or that is said otherwise.
+fn of_service(found: &TrialFinding) -> Option<Diagnostic> {
+    let TrialFinding {
+        tried,
+        provider,
+        target,
+        said,
+        outcome,
+    } = found;
+    let (shown, why) = match outcome {
+        TrialShown::Yes(why) => (Some(true), why),
+        TrialShown::No(why) => (Some(false), why),
+        TrialShown::Unclear(why) => (None, why),
+    };
+    let (what, word) = match (tried, shown) {
+        (Tried::Limit, Some(true)) => ("keeps reasoning within an output limit", "limit = \"all\""),
+        (Tried::Limit, Some(false)) => ("reasons beyond an output limit", "limit = \"text\""),
+        (Tried::Limit, None) => (
+            "does not show whether reasoning stays within an output limit",
+            "what its reference says: limit = \"all\", \"text\" or \"none\"",
+        ),
+        (Tried::Stop, Some(true)) => ("stops when its stream is closed", "stops = true"),
+        (Tried::Stop, Some(false)) => ("goes on when its stream is closed", "stops = false"),
+        (Tried::Stop, None) => (
+            "does not show whether it stops when its stream is closed",
+            "what its reference says: stops = true or stops = false",
+        ),
+    };
+    let code = match (said, shown) {
+        (Some(said), Some(shown)) if *said != shown => Code::WordContradicted,
+        // It is as it is said, or nothing says otherwise.
+        (Some(_), _) => return None,
+        (None, _) => Code::ServiceTried,
+    };
+    let remedy = format!("write {word} in [provider.{provider}]");
+    let message = format!("`{target}` {what}: {why}");
+    Some(Diagnostic::without_line(code, message, remedy))
 }
 
 /// Which accounts of a provider share a prompt cache.

@@ -1,4 +1,4 @@
-//! `farebox targets reset`: forgets what customers' requests have shown about a target. Works while a gateway runs.
+//! `farebox targets reset`: forgets what a target has taught. Works while a gateway runs.
 
 use farebox_ledger::OpenMode;
 use serde_json::json;
@@ -10,20 +10,24 @@ use super::output::{self, CommandFailed};
 pub(super) async fn reset(args: &Args, options: &ResetOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let target = &options.target;
-    let votes = ledger.votes().await?;
-    let forgotten = votes.iter().filter(|vote| vote.target == *target).count();
-    if forgotten == 0 {
+    let taught = ledger.taught().await?;
+    let lessons = taught.lessons.iter();
+    let lessons = lessons.filter(|lesson| lesson.target == *target).count();
+    let excesses = taught.excesses.iter();
+    let excesses = excesses.filter(|excess| excess.target == *target).count();
+    if (lessons, excesses) == (0, 0) {
         return Err(CommandFailed::refused(format!(
             "nothing is known of {target}"
         )));
     }
-    ledger.forget_votes(target.clone()).await?;
+    ledger.forget_target(target.clone()).await?;
     match args.format() {
-        OutputFormat::Json => {
-            output::print_json(&json!({ "target": target, "forgotten": forgotten }))
-        }
+        OutputFormat::Json => output::print_json(
+            &json!({ "target": target, "classes": lessons, "excesses": excesses }),
+        ),
         _ => output::note(&format!(
-            "{target}: {forgotten} votes forgotten; running gateways follow within 30 seconds"
+            "{target}: what answers of {lessons} classes have taught is forgotten, and {excesses} excesses; running gateways follow within \
+             10 seconds"
         )),
     }
     Ok(())

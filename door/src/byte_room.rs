@@ -26,13 +26,13 @@ pub struct ByteRoom {
     total: usize,
     /// What one holder must be able to have, also where a quarter is less.
     whole: usize,
-    held: Mutex<Held>,
+    held: Mutex<HeldBytes>,
     freed: Notify,
     waiting: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBytes {
     all: usize,
     by: HashMap<Holder, usize>,
 }
@@ -103,7 +103,7 @@ impl ByteRoom {
         self.total
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldBytes> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,6 +139,17 @@ impl ByteRoom {
 }
 
 impl ByteShare {
+    /// Bytes of all shares of its holder.
+    #[must_use]
+    pub fn of_holder(&self) -> usize {
+        self.room
+            .lock()
+            .by
+            .get(&self.holder)
+            .copied()
+            .unwrap_or_default()
+    }
+
     /// Grows to at least `bytes`; false, and unchanged, if that exceeds its part.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes {

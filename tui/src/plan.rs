@@ -274,15 +274,11 @@ impl ActPlan {
     /// What an act does that has no other facts.
     fn effects(&self) -> Vec<(&'static str, String)> {
         let effect = match self {
-            Self::Block => {
-                "new requests are refused at once; running streams end at their next extension"
-            }
+            Self::Block => "new requests are refused at once; running streams end within 10 s",
             Self::Unblock => "requests are served again while money lasts",
-            Self::Revoke => {
-                "requests are refused permanently; running streams end at their next extension"
-            }
+            Self::Revoke => "requests are refused permanently; running streams end within 10 s",
             Self::Suspend => {
-                "requests of all its keys are refused until it is resumed; a stream goes on as far as its hold reaches"
+                "requests of all its keys are refused until it is resumed; running streams end within 10 s"
             }
             Self::Resume => "its keys are served again while money lasts",
             Self::Close => {

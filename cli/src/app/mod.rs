@@ -10,13 +10,13 @@ mod anchoring;
 mod asking;
 pub mod certificates;
 mod files_audit;
+mod lessons;
 mod notify;
 mod presence;
 pub mod process;
 mod reload;
 mod settings;
 mod top_ups;
-mod votes;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ use farebox::config::{self, ConfigHandle, Reloader};
 use farebox::customer::Activity;
 use farebox::events;
 use farebox::proxy::record::FanOut;
-use farebox::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay};
+use farebox::proxy::{Calibrations, Observer, Pins, Proxy, UnderWay, WaitingRoom};
 use farebox::server::admin::{self, Admin};
 use farebox::server::{self, Connections, Front, Listening, Tls, Workers};
 use farebox::telemetry::Telemetry;
@@ -205,6 +205,7 @@ impl App {
             };
             notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();
+            front.proxy.waiting.stop();
             front.context.close();
             workers.stop(patience(&outcome), &front.connections).await;
             outcome
@@ -218,7 +219,7 @@ impl App {
         let running = drained(&front.proxy.tasks, by).await;
         settled(&ledger, by).await;
         if outcome.is_ok() {
-            votes::last(&front.proxy).await;
+            lessons::last(&front.proxy).await;
         }
         let mut left = ledger.close();
         left.holds = left.holds.saturating_add(running);
@@ -318,6 +319,7 @@ fn spine(
         turns: Turns::start(),
         pins: Pins::default(),
         under_way: UnderWay::default(),
+        waiting: WaitingRoom::default(),
     }))
 }
 
@@ -414,13 +416,21 @@ impl Aside {
                 }
             }));
         }
-        tasks.push(tokio::spawn(votes::exchange(Arc::clone(
+        tasks.push(tokio::spawn(lessons::exchange(Arc::clone(
             &admin.front.proxy,
         ))));
         let proxy = Arc::clone(&admin.front.proxy);
         tasks.push(tokio::spawn(async move {
             let asking = asking::Asking::new(Arc::clone(&proxy.ledger));
             match proxy.upstreams.probe(asking).await {}
+        }));
+        let proxy = Arc::clone(&admin.front.proxy);
+        tasks.push(tokio::spawn(async move {
+            match proxy.waiting.watch(&proxy.ledger).await {}
+        }));
+        let proxy = Arc::clone(&admin.front.proxy);
+        tasks.push(tokio::spawn(async move {
+            match proxy.under_way.watch(&proxy.ledger).await {}
         }));
         let front = Arc::clone(&admin.front);
         tasks.push(tokio::spawn(async move {

@@ -24,9 +24,9 @@ use tokio::net::TcpStream;
 use crate::pinned;
 
 pub(crate) use shapes::{
-    ClientField, LiveEvent, OneRequest, ReportedAlert, ReportedCalibration, ReportedChange,
-    ReportedDiagnostic, ReportedModel, ReportedNode, ReportedServer, ReportedTarget,
-    ReportedUnderWay, StatusReport,
+    ClientField, LiveEvent, OneRequest, ReportedAlert, ReportedChange, ReportedDiagnostic,
+    ReportedLesson, ReportedModel, ReportedNode, ReportedServer, ReportedTarget, ReportedUnderWay,
+    StatusReport,
 };
 
 const CONNECT: Duration = Duration::from_secs(2);

@@ -191,30 +191,34 @@ pub(crate) struct ReportedTarget {
     pub(crate) errors: u64,
     pub(crate) reason: Option<String>,
     pub(crate) in_flight: u64,
-    pub(crate) learned: ReportedCalibration,
+    /// What its answers have taught, by the class that served them; that of most is one.
+    pub(crate) taught: Vec<ReportedLesson>,
+    pub(crate) excess: Option<ReportedExcess>,
 }
 
-/// What customers' requests have shown about a target.
+/// What answers of one class have taught about a target.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ReportedCalibration {
-    pub(crate) pace: Option<ReportedPace>,
-    /// Customer-days that the pace is from.
-    pub(crate) pace_votes: u64,
+pub(crate) struct ReportedLesson {
+    pub(crate) class: String,
+    /// In thousandths of a token a second.
+    pub(crate) pace: u64,
+    /// Tokens that the pace is from.
+    pub(crate) own_tokens: u64,
     /// What it counts for a prompt, in thousandths of what we count.
-    pub(crate) count: u64,
-    /// Customer-days that this is from.
-    pub(crate) count_votes: u64,
-    /// Whether it left out the reasoning that customers turned off.
-    pub(crate) obeys: Option<bool>,
+    pub(crate) ratio: u64,
+    /// Tokens that this is from.
+    pub(crate) own_prompts: u64,
+    pub(crate) hides: bool,
+    pub(crate) caches: bool,
 }
 
-/// How fast a target reasons unseen, in thousandths of a token a second.
+/// By how much a target's counts have exceeded what was held for them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ReportedPace {
-    pub(crate) median: u64,
-    pub(crate) p95: u64,
+pub(crate) struct ReportedExcess {
+    pub(crate) tokens: u64,
+    pub(crate) customers: u64,
 }
 
 /// One published model: the canonical columns, prices as exact decimal text in USD per million tokens.

@@ -351,7 +351,7 @@ mod tests {
                     request,
                     customer: farebox_ledger::CustomerId::made_for(id),
                     key: id,
-                    amount,
+                    ways: vec![farebox_ledger::HoldWay::exactly(amount)],
                     slug: slug.clone(),
                     family: family.clone(),
                     at,

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Cell, Column, Pen, left, right};
-use crate::admin::{ReportedCalibration, ReportedModel, ReportedTarget, StatusReport};
+use crate::admin::{ReportedLesson, ReportedModel, ReportedTarget, StatusReport};
 use crate::app::ConsoleApp;
 use crate::app::keys::window;
 use crate::app::live::GatewayLink;
@@ -326,7 +326,7 @@ fn below(
             height: 1,
             ..bottom
         };
-        pen.text(above, 0, 0, &taught(&target.learned), pen.theme.faint());
+        pen.text(above, 0, 0, &taught(target), pen.theme.faint());
     }
     pen.paragraph(bottom, 0, about, pen.theme.faint());
 }
@@ -342,29 +342,48 @@ fn about_target(app: &ConsoleApp, selected: Option<(usize, &ReportedTarget)>) ->
     }
 }
 
-/// What a target has taught, and from how many customer-days.
-fn taught(learned: &ReportedCalibration) -> String {
-    let pace = learned.pace.as_ref().map_or_else(
-        || "pace unknown".to_owned(),
-        |pace| {
-            format!(
-                "reasons {}-{} tokens/s",
-                pace.median / 1_000,
-                pace.p95 / 1_000
-            )
-        },
-    );
-    let counts = match learned.count {
+/// What a target has taught, and from how many tokens.
+fn taught(target: &ReportedTarget) -> String {
+    let classes: Vec<String> = target.taught.iter().map(of_class).collect();
+    let does = |word: &str, seen: fn(&ReportedLesson) -> bool| {
+        let seen = target.taught.first().is_some_and(seen);
+        if seen {
+            format!(" · {word}")
+        } else {
+            String::new()
+        }
+    };
+    let excess = target.excess.as_ref().map_or_else(String::new, |excess| {
+        format!(
+            " · {} tokens above its limit ({} customers)",
+            format::tokens(excess.tokens),
+            excess.customers
+        )
+    });
+    format!(
+        "taught: {}{}{}{excess}",
+        classes.join(" · "),
+        does("hides output", |lesson| lesson.hides),
+        does("caches by itself", |lesson| lesson.caches)
+    )
+}
+
+/// Its pace and counts in one class.
+fn of_class(lesson: &ReportedLesson) -> String {
+    let class = match lesson.class.as_str() {
+        "" | "standard" => String::new(),
+        class => format!("{class} "),
+    };
+    let (whole, tenth) = (lesson.pace / 1_000, lesson.pace % 1_000 / 100);
+    let counts = match lesson.ratio {
         0 | 1_000 => "counts as we do".to_owned(),
-        count => format!("counts {}.{:03} of ours", count / 1_000, count % 1_000),
+        ratio => format!("counts {}.{:03} of ours", ratio / 1_000, ratio % 1_000),
     };
-    let obeys = match learned.obeys {
-        None => "",
-        Some(true) => " · obeys",
-        Some(false) => " · reasons when told not to",
-    };
-    let (paces, compared) = (learned.pace_votes, learned.count_votes);
-    format!("learned: {pace} ({paces}) · {counts} ({compared}){obeys}")
+    let (paced, compared) = (
+        format::tokens(lesson.own_tokens),
+        format::tokens(lesson.own_prompts),
+    );
+    format!("{class}{whole}.{tenth} tokens/s ({paced}), {counts} ({compared})")
 }
 
 fn explain(app: &ConsoleApp, target: &ReportedTarget) -> String {

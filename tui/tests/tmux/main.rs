@@ -191,7 +191,7 @@ fn balances_move_by_themselves_beside_a_writer() {
                 request,
                 customer: CustomerId::made_for(key),
                 key,
-                amount,
+                ways: vec![farebox_ledger::HoldWay::exactly(amount)],
                 slug: slug.clone(),
                 family: family.clone(),
                 at: now,
