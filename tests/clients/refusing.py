@@ -13,7 +13,7 @@ TEXT = "out of balance: this request needs up to 0.004200 USD, 0.00 USD is avail
 QUOTA = {"type": "insufficient_quota", "code": "insufficient_quota"}
 NO_RETRY = {"x-should-retry": "false"}
 EXPOSURE = {"type": "rate_limit_exceeded", "code": "exposure_limit"}
-EXPOSED = "exposure limit: too many requests of this key in the last hour were left early or broke, and were paid only in part; " \
+EXPOSED = "exposure limit: too many requests of this key in the last 24 hours were left early or broke, and were paid only in part; " \
           "it is served again in about 7 minutes; read answers to their end, or ask the seller of this key"
 RESET = TEXT + " (the quota of this key is exceeded and will reset with a top-up)"
 

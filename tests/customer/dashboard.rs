@@ -50,7 +50,7 @@ async fn the_open_page_moves_after_a_request_without_a_reload() {
     for (name, window) in [("desktop", DESKTOP), ("phone", PHONE)] {
         let browser = signed_in(&gateway, &key, window).await;
         browser.ask("window.opened = true").await;
-        let before = browser.text("#available").await;
+        let before = browser.text("#left").await;
         assert_eq!(native(&gateway, &key).await.status, 200);
         let account = gateway.account(&key).await.customer.account;
         let moved = format!(
@@ -58,7 +58,7 @@ async fn the_open_page_moves_after_a_request_without_a_reload() {
             account.available()
         );
         browser.until("the balance moves", &moved).await;
-        assert_ne!(before, browser.text("#available").await);
+        assert_ne!(before, browser.text("#left").await);
         assert_eq!(
             browser.ask("return window.opened").await,
             true,
@@ -489,12 +489,12 @@ async fn everything_but_the_movement_works_without_scripts() {
     browser.go(&format!("{}/dashboard", gateway.base)).await;
     browser.type_into("#key", &key.secret).await;
     browser.press("form .primary").await;
-    browser.shows("#available", "5.00").await;
+    browser.shows("#left", "5.00").await;
     gateway
         .post("/v1/chat/completions", &key, &chat("test-model", false))
         .await;
     browser.press("noscript a").await;
-    browser.shows("#available", "4.99").await;
+    browser.shows("#left", "4.99").await;
     for (view, title) in [
         ("requests", "Requests"),
         ("payments", "Payments"),

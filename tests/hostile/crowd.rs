@@ -212,7 +212,7 @@ async fn one_keys_failing_requests_close_a_model_to_that_key_alone() {
 /// Its customer's bounds are one for all of them: 64 requests at once, whichever keys send them.
 #[tokio::test]
 async fn a_thousand_keys_of_one_customer_gain_nothing() {
-    let stalled = Speech::new(Family::Chat, "slow").stream().stall_after(1);
+    let stalled = Speech::new(Family::Chat, "slow").stream().stall_after(2);
     let upstream = ScriptedUpstream::start(stalled).await;
     let gateway = Gateway::before(&upstream).await;
     let (first, other) = (gateway.key("50.00").await, gateway.key("5.00").await);

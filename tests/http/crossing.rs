@@ -130,7 +130,7 @@ async fn a_request_without_a_limit_gets_one_where_the_family_needs_it() {
         json!({"model": "test-model", "stream": stream, "reasoning_effort": "high",
         "messages": [{"role": "user", "content": "Say PONG"}]})
     };
-    for (stream, limit) in [(true, 64_000), (false, 8_192)] {
+    for (stream, limit) in [(true, 64_000), (false, 64_000)] {
         let answer = gateway.post(path(Family::Chat), &key, &ask(stream)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let sent = upstream.requests().pop().unwrap().json();
@@ -138,17 +138,21 @@ async fn a_request_without_a_limit_gets_one_where_the_family_needs_it() {
         let budget = sent["thinking"]["budget_tokens"].as_u64().unwrap();
         assert!(budget >= 1_024 && budget < limit, "{sent}");
     }
-    // The balance buys too little for thinking.
-    let poor = gateway.key("0.02").await;
+    // The budget is lowered with the limit.
+    let poor = gateway.key("0.04").await;
     let answer = gateway.post(path(Family::Chat), &poor, &ask(true)).await;
-    assert_eq!(
-        (answer.status, answer.header("x-farebox-lost")),
-        (200, Some("thinking=off(limit)")),
-        "{}",
+    let limit: u64 = answer
+        .header("x-farebox-limit")
+        .map_or(0, |told| told.split(';').next().unwrap().parse().unwrap());
+    assert!(
+        answer.status == 200 && limit >= 1_280,
+        "{limit}: {}",
         answer.text
     );
     let sent = upstream.requests().pop().unwrap().json();
-    assert_eq!(sent["thinking"]["type"], "disabled", "{sent}");
+    let budget = sent["thinking"]["budget_tokens"].as_u64().unwrap();
+    assert_eq!(sent["max_tokens"], limit, "{sent}");
+    assert!((1_024..=limit * 3 / 4 + 256).contains(&budget), "{sent}");
 }
 
 #[tokio::test]

@@ -225,10 +225,10 @@ async fn a_whole_answer_that_takes_too_long_is_charged_and_not_asked_for_again()
         ),
         (1, "first/one", "max_duration")
     );
-    // What the provider can have produced in that time, at 150 tokens a second.
-    let most = u64::try_from(took.as_millis()).unwrap() * 150 / 1_000;
+    // What the provider probably produced in that time, at 100 tokens a second.
+    let most = u64::try_from(took.as_millis()).unwrap() / 10;
     assert!(
-        (45..=most).contains(&bill.usage.output) && bill.usage.input > 0,
+        (20..=most).contains(&bill.usage.output) && bill.usage.input > 0,
         "{:?} in {took:?}",
         bill.usage
     );

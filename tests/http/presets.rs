@@ -151,7 +151,7 @@ async fn outcome(
     }
     let before = upstream.requests().len();
     upstream.follow(match shape.name {
-        "left" => endless(service.vendor),
+        "left" if stops(gateway) => endless(service.vendor),
         "refused" => refusing(service.vendor),
         _ => answering(service.vendor),
     });
@@ -159,7 +159,12 @@ async fn outcome(
         if let Err(fault) = leave(gateway, &key, family, &body, upstream, before).await {
             return Err(format!("{} {family} left: {fault}", service.name));
         }
-        return Ok(charged(gateway, &key, "left and charged").await);
+        let word = if stops(gateway) {
+            "left and charged"
+        } else {
+            "left, read and charged"
+        };
+        return Ok(charged(gateway, &key, word).await);
     }
     let answer = gateway.post(path(family), &key, &body).await;
     gateway.settled().await;
@@ -325,6 +330,13 @@ async fn charged(gateway: &Gateway, key: &TestKey, word: &str) -> String {
     word.to_owned()
 }
 
+/// Whether the service stops what is closed. One that doesn't is read to its usage, so that nothing is closed there.
+fn stops(gateway: &Gateway) -> bool {
+    let config = gateway.front.proxy.config.current();
+    let mut models = config.catalog.models.iter();
+    models.all(|model| model.route.targets.iter().all(|target| target.stops))
+}
+
 /// Reads the first bytes of a stream and leaves.
 async fn leave(
     gateway: &Gateway,
@@ -347,7 +359,9 @@ async fn leave(
     let mut stream = sent.bytes_stream();
     stream.next().await.expect("a frame").expect("bytes");
     drop(stream);
-    upstream.closed_by_peer(number).await;
+    if stops(gateway) {
+        upstream.closed_by_peer(number).await;
+    }
     Ok(())
 }
 
@@ -358,7 +372,8 @@ fn page(rows: &[(String, Family, Vec<String>)]) -> String {
         complete answer, charged once. `called, result taken`: the model called (parallel tools: twice, in a stream), the caller got\n\
         the calls, sent results, and was served. `thought returned`: the thought of the first turn came back in the second, as its\n\
         vendor had sealed or shown it; without that word it was left out, or there is none to see. `refused here`: a 400 before anything is held, with the field at fault. Written and verified\n\
-        by `tests/http/presets.rs`. `refused there`: the service itself has no such thing, and says so for nothing.\n\n| service | calls |"
+        by `tests/http/presets.rs`. `refused there`: the service itself has no such thing, and says so for nothing. \
+        `left, read and charged`: the service finishes what is closed, so the gateway reads it to its usage.\n\n| service | calls |"
         .to_owned();
     SHAPES
         .iter()

@@ -214,7 +214,8 @@ async fn money(rows: &mut Rows, upstream: &ScriptedUpstream) {
     let first = rows.gateway.send(path, &key, body.clone(), &[]);
     let second = async {
         upstream.request(0).await;
-        let refused = rows.gateway.send(path, &key, body.clone(), &[]).await;
+        let waiting = rows.gateway.send(path, &key, body.clone(), &[]);
+        let refused = rows.gateway.waited_out(waiting).await;
         gate.open();
         refused
     };

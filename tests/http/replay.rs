@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use farebox_protocol::{Family, ReportedUsage};
 use serde_json::Value;
 
-use crate::support::billing::prompt;
 use crate::support::upstream::{Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{Answer, CATALOG, Gateway, path, routes};
 
@@ -206,73 +205,6 @@ async fn every_recorded_request_is_served_and_charged_exactly_once() {
             answer.header("content-type"),
             Some(shown),
             "{name}, {family}"
-        );
-    }
-}
-
-/// Holds divided by charges, in hundredths, for each recorded request that is served: prompts counted by another tokenizer,
-/// 500 tokens of output.
-async fn holds_over_charges(balance: &str) -> Vec<i64> {
-    let script = Script::by(|seen: &Seen, _| {
-        let family = Family::ALL
-            .into_iter()
-            .find(|family| seen.path.ends_with(family.protocol().path()))
-            .unwrap();
-        let usage = ReportedUsage {
-            input: prompt(&seen.json()),
-            output: 500,
-            ..ReportedUsage::default()
-        };
-        let speech = Speech::new(family, "PONG").usage(usage);
-        if seen.json()["stream"] == true {
-            speech.stream()
-        } else {
-            speech.whole()
-        }
-    });
-    let upstream = ScriptedUpstream::start(script).await;
-    let catalog = CATALOG.replacen(
-        "cache_write = \"3.75\"",
-        "cache_write = \"3.75\", cache_write_1h = \"6\"",
-        1,
-    );
-    // Nobody has shown yet how fast this target reasons unseen. Where that is unknown, the money on the key is held, not what is near.
-    let catalog = catalog.replace(
-        "max_output = 64_000",
-        "max_output = 64_000, hidden_speed = 150",
-    );
-    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
-    let mut ratios = Vec::new();
-    for recording in recordings()
-        .into_iter()
-        .filter(|recording| recording.method == "POST")
-    {
-        let key = gateway.key(balance).await;
-        if send(&gateway, &recording, &key.secret).await.status == 200 {
-            let charge = gateway.charges(&key).await.remove(0);
-            ratios.push(charge.bill.unwrap().hold.picos() * -100 / charge.amount.picos());
-        }
-    }
-    ratios.sort_unstable();
-    ratios
-}
-
-#[tokio::test]
-async fn holds_of_recorded_requests_stay_near_what_they_cost() {
-    // What a provider's template adds to a prompt is not in these counts, so the ratios are a little high.
-    for (balance, bound) in [("1", 380), ("5", 250), ("20", 250)] {
-        let ratios = holds_over_charges(balance).await;
-        let (count, middle, most) = (
-            ratios.len(),
-            ratios[ratios.len() / 2],
-            ratios[ratios.len() - 1],
-        );
-        println!(
-            "${balance}: {count} requests, held over charged in hundredths: p50 {middle}, most {most}"
-        );
-        assert!(
-            middle <= bound && count >= 40,
-            "${balance}: {middle} of {bound}, {count} served"
         );
     }
 }

@@ -438,10 +438,13 @@ async fn tools_and_pictures_go_out_and_calls_come_back() {
 #[tokio::test]
 async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_limit() {
     for (caller, target) in DIRECTIONS {
-        let endless = Speech::new(target, &"word ".repeat(20_000))
-            .stream()
-            .stall_after(15_000);
-        let upstream = ScriptedUpstream::start(endless).await;
+        let stop = match target {
+            Family::Chat => "length",
+            Family::Responses => "incomplete",
+            Family::Messages => "max_tokens",
+        };
+        let limited = Speech::new(target, &"word ".repeat(500)).stop(stop);
+        let upstream = ScriptedUpstream::start(limited.stream()).await;
         let gateway = before(&upstream, target, "").await;
         let key = gateway.key("0.05").await;
         let mut body = ask(caller, "test-model", true);
@@ -474,7 +477,7 @@ async fn the_balance_ends_a_translated_stream_as_the_callers_family_ends_at_a_li
         let charge = &gateway.charges(&key).await[0];
         assert_eq!(
             charge.bill.as_ref().unwrap().end_reason,
-            "balance".into(),
+            "length".into(),
             "{caller} on {target}"
         );
         let account = gateway.account(&key).await.customer.account;

@@ -310,14 +310,16 @@ async fn balance_depleted() {
 async fn balance_smaller_than_the_request() {
     let desk = Desk::with("0.10").await;
     let says = "out of balance … available 0.10 USD … send `max_tokens` of at most";
-    let error = desk
-        .refuses_chat(json!({ "max_tokens": 50_000 }), 429, says)
-        .await;
-    let remedy = error["details"]["remedies"][0].clone();
+    // Any other limit would be lowered to what the balance pays; the service knows no lower one beside a prediction.
+    let predicts = json!({"type": "content", "content": "a word"});
+    let asked = json!({ "max_tokens": 50_000, "prediction": &predicts });
+    let error = desk.refuses_chat(asked, 429, says).await;
+    let mut remedy = error["details"]["remedies"][0].clone();
     assert_eq!(
         remedy["max_tokens"],
         error["details"]["affordable_output_tokens"]
     );
+    remedy["prediction"] = predicts;
     let answer = desk.gateway.post(CHAT, &desk.key, &with(remedy)).await;
     assert_eq!(
         answer.status, 200,

@@ -229,7 +229,8 @@ async fn parallel_requests_on_a_cap_for_three_reach_the_upstream_three_times() {
         }
         gate.open();
     };
-    let (answers, ()) = tokio::join!(answers, release);
+    let both = async { tokio::join!(answers, release) };
+    let (answers, ()) = gateway.waited_out(both).await;
     let served = answers.iter().filter(|answer| answer.status == 200).count();
     assert_eq!((served, upstream.requests().len()), (3, 3));
     for refused in answers.iter().filter(|answer| answer.status != 200) {
@@ -253,8 +254,13 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
     let upstream = ScriptedUpstream::start(talking("")).await;
     let gateway = Gateway::before(&upstream).await;
     for family in Family::ALL {
-        let endless = Speech::new(family, &"word ".repeat(20_000)).stream();
-        upstream.follow(endless.stall_after(15_000));
+        let stop = match family {
+            Family::Chat => "length",
+            Family::Responses => "incomplete",
+            Family::Messages => "max_tokens",
+        };
+        let limited = Speech::new(family, &"word ".repeat(500)).stop(stop);
+        upstream.follow(limited.stream());
         let key = gateway.key("9").await;
         cap(&gateway, &key, CapInterval::Day, "0.02").await;
         let mut body = ask(family, "test-model", true);
@@ -264,7 +270,7 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
         assert!(
             answer
                 .text
-                .contains("(cap reached: the gateway ended this answer here"),
+                .contains("(cap reached: this answer was limited to "),
             "{family}: {}",
             answer.text.len()
         );
@@ -272,7 +278,7 @@ async fn a_stream_that_a_cap_ends_says_so_in_its_last_words() {
         let charge = &gateway.charges(&key).await[0];
         assert_eq!(
             charge.bill.as_ref().unwrap().end_reason,
-            EndReason::Cap,
+            EndReason::Length,
             "{family}"
         );
         let used = charge.amount.checked_neg().unwrap();

@@ -116,22 +116,36 @@ async fn an_account_does_not_decide_what_a_request_costs() {
         let seen = upstream.requests().pop().unwrap().json();
         assert_eq!(seen["service_tier"], sent, "{family} {members}");
     }
+    let others = [gateway.key("5").await, gateway.key("5").await];
+    let plain = body(Family::Chat, true, &json!({}));
+    // A refusal that quotes what the customer wrote, and stays without the pin, is none of the pin.
+    upstream.follow(Script::by(|_, _| {
+        Reply::error(
+            400,
+            "invalid_request_error",
+            None,
+            "no 'service_tier', please",
+        )
+    }));
+    for key in [&key, &others[0], &others[1]] {
+        let answer = gateway.post(path(Family::Chat), key, &plain).await;
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    }
     upstream.follow(refuses);
     let before = upstream.requests().len();
-    for _ in 0..5 {
-        let body = body(Family::Chat, true, &json!({}));
-        let answer = gateway.post(path(Family::Chat), &key, &body).await;
+    for key in [&key, &key, &key, &others[0], &others[1], &key] {
+        let answer = gateway.post(path(Family::Chat), key, &plain).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
     let tries: Vec<bool> = upstream.requests()[before..]
         .iter()
         .map(|seen| seen.json().get("service_tier").is_some())
         .collect();
-    let thrice = [true, false].repeat(3);
+    let refused = [true, false].repeat(5);
     assert_eq!(
         tries,
-        [&thrice[..], &[false, false]].concat(),
-        "then it rests"
+        [&refused[..], &[false]].concat(),
+        "it rests once three customers were refused"
     );
     assert!(
         gateway

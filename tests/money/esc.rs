@@ -2,8 +2,10 @@
 //!
 //! `support/billing.rs`, which shares no code with the gateway, caches prompts and makes the bills.
 
+use std::time::Duration;
+
 use farebox_ledger::Evidence;
-use farebox_protocol::Family;
+use farebox_protocol::{Classes, Family};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -42,7 +44,7 @@ impl Talk {
             .push(json!({"role": role, "content": [{"type": kind, "text": text}]}));
     }
 
-    /// The request, with a mark on its last message if it is marked.
+    /// The request, with marks on its last two messages of the user if it is marked, as clients set them.
     fn body(&self) -> Value {
         let mut body = ask(self.family, "test-model", true);
         let list = self.family.protocol().conversation_field();
@@ -53,8 +55,10 @@ impl Talk {
         };
         body[limit] = json!(60_000);
         if self.marked {
-            body[list][self.turns.len() - 1]["content"][0]["cache_control"] =
-                json!({"type": "ephemeral"});
+            let last = self.turns.len() - 1;
+            for at in [last.saturating_sub(2), last] {
+                body[list][at]["content"][0]["cache_control"] = json!({"type": "ephemeral"});
+            }
         }
         body
     }
@@ -119,6 +123,10 @@ async fn esc(family: Family, marked: bool, words: usize) -> (i64, Evidence) {
     let bills = Bills::default();
     let upstream = caching(&bills, marked, words, 2).await;
     let gateway = Gateway::before(&upstream).await;
+    // A target that nobody knows is read to its usage, whatever it costs.
+    let (target, known) = ("up/upstream-model-1", Duration::from_secs(2_000));
+    let calibrations = &gateway.front.proxy.calibrations;
+    calibrations.note_stream(target, Classes::STANDARD, 200_000, known);
     let key = gateway.key("5").await;
     let mut talk = Talk::new(family, marked);
     for _ in 0..2 {

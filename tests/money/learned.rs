@@ -1,6 +1,6 @@
 //! What targets have taught: kept over restarts, shown to the operator, and forgotten on request.
 
-use farebox_ledger::{CustomerId, Question, VOTE_DAYS, Vote};
+use farebox_ledger::{CustomerId, Excess, Fact, Facts, Lesson, Taught};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ use crate::support::{Gateway, TestKey, path, routes};
 
 const TARGET: &str = "up/upstream-model-1";
 
-/// What `/status` says of the first target.
-async fn learned(gateway: &Gateway) -> Value {
-    gateway.ask("/status").await.json()["targets"][0]["learned"].clone()
+/// What `/status` says of the first target's standard class.
+async fn taught(gateway: &Gateway) -> Value {
+    gateway.ask("/status").await.json()["targets"][0]["taught"][0].clone()
 }
 
 /// Asks not to reason.
@@ -28,42 +28,41 @@ async fn ask_plainly(gateway: &Gateway, key: &TestKey) {
 }
 
 #[tokio::test]
-async fn only_a_long_answer_teaches_that_a_target_obeys_and_a_restart_keeps_it() {
+async fn only_a_long_answer_teaches_a_pace_and_a_restart_keeps_it() {
     let bills = Bills::default();
     let upstream = ScriptedUpstream::start(bills.answering("Yes.", Manner::default())).await;
     let (catalog, routes) = (hidden::catalog(""), routes(&upstream.base_url()));
-    let gateway = Gateway::start(&catalog, &routes).await;
+    let gateway = Gateway::fresh(&catalog, &routes).await;
     let key = gateway.key("5").await;
     for _ in 0..5 {
         ask_plainly(&gateway, &key).await;
     }
-    assert_eq!(
-        learned(&gateway).await["obeys"],
-        json!(null),
-        "trivial answers"
-    );
+    let known = taught(&gateway).await;
+    assert_eq!(known["own_tokens"], json!(0), "trivial answers");
     upstream.follow(bills.answering(&PROSE.repeat(40), Manner::default()));
     ask_plainly(&gateway, &key).await;
-    assert_eq!(learned(&gateway).await["obeys"], json!(true));
+    let known = taught(&gateway).await;
+    assert!(known["own_tokens"].as_u64() > Some(300), "{known}");
+    assert_eq!(known["hides"], json!(false), "it showed all of it");
     // Stopped long before its next exchange with the ledger.
     let (path, _, folder) = gateway.stop_and_keep().await;
     let again =
-        Gateway::start_with(&catalog, &routes, |settings| settings.ledger = path.into()).await;
+        Gateway::fresh_with(&catalog, &routes, |settings| settings.ledger = path.into()).await;
     let kept = async {
-        while learned(&again).await["obeys"] != json!(true) {
+        while taught(&again).await != known {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
     let kept = tokio::time::timeout(std::time::Duration::from_secs(60), kept).await;
     kept.expect("what was learned outlives the restart");
     let reasoning = Manner {
-        hidden: 400,
+        hidden: 2_000,
         thinking: 40_000,
         ..Manner::default()
     };
-    upstream.follow(bills.answering(&PROSE.repeat(40), reasoning));
+    upstream.follow(bills.answering(&PROSE.repeat(4), reasoning));
     ask_plainly(&again, &key).await;
-    assert_eq!(learned(&again).await["obeys"], json!(false));
+    assert_eq!(taught(&again).await["hides"], json!(true));
     again.stop().await;
     drop(folder);
 }
@@ -72,32 +71,59 @@ async fn only_a_long_answer_teaches_that_a_target_obeys_and_a_restart_keeps_it()
 async fn the_command_forgets_what_a_target_has_taught() {
     let bills = Bills::default();
     let upstream = ScriptedUpstream::start(bills.answering("Yes.", Manner::default())).await;
-    let gateway = Gateway::start(&hidden::catalog(""), &routes(&upstream.base_url())).await;
-    let today = farebox::clock::now().millis() / 86_400_000;
-    let vote = |number: u64, question, value| Vote {
-        target: TARGET.to_owned(),
-        question,
-        day: today - (number as i64 % VOTE_DAYS),
-        customer: CustomerId::from_random(number + 1),
-        value,
+    let gateway = Gateway::fresh(&hidden::catalog(""), &routes(&upstream.base_url())).await;
+    let began = taught(&gateway).await;
+    let lesson = |class: &str| Lesson {
+        tokens: 90_000,
+        millis: 1_000_000,
+        theirs: 1_100_000,
+        ours: 1_000_000,
+        facts: Facts::default().with(Fact::Caches),
+        ..Lesson::empty(TARGET, class)
     };
-    let votes = (0..12).flat_map(|number| {
-        [
-            vote(number, Question::Pace, 90_000),
-            vote(number, Question::Count, 1_100),
-        ]
-    });
-    gateway.ledger.vote(votes.collect()).await.unwrap();
+    let excess = |number, tokens| Excess {
+        target: TARGET.to_owned(),
+        customer: CustomerId::from_random(number),
+        tokens,
+        at: farebox::clock::now(),
+    };
+    let shown = Taught {
+        lessons: vec![lesson("standard"), lesson("fast")],
+        excesses: vec![excess(1, 9_000), excess(2, 5_000)],
+    };
+    gateway.ledger.teach(shown).await.unwrap();
     let calibrations = &gateway.front.proxy.calibrations;
-    calibrations
-        .exchange(&gateway.front.proxy.ledger)
-        .await
-        .unwrap();
-    let known = learned(&gateway).await;
+    let exchange = async || {
+        let exchanged = calibrations.exchange(&gateway.front.proxy.ledger).await;
+        exchanged.unwrap();
+        gateway.ask("/status").await.json()
+    };
+    let status = exchange().await;
     assert_eq!(
-        known,
-        json!({"pace": {"median": 90_000, "p95": 90_000}, "pace_votes": 12, "count": 1_100, "count_votes": 12, "obeys": null})
+        status["targets"][0]["taught"][0],
+        json!({"class": "standard", "pace": 88_235, "own_tokens": 90_000, "ratio": 1_090, "own_prompts": 1_000_000,
+            "hides": false, "caches": true, "writes_unmarked": false, "limit_proved": false})
     );
+    let other = &status["targets"][0]["taught"][1];
+    assert_eq!(
+        (&other["class"], &other["own_tokens"]),
+        (&json!("fast"), &json!(90_000))
+    );
+    let excess = json!({"tokens": 9_000, "customers": 2});
+    assert_eq!(status["targets"][0]["excess"], excess);
+    let alerts = status["alerts"].as_array().unwrap();
+    let alert = alerts
+        .iter()
+        .find(|alert| alert["kind"] == "limit_exceeded");
+    let told = alert.unwrap()["text"].as_str().unwrap();
+    for word in [
+        TARGET,
+        "9000 tokens",
+        "limit = \"text\"",
+        "limit = \"none\"",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
     let folder = gateway.ledger_path().parent().unwrap().to_owned();
     let run = |target: &'static str| {
         let folder = folder.clone();
@@ -119,15 +145,9 @@ async fn the_command_forgets_what_a_target_has_taught() {
     assert!(said.contains("nothing is known of up/nobody"), "{said}");
     let reset = run(TARGET).await.unwrap();
     let said: Value = serde_json::from_slice(&reset.stdout).unwrap();
-    assert_eq!(said, json!({"target": TARGET, "forgotten": 24}));
-    calibrations
-        .exchange(&gateway.front.proxy.ledger)
-        .await
-        .unwrap();
-    let known = learned(&gateway).await;
-    assert_eq!(
-        (&known["pace"], &known["pace_votes"], &known["count"]),
-        (&json!(null), &json!(0), &json!(1_000))
-    );
+    assert_eq!(said, json!({"target": TARGET, "classes": 2, "excesses": 2}));
+    let status = exchange().await;
+    assert_eq!(status["targets"][0]["taught"], json!([began]));
+    assert_eq!(status["targets"][0]["excess"], json!(null));
     assert_eq!(run(TARGET).await.unwrap().status.code(), Some(1), "twice");
 }

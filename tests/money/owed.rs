@@ -307,7 +307,7 @@ fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) -> St
             // A context of this model is 0.60 USD, more than a round's whole bill. A hundredth of it is one of these requests.
             let bound = billed / 10 + CONTEXT / 100;
             assert!(
-                (billed - seen).abs() <= bound,
+                billed - seen <= bound && seen <= billed * 2,
                 "key {key}, round {round}: billed {billed}, seen {seen}"
             );
             assert!(
@@ -332,7 +332,7 @@ fn judge_rounds(rounds: &[Vec<Booked>], upstreams: [&ScriptedUpstream; 2]) -> St
 async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
     let one = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, true))).await;
     let two = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, false))).await;
-    let gateway = Gateway::start(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
+    let gateway = Gateway::fresh(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
     let requests = sized(300, 10_000);
     let customers = (0..KEYS).map(|number| customer(&gateway, number, requests / KEYS));
     let rounds: Vec<Vec<Booked>> = futures_util::future::join_all(customers).await;
@@ -370,7 +370,7 @@ async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
             billed as f64 / seen as f64
         );
         assert!(
-            (billed - seen).abs() <= billed / 10 + CONTEXT / 100,
+            billed - seen <= CONTEXT / 100 && seen <= billed * 2,
             "{name}: billed {billed}, seen {seen}"
         );
     }
@@ -382,7 +382,7 @@ async fn what_providers_bill_is_charged_lost_or_exposed_where_it_is_billed() {
         billed as f64 / seen as f64
     );
     assert!(
-        (billed - seen).abs() <= billed / 20,
+        billed - seen <= billed / 20 && seen <= billed * 3 / 2,
         "billed {billed}, seen {seen}"
     );
     assert!(
@@ -427,7 +427,7 @@ async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
     };
     let upstream =
         ScriptedUpstream::start(Speech::new(Family::Chat, "PONG").usage(usage).whole()).await;
-    let gateway = Gateway::before(&upstream).await;
+    let gateway = Gateway::fresh(CATALOG, &crate::support::routes(&upstream.base_url())).await;
     let key = gateway.key("5").await;
     let mut body = chat("test-model", false);
     body["max_tokens"] = json!(100);
@@ -516,7 +516,7 @@ async fn a_target_that_miscounts_is_an_alert_with_its_remedy() {
 async fn a_receipt_tells_what_was_not_charged_and_not_what_it_cost() {
     let one = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, true))).await;
     let two = ScriptedUpstream::start(Script::by(|seen, _| reply(seen, false))).await;
-    let gateway = Gateway::start(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
+    let gateway = Gateway::fresh(CATALOG, &routes(&one.base_url(), &two.base_url())).await;
     let (key, mut dice) = (gateway.key("100").await, Dice::new(5));
     for fate in [Honest, Fails, Breaks] {
         one_request(&gateway, &key, fate, "", &mut dice).await;

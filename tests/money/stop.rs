@@ -1,4 +1,4 @@
-//! A key that leaves too much unpaid in an hour gets nothing more for a while; an outage that others meet too stops nobody.
+//! A key that leaves too much unpaid gets nothing more for a while; an outage that our own requests meet, too, stops nobody.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ fn is_stopped(gateway: &Gateway, key: &TestKey) -> bool {
 #[tokio::test]
 async fn a_key_whose_exposure_is_above_its_limit_gets_nothing_more() {
     let upstream = ScriptedUpstream::start(failing_customers()).await;
-    let gateway = Gateway::start(&small_context(), &routes(&upstream.base_url())).await;
+    let gateway = Gateway::fresh(&small_context(), &routes(&upstream.base_url())).await;
     let (key, other) = (gateway.key("50").await, gateway.key("50").await);
     let mut tries = 0;
     while !is_stopped(&gateway, &key) {
@@ -138,10 +138,12 @@ async fn a_key_whose_exposure_is_above_its_limit_gets_nothing_more() {
     }
 }
 
+/// Where we may not ask ourselves, others who fail at the same time are the evidence.
 #[tokio::test]
-async fn an_outage_that_three_keys_meet_stops_none_of_them() {
+async fn an_outage_that_three_keys_meet_where_we_may_not_ask_stops_none_of_them() {
     let upstream = ScriptedUpstream::start(failing_customers()).await;
-    let gateway = Gateway::start(&small_context(), &patient(&upstream)).await;
+    let routes = patient(&upstream).replacen("speaks", "probe_budget = \"0\"\nspeaks", 1);
+    let gateway = Gateway::fresh(&small_context(), &routes).await;
     let keys = [
         gateway.key("50").await,
         gateway.key("50").await,
@@ -159,22 +161,65 @@ async fn an_outage_that_three_keys_meet_stops_none_of_them() {
     }
 }
 
-/// Two keys may fail on purpose, but our own request meets it too.
+/// Any number of keys may fail on purpose while our own requests pass.
 #[tokio::test]
-async fn an_outage_that_two_keys_and_we_meet_stops_none_of_them() {
-    let upstream = ScriptedUpstream::start(Reply::error(500, "x", None, "x").reset()).await;
-    let gateway = Gateway::start(&small_context(), &patient(&upstream)).await;
-    let keys = [gateway.key("50").await, gateway.key("50").await];
+async fn what_our_own_requests_do_not_meet_is_no_outage() {
+    let upstream = ScriptedUpstream::start(failing_customers()).await;
+    let gateway = Gateway::fresh(&small_context(), &patient(&upstream)).await;
+    let mut keys = Vec::new();
+    for _ in 0..4 {
+        keys.push(gateway.key("50").await);
+    }
     for key in &keys {
         for _ in 0..4 {
             ask(&gateway, key).await;
         }
     }
+    for key in &keys {
+        assert!(is_stopped(&gateway, key));
+    }
+}
+
+/// One of ours has passed, and then fails where a key's requests do: whoever failed at that time is excused, even alone.
+#[tokio::test]
+async fn an_outage_that_our_own_requests_meet_stops_nobody() {
+    let upstream = ScriptedUpstream::start(failing_customers()).await;
+    let gateway = Gateway::fresh(&small_context(), &patient(&upstream)).await;
+    let (key, other) = (gateway.key("50").await, gateway.key("50").await);
+    for key in [&key, &other] {
+        ask(&gateway, key).await;
+    }
+    let ours = || {
+        let seen = upstream.requests();
+        seen.iter()
+            .filter(|seen| !String::from_utf8_lossy(&seen.body).contains("word word"))
+            .count()
+    };
+    let asked = async {
+        while ours() == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(15), asked)
+        .await
+        .expect("two keys failed, so we ask");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    upstream.follow(Reply::error(500, "x", None, "x").reset());
+    for _ in 0..4 {
+        ask(&gateway, &key).await;
+    }
+    assert!(is_stopped(&gateway, &key), "before it is proved");
+    let refused = gateway.post("/v1/chat/completions", &key, &failing()).await;
+    assert!(
+        refused
+            .text
+            .contains("the provider of \\\"test-model\\\" sent nothing"),
+        "{}",
+        refused.text
+    );
     calm(&gateway, "our own request failed as well").await;
     upstream.follow(Speech::new(Family::Chat, "PONG").whole());
-    for key in &keys {
-        is_served(&gateway, key).await;
-    }
+    is_served(&gateway, &key).await;
 }
 
 /// At a target whose pace nobody knows, the wait for a first frame is either read on to its usage and charged, or it is exposure, which
@@ -191,7 +236,7 @@ async fn whoever_leaves_waits_that_nobody_meters_pays_for_them_or_is_stopped() {
     };
     let upstream = ScriptedUpstream::start(bills.answering("One two.", manner)).await;
     let catalog = hidden::catalog(", speed = 1_500");
-    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let gateway = Gateway::fresh(&catalog, &routes(&upstream.base_url())).await;
     let key = gateway.key("0.02").await;
     let mut body = said(Family::Chat, json!("Think."), 1_000);
     body["stream"] = json!(true);
@@ -228,7 +273,7 @@ async fn a_lying_provider_stops_no_honest_key() {
         }
     }))
     .await;
-    let gateway = Gateway::before(&upstream).await;
+    let gateway = Gateway::fresh(CATALOG, &routes(&upstream.base_url())).await;
     let key = gateway.key("1").await;
     for number in 0..16 {
         let mut body = chat("test-model", number % 8 > 3);
@@ -260,7 +305,7 @@ async fn no_attacker_stops_a_victim() {
         }
     }))
     .await;
-    let gateway = Gateway::start(&small_context(), &routes(&upstream.base_url())).await;
+    let gateway = Gateway::fresh(&small_context(), &routes(&upstream.base_url())).await;
     let attackers = [gateway.key("50").await, gateway.key("50").await];
     let victim = gateway.key("1").await;
     for _ in 0..12 {
@@ -293,7 +338,7 @@ async fn failures_until_stopped(target: &str) -> usize {
             &format!("model = \"upstream-model-1\"{target} }}"),
             1,
         );
-    let gateway = Gateway::start(&small_context(), &patient).await;
+    let gateway = Gateway::fresh(&small_context(), &patient).await;
     let key = gateway.key("50").await;
     let mut tries = 0;
     while !is_stopped(&gateway, &key) && tries < 60 {
@@ -333,7 +378,7 @@ async fn ten_agents_with_long_prompts_and_no_charge_yet_are_not_stopped() {
     };
     let answering = bills.answering(&PROSE.repeat(40), manner);
     let upstream = ScriptedUpstream::start(answering).await;
-    let gateway = Gateway::start(CATALOG, &routes(&upstream.base_url())).await;
+    let gateway = Gateway::fresh(CATALOG, &routes(&upstream.base_url())).await;
     let key = gateway.key("10").await;
     let agents = (0..10).map(|number: usize| {
         let (family, gateway, key) = (Family::ALL[number % 3], &gateway, &key);

@@ -10,6 +10,12 @@ pub(super) const DOOR_NUMBERS: &[LimitNumber] = &[
         "PART: u64 = 4;",
     ),
     (
+        "request bodies in",
+        "16 MiB with nothing",
+        "src/proxy/waiting.rs",
+        "MOST_BYTES: usize = 16 * 1024 * 1024;",
+    ),
+    (
         "a form, and a voucher",
         "| 4 KiB",
         "door/src/path.rs",

@@ -22,8 +22,8 @@ const NUMBERS: &[LimitNumber] = &[
     (
         "paid requests of a key whose",
         "half its charges",
-        "src/billing/last_hour.rs",
-        "One context, but at most half of what was ever paid, and half the charges",
+        "src/billing/last_days.rs",
+        "half the charges of that time, and half of what was ever paid; of a day at most one context",
     ),
     (
         "requests of a customer at once",
@@ -62,12 +62,6 @@ const NUMBERS: &[LimitNumber] = &[
         "PART: usize = 4;",
     ),
     (
-        "request bodies in",
-        "16 MiB with nothing",
-        "src/server/body.rs",
-        "MOST_WITHOUT_MONEY: usize = 16 * 1024 * 1024;",
-    ),
-    (
         "a body before it is read",
         "each 2,000 bytes",
         "src/server/funds.rs",
@@ -78,6 +72,24 @@ const NUMBERS: &[LimitNumber] = &[
         "at each MiB",
         "src/server/decompress.rs",
         "STEP: u64 = 1024 * 1024;",
+    ),
+    (
+        "requests that wait for money",
+        "| 64 of a customer",
+        "src/proxy/waiting.rs",
+        "MOST: usize = 64;",
+    ),
+    (
+        "requests that wait for money",
+        "45 s each",
+        "src/proxy/waiting.rs",
+        "LONGEST: Duration = Duration::from_secs(45);",
+    ),
+    (
+        "streams that wait for",
+        "up to 45 s",
+        "src/proxy/waiting.rs",
+        "let until = self.since + LONGEST;",
     ),
     (
         "CPU time for a customer's",
@@ -391,7 +403,7 @@ const NUMBERS: &[LimitNumber] = &[
 const ROOMS: &[&str] = &[
     "door/src",
     "src/customer/live.rs",
-    "src/billing/last_hour.rs",
+    "src/billing/last_days.rs",
     "src/proxy/rate_limit.rs",
     "src/server",
     "src/turns",

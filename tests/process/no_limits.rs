@@ -20,8 +20,10 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("src/customer/live.rs", "LOOK", "how often a page looks"),
     ("src/customer/live.rs", "PAUSE", "how often a page is told"),
     ("src/customer/live.rs", "SILENCE", "a sign of life"),
-    ("src/billing/last_hour.rs", "HOUR", "a unit"),
-    ("src/billing/last_hour.rs", "MINUTE", "a unit"),
+    ("src/billing/last_days.rs", "HOUR", "a unit"),
+    ("src/billing/last_days.rs", "MINUTE", "a unit"),
+    ("src/billing/last_days.rs", "DAY", "a unit"),
+    ("src/billing/last_days.rs", "MONTH", "named in words"),
     ("src/proxy/rate_limit.rs", "PAID_RATE", "the ledger's own"),
     (
         "src/proxy/rate_limit.rs",

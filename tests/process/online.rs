@@ -1,18 +1,24 @@
 //! `farebox check --online`: what a first customer would have met is found before, each with its remedy, at a price that is said first.
 
 use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use farebox_protocol::Family;
-use serde_json::Value;
+use farebox_protocol::{Family, ReportedUsage};
+use serde_json::{Value, json};
 
 use crate::support::process::farebox;
 use crate::support::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
 use crate::support::{CATALOG, routes_speaking};
 
-/// Checks these routes online: exit code, findings, and what was said besides.
+/// Checks these routes: exit code, findings, and what was said besides.
 fn checked(routes: &str, more: &[&str]) -> (i32, Vec<Value>, String) {
+    checked_with(CATALOG, routes, more)
+}
+
+fn checked_with(catalog: &str, routes: &str, more: &[&str]) -> (i32, Vec<Value>, String) {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("catalog.toml"), CATALOG).unwrap();
+    std::fs::write(folder.path().join("catalog.toml"), catalog).unwrap();
     std::fs::write(folder.path().join("routes.toml"), routes).unwrap();
     // Another gateway's findings are none of these.
     let nobody = ["--admin-listen", "127.0.0.1:1", "--json"];
@@ -221,4 +227,155 @@ async fn nobody_there_no_capacity_and_a_key_in_quotes() {
     let (exit, findings, said) = online(&routes);
     assert_eq!((exit, upstream.requests().len()), (78, 0), "{said}");
     has(&findings, "E310", "stands in quotes", "");
+}
+
+/// The test model reasons.
+fn reasoning() -> String {
+    CATALOG.replacen("\"streaming\"]", "\"streaming\", \"reasoning\"]", 1)
+}
+
+/// An answer that reasoned for so many tokens and ended at its limit.
+fn thought(tokens: u64) -> Reply {
+    let usage = ReportedUsage {
+        input: 20,
+        reasoning: tokens,
+        ..ReportedUsage::default()
+    };
+    let speech = Speech::new(Family::Chat, "").usage(usage).stop("length");
+    speech.whole()
+}
+
+/// Whether it is the trial of the limit.
+fn tries_the_limit(seen: &Seen) -> bool {
+    seen.json().to_string().contains("prime numbers")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_is_tried_with_reasoning_on_and_sixteen_tokens() {
+    for (counted, code) in [(16, None), (480, Some("W427"))] {
+        let answer = move |seen: &Seen| match tries_the_limit(seen) {
+            true => thought(counted),
+            false => pong(),
+        };
+        let (upstream, routes) = upstream(&["upstream-model-1"], answer).await;
+        let effort = "model = \"upstream-model-1\", abilities = { thinking = \"effort\" }";
+        let routes = routes.replacen("model = \"upstream-model-1\"", effort, 1);
+        let (exit, findings, said) = checked_with(&reasoning(), &routes, &["--online"]);
+        assert_eq!(exit, 0, "{said}");
+        assert!(said.contains("and 1 trial of limits"), "{said}");
+        let asked: Vec<Value> = upstream.requests().iter().map(Seen::json).collect();
+        let tried = asked
+            .iter()
+            .find(|body| !body["reasoning_effort"].is_null());
+        let tried = tried.unwrap_or_else(|| panic!("{asked:#?}"));
+        assert!(tried.to_string().contains(":16"), "{tried}");
+        match code {
+            None => assert_eq!(findings, [] as [Value; 0], "as it is said of own servers"),
+            Some(code) => has(
+                &findings,
+                code,
+                "reasons beyond an output limit: it counted 480 tokens",
+                "write limit = \"text\" in [provider.up]",
+            ),
+        }
+    }
+}
+
+/// Routes to a hosted service of this `kind`, which answers here.
+fn hosted(kind: &str, base_url: &str) -> String {
+    let targets = |slug: &str, model: &str| {
+        format!(
+            "[[route]]\nslug = \"{slug}\"\ntargets = [ {{ provider = \"up\", model = \"{model}\" }} ]\n"
+        )
+    };
+    format!(
+        "[provider.up]\nkind = \"{kind}\"\nbase_url = \"{base_url}\"\nkey = {{ env = \"UPSTREAM_KEY\" }}\n\n{}{}",
+        targets("test-model", "upstream-model-1"),
+        targets("test-blind", "upstream-model-2")
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_says_of_a_hosted_service_is_tried_and_told() {
+    // Billed for the stream that was closed: next to nothing, or all 512 tokens of it.
+    for (billed, code, message, help) in [
+        (
+            0.0002,
+            "W427",
+            "stops when its stream is closed",
+            "stops = true",
+        ),
+        (0.0077, "", "", ""),
+    ] {
+        let closed = Arc::new(AtomicBool::new(false));
+        let answer = move |seen: &Seen| {
+            if seen.method == "GET" {
+                let used = if closed.load(Relaxed) {
+                    7.5 + billed
+                } else {
+                    7.5
+                };
+                return Reply::json(200, &json!({ "data": { "usage": used } }));
+            }
+            if seen.json()["stream"] == true {
+                closed.store(true, Relaxed);
+                return Speech::new(Family::Chat, "one two three")
+                    .stream()
+                    .stall_after(3);
+            }
+            match tries_the_limit(seen) {
+                true => thought(16),
+                false => pong(),
+            }
+        };
+        let upstream = ScriptedUpstream::tolerant(Script::by(move |seen, _| answer(seen))).await;
+        upstream.list(200, &["upstream-model-1", "upstream-model-2"]);
+        let routes = hosted("openrouter", &upstream.base_url());
+        let (exit, findings, said) = checked_with(&reasoning(), &routes, &["--online"]);
+        assert_eq!(exit, 0, "{findings:?} {said}");
+        has(
+            &findings,
+            "N507",
+            "nobody says whether reasoning at `up`",
+            "check --online",
+        );
+        has(
+            &findings,
+            "N508",
+            "keeps reasoning within an output limit",
+            "write limit = \"all\" in [provider.up]",
+        );
+        match code {
+            "" => assert!(
+                !format!("{findings:?}").contains("W427"),
+                "as the library says: {findings:?}"
+            ),
+            code => has(&findings, code, message, help),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_does_not_say_what_was_used_is_not_judged() {
+    let answer = |seen: &Seen| match seen.method.as_str() {
+        "GET" => Reply::error(404, "invalid_request_error", None, "no such page"),
+        _ if tries_the_limit(seen) => thought(16),
+        _ => pong(),
+    };
+    let upstream = ScriptedUpstream::tolerant(Script::by(move |seen, _| answer(seen))).await;
+    upstream.list(200, &["upstream-model-1", "upstream-model-2"]);
+    let routes = hosted("moonshot", &upstream.base_url());
+    let (exit, findings, said) = checked_with(&reasoning(), &routes, &["--online"]);
+    assert_eq!(exit, 0, "{findings:?} {said}");
+    has(
+        &findings,
+        "N508",
+        "does not show whether it stops when its stream is closed: this key may not read",
+        "stops = true or stops = false",
+    );
+    let streamed = upstream
+        .requests()
+        .iter()
+        .any(|seen| seen.method == "POST" && seen.json()["stream"] == true);
+    assert!(!streamed, "nothing is spent on what cannot be told");
 }

@@ -138,7 +138,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
             request,
             customer: CustomerId::made_for(key),
             key,
-            amount: HOLD,
+            ways: vec![farebox_ledger::HoldWay::exactly(HOLD)],
             slug: slug.clone(),
             family: family.clone(),
             at,

@@ -2,23 +2,29 @@
 //!
 //! It counts text with `tiktoken-rs`, documents with `lopdf`, pictures by the published rule of tiles; the gateway uses none of
 //! them. Whatever usage it reports, it bills what an honest provider would: the whole prompt and, for a stream that is cut, the
-//! pieces that were sent and the reasoning that the time allowed.
+//! pieces that were sent and the reasoning that the time allowed. `billing/provider.rs` is the same provider in a time of its own, with
+//! queues, caches and whatever else providers have.
 #![cfg(test)]
 
+pub(crate) mod counting;
+pub(crate) mod frames;
+pub(crate) mod making;
+pub(crate) mod provider;
+
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use farebox_protocol::{Family, ReportedUsage};
 use serde_json::{Value, json};
 
-use super::files::{file, tiles};
 use super::load::before_pieces;
 use super::upstream::classes::{self, Serves};
 use super::upstream::{Reply, Script, ScriptedUpstream, Seen, Speech};
+
+use counting::tokens;
+pub(crate) use counting::{prompt, words};
 
 /// Tokens of hidden reasoning that this upstream makes in a second: less than the 150 that the gateway assumes.
 const THINKING: u64 = 130;
@@ -77,8 +83,6 @@ pub(crate) enum Thinks {
     BeforeWords,
     /// Before it sends anything at all.
     BeforeFrames,
-    /// Behind its first piece of text.
-    BehindWords,
 }
 
 /// How this upstream behaves. It bills the truth in every case.
@@ -128,7 +132,6 @@ impl Manner {
         match self.thinks {
             Thinks::BeforeFrames => 0,
             Thinks::BeforeWords => before,
-            Thinks::BehindWords => before + 1,
         }
     }
 }
@@ -411,110 +414,4 @@ fn beginning(text: &str, limit: u64) -> Cow<'_, str> {
             Err(_) => tokens.pop(),
         };
     }
-}
-
-/// Tokens of a text. Long ones are remembered: the same text is sent many times.
-pub(crate) fn words(text: &str) -> u64 {
-    static KNOWN: LazyLock<Mutex<HashMap<u64, u64>>> = LazyLock::new(Mutex::default);
-    let count = || {
-        tiktoken_rs::o200k_base_singleton()
-            .encode_ordinary(text)
-            .len() as u64
-    };
-    if text.len() < 1_000 {
-        return count();
-    }
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    let name = hasher.finish();
-    let known = KNOWN.lock().unwrap().get(&name).copied();
-    known.unwrap_or_else(|| {
-        let tokens = count();
-        KNOWN.lock().unwrap().insert(name, tokens);
-        tokens
-    })
-}
-
-/// Tokens of a prompt: every string that a template may show, every picture, every page.
-pub(crate) fn prompt(body: &Value) -> u64 {
-    let members = body.as_object().unwrap().iter();
-    members
-        .filter(|(name, _)| {
-            !matches!(
-                name.as_str(),
-                "model" | "stream" | "stream_options" | "prediction"
-            )
-        })
-        .map(|(_, value)| tokens(value))
-        .sum()
-}
-
-fn tokens(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => media(text).unwrap_or_else(|| words(text)),
-        Value::Array(list) => list.iter().map(tokens).sum(),
-        Value::Object(map) => {
-            if let Some(data) = map
-                .get("data")
-                .and_then(Value::as_str)
-                .filter(|_| map.contains_key("media_type"))
-            {
-                return file(data);
-            }
-            if let Some(picture) = map.get("image_url").filter(|_| low(map)) {
-                return tokens(picture).min(85);
-            }
-            // A document at an address is fetched; a picture that was sent before is looked at again.
-            if map.get("type").is_some_and(|kind| kind == "document_url") {
-                return 30_000;
-            }
-            if map.contains_key("uuid")
-                && map
-                    .get("image_url")
-                    .is_none_or(|picture| picture["url"].is_null())
-            {
-                return tiles(2_048, 768);
-            }
-            // The template's own words around a message or part are few, and the same for all.
-            map.iter()
-                .filter(|(name, _)| *name != "type" && *name != "role")
-                .map(|(name, value)| {
-                    if is_shown_as_json(name, value) {
-                        words(&value.to_string())
-                    } else {
-                        tokens(value)
-                    }
-                })
-                .sum::<u64>()
-                + ["type", "role"]
-                    .iter()
-                    .filter_map(|name| map.get(*name))
-                    .map(|word| tokens(word).min(1_000_000) / 2)
-                    .sum::<u64>()
-        }
-        _ => 0,
-    }
-}
-
-/// Schemas and arguments are shown to a model as they stand, names and numbers too.
-fn is_shown_as_json(name: &str, value: &Value) -> bool {
-    value.is_object() && matches!(name, "parameters" | "input_schema" | "schema" | "input")
-}
-
-/// Whether a picture is looked at for the small fixed price: chat reads that beside the address, responses in the part.
-fn low(part: &serde_json::Map<String, Value>) -> bool {
-    let place = if part["image_url"].is_object() {
-        part["image_url"].get("detail")
-    } else {
-        part.get("detail")
-    };
-    place.is_some_and(|detail| detail == "low")
-}
-
-/// Tokens of a `data:` URL or a picture's address.
-fn media(text: &str) -> Option<u64> {
-    if text.starts_with("https://") {
-        return Some(tiles(2_048, 768));
-    }
-    Some(file(text.strip_prefix("data:")?.split_once(";base64,")?.1))
 }

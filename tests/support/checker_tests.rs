@@ -73,7 +73,7 @@ async fn hold(ledger: &dyn Ledger, key: &TestKey, request: OperationId) {
             request,
             customer: CustomerId::made_for(key.id),
             key: key.id,
-            amount: usd("0.5"),
+            ways: vec![farebox_ledger::HoldWay::exactly(usd("0.5"))],
             slug,
             family,
             at: clock::now(),

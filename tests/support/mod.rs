@@ -22,6 +22,7 @@ pub(crate) mod process;
 pub(crate) mod proxies;
 pub(crate) mod screen;
 pub(crate) mod skip;
+mod starting;
 pub(crate) mod upstream;
 pub(crate) mod wires;
 
@@ -152,6 +153,16 @@ impl Secrets for TestSecrets {
     }
 }
 
+/// What is in these two files.
+fn loaded(catalog: &str, routes: &str) -> config::Config {
+    let (loaded, diagnostics) = config::load(
+        &Source::new("catalog.toml", catalog),
+        &Source::new("routes.toml", routes),
+        &TestSecrets,
+    );
+    loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)))
+}
+
 impl Gateway {
     /// Starts a gateway with these two files.
     pub(crate) async fn start(catalog: &str, routes: &str) -> Self {
@@ -164,15 +175,8 @@ impl Gateway {
         routes: &str,
         change: impl FnOnce(&mut Settings),
     ) -> Self {
-        let (loaded, diagnostics) = config::load(
-            &Source::new("catalog.toml", catalog),
-            &Source::new("routes.toml", routes),
-            &TestSecrets,
-        );
-        let loaded =
-            loaded.unwrap_or_else(|| panic!("{}", diagnostics.render(config::Paint::Plain)));
-        let folder = tempfile::tempdir().unwrap();
-        Self::run(loaded, folder, change).await
+        let (loaded, folder) = (loaded(catalog, routes), tempfile::tempdir().unwrap());
+        Self::run(loaded, folder, change).await.experienced()
     }
 
     /// Starts a gateway that follows two files; where they are is decided by the caller.
@@ -182,7 +186,8 @@ impl Gateway {
             routes: routes.to_owned(),
             secrets: Box::new(TestSecrets),
         };
-        Self::run(files, tempfile::tempdir().unwrap(), |_| {}).await
+        let gateway = Self::run(files, tempfile::tempdir().unwrap(), |_| {}).await;
+        gateway.experienced()
     }
 
     async fn run(
@@ -232,25 +237,6 @@ impl Gateway {
     /// A gateway in front of a scripted upstream that speaks every family, with one model for each of [`MODELS`].
     pub(crate) async fn before(upstream: &upstream::ScriptedUpstream) -> Self {
         Self::start(CATALOG, &routes(&upstream.base_url())).await
-    }
-
-    /// The same, behind a proxy at this URL.
-    pub(crate) async fn published(upstream: &upstream::ScriptedUpstream, public_url: &str) -> Self {
-        Self::start_with(CATALOG, &routes(&upstream.base_url()), |settings| {
-            settings.public_url = Some(public_url.to_owned())
-        })
-        .await
-    }
-
-    /// The same, with anchors beside its ledger.
-    pub(crate) async fn anchored(upstream: &upstream::ScriptedUpstream) -> Self {
-        let beside = |settings: &mut Settings| {
-            settings.anchors = settings
-                .ledger
-                .path()
-                .map(|path| path.with_file_name("anchors"))
-        };
-        Self::start_with(CATALOG, &routes(&upstream.base_url()), beside).await
     }
 
     /// A key with this balance.
@@ -316,6 +302,21 @@ impl Gateway {
             ))
             .await
             .unwrap();
+    }
+
+    /// Does something in which requests wait for money, and lets them wait as long as they may without waiting for it. Only for tests on one
+    /// thread.
+    pub(crate) async fn waited_out<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            }
+            if !self.front.proxy.waiting.is_empty() {
+                pass(Duration::from_secs(46)).await;
+            }
+        }
     }
 
     /// Sends a JSON body with this key.

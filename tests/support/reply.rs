@@ -41,6 +41,8 @@ impl Default for Gate {
 pub(super) enum Step {
     Send(Vec<u8>),
     Wait(Duration),
+    /// Until so long after the request arrived.
+    Until(Duration),
     Gate(Gate),
     /// Until the peer closes.
     Stall,
@@ -58,6 +60,8 @@ pub(crate) struct Reply {
     before: Vec<Step>,
     between: Vec<(usize, Step)>,
     pace: Option<Duration>,
+    /// When each part is sent, if that is said.
+    times: Vec<Duration>,
     usage: ReportedUsage,
 }
 
@@ -79,6 +83,7 @@ impl Reply {
             before: Vec::new(),
             between: Vec::new(),
             pace: None,
+            times: Vec::new(),
             usage: ReportedUsage::default(),
         }
     }
@@ -135,6 +140,12 @@ impl Reply {
     /// Waits before every part.
     pub(crate) fn paced(mut self, pace: Duration) -> Self {
         self.pace = Some(pace);
+        self
+    }
+
+    /// Sends each part so long after the request arrived.
+    pub(crate) fn at(mut self, times: Vec<Duration>) -> Self {
+        self.times = times;
         self
     }
 
@@ -256,6 +267,8 @@ impl Reply {
 
     pub(super) fn steps(&self) -> Vec<Step> {
         let mut steps = self.before.clone();
+        // With times, the head comes with the first part.
+        steps.extend(self.times.first().copied().map(Step::Until));
         steps.push(Step::Send(self.head()));
         for position in 0..=self.parts.len() {
             steps.extend(
@@ -266,6 +279,7 @@ impl Reply {
             );
             if let Some(part) = self.parts.get(position) {
                 steps.extend(self.pace.map(Step::Wait));
+                steps.extend(self.times.get(position).copied().map(Step::Until));
                 steps.push(Step::Send(if self.streamed {
                     chunk(part)
                 } else {

@@ -145,6 +145,8 @@ struct Inner {
     served: ReportedUsage,
     strict: Strict,
     refused: Vec<VendorRefusal>,
+    /// Bodies are not kept: there are many, and large ones.
+    forgets: bool,
     /// What its list of models names, and the status of that answer.
     models: Vec<String>,
     list_status: u16,
@@ -229,6 +231,7 @@ impl ScriptedUpstream {
             served: ReportedUsage::default(),
             strict,
             refused: Vec::new(),
+            forgets: false,
             models: Vec::new(),
             list_status: 200,
         };
@@ -248,6 +251,11 @@ impl ScriptedUpstream {
     /// Follows another script from the next request on.
     pub(crate) fn follow(&self, script: impl Into<Script>) {
         self.shared.lock().script = script.into();
+    }
+
+    /// Keeps no bodies from the next request on.
+    pub(crate) fn forget(&self) {
+        self.shared.lock().forgets = true;
     }
 
     /// Answers with this status and these models when it is asked for its list.
@@ -373,7 +381,7 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
                 .collect();
             let status = shared.lock().list_status;
             let list = Reply::json(status, &json!({ "object": "list", "data": models }));
-            let played = play(&list, &seen.sent, &mut read, &mut write).await;
+            let played = play(&list, &seen, &mut read, &mut write).await;
             if played.is_ok_and(|after| after == After::KeepAlive) {
                 continue;
             }
@@ -381,11 +389,19 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         }
         let (number, reply) = shared.change(|inner| {
             let number = inner.seen.len();
-            inner.seen.push(seen.clone());
+            let kept = if inner.forgets {
+                Seen {
+                    body: Vec::new(),
+                    ..seen.clone()
+                }
+            } else {
+                seen.clone()
+            };
+            inner.seen.push(kept);
             let scripted = inner.script.next(&seen, number);
             (number, inner.refusal(&seen).unwrap_or(scripted))
         });
-        let played = play(&reply, &seen.sent, &mut read, &mut write).await;
+        let played = play(&reply, &seen, &mut read, &mut write).await;
         shared.change(|inner| match &played {
             Ok(_) => {
                 inner.seen[number].completed = true;
@@ -456,7 +472,7 @@ async fn read_request(
 /// Plays a reply. `Err`: the peer went away before its end.
 async fn play(
     reply: &Reply,
-    sent: &AtomicUsize,
+    seen: &Seen,
     read: &mut ReadHalf<'_>,
     write: &mut WriteHalf<'_>,
 ) -> io::Result<After> {
@@ -464,11 +480,16 @@ async fn play(
     for step in reply.steps() {
         match step {
             Step::Send(bytes) => {
-                sent.fetch_add(usize::from(!std::mem::take(&mut head)), Ordering::SeqCst);
+                seen.sent
+                    .fetch_add(usize::from(!std::mem::take(&mut head)), Ordering::SeqCst);
                 write.write_all(&bytes).await?;
                 write.flush().await?;
             }
             Step::Wait(time) => unless_closed(read, tokio::time::sleep(time)).await?,
+            Step::Until(time) => {
+                let when = (seen.at + time).into();
+                unless_closed(read, tokio::time::sleep_until(when)).await?;
+            }
             Step::Gate(gate) => unless_closed(read, gate.opened()).await?,
             Step::Stall => unless_closed(read, std::future::pending()).await?,
             Step::Reset => return Ok(After::Reset),

@@ -357,3 +357,16 @@ fn an_upstream_bills_the_class_that_it_names() {
     assert_eq!(tier(Serves::Silent), (2_000, Value::Null));
     assert!(tier(Serves::Object).1.is_object());
 }
+
+#[tokio::test]
+async fn parts_are_sent_at_their_times_and_no_body_is_kept() {
+    let times = [40, 120].map(Duration::from_millis).to_vec();
+    let reply = Reply::events(["data: a\n\n", "data: b\n\n"]).at(times);
+    let upstream = ScriptedUpstream::tolerant(reply.clone()).await;
+    upstream.forget();
+    let begun = std::time::Instant::now();
+    let (_, answer) = call(&upstream, bytes_of(&reply)).await;
+    assert!(answer.unwrap().contains("data: b"));
+    assert!(begun.elapsed() >= Duration::from_millis(120));
+    assert!(upstream.requests()[0].body.is_empty());
+}
