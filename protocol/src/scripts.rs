@@ -192,9 +192,9 @@ impl TokenizerVendor {
     }
 }
 
-/// Whose tokenizer decides what a text is counted at most.
+/// Whose tokenizer a model has, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HighCount {
+pub enum ModelTokenizer {
     /// Ours.
     Own,
     /// One that is public.
@@ -203,7 +203,7 @@ pub enum HighCount {
     Unknown,
 }
 
-impl HighCount {
+impl ModelTokenizer {
     /// By a model's upstream name.
     #[must_use]
     pub fn of(upstream_model: &str) -> Self {
@@ -216,7 +216,7 @@ impl HighCount {
     }
 
     /// A text in pieces of one script each, with the most tokens that it makes of 100 of o200k's.
-    pub fn cut(self, text: &str) -> impl Iterator<Item = (u64, &str)> {
+    pub fn cut_high(self, text: &str) -> impl Iterator<Item = (u64, &str)> {
         let pieces = match self {
             Self::Own => vec![(None, text)],
             Self::Of(_) | Self::Unknown => runs(text),

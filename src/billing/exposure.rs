@@ -15,7 +15,7 @@ use farebox_ledger::{Amount, CustomerId, KeyId, LedgerError, SharedLedger, Times
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::last_days::{ExposureSpan, ExposureStanding, HOUR, LastDays, MONTH};
+use super::last_days::{DAY, ExposureSpan, ExposureStanding, HOUR, LastDays, MONTH};
 use super::outages::{FailedTarget, Outages};
 use super::reserved::{Reservations, Reserved};
 use crate::clock;
@@ -257,7 +257,7 @@ impl CustomerExposure {
     fn excuse(&mut self, failed: FailedTarget, context: Option<Amount>) {
         let hour = failed.booked.hour();
         // Only hours that are read again need it; the rest bounds what is excused in a day.
-        self.excused.retain(|(other, _), _| *other > hour - 24);
+        self.excused.retain(|(other, _), _| *other > hour - DAY);
         let before: i128 = self.excused.values().sum();
         let most = context.map_or(i128::MAX, |context| {
             MOST_EXCUSED * i128::from(context.picos().min(self.paid().picos() / 2))
@@ -270,7 +270,7 @@ impl CustomerExposure {
     /// The first hour that has to be read from the ledger.
     pub(crate) fn unread(&self, now: Timestamp) -> i64 {
         self.unread
-            .unwrap_or((now.hour().div_euclid(24) - MONTH) * 24)
+            .unwrap_or((now.hour().div_euclid(DAY) - MONTH) * DAY)
     }
 
     /// Takes in what the ledger has from an hour on, by key.

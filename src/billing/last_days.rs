@@ -16,7 +16,7 @@ pub(crate) const HOUR: i64 = 3_600_000;
 /// In milliseconds.
 const MINUTE: i64 = 60_000;
 /// In hours.
-const DAY: i64 = 24;
+pub(crate) const DAY: i64 = 24;
 /// In days: what is older counts no more.
 pub(crate) const MONTH: i64 = 30;
 /// Prices are compared in thousandths.

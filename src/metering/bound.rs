@@ -108,6 +108,13 @@ pub struct ReckonedWay {
     pub input: u64,
 }
 
+/// The least that one of these ways needs, beside others or alone.
+#[must_use]
+pub fn least(ways: &[ReckonedWay], alone: bool) -> Amount {
+    let needs = ways.iter().map(|reckoned| reckoned.way.needs(alone));
+    needs.min().unwrap_or_default()
+}
+
 /// Terms under which a request is served at a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
@@ -368,7 +375,6 @@ impl Ask {
     #[must_use]
     pub fn short(&self, price: &Price, limits: &ModelLimits, left: Amount) -> Shortfall {
         let ways = self.ways(price, limits, Patience::default());
-        let needs = ways.iter().map(|reckoned| reckoned.way.needs(true));
         let buys = |way: &HoldWay| {
             let left = left
                 .checked_sub(way.fixed)
@@ -380,7 +386,7 @@ impl Ask {
         let affordable = ways.iter().map(|reckoned| buys(&reckoned.way)).max();
         let affordable_output = affordable.unwrap_or_default();
         Shortfall {
-            needed: needs.min().unwrap_or_default(),
+            needed: least(&ways, true),
             affordable_output,
             remedy: (!self.can_lower() && affordable_output >= SMALLEST_OUTPUT)
                 .then_some(affordable_output)

@@ -2,46 +2,37 @@
 //!
 //! The factors are in `protocol/src/scripts.rs`. Where none is known, the target's own counts correct ours.
 
-use farebox_protocol::scripts::{HighCount, TokenizerVendor};
+use farebox_protocol::scripts::ModelTokenizer;
 
 use super::tokenizer::tokens;
 
 /// Counts text as a model does: by our tokenizer, corrected by what is known of its vendor's.
 #[derive(Debug, Clone, Copy)]
-pub struct TextCounter {
-    vendor: Option<TokenizerVendor>,
-    high: HighCount,
-}
+pub struct TextCounter(ModelTokenizer);
 
 impl TextCounter {
     /// As our tokenizer counts.
-    pub const PLAIN: Self = Self {
-        vendor: None,
-        high: HighCount::Own,
-    };
+    pub const PLAIN: Self = Self(ModelTokenizer::Own);
 
     /// For a model of this upstream name.
     #[must_use]
     pub fn of(upstream_model: &str) -> Self {
-        Self {
-            vendor: TokenizerVendor::of(upstream_model),
-            high: HighCount::of(upstream_model),
-        }
+        Self(ModelTokenizer::of(upstream_model))
     }
 
     /// Tokens of a text.
     #[must_use]
     pub fn count(self, text: &str) -> u64 {
-        match self.vendor.filter(|_| !text.is_ascii()) {
-            Some(vendor) => sum(vendor.cut(text)),
-            None => tokens(text),
+        match self.0 {
+            ModelTokenizer::Of(vendor) if !text.is_ascii() => sum(vendor.cut(text)),
+            ModelTokenizer::Own | ModelTokenizer::Of(_) | ModelTokenizer::Unknown => tokens(text),
         }
     }
 
     /// The most that the model's tokenizer makes of an honest text.
     #[must_use]
     pub fn most(self, text: &str) -> u64 {
-        sum(self.high.cut(text))
+        sum(self.0.cut_high(text))
     }
 }
 
@@ -56,9 +47,9 @@ mod tests {
 
     #[test]
     fn a_model_is_known_by_its_upstream_name() {
-        let source = |name| {
-            let counter = TextCounter::of(name);
-            counter.vendor.map_or("", TokenizerVendor::source)
+        let source = |name| match TextCounter::of(name) {
+            TextCounter(ModelTokenizer::Of(vendor)) => vendor.source(),
+            TextCounter(ModelTokenizer::Own | ModelTokenizer::Unknown) => "",
         };
         assert!(source("anthropic/Claude-sonnet-4-5").contains("anthropic"));
         assert!(source("deepseek-r1-distill-llama-3.3-70b").contains("llama3"));

@@ -21,7 +21,7 @@ use crate::billing::reserved::Reserved;
 use crate::billing::running::prompt;
 use crate::clock;
 use crate::config::{Model, Price};
-use crate::metering::bound::{Patience, ReckonedWay};
+use crate::metering::bound::{Patience, ReckonedWay, least};
 use crate::metering::{Ask, LEAST_CACHED};
 
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again before a refusal.
@@ -168,8 +168,7 @@ impl HoldWish {
 
     /// The least that it needs, beside others or alone.
     fn needs(&self, shared: bool) -> Amount {
-        let all = self.ways.iter().map(|one| one.way.needs(!shared));
-        all.min().unwrap_or_default()
+        least(&self.ways, !shared)
     }
 
     /// Asks for the hold where there may be room, or where it was called because there may be. Inside: what it has to wait for.

@@ -18,7 +18,7 @@ use super::under_way::{Entered, Running};
 use super::{Proxy, Request};
 use crate::config::{ModelLimits, Price};
 use crate::metering::Ask;
-use crate::metering::bound::Patience;
+use crate::metering::bound::{Patience, least};
 
 /// The longest wait. Most clients wait a minute for an answer.
 const LONGEST: Duration = Duration::from_secs(45);
@@ -74,11 +74,7 @@ impl LeastNeeds {
     pub(super) fn of(ask: &Ask, price: &Price, limits: &ModelLimits) -> Self {
         Self(Patience::ALL.map(|patience| {
             let ways = ask.ways(price, limits, patience);
-            let least = |alone| {
-                let all = ways.iter().map(|reckoned| reckoned.way.needs(alone));
-                all.min().unwrap_or_default()
-            };
-            (least(false), least(true))
+            (least(&ways, false), least(&ways, true))
         }))
     }
 
