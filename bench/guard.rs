@@ -441,6 +441,7 @@ fn with_gateway_to(routes: &str, usd: Option<&str>, work: impl AsyncFnOnce(Gatew
             calibrations: Calibrations::default(),
             turns: Turns::start(),
             pins: Pins::default(),
+            items: Arc::default(),
             under_way: UnderWay::default(),
             waiting: farebox::proxy::WaitingRoom::default(),
         });

@@ -4,10 +4,9 @@
 
 use farebox::config::Secrets;
 
-/// What is counted, and the most instructions that three accounts may take beyond one: a number, and hundredths of what one takes. On its
-/// way to the refusal a request also looks whether its prompt is known at its account.
+/// What is counted, and the most instructions that three accounts may take beyond one: a number, and hundredths of what one takes.
 pub(crate) const LAWS: [(&str, u64, u64); 2] =
-    [("refused 1 KiB", 3_500, 0), ("refused 100 KiB", 0, 5)];
+    [("refused 1 KiB", 1_000, 0), ("refused 100 KiB", 0, 5)];
 
 /// The routes to a provider that is never reached.
 pub(crate) fn routes(accounts: usize) -> String {

@@ -4,7 +4,6 @@
 //! Only positions are noted while a request is inspected; what stands there is read once somebody wants to know.
 
 use std::borrow::Cow;
-use std::hash::Hasher;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -17,6 +16,7 @@ use crate::translate::tree::JsonNode;
 pub(crate) const SESSION: &str = "session_id";
 /// Before the session in what an older version of a coding client writes into `user_id`.
 const BEFORE_SESSION: &str = "_session_";
+const EMPTY: Cow<'_, [u8]> = Cow::Borrowed(&[]);
 /// A longer `metadata` is no coding client's.
 const LONGEST_METADATA: usize = 64 * 1024;
 
@@ -69,7 +69,7 @@ impl ConversationPlaces {
         session_in(&metadata.get("user_id").plain()?).map(Cow::Owned)
     }
 
-    /// The most bytes that are read to hash it.
+    /// The most bytes that its parts have.
     #[must_use]
     pub fn most_bytes(&self, talk: &Talk) -> usize {
         let names = [
@@ -84,14 +84,14 @@ impl ConversationPlaces {
             .fold(0, usize::saturating_add)
     }
 
-    /// Hashes the conversation: its name, or else what each of its turns repeats, which is tools, system prompt, and the messages up to
-    /// the first one of the user. Cache marks are left out, because clients move them along.
-    pub fn hash(&self, talk: &Talk, body: &[u8], hash: &mut impl Hasher) {
-        if let Some(name) = self.name(body) {
-            return hash.write(name.as_bytes());
-        }
-        for part in self.opening(talk) {
-            talk.hash_part(body, part, hash);
+    /// What tells the conversation from others: its name, or else what each of its turns repeats, which is tools, system prompt, and the
+    /// messages up to the first one of the user. Cache marks are left out, because clients move them along.
+    #[must_use]
+    pub fn parts<'a>(&self, talk: &Talk, body: &'a [u8]) -> [Cow<'a, [u8]>; 3] {
+        match self.name(body) {
+            Some(Cow::Borrowed(name)) => [Cow::Borrowed(name.as_bytes()), EMPTY, EMPTY],
+            Some(Cow::Owned(name)) => [Cow::Owned(name.into_bytes()), EMPTY, EMPTY],
+            None => self.opening(talk).map(|part| talk.unmarked(body, part)),
         }
     }
 
@@ -124,8 +124,6 @@ fn text(value: &str) -> Option<Cow<'_, str>> {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::DefaultHasher;
-
     use serde_json::json;
 
     use super::*;
@@ -214,12 +212,10 @@ mod tests {
         );
     }
 
-    fn opening(family: Family, body: &str) -> u64 {
+    fn opening(family: Family, body: &str) -> Vec<u8> {
         let seen = family.protocol().inspect(body.as_bytes(), 0).unwrap();
-        let mut hash = DefaultHasher::new();
         let (places, talk) = (&seen.places.conversation, &seen.places.talk);
-        places.hash(talk, body.as_bytes(), &mut hash);
-        hash.finish()
+        places.parts(talk, body.as_bytes()).concat()
     }
 
     #[test]

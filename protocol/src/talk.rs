@@ -5,7 +5,9 @@
 //! to come: one that differs may be one that the provider looks at. Inside it the marks for caches are left out, because clients move
 //! them along as a conversation grows.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher};
+use std::iter;
 use std::ops::Range;
 
 /// What a picture weighs among bytes of text.
@@ -84,9 +86,14 @@ impl Talk {
         }
     }
 
-    /// Hashes a part of a request as if its marks had never been in it.
-    pub(crate) fn hash_part(&self, body: &[u8], part: Range<usize>, hash: &mut impl Hasher) {
-        write_without(&self.marks, body, part, hash);
+    /// A part of a request as if its marks had never been in it.
+    pub(crate) fn unmarked<'a>(&self, body: &'a [u8], part: Range<usize>) -> Cow<'a, [u8]> {
+        let mut pieces = pieces_without(&self.marks, body, part);
+        let mut all = Cow::Borrowed(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            all.to_mut().extend_from_slice(piece);
+        }
+        all
     }
 
     /// The beginnings of a request whose text has `text` bytes; `around`: what else is sent with it. `hasher` must be secret, so that
@@ -173,14 +180,27 @@ fn write_without(
     part: Range<usize>,
     hash: &mut impl Hasher,
 ) {
-    let inside = |cut: &&Range<usize>| part.start <= cut.start && cut.end <= part.end;
-    let mut from = part.start;
-    for cut in left_out.iter().filter(inside) {
-        let cut = with_comma(body, cut);
-        hash.write(body.get(from..cut.start.max(from)).unwrap_or_default());
-        from = cut.end;
+    for piece in pieces_without(left_out, body, part) {
+        hash.write(piece);
     }
-    hash.write(body.get(from..part.end).unwrap_or_default());
+}
+
+/// What is left of a part of a body without what is left out of it, which is in order.
+fn pieces_without<'a>(
+    left_out: &[Range<usize>],
+    body: &'a [u8],
+    part: Range<usize>,
+) -> impl Iterator<Item = &'a [u8]> {
+    let Range { start, end } = part;
+    let inside = move |cut: &&Range<usize>| start <= cut.start && cut.end <= end;
+    let cuts = left_out.iter().filter(inside);
+    let cuts = cuts.map(move |cut| with_comma(body, cut));
+    let mut from = start;
+    cuts.chain(iter::once(end..end)).map(move |cut| {
+        let piece = body.get(from..cut.start.max(from)).unwrap_or_default();
+        from = cut.end;
+        piece
+    })
 }
 
 /// A member with the comma before it, or else the one after it: the rest reads as if it had never been there.

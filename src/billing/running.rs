@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::calibration::{AnswerSample, Calibrations, InputCount, Learned, PromptRead};
 use crate::config::{Capability, Model, Target};
+use crate::metering::prefixes::PromptCache;
 use crate::metering::{Counted, Ending, Local, Meter};
 use crate::turns::Turns;
 
@@ -105,8 +106,11 @@ impl RunningCount {
     }
 
     /// Where the prompt is cached.
-    fn cache(&self) -> String {
-        prompt::cache(&self.target, self.account)
+    fn cache(&self) -> PromptCache<&str> {
+        PromptCache {
+            target: &self.target,
+            account: self.account,
+        }
     }
 
     /// Tells the meter what was found out beside the answer: the size of the prompt, and what of it is probably cached.

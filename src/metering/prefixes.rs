@@ -89,13 +89,46 @@ impl PromptPlaces {
     }
 }
 
+/// A cache of prompts: a target's, or where its provider has several accounts, one of each. `N`: who keeps the target's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptCache<N> {
+    /// The target's name.
+    pub target: N,
+    /// The account's number.
+    pub account: Option<usize>,
+}
+
+impl<'a> PromptCache<&'a str> {
+    /// The cache of a target that has but one.
+    #[must_use]
+    pub const fn of_target(target: &'a str) -> Self {
+        Self {
+            target,
+            account: None,
+        }
+    }
+
+    fn remembered(self) -> PromptCache<String> {
+        PromptCache {
+            target: self.target.to_owned(),
+            account: self.account,
+        }
+    }
+}
+
+impl PromptCache<String> {
+    fn is(&self, other: PromptCache<&str>) -> bool {
+        self.account == other.account && self.target == other.target
+    }
+}
+
 /// A request that was sent to a target.
 #[derive(Debug, Clone, Copy)]
 pub struct SentPrompt<'a> {
     /// Whose it is.
     pub customer: u64,
-    /// Which target and account has it.
-    pub cache: &'a str,
+    /// Where it is cached.
+    pub cache: PromptCache<&'a str>,
     /// What it says.
     pub places: &'a PromptPlaces,
     /// When it was sent there.
@@ -115,7 +148,7 @@ pub struct CountedPrompt {
 
 #[derive(Debug)]
 struct RememberedPrompt {
-    cache: String,
+    cache: PromptCache<String>,
     places: PromptPlaces,
     /// Its tokens: as they were counted, or else as they are likely.
     input: u64,
@@ -148,14 +181,14 @@ impl RememberedPrompt {
         let continued = whole.is_some_and(|whole| later.places.has(whole));
         // Who was sent before the later one was shown may still look for it.
         let old = now.saturating_duration_since(self.shown) > LOOKED_FOR;
-        self.cache == later.cache && !self.places.marked && continued && old
+        self.cache.is(later.cache) && !self.places.marked && continued && old
     }
 }
 
 /// Exposure that was booked because nobody counted how much of a prompt was cached.
 #[derive(Debug)]
 struct Unconfirmed {
-    cache: String,
+    cache: PromptCache<String>,
     place: Beginning,
     tokens: u64,
     difference: Amount,
@@ -185,7 +218,7 @@ impl CustomerPrompts {
     /// What begins like this longest, of what may still be cached.
     fn common(&self, of: &SentPrompt<'_>) -> Option<Common> {
         let cached = |one: &&RememberedPrompt| {
-            one.cache == of.cache && one.shown < of.sent && of.sent < one.until
+            one.cache.is(of.cache) && one.shown < of.sent && of.sent < one.until
         };
         let common = |one: &RememberedPrompt| {
             let place = one.places.common(of.places)?;
@@ -215,7 +248,7 @@ impl CustomerPrompts {
                 let place = common.place;
                 one.places.has(&place) && place.weight.saturating_mul(2) >= one.places.weight
             };
-            one.cache == of.cache && (one.is(of) || common.is_some_and(mostly))
+            one.cache.is(of.cache) && (one.is(of) || common.is_some_and(mostly))
         })
     }
 }
@@ -257,7 +290,7 @@ impl Prefixes {
         };
         self.places = self.places.saturating_add(of.places.len());
         let prompt = RememberedPrompt {
-            cache: of.cache.to_owned(),
+            cache: of.cache.remembered(),
             places: of.places.clone(),
             input,
             sent: of.sent,
@@ -289,7 +322,7 @@ impl Prefixes {
         }
         let mut left = counted.charge;
         customer.unconfirmed.retain_mut(|booked| {
-            if booked.cache == of.cache && of.places.has(&booked.place) && reads(booked.tokens) {
+            if booked.cache.is(of.cache) && of.places.has(&booked.place) && reads(booked.tokens) {
                 let back = booked.difference.min(left);
                 left = minus(left, back);
                 booked.difference = minus(booked.difference, back);
@@ -325,7 +358,7 @@ impl Prefixes {
             customer.unconfirmed.pop_front();
         }
         customer.unconfirmed.push_back(Unconfirmed {
-            cache: of.cache.to_owned(),
+            cache: of.cache.remembered(),
             place: common.place,
             tokens: common.tokens,
             difference,

@@ -51,7 +51,7 @@ impl Sender {
     fn sent<'a>(&self, places: &'a PromptPlaces, second: u64) -> SentPrompt<'a> {
         SentPrompt {
             customer: 1,
-            cache: "a/m",
+            cache: PromptCache::of_target("a/m"),
             places,
             sent: self.at(second),
         }
@@ -107,7 +107,7 @@ fn what_begins_like_a_prompt_that_was_answered_a_moment_ago_is_cached() {
     assert_eq!(sender.cached(&same, 289), Some(6_000));
     assert_eq!(sender.cached(&same, 290), None, "ten seconds early");
     let elsewhere = SentPrompt {
-        cache: "b/m",
+        cache: PromptCache::of_target("b/m"),
         ..sender.sent(&same, 9)
     };
     assert_eq!(sender.prefixes.cached(&elsewhere, true), None);

@@ -22,6 +22,7 @@ use crate::billing::running::prompt;
 use crate::clock;
 use crate::config::{Model, Price};
 use crate::metering::bound::{Patience, ReckonedWay, least};
+use crate::metering::prefixes::PromptCache;
 use crate::metering::{Ask, LEAST_CACHED};
 
 /// If the key was read longer ago than this, because the body arrived slowly, it is read again before a refusal.
@@ -302,7 +303,10 @@ async fn known(proxy: &Proxy, prepared: &mut PreparedRequest) -> Result<Option<u
     let bytes = prepared.request.body.len();
     let places = prepared.request.work.read(bytes, reading).await?;
     let (calibrations, customer) = (&proxy.calibrations, prepared.request.customer);
-    let cache = (&*name, several.then(|| place.account + 1));
+    let cache = PromptCache {
+        target: &*name,
+        account: several.then(|| place.account + 1),
+    };
     Ok(prompt::known(calibrations, customer, cache, &places))
 }
 

@@ -3,13 +3,12 @@
 //! Only a hash is made of it, with the customer and the slug, so that nobody shares anything with another customer and nothing that
 //! a caller sends is kept. Looked at only where a request may go to several places.
 
-use std::hash::Hasher;
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::CustomerId;
-use farebox_protocol::Inspection;
-use xxhash_rust::xxh64::Xxh64;
+use farebox_protocol::{ConversationPlaces, Inspection, Talk};
+use xxhash_rust::xxh64::xxh64;
 
 use super::Failure;
 use super::asked::lifetimes;
@@ -47,7 +46,7 @@ impl ConversationOf<'_> {
             return Ok(None);
         }
         let whole = match self.session.filter(|session| !session.is_empty()) {
-            Some(session) => self.hash(|hash| hash.write(session)),
+            Some(session) => xxh64(session, self.seed()),
             None => self.hash_body(work).await?,
         };
         Ok(Some(Conversation {
@@ -63,32 +62,27 @@ impl ConversationOf<'_> {
     async fn hash_body(&self, work: &mut Work) -> Result<u64, Failure> {
         let places = &self.seen.places;
         let (conversation, talk, body) = (&places.conversation, &places.talk, self.body);
-        if conversation.most_bytes(talk) <= LARGE {
-            return Ok(self.hash(|hash| conversation.hash(talk, body, hash)));
+        let seed = self.seed();
+        if body.len() <= LARGE || conversation.most_bytes(talk) <= LARGE {
+            return Ok(hash(conversation, talk, body, seed));
         }
         let (conversation, talk, body) = (conversation.clone(), talk.clone(), body.clone());
-        let mut hash = self.begun();
-        let hashing = work.aside(move || {
-            conversation.hash(&talk, &body, &mut hash);
-            hash.finish()
-        });
+        let hashing = work.aside(move || hash(&conversation, &talk, &body, seed));
         Ok(hashing.await?)
     }
 
-    fn hash(&self, rest: impl FnOnce(&mut Xxh64)) -> u64 {
-        let mut hash = self.begun();
-        rest(&mut hash);
-        hash.finish()
-    }
-
-    /// The hash of customer and slug, to which the conversation is added.
-    fn begun(&self) -> Xxh64 {
+    /// The hash of customer and slug, on which the conversation's is built.
+    fn seed(&self) -> u64 {
         // Without a secret, and of a published kind: every gateway of a fleet, and of the next version, must find the same. Whoever makes two
         // conversations with one hash only sends both to the same account, because its customer is the seed.
-        let mut hash = Xxh64::new(self.customer.to_i64().cast_unsigned());
-        hash.update(self.model.slug.as_bytes());
-        // No slug has it.
-        hash.update(&[0]);
-        hash
+        let customer = self.customer.to_i64().cast_unsigned();
+        xxh64(self.model.slug.as_bytes(), customer)
     }
+}
+
+/// Each part's hash is the next one's seed.
+fn hash(conversation: &ConversationPlaces, talk: &Talk, body: &[u8], seed: u64) -> u64 {
+    let parts = conversation.parts(talk, body);
+    let said = parts.iter().filter(|part| !part.is_empty());
+    said.fold(seed, |seed, part| xxh64(part, seed))
 }

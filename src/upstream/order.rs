@@ -36,6 +36,8 @@ pub struct AccountPlace {
     pub family: Family,
     /// The account's number at its provider.
     pub account: usize,
+    /// What the account drew: the highest lot comes first.
+    lot: u64,
 }
 
 /// The places where one request may go.
@@ -77,10 +79,10 @@ impl Upstreams {
                 target: number,
                 family,
                 account,
+                lot: conversation.map_or(0, |conversation| highest(keys, account, conversation)),
             }));
-            if let (Some(conversation), Some(places)) = (conversation, all.get_mut(first..)) {
-                draw(keys, conversation, places);
-            }
+            let places = all.get_mut(first..).unwrap_or_default();
+            places.sort_by_key(|place| Reverse(place.lot));
         }
         let first = all.first().copied();
         let home = first.zip(conversation).filter(|_| all.len() > 1);
@@ -154,26 +156,15 @@ impl Seat {
     }
 }
 
-/// Puts a provider's accounts in the order of what they draw.
-fn draw(keys: &ProviderKeys, conversation: Conversation, places: &mut [AccountPlace]) {
-    if places.len() < 2 {
-        return;
-    }
+/// The highest lot that an account draws.
+fn highest(keys: &ProviderKeys, account: usize, conversation: Conversation) -> u64 {
     let seed = match keys.by {
         KeysBy::Conversation => conversation.whole,
         KeysBy::Request => conversation.request,
     };
-    let best = |place: &AccountPlace| {
-        let weight = keys.get(place.account).map_or(1, |key| key.weight);
-        let lots = (0..u64::from(weight)).map(|lot| (place.account as u64) << 32 | lot);
-        Reverse(lots.map(|lot| nth(seed, lot)).max())
-    };
-    // Few lots are drawn again more quickly than they are kept.
-    if keys.iter().all(|key| key.weight == 1) {
-        places.sort_by_key(best);
-    } else {
-        places.sort_by_cached_key(best);
-    }
+    let weight = keys.get(account).map_or(1, |key| key.weight);
+    let lots = (0..u64::from(weight)).map(|lot| nth(seed, (account as u64) << 32 | lot));
+    lots.max().unwrap_or_default()
 }
 
 /// The number at this position of the SplitMix64 sequence with this seed.

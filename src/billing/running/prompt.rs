@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::RunningCount;
 use crate::billing::calibration::Calibrations;
 use crate::billing::holder;
-use crate::metering::prefixes::{CountedPrompt, PromptPlaces, SentPrompt};
+use crate::metering::prefixes::{CountedPrompt, PromptCache, PromptPlaces, SentPrompt};
 use crate::metering::{Counted, LEAST_CACHED, Lifetimes};
 
 /// Larger bodies are hashed off the request's thread. Up to here, hashing takes about as long as a change of threads and back.
@@ -57,25 +57,19 @@ impl PromptFacts {
     }
 }
 
-/// Where a target caches prompts: each of its provider's accounts, if there are several, has a cache of its own.
-pub(crate) fn cache(target: &str, account: Option<usize>) -> String {
-    match account {
-        Some(account) => [target, " ", &account.to_string()].concat(),
-        None => target.to_owned(),
-    }
-}
-
 /// Tokens of a customer's prompt that continue one that is likely cached at a target and account, before it is sent there.
 pub(crate) fn known(
     calibrations: &Calibrations,
     customer: CustomerId,
-    (target, account): (&str, Option<usize>),
+    cache: PromptCache<&str>,
     places: &PromptPlaces,
 ) -> Option<u64> {
-    let caches = calibrations.learned(target, Classes::STANDARD, None).caches;
+    let caches = calibrations
+        .learned(cache.target, Classes::STANDARD, None)
+        .caches;
     let prompt = SentPrompt {
         customer: customer.to_i64().unsigned_abs(),
-        cache: &cache(target, account),
+        cache,
         places,
         sent: Instant::now().into_std(),
     };
@@ -128,10 +122,14 @@ impl RunningCount {
     }
 
     fn with_prompt<T>(&self, with: impl FnOnce(&SentPrompt<'_>) -> T) -> Option<T> {
-        self.with_prompt_at(&self.cache(), with)
+        self.with_prompt_at(self.cache(), with)
     }
 
-    fn with_prompt_at<T>(&self, cache: &str, with: impl FnOnce(&SentPrompt<'_>) -> T) -> Option<T> {
+    fn with_prompt_at<T>(
+        &self,
+        cache: PromptCache<&str>,
+        with: impl FnOnce(&SentPrompt<'_>) -> T,
+    ) -> Option<T> {
         let places = self.prompt.get()?;
         let prompt = SentPrompt {
             customer: self.customer.to_i64().unsigned_abs(),
@@ -199,8 +197,8 @@ impl RunningCount {
         }
         let per_token = self.meter.fresh_above_cached();
         let tried = tried.filter(|_| self.target.is_empty());
-        let cache = tried.map_or_else(|| self.cache(), str::to_owned);
-        self.with_prompt_at(&cache, |prompt| {
+        let cache = tried.map_or_else(|| self.cache(), PromptCache::of_target);
+        self.with_prompt_at(cache, |prompt| {
             self.calibrations.uncounted(prompt, exposure, per_token);
         });
     }
