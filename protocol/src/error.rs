@@ -188,10 +188,22 @@ impl UpstreamError {
         Self {
             kind: kind.map(str::to_owned),
             code: text(&value["code"]),
-            param: text(&value["param"]),
+            param: text(&value["param"])
+                .or_else(|| location(&value["detail"][0]["loc"]))
+                .or_else(|| location(&value["message"]["detail"][0]["loc"])),
             message: cut(&message),
         }
     }
+}
+
+/// Where a server that validates by a schema found something: `["body", "tools", 0, "strict"]`.
+fn location(value: &Value) -> Option<String> {
+    let parts: Vec<String> = value.as_array()?.iter().filter_map(text).collect();
+    let inside = parts
+        .iter()
+        .position(|part| part == "body")
+        .map_or(0, |at| at + 1);
+    Some(parts.get(inside..)?.join(".")).filter(|path| !path.is_empty())
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -152,6 +152,17 @@ impl Target {
         self.speeds.of(class)
     }
 
+    /// The same target, which is not sent what stands at a path.
+    #[must_use]
+    pub(crate) fn without(&self, path: String) -> Self {
+        let mut fit = TargetFit::clone(&self.fit);
+        fit.drop.push(path);
+        Self {
+            fit: Arc::new(fit),
+            ..self.clone()
+        }
+    }
+
     /// `provider/model`: its name in the journal, the log and the metrics.
     #[must_use]
     pub fn name(&self) -> String {

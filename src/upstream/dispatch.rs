@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use farebox_protocol::Family;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::additions::TargetAdditions;
@@ -19,6 +18,7 @@ use super::classify::{AttemptFailure, FailureClass, TargetFault};
 use super::client::Pool;
 use super::health::{Health, Try};
 use super::order::{AccountPlace, AskOrder};
+use super::otherwise::Otherwise;
 use super::redact::{self, Redacted};
 use super::retry::{self, Move};
 use super::route::{self, AskPermit, Skip};
@@ -44,9 +44,8 @@ enum TargetOutcome {
     Answered(Box<UpstreamAnswer>),
     /// No other target may be asked.
     Over(Box<DispatchError>),
-    /// The same, unless the request can be repeated without what this target rejects, seals or pinned fields, or in the family whose
-    /// path it names.
-    Rejected(Box<DispatchError>, &'static str, Family),
+    /// The same, unless the request can be repeated otherwise.
+    Rejected(Box<DispatchError>, Otherwise),
     /// The account is full.
     Full,
     /// The provider's next account may be asked.
@@ -65,6 +64,15 @@ struct Candidate<'a> {
     waits: Option<Duration>,
     /// It is asked on the path that it has named itself.
     moved: bool,
+    /// It is asked without a hint that it has refused.
+    refitted: Option<Box<Target>>,
+}
+
+impl Candidate<'_> {
+    /// The target as it is asked.
+    fn fitted(&self) -> &Target {
+        self.refitted.as_deref().unwrap_or(self.target)
+    }
 }
 
 impl Upstreams {
@@ -129,6 +137,7 @@ impl Upstreams {
                 prepared,
                 waits: (at == 0 && places.warm).then_some(MOMENT),
                 moved: false,
+                refitted: None,
             };
             match self
                 .ask(&mut candidate, (places, &mut *prepare), None, failures)
@@ -200,7 +209,7 @@ impl Upstreams {
         Some((full.swap_remove(at), permit))
     }
 
-    /// Tries one place, and once more without any seal, without any pin, or on another path, if it asks for that. `permit`: to ask it now.
+    /// Tries one place, and once more for each way in which it can be asked otherwise. `permit`: to ask it now.
     async fn ask<'a>(
         &self,
         candidate: &mut Candidate<'a>,
@@ -212,18 +221,29 @@ impl Upstreams {
             let asked = self
                 .tries(candidate, (places, permit.take()), failures)
                 .await;
-            let TargetOutcome::Rejected(error, what, family) = asked else {
+            let TargetOutcome::Rejected(error, otherwise) = asked else {
                 return asked;
             };
-            let fitted = prepare.prepare(candidate.target, family, &failures.attempts);
+            let reason = otherwise.reason();
+            match otherwise {
+                Otherwise::OnPath(family) => {
+                    candidate.moved = true;
+                    candidate.call.family = family;
+                }
+                Otherwise::Without(path) => {
+                    candidate.refitted = Some(Box::new(candidate.fitted().without(path)));
+                }
+                // What is prepared knows of these.
+                Otherwise::Unpinned | Otherwise::Unsealed => {}
+            }
+            let family = candidate.call.family;
+            let fitted = prepare.prepare(candidate.fitted(), family, &failures.attempts);
             let Some(fitted) = fitted.await else {
                 return TargetOutcome::Over(error);
             };
-            candidate.moved |= family != candidate.call.family;
-            candidate.call.family = family;
             candidate.call.stream |= fitted.streams;
             candidate.prepared = fitted;
-            failures.add(candidate, FailureClass::Client, what, None);
+            failures.add(candidate, FailureClass::Client, reason, None);
         }
     }
 
@@ -348,7 +368,7 @@ impl Upstreams {
         entry: AskPermit,
         failures: &mut Failures<'a>,
     ) -> TargetOutcome {
-        let Candidate { target, call, .. } = candidate;
+        let (target, call) = (candidate.fitted(), &candidate.call);
         let account = self.serves((call, target), (places, candidate.place), pool);
         let (running, tokens) = match entry {
             AskPermit::Answer(running, tokens) => (Some(running), tokens),
@@ -358,7 +378,7 @@ impl Upstreams {
         // A whole answer has been read with them already.
         let is_stream = matches!(begun, Begun::Stream(..));
         TargetOutcome::Answered(Box::new(UpstreamAnswer {
-            target: (*target).clone(),
+            target: target.clone(),
             family: call.family,
             account,
             attempts: std::mem::take(&mut failures.attempts),
@@ -442,14 +462,14 @@ fn client_fault(
     if named.is_none() && matches!(fault, AttemptFailure::Client { status: 404, .. }) {
         return Err(AttemptFailure::NotServed(fault.reason()));
     }
-    let rejected = if named.is_some() {
-        Some("another path was named")
+    let otherwise = if let Some(family) = named {
+        Some(Otherwise::OnPath(family))
     } else if call.unpins(&fault, target, &prepared.pinned) {
-        Some("a pinned field was rejected")
+        Some(Otherwise::Unpinned)
     } else if call.unseals(Some(&fault)) {
-        Some("a seal was rejected")
+        Some(Otherwise::Unsealed)
     } else {
-        None
+        call.drops(&fault, &prepared.body).map(Otherwise::Without)
     };
     let AttemptFailure::Client {
         status,
@@ -466,8 +486,8 @@ fn client_fault(
         target: (*target).clone(),
         attempts: failures.attempts.clone(),
     });
-    Ok(match rejected {
-        Some(what) => TargetOutcome::Rejected(error, what, named.unwrap_or(call.family)),
+    Ok(match otherwise {
+        Some(otherwise) => TargetOutcome::Rejected(error, otherwise),
         None => TargetOutcome::Over(error),
     })
 }

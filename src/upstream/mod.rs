@@ -20,6 +20,7 @@ pub mod online;
 mod opening;
 mod order;
 mod organisations;
+mod otherwise;
 mod outage;
 mod pieces;
 mod places;
@@ -46,7 +47,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -58,7 +59,6 @@ use tokio::time::Instant;
 use crate::config::{Config, Provider, Rates, Route, Target};
 pub use account_use::AccountSeen;
 pub use breaker::BreakerState;
-use classify::AttemptFailure;
 pub use classify::{FailureClass, GivenUp};
 pub use client::plain_client;
 use client::{Pool, Trust};
@@ -69,6 +69,7 @@ use health::{Health, Signals};
 pub use health::{Probes, TargetState};
 pub use order::{AccountPlace, AskOrder, Conversation};
 pub use organisations::Organisations;
+pub use otherwise::{Refusals, RefusedPin};
 pub use outage::Outage;
 pub use places::TokenShare;
 pub use progress::{Progress, ProgressStage};
@@ -121,28 +122,6 @@ pub enum TargetOperation {
     Generate,
     /// Count the input's tokens, for free.
     CountTokens,
-}
-
-/// What targets have refused of one request that can be repeated otherwise: from then on `prepare` knows it.
-#[derive(Debug, Default)]
-pub struct Refusals {
-    /// A target has rejected a seal: all sealed thinking is left out.
-    pub seal: AtomicBool,
-    /// A target has refused a field that is pinned: nothing is pinned.
-    pub pin: OnceLock<RefusedPin>,
-    /// A target has named the path of another family that it speaks: what has not been encoded is.
-    pub path: AtomicBool,
-}
-
-/// A pinned field that a target has refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedPin {
-    /// `provider/model`.
-    pub target: String,
-    /// The field.
-    pub field: &'static str,
-    /// The refusal names it as its parameter. Its text alone may quote whatever the customer wrote.
-    pub named: bool,
 }
 
 /// One request to send somewhere.
@@ -209,47 +188,6 @@ impl UpstreamCall<'_> {
     /// The customer's family, if the current target is of another.
     fn foreign_to(&self) -> Option<Family> {
         (self.family != self.caller).then_some(self.caller)
-    }
-
-    /// Whether this failure is the first rejection of a seal, and the request may be repeated without any.
-    fn unseals(&self, failed: Option<&AttemptFailure>) -> bool {
-        matches!(failed, Some(AttemptFailure::Client { error, .. }) if translate::rejects_seal(error))
-            && self
-                .refusals
-                .is_some_and(|refusals| !refusals.seal.swap(true, Ordering::Relaxed))
-    }
-
-    /// Whether this failure is the first refusal of a pinned field, and the request may be repeated without any.
-    fn unpins(&self, failed: &AttemptFailure, target: &Target, pinned: &[&'static str]) -> bool {
-        let AttemptFailure::Client { error, .. } = failed else {
-            return false;
-        };
-        let names = |field: &&&'static str| {
-            error.param.as_deref() == Some(**field) || error.message.contains(**field)
-        };
-        let (Some(refusals), Some(field)) = (self.refusals, pinned.iter().find(names)) else {
-            return false;
-        };
-        let refused = RefusedPin {
-            target: target.name(),
-            field,
-            named: error.param.as_deref() == Some(*field),
-        };
-        refusals.pin.set(refused).is_ok()
-    }
-
-    /// The family on whose path this failure says that the target serves the request, if it may be asked there.
-    fn moves(&self, failed: &AttemptFailure, target: &Target) -> Option<Family> {
-        let AttemptFailure::Client { error, .. } = failed else {
-            return None;
-        };
-        let refusals = self.refusals.filter(|_| self.route.translate)?;
-        let family = translate::named_path(self.family, error)?;
-        if !target.provider.speaks.contains(&family) {
-            return None;
-        }
-        refusals.path.store(true, Ordering::Relaxed);
-        Some(family)
     }
 
     fn is_abandoned(&self) -> bool {

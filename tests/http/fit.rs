@@ -2,6 +2,7 @@
 //! reported to send as it stands. The upstreams refuse what the real services refuse. Numbers in names are those of the reports.
 
 mod dropped;
+mod refused;
 
 use farebox_doubles::Vendor;
 use farebox_protocol::Family;

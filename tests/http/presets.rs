@@ -195,7 +195,8 @@ async fn outcome(
         return Ok("refused there, free".to_owned());
     }
     let said = WORDS.split(' ').all(|word| answer.text.contains(word));
-    if answer.status != 200 || !said {
+    // What a service refuses is known before, and not only when it says so.
+    if answer.status != 200 || !said || asked != 1 {
         return Err(place());
     }
     Ok(charged(gateway, &key, "served").await)
@@ -262,7 +263,7 @@ impl Asking<'_> {
         if answer.status == 400 && self.upstream.requests().len() == before {
             return Ok(None);
         }
-        if answer.status != 200 {
+        if answer.status != 200 || self.upstream.requests().len() != before + 1 {
             return Err(self.place(shape, &answer.text));
         }
         Ok(Some(if body["stream"] == true {

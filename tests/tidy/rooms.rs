@@ -228,6 +228,7 @@ const GATEWAY: &[Room] = &[
             "hyper",
             "imagesize",
             "jiff",
+            "memchr",
             "reqwest",
             "rustix",
             "rustls",

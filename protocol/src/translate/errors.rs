@@ -78,6 +78,85 @@ pub fn named_path(asked: Family, error: &UpstreamError) -> Option<Family> {
     others.find(|family| points && message.contains(&format!("v1{}", family.protocol().path())))
 }
 
+/// In which words servers say that they do not know a field, or not at this model, in lower case.
+const UNKNOWN: &[&str] = &[
+    "unsupported_parameter",
+    "unsupported_value",
+    "unknown_parameter",
+    "unsupported param",
+    "unknown param",
+    "unrecognized request argument",
+    "unrecognized field",
+    "unknown field",
+    "unknown name",
+    "extra inputs are not permitted",
+    "extra_forbidden",
+    "is unsupported",
+    "not supported",
+    "not support parameter",
+    "is deprecated for",
+];
+
+/// What stands before a field's name in such an error.
+const NAMED: &[&str] = &["'", "\"", "`", ": ", "parameter ", "argument ", "property "];
+
+/// Hints that stand inside of other fields.
+const INNER_HINTS: &[&str] = &[
+    "annotations",
+    "cache_control",
+    "eager_input_streaming",
+    "phase",
+    "prompt_cache_breakpoint",
+    "reasoning_content",
+    "reasoning_details",
+    "strict",
+];
+
+/// The hint that a server does not know, as the path at which it is left out: the request can be answered without. A customer's quoted
+/// text can say the same, which costs one try.
+#[must_use]
+pub fn refused_hint(family: Family, error: &UpstreamError) -> Option<String> {
+    let code = error.code.as_deref().unwrap_or_default();
+    let says = [code, &error.message].map(str::to_lowercase);
+    let unknown = UNKNOWN
+        .iter()
+        .any(|words| says.iter().any(|said| said.contains(words)));
+    if !unknown {
+        return None;
+    }
+    let param = error.param.as_deref().and_then(|name| hint(family, name));
+    param.or_else(|| named_in(&error.message).find_map(|name| hint(family, name)))
+}
+
+/// What an error's text may name a field with.
+fn named_in(message: &str) -> impl Iterator<Item = &str> {
+    let part = |c: char| c.is_ascii_alphanumeric() || "_.[]".contains(c);
+    let words = message.split(move |c| !part(c));
+    words.filter(move |word| {
+        let at = word.as_ptr().addr() - message.as_ptr().addr();
+        let (before, after) = (&message[..at], &message[at + word.len()..]);
+        NAMED.iter().any(|sign| before.ends_with(sign)) || after.starts_with(':')
+    })
+}
+
+/// The path of a hint of this name, as vendors write it: `tools[0].function.strict`, `presencePenalty`.
+fn hint(family: Family, name: &str) -> Option<String> {
+    let plain = |name: &str| name.replace('_', "").to_lowercase();
+    let mut path = name
+        .split(['.', '[', ']'])
+        .filter(|part| !part.is_empty() && !part.bytes().all(|byte| byte.is_ascii_digit()));
+    let (first, inner) = (path.next()?, path.collect::<Vec<_>>());
+    let Some(last) = inner.last() else {
+        let row = super::fields(family)
+            .iter()
+            .find(|row| plain(row.name) == plain(first))?;
+        return row.is_hint().then(|| row.name.to_owned());
+    };
+    INNER_HINTS
+        .contains(last)
+        .then(|| [&[first], &*inner].concat().join("."))
+}
+
 /// The error as the caller's clients know it.
 #[must_use]
 pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
@@ -127,4 +206,114 @@ fn after(text: &str, words: &[&str]) -> Option<u64> {
             .unwrap_or((rest, ""));
         number.parse().ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: Option<&str>, param: Option<&str>, message: &str) -> UpstreamError {
+        UpstreamError {
+            code: code.map(str::to_owned),
+            param: param.map(str::to_owned),
+            message: message.to_owned(),
+            ..UpstreamError::default()
+        }
+    }
+
+    #[test]
+    fn a_hint_that_is_not_known_is_found_in_any_vendors_words() {
+        let unknown = Some("unknown_parameter");
+        for (family, error, path) in [
+            (
+                Family::Chat,
+                error(unknown, Some("seed"), "Unknown parameter: 'seed'."),
+                "seed",
+            ),
+            (
+                Family::Chat,
+                error(
+                    None,
+                    None,
+                    "Unrecognized request argument supplied: verbosity",
+                ),
+                "verbosity",
+            ),
+            (
+                Family::Chat,
+                error(
+                    None,
+                    None,
+                    "Model m does not support parameter frequencyPenalty.",
+                ),
+                "frequency_penalty",
+            ),
+            (
+                Family::Messages,
+                error(None, None, "`temperature` is deprecated for this model."),
+                "temperature",
+            ),
+            (
+                Family::Messages,
+                error(
+                    None,
+                    None,
+                    "tools.0.custom.eager_input_streaming: Extra inputs are not permitted",
+                ),
+                "tools.custom.eager_input_streaming",
+            ),
+            (
+                Family::Responses,
+                error(
+                    unknown,
+                    Some("tools[0].strict"),
+                    "Unknown parameter: 'tools[0].strict'.",
+                ),
+                "tools.strict",
+            ),
+            (
+                Family::Chat,
+                error(None, None, "json: unknown field \"safety_identifier\""),
+                "safety_identifier",
+            ),
+        ] {
+            assert_eq!(
+                refused_hint(family, &error).as_deref(),
+                Some(path),
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_an_answer_rests_on_is_no_hint() {
+        let unknown = Some("unknown_parameter");
+        for wrong in [
+            error(unknown, Some("tools"), "Unknown parameter: 'tools'."),
+            error(
+                unknown,
+                Some("max_tokens"),
+                "Unsupported parameter: 'max_tokens' is not supported with this model.",
+            ),
+            error(
+                unknown,
+                Some("messages[0].content"),
+                "Unknown parameter: 'messages[0].content'.",
+            ),
+            error(
+                unknown,
+                Some("reasoning_effort"),
+                "Unknown parameter: 'reasoning_effort'.",
+            ),
+            error(
+                Some("invalid_value"),
+                Some("temperature"),
+                "Invalid value for 'temperature': must be at most 2.",
+            ),
+            error(None, None, "the user said that the seed is not supported"),
+            error(None, None, ""),
+        ] {
+            assert_eq!(refused_hint(Family::Chat, &wrong), None, "{wrong:?}");
+        }
+    }
 }

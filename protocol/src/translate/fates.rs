@@ -36,6 +36,9 @@ pub struct FateRow {
     pub refused: Option<(&'static str, &'static str)>,
 }
 
+/// Hints that every family can express.
+const DRAWN_OR_FOR_WHOM: &[&str] = &["temperature", "top_p", "safety_identifier", "user"];
+
 /// A row with one fate in all directions.
 pub(crate) const fn row(name: &'static str, fate: FieldFate) -> FateRow {
     FateRow {
@@ -111,6 +114,13 @@ pub(crate) const fn refused_by(
 }
 
 impl FateRow {
+    /// Whether a request can be answered without it: some family leaves it out, or it only says how words are drawn or for whom.
+    #[must_use]
+    pub fn is_hint(&self) -> bool {
+        let left_out = |fate| matches!(fate, &FieldFate::Dropped | &FieldFate::Silent);
+        self.fates.iter().any(left_out) || DRAWN_OR_FOR_WHOM.contains(&self.name)
+    }
+
     /// The fate towards a family.
     #[must_use]
     pub fn fate(&self, target: Family) -> FieldFate {

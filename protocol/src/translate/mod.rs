@@ -27,7 +27,7 @@ pub(crate) mod writing;
 
 pub use abilities::Abilities;
 pub use encode::EncodeTarget;
-pub use errors::{error_for, named_path, rejects_seal};
+pub use errors::{error_for, named_path, refused_hint, rejects_seal};
 pub use event::{AnswerEvent, BlockStart, NeutralAnswer, NeutralStop, Sink};
 pub use ids::{Declared, Memo};
 pub use losses::Losses;
