@@ -78,6 +78,12 @@ impl Remedy {
 }
 
 impl BadRequest {
+    /// Whether the request refers to an item that it does not have.
+    #[must_use]
+    pub fn refers(&self) -> bool {
+        self.remedy == Some(Remedy::Off("store"))
+    }
+
     /// The same refusal with what a program can do by itself.
     #[must_use]
     pub fn with(self, remedy: Remedy) -> Self {

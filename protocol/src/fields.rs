@@ -33,7 +33,7 @@ pub(crate) const THREAD: &str = "thread";
 const STORED: &str = "previous_response_id";
 
 /// Why an `item_reference` is refused, and what helps.
-pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: nothing is stored here, so no item can be referred to. \
+pub(crate) const ITEM_REFERENCE: &str = "`item_reference` is refused: no item of this id was given here to you in the last hour. \
      Send `store: false` and the items themselves; most libraries do the latter when told the former.";
 
 /// Reasons that several fields share.

@@ -40,6 +40,8 @@ pub struct Inspection {
     pub prediction: TextSample,
     /// Whether reasoning may happen that a stream does not show.
     pub hidden_reasoning: bool,
+    /// Its client may refer to the items of its answer later.
+    pub may_refer: bool,
     /// Whether the request has reasoning turned off, in a family where that can be said.
     pub reasoning_off: bool,
     /// The answer has to have a form, or has to call a tool: half of it is of no use.

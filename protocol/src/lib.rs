@@ -72,6 +72,7 @@ pub use conversation::ConversationPlaces;
 pub use fit::{Fitted, ToldThinking};
 pub use inspect::{Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture};
 pub use media::document_bytes;
+pub use responses::{ItemReference, items_of, references};
 pub use sample::TextSample;
 pub use sse::{Frame, FrameReader, FrameTooLarge, Tail};
 pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::Key;
+use farebox_ledger::{CustomerId, Key};
 use farebox_protocol::{BadRequest, Family, Inspection, translate};
 use tokio::time::timeout;
 
@@ -42,8 +42,13 @@ pub async fn tokens(
     known: &mut RefusedFacts,
 ) -> Result<InputTokens, Failure> {
     let config = proxy.config.current();
-    let (original, mut work) = (body, Work::of(&proxy.turns, holder(key.customer.id)));
-    let (seen, body) = read(family, body, &mut work).await?;
+    let mut work = Work::of(&proxy.turns, holder(key.customer.id));
+    let of = (key.customer.id, family);
+    let CountedBody {
+        original,
+        seen,
+        body,
+    } = read(proxy, of, body, &mut work).await?;
     let mut seen = seen.map_err(|bad| unreadable(bad, &body, &config, known))?;
     let model = resolve(&config, &seen.model, key, family, known)?;
     capabilities::check_flags(&model, family, &headers)?;
@@ -66,7 +71,7 @@ pub async fn tokens(
         let places = proxy.upstreams.order(&call, conversation, carries);
         let mut prepare = |target: &Target, family: Family| {
             if family != call.family {
-                return foreign((call.family, original), target, family, &model);
+                return foreign((call.family, &original), target, family, &model);
             }
             let edits = sending::edits(target, family, &seen);
             Some(Prepared {
@@ -96,18 +101,48 @@ pub async fn tokens(
     })
 }
 
-/// The facts of a body, and the body without what other families made up: a vendor would refuse their thinking blocks.
+/// A body that is counted.
+struct CountedBody {
+    /// As received, the items written out that it refers to.
+    original: Bytes,
+    /// Its facts.
+    seen: Result<Inspection, BadRequest>,
+    /// Without what other families made up: a vendor would refuse their thinking blocks.
+    body: Bytes,
+}
+
 async fn read(
+    proxy: &Proxy,
+    (customer, family): (CustomerId, Family),
+    received: &Bytes,
+    work: &mut Work,
+) -> Result<CountedBody, Failure> {
+    let read = inspect(family, received, work).await?;
+    let items = &proxy.items;
+    match &read.seen {
+        Err(bad) if bad.refers() => match items.write_out(customer, received, work).await? {
+            Some(written) => inspect(family, &written, work).await,
+            None => Ok(read),
+        },
+        Ok(_) | Err(_) => Ok(read),
+    }
+}
+
+async fn inspect(
     family: Family,
     received: &Bytes,
     work: &mut Work,
-) -> Result<(Result<Inspection, BadRequest>, Bytes), Failure> {
-    let received = received.clone();
-    let reading = work.read(received.len(), move || {
-        let cut = translate::cut_marks(family, &received, false).map(|cut| Bytes::from(cut.body));
-        let body = cut.unwrap_or(received);
+) -> Result<CountedBody, Failure> {
+    let original = received.clone();
+    let reading = work.read(original.len(), move || {
+        let cut = translate::cut_marks(family, &original, false).map(|cut| Bytes::from(cut.body));
+        let body = cut.unwrap_or_else(|| original.clone());
         let seen = family.protocol().inspect_count(&body, clock::seed());
-        (seen, body)
+        CountedBody {
+            original,
+            seen,
+            body,
+        }
     });
     Ok(reading.await?)
 }

@@ -21,6 +21,7 @@ mod exposed;
 mod exposure_words;
 pub mod failure;
 mod folded;
+mod items;
 mod money;
 mod outlet;
 mod phase;
@@ -61,6 +62,7 @@ pub use connection_fate::ConnectionFate;
 pub use conversation::SESSION_HEADER;
 pub use failure::Failure;
 use farebox_door::byte_room::ByteShare;
+pub use items::AnswerItems;
 pub use pins::Pins;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record, RefusedFacts, Told};
@@ -68,6 +70,9 @@ use relay::AnswerRelay;
 use under_way::Entered;
 pub use under_way::{RunningMoney, UnderWay};
 pub use waiting::{MOST_BYTES as MOST_WAITING_BYTES, WaitingRoom};
+
+/// The largest body of a request.
+pub const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
 /// The parts of the gateway that the spine uses.
 #[derive(Debug)]
@@ -88,6 +93,8 @@ pub struct Proxy {
     pub turns: Arc<Turns>,
     /// Pinned fields that targets have refused.
     pub pins: Pins,
+    /// What customers may refer to.
+    pub items: Arc<AnswerItems>,
     /// Where running requests are.
     pub under_way: UnderWay,
     /// Where requests wait for money that others hold.

@@ -60,9 +60,14 @@ pub(super) async fn prepare(
     known: &mut RefusedFacts,
 ) -> Result<PreparedRequest, Failure> {
     let config = proxy.config.current();
-    let (seen, marks) = inspect(&mut request)
-        .await?
-        .map_err(|bad| unreadable(bad, &request.body, &config, known))?;
+    let mut read = inspect(&mut request).await?;
+    if let Err(bad) = &read
+        && bad.refers()
+        && proxy.items.write_into(&mut request).await?
+    {
+        read = inspect(&mut request).await?;
+    }
+    let (seen, marks) = read.map_err(|bad| unreadable(bad, &request.body, &config, known))?;
     let model = resolve(&config, &seen.model, key, request.family, known)?;
     check(&model, &request, &seen)?;
     // Answers repeat parts of the request, so translations read it as the customer sent it.

@@ -17,6 +17,7 @@ use super::admitted::{Admitted, ReplyTo};
 use super::broken::{StreamFault, last_words};
 use super::end::End;
 use super::folded::{self, Folded};
+use super::items::Recipient;
 use super::outlet::{self, BrokenAnswer, Outlet};
 use super::phase::{KeptFrames, Phase};
 use super::pipe::{self, Sender};
@@ -387,14 +388,17 @@ impl StreamRelay {
             Duration::ZERO
         };
         let last = LastFrames::of(&admitted, reader, outlet, phase, fault, words);
+        let recipient = Recipient::of(&admitted);
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {
             let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);
+            answer.iter().for_each(|answer| recipient.gets(answer));
             return folded.send(answer, &settled);
         }
         let Some(customer) = customer else { return };
         // Paid for by now: a customer who leaves here misses the end, and the charge stays.
         for bytes in last.frames(&end, &settled) {
+            recipient.gets(&bytes);
             if !deliver(&customer, bytes).await {
                 return;
             }

@@ -88,6 +88,7 @@ impl House {
             calibrations: Calibrations::default(),
             turns: Turns::of_test(),
             pins: Pins::default(),
+            items: Arc::default(),
             under_way: UnderWay::default(),
             waiting: WaitingRoom::default(),
         };

@@ -7,6 +7,7 @@ use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
 
 use super::admitted::{Admitted, ReplyTo, Settled};
 use super::end::End;
+use super::items::Recipient;
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::billing::calibration::AnswerSample;
@@ -99,6 +100,7 @@ impl WholeRelay {
             let _ = reply.send(Err(failure));
             return;
         }
+        let recipient = Recipient::of(&admitted);
         let asks_cost = admitted.count.seen.asks_cost;
         let name = json::quoted(&admitted.count.seen.model);
         let mut headers = admitted.headers();
@@ -127,6 +129,7 @@ impl WholeRelay {
             }
         };
         headers.extend(paid_headers(&settled));
+        recipient.gets(&body);
         // A large answer keeps its memory reservation until the customer has read it. A customer who has left is charged anyway: the
         // answer was produced.
         let _ = reply.send(Ok(Reply {

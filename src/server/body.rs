@@ -12,9 +12,6 @@ use farebox_ledger::{Amount, Key};
 use super::funds::Funds;
 use crate::proxy::{Failure, MOST_WAITING_BYTES, holder};
 
-/// The largest accepted body.
-pub(super) const LARGEST: usize = 32 * 1024 * 1024;
-
 /// A body and its share of the memory for all bodies in flight.
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,

@@ -16,9 +16,9 @@ use ruzstd::decoding::StreamingDecoder;
 use salvo::http::HeaderMap;
 use salvo::http::header::CONTENT_ENCODING;
 
-use super::body::{self, LARGEST, RequestBody, reserve};
+use super::body::{self, RequestBody, reserve};
 use super::funds::Funds;
-use crate::proxy::Failure;
+use crate::proxy::{Failure, LARGEST_BODY};
 use crate::turns::Work;
 
 /// Reads the whole body of a key's request and decodes it.
@@ -114,8 +114,8 @@ fn take(mut from: impl Read, room: &mut ByteShare, funds: Option<Funds>) -> Resu
             .take(STEP)
             .read_to_end(&mut out)
             .map_err(|_| miscoded())?;
-        if out.len() > LARGEST {
-            return Err(Failure::TooLarge(LARGEST));
+        if out.len() > LARGEST_BODY {
+            return Err(Failure::TooLarge(LARGEST_BODY));
         }
         if step == 0 {
             return Ok(out.into());

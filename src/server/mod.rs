@@ -41,7 +41,7 @@ use salvo::prelude::{CatchPanic, Depot, Request, Response, Service};
 
 use crate::customer::{Activity, Context};
 use crate::proxy::rate_limit::RateLimits;
-use crate::proxy::{Failure, Proxy, Record, RefusedFacts};
+use crate::proxy::{Failure, LARGEST_BODY, Proxy, Record, RefusedFacts};
 pub use certificate::CertificateTrouble;
 use connections::Crowded;
 pub use connections::{ConnectionCounts, Connections};
@@ -91,7 +91,7 @@ impl Front {
     ) -> Arc<Self> {
         let body_room = ByteRoom::of_wholes(
             memory::share_of_flight(2, 3, BODY_BYTES_IN_FLIGHT),
-            body::LARGEST,
+            LARGEST_BODY,
         );
         let rate_limits = Arc::new(RateLimits::default());
         let context = Arc::new(Context::new(

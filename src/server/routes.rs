@@ -10,13 +10,13 @@ use std::sync::Arc;
 use farebox_door::{BodyRule, Door, DoorPath, FORM, Method, PathCaller};
 use farebox_protocol::Family;
 
-use super::body::LARGEST;
 use super::models::ModelListing;
 use super::{Front, account, free, generate, models, vouchers};
 use crate::customer::{
     DIALECTS, Dashboard, DashboardView, Export, ExportFormat, OwnerForm, PostedForm, ProgramQuery,
     Room, SCRIPT, STYLE,
 };
+use crate::proxy::LARGEST_BODY;
 
 /// One path and how it is called.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +217,7 @@ impl ServedPath {
     #[must_use]
     pub const fn at_the_door(&self) -> DoorPath {
         let (body, caller) = match self.serves {
-            Generate(_) | CountTokens(_) => (BodyRule::Json(LARGEST), PathCaller::Known),
+            Generate(_) | CountTokens(_) => (BodyRule::Json(LARGEST_BODY), PathCaller::Known),
             Models(_) | Account(_) => (BodyRule::Nothing, PathCaller::Known),
             Redeem => (BodyRule::document(FORM), PathCaller::Known),
             Serves::Dashboard(Room::Act(PostedForm::Login | PostedForm::Enter)) => {

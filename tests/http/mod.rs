@@ -13,6 +13,7 @@ mod failover;
 mod fit;
 mod front_door;
 mod instream;
+mod item_references;
 mod messages;
 mod models;
 mod moves;

@@ -318,6 +318,7 @@ fn spine(
         calibrations: Calibrations::default(),
         turns: Turns::start(),
         pins: Pins::default(),
+        items: Arc::default(),
         under_way: UnderWay::default(),
         waiting: WaitingRoom::default(),
     }))

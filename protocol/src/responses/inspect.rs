@@ -101,6 +101,7 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
             "`input` must be a text or a list with at least one item.",
         ));
     }
+    request.seen.may_refer |= request.seen.places.store.is_none();
     // An item of `input` may ask for reasoning that `reasoning` turns off.
     request.seen.reasoning_off &= !request.seen.hidden_reasoning;
     tools.finish(&mut request);
@@ -135,7 +136,11 @@ fn field(
         "text" => walk::form(cursor, seen)?,
         "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
-        "store" => seen.places.store = Some(cursor.skip()?.span),
+        "store" => {
+            let value = cursor.skip()?.span;
+            seen.may_refer = cursor.slice(value.clone()) != "false";
+            seen.places.store = Some(value);
+        }
         "usage" => return walk::cost_wish(cursor, seen),
         SESSION => return walk::ours(cursor),
         _ => {

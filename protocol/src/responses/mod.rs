@@ -17,9 +17,12 @@ mod numbered;
 mod own;
 mod patch;
 mod reader;
+mod references;
 mod synthetic;
 mod unfold;
 mod writer;
+
+pub use references::{ItemReference, items_of, references};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
