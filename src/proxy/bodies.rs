@@ -5,6 +5,7 @@
 //! budget are written.
 
 use bytes::Bytes;
+use farebox_door::byte_room::ByteShare;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo};
 use farebox_protocol::{BadRequest, Edits, Family, Inspection};
 
@@ -100,7 +101,10 @@ impl RequestBodies {
                     classes::no_target(model, request.family, seen.classes)
                 }))
             }
-            _ => all.take_room(request).map(|()| all),
+            _ => {
+                let fits = all.take_room(request.body.len(), request.room.as_mut());
+                fits.then_some(all).ok_or(Failure::Overloaded)
+            }
         }
     }
 
@@ -122,20 +126,13 @@ impl RequestBodies {
         Ok(())
     }
 
-    /// Counts the encoded bodies as bytes in flight, in addition to the original body.
-    ///
-    /// # Errors
-    /// There is no room for them.
-    fn take_room(&self, request: &mut Request) -> Result<(), Failure> {
-        let bytes = self.encoded.iter().fold(request.body.len(), |sum, form| {
-            sum.saturating_add(form.body.len())
-        });
-        let fits = request.room.as_mut().is_none_or(|room| room.grow_to(bytes));
-        if fits {
-            Ok(())
-        } else {
-            Err(Failure::Overloaded)
-        }
+    /// Counts the encoded bodies as bytes in flight, in addition to the original body; false if there is no room for them.
+    fn take_room(&self, original: usize, room: Option<&mut ByteShare>) -> bool {
+        let bytes = self
+            .encoded
+            .iter()
+            .fold(original, |sum, form| sum.saturating_add(form.body.len()));
+        room.is_none_or(|room| room.grow_to(bytes))
     }
 
     fn find(&self, family: Family, abilities: &Abilities) -> Option<&EncodedBody> {
@@ -165,13 +162,13 @@ impl RequestBodies {
         self.find(family, &abilities).is_some()
     }
 
-    /// Encodes the request for a target that has named this family's path; `None` when it cannot be carried there as it was sold: a family
-    /// with a smallest limit may produce more than was declared.
+    /// Encodes the request for a target that has named this family's path; `None` when it cannot be carried there as it was sold (a family
+    /// with a smallest limit may produce more than was declared), or there is no room for it.
     pub(super) fn encode_late(
         &mut self,
         (target, family): (&Target, Family),
         (caller, declared): (Family, Option<u32>),
-        model: &Model,
+        (model, room): (&Model, Option<&mut ByteShare>),
     ) -> Option<()> {
         let abilities = model.abilities_of(target, family);
         if self.find(family, &abilities).is_some() {
@@ -183,7 +180,7 @@ impl RequestBodies {
             return None;
         }
         self.encoded.push(form);
-        Some(())
+        self.take_room(self.original.len(), room).then_some(())
     }
 
     /// What decides what the request is held at for a target; `None` when that cannot carry it.

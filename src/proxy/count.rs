@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::{CustomerId, Key};
-use farebox_protocol::{BadRequest, Family, Inspection, translate};
+use farebox_protocol::{BadRequest, Edits, Family, Inspection, translate};
 use tokio::time::timeout;
 
 use super::conversation::ConversationOf;
@@ -162,8 +162,19 @@ fn foreign(
     let body = translate::count_request(caller, family, body, &named)
         .ok()
         .flatten()?;
+    let mut body = vec![Bytes::from(body)];
+    if !target.fit.drop.is_empty() {
+        let [written] = &*body else { return None };
+        let protocol = family.protocol();
+        let seen = protocol.inspect_count(written, clock::seed()).ok()?;
+        let edits = Edits {
+            translated: true,
+            ..sending::edits(target, family, &seen)
+        };
+        body = protocol.count_body(written, &seen, &edits)?;
+    }
     Some(Prepared {
-        body: vec![Bytes::from(body)],
+        body,
         ..Prepared::default()
     })
 }

@@ -59,10 +59,12 @@ pub(super) async fn dispatch(
     };
     let places = std::mem::take(&mut admitted.places);
     let parts = &mut *admitted;
+    let mut room = parts.request.room.take();
     let mut sending = SentRequest {
         proxy: &proxy,
         model: &model,
         request: &parts.request,
+        room: room.as_mut(),
         seen: &parts.count.seen,
         sent: SentTerms::new(parts.reckoned, &parts.hold),
         bodies: &mut parts.bodies,
@@ -103,7 +105,6 @@ fn begun(
     // The upstream has the request, so its memory is freed here: an answer may run for an hour.
     let body = std::mem::take(&mut admitted.request.body);
     let headers = std::mem::take(&mut admitted.request.headers);
-    admitted.request.room = None;
     admitted.answered_by(&answer.target, sent);
     admitted.outcome.secrets = answer.secrets;
     admitted.tokens = answer.tokens;

@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use farebox_door::byte_room::ByteShare;
 use farebox_ledger::{Amount, Hold, HoldWay};
 use farebox_protocol::translate::{self, Losses};
 use farebox_protocol::{Edits, Family, Inspection};
@@ -24,6 +25,8 @@ pub(super) struct SentRequest<'a> {
     pub(super) proxy: &'a Proxy,
     pub(super) model: &'a Model,
     pub(super) request: &'a Request,
+    /// The memory reserved for its bodies.
+    pub(super) room: Option<&'a mut ByteShare>,
     pub(super) seen: &'a Inspection,
     pub(super) bodies: &'a mut RequestBodies,
     pub(super) hold: &'a mut Hold,
@@ -100,8 +103,11 @@ impl SentRequest<'_> {
             let stays = self.seen.prewarms || !self.seen.content.documents.is_empty();
             (!stays || self.bodies.has(target, family, self.model)).then_some(())?;
             let declared = (caller, self.seen.limit);
-            self.bodies
-                .encode_late((target, family), declared, self.model)?;
+            self.bodies.encode_late(
+                (target, family),
+                declared,
+                (self.model, self.room.as_deref_mut()),
+            )?;
         }
         let (ask, terms) = self.held((target, family), failed).await?;
         self.sent.of.push((target.name(), (ask, terms)));

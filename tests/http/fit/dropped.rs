@@ -1,6 +1,7 @@
 //! What operators drop, and marks that go nowhere: left out, and named in the header and on the receipt.
 
 use super::*;
+use crate::support::upstream::Reply;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -110,6 +111,27 @@ async fn r12_translated_requests_lose_it_too() {
         }
         let sent = upstream.requests().last().expect("a request").json();
         assert_eq!(sent.get(dropped), None, "{sent}");
+        desk.gateway.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn r12_a_translated_count_loses_it_too() {
+    for (dropped, chosen) in [
+        ("", json!({"type": "any"})),
+        ("drop = [\"tool_choice\"]", Value::Null),
+    ] {
+        let upstream =
+            ScriptedUpstream::tolerant(Reply::json(200, &json!({"input_tokens": 7}))).await;
+        let provider = format!("speaks = [\"messages\"]\n{dropped}");
+        let desk = before(&upstream, Family::Messages, &provider, "model = \"m\"").await;
+        let body = json!({"model": "test-model", "input": "hi", "tool_choice": "required", "tools": [tool(Family::Responses)]});
+        let answer = desk
+            .gateway
+            .post("/v1/responses/input_tokens", &desk.key, &body)
+            .await;
+        assert_eq!(answer.json()["input_tokens"], 7, "{}", answer.text);
+        assert_eq!(upstream.requests()[0].json()["tool_choice"], chosen);
         desk.gateway.stop().await;
     }
 }
