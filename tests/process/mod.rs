@@ -18,6 +18,7 @@ mod everyday;
 mod first_hour;
 mod first_start;
 mod fleet_guide;
+mod golden;
 pub(crate) mod identity;
 mod killed_deliveries;
 mod limits;

@@ -87,14 +87,14 @@ fn check(value: &Value, schema: &Value, all: &Value, at: &str) -> Result<(), Str
     Ok(())
 }
 
-async fn document(gateway: &Gateway) -> Value {
+pub(super) async fn document(gateway: &Gateway) -> Value {
     let answer = gateway.ask("/api/v1/openapi.json").await;
     assert_eq!(answer.status, 200, "no token is needed: {}", answer.text);
     answer.json()
 }
 
 /// The operations in the order of the document's story.
-fn operations(document: &Value) -> Vec<(String, String, Value)> {
+pub(super) fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let mut found = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -115,7 +115,7 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
 }
 
 /// The path of an operation with its examples in place of the names.
-fn place(path: &str, operation: &Value) -> String {
+pub(super) fn place(path: &str, operation: &Value) -> String {
     let mut place = path.to_owned();
     let mut query = Vec::new();
     for parameter in operation["parameters"].as_array().unwrap() {

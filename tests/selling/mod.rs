@@ -5,6 +5,7 @@ mod bodies;
 mod described;
 mod edits;
 mod fleet;
+mod golden;
 mod lists;
 mod lost;
 mod once;
