@@ -118,7 +118,15 @@ pub async fn with_reference(
     };
     let other = match entry.kind {
         EntryKind::Move => book.entry(arrival_of(entry.operation)).await?,
-        _ => None,
+        EntryKind::TopUp
+        | EntryKind::Adjust
+        | EntryKind::Grant
+        | EntryKind::Expired
+        | EntryKind::Void
+        | EntryKind::Reversal
+        | EntryKind::WriteOff
+        | EntryKind::Charge
+        | EntryKind::Refund => None,
     };
     Ok(std::iter::once(entry).chain(other).collect())
 }

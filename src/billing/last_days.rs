@@ -119,7 +119,7 @@ impl LastDays {
             let exposure = i128::from(row.exposure.picos()) - i128::from(row.unmetered.picos());
             let exposure = match catalog.find(&row.slug) {
                 Lookup::Found(model) => at_cost(exposure, model),
-                _ => exposure,
+                Lookup::Retired(..) | Lookup::Unknown(..) => exposure,
             };
             self.hours
                 .entry(row.hour.hour())
@@ -280,7 +280,7 @@ pub(crate) fn context(model: &Model) -> Amount {
 fn context_of(catalog: &Catalog, slug: &str) -> Amount {
     match catalog.find(slug) {
         Lookup::Found(model) => context(model),
-        _ => catalog
+        Lookup::Retired(..) | Lookup::Unknown(..) => catalog
             .models
             .iter()
             .map(|model| context(model))

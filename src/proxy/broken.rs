@@ -37,7 +37,7 @@ fn broken(family: Family, end: &End, request_id: String) -> ErrorBody {
         Ending::Cut => {
             "the provider's stream broke after you had stopped reading it; what it produced until then is charged"
         }
-        _ => {
+        Ending::Complete | Ending::Broken | Ending::Nothing => {
             "the provider's stream broke before it was complete; only what was delivered is charged"
         }
     };

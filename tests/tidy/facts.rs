@@ -48,6 +48,10 @@ pub(crate) struct Facts {
     /// Line and name of each struct, enum, union, trait and type alias.
     pub(crate) types: Vec<(usize, String)>,
     pub(crate) texts: Vec<Text>,
+    /// Named fields of structs.
+    pub(crate) fields: BTreeSet<String>,
+    /// Patterns that are true of what is not written there: the line, what is open, and the types that stand beside it or around it.
+    pub(crate) open: Vec<OpenPattern>,
     /// Lines with `async` or `.await`.
     pub(crate) asyncs: Vec<usize>,
     /// Local name to the path it was imported from.
@@ -245,6 +249,35 @@ impl Reader {
     }
 }
 
+/// A pattern that takes a variant or a field that does not exist yet.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenPattern {
+    pub(crate) line: usize,
+    /// `_ =>` or `..`.
+    pub(crate) what: &'static str,
+    pub(crate) types: Vec<String>,
+}
+
+/// The types whose variants a pattern names.
+#[derive(Default)]
+struct Variants(Vec<String>);
+
+impl<'ast> Visit<'ast> for Variants {
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let mut before = path.segments.iter().rev().skip(1);
+        self.0.extend(before.next().map(|of| of.ident.to_string()));
+    }
+}
+
+fn is_open(pattern: &Pat) -> bool {
+    match pattern {
+        Pat::Wild(_) => true,
+        Pat::Tuple(tuple) => tuple.elems.iter().all(is_open),
+        Pat::Paren(inner) => is_open(&inner.pat),
+        _ => false,
+    }
+}
+
 /// Whether only tests compile what stands behind these attributes.
 fn only_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
@@ -405,6 +438,43 @@ impl<'ast> Visit<'ast> for Reader {
                 self.tokens(list.tokens.clone());
             }
         }
+    }
+
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        let name = field.ident.as_ref().map(ToString::to_string);
+        self.facts.fields.extend(name);
+        visit::visit_field(self, field);
+    }
+
+    fn visit_expr_match(&mut self, matching: &'ast syn::ExprMatch) {
+        let mut beside = Variants::default();
+        matching
+            .arms
+            .iter()
+            .for_each(|arm| beside.visit_pat(&arm.pat));
+        let arms = matching
+            .arms
+            .iter()
+            .filter(|arm| is_open(&arm.pat) && arm.guard.is_none());
+        self.facts.open.extend(arms.map(|arm| OpenPattern {
+            line: arm.span().start().line,
+            what: "_ =>",
+            types: beside.0.clone(),
+        }));
+        visit::visit_expr_match(self, matching);
+    }
+
+    fn visit_pat_struct(&mut self, pattern: &'ast syn::PatStruct) {
+        // `Variant { .. }` only asks which variant it is.
+        if let Some(rest) = pattern.rest.as_ref().filter(|_| !pattern.fields.is_empty()) {
+            let segments = pattern.path.segments.iter();
+            self.facts.open.push(OpenPattern {
+                line: rest.span().start().line,
+                what: "..",
+                types: segments.map(|segment| segment.ident.to_string()).collect(),
+            });
+        }
+        visit::visit_pat_struct(self, pattern);
     }
 
     fn visit_pat(&mut self, pattern: &'ast Pat) {

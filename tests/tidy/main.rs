@@ -13,11 +13,13 @@ mod circles;
 mod facts;
 mod house;
 mod names;
+mod open;
 mod pages;
 mod planted;
 mod programs;
 mod rooms;
 mod rules;
+mod spread;
 
 use house::House;
 use pages::report;

@@ -1,7 +1,7 @@
 //! Tests the rules: one violation of each is planted into a copy of the sources, and the rule must find it.
 
 use crate::house::{House, read};
-use crate::{circles, house, names, rules};
+use crate::{circles, house, names, open, rules};
 
 type Rule = fn(&House) -> Vec<String>;
 
@@ -221,6 +221,38 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::sql,
     ),
 ];
+
+#[test]
+fn an_open_pattern_where_money_is_is_found() {
+    let clean = House::load();
+    let at = "ledger/src/rule/key.rs";
+    let found = |code: &str| {
+        let house = clean.with(at, &format!("{}\n{code}\n", read(at)));
+        open::open(&house, "ledger/src/").map(|found| found.len())
+    };
+    let [arms, rests] = open::open(&clean.only(at), "ledger/src/").map(|found| found.len());
+    for (code, more) in [
+        (
+            "fn planted(of: KeyStatus) { match of { KeyStatus::Active => {} _ => {} } }",
+            [1, 0],
+        ),
+        ("fn planted(Key { id, .. }: Key) {}", [0, 1]),
+        (
+            "fn planted(of: &str) { match of { \"a\" => {} _ => {} } }",
+            [0, 0],
+        ),
+        (
+            "fn planted(of: Option<u8>) { match of { Some(1) => {} _ => {} } }",
+            [0, 0],
+        ),
+        (
+            "fn planted(of: CreditKind) { if let CreditKind::Adjust { .. } = of {} }",
+            [0, 0],
+        ),
+    ] {
+        assert_eq!(found(code), [arms + more[0], rests + more[1]], "{code}");
+    }
+}
 
 #[test]
 fn a_new_namesake_and_a_vague_name_are_found() {

@@ -80,7 +80,10 @@ impl Credit {
             CreditKind::Adjust { reason } if reason == VOUCHER => {
                 reference::check_shape(&self.reference)?;
             }
-            _ => reference::check(&self.reference)?,
+            CreditKind::TopUp
+            | CreditKind::Adjust { .. }
+            | CreditKind::WriteOff { .. }
+            | CreditKind::Refund { .. } => reference::check(&self.reference)?,
         }
         check_text("an actor", &self.actor, 200, false)?;
         match &self.kind {

@@ -102,7 +102,14 @@ impl JournalEntry {
         match self.kind {
             EntryKind::Charge => Some(self.operation),
             EntryKind::Refund => self.refunds,
-            _ => None,
+            EntryKind::TopUp
+            | EntryKind::Adjust
+            | EntryKind::Grant
+            | EntryKind::Expired
+            | EntryKind::Void
+            | EntryKind::Reversal
+            | EntryKind::Move
+            | EntryKind::WriteOff => None,
         }
     }
 }

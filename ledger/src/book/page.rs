@@ -70,7 +70,12 @@ impl KeyOrder {
     pub fn place(self, key: &Key) -> KeyPlace {
         let value = match self {
             Self::Created | Self::Newest => key.created_at.millis(),
-            _ => self.of_money(&key.customer),
+            Self::LowestBalance
+            | Self::HighestBalance
+            | Self::LeastHeld
+            | Self::MostHeld
+            | Self::LongestUnused
+            | Self::LastUsed => self.of_money(&key.customer),
         };
         KeyPlace { value, key: key.id }
     }
@@ -80,7 +85,12 @@ impl KeyOrder {
     pub fn place_of_customer(self, customer: &Customer) -> (i64, CustomerId) {
         let value = match self {
             Self::Created | Self::Newest => customer.created_at.millis(),
-            _ => self.of_money(customer),
+            Self::LowestBalance
+            | Self::HighestBalance
+            | Self::LeastHeld
+            | Self::MostHeld
+            | Self::LongestUnused
+            | Self::LastUsed => self.of_money(customer),
         };
         (value, customer.id)
     }
@@ -89,7 +99,9 @@ impl KeyOrder {
         match self {
             Self::LowestBalance | Self::HighestBalance => customer.account.balance().picos(),
             Self::LeastHeld | Self::MostHeld => customer.account.held.picos(),
-            _ => customer.last_entry_at.map_or(i64::MIN, Timestamp::millis),
+            Self::Created | Self::Newest | Self::LongestUnused | Self::LastUsed => {
+                customer.last_entry_at.map_or(i64::MIN, Timestamp::millis)
+            }
         }
     }
 }

@@ -133,7 +133,7 @@ impl Customer {
                 "customer {} is closed, which cannot be undone",
                 self.id
             ))),
-            _ => Ok(()),
+            CustomerStatus::Active | CustomerStatus::Suspended => Ok(()),
         }
     }
 

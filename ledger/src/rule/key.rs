@@ -217,7 +217,7 @@ impl KeyRecord {
                 "key {} is revoked and takes no more money",
                 self.id
             ))),
-            _ => Ok(()),
+            KeyStatus::Active | KeyStatus::Blocked | KeyStatus::Expired => Ok(()),
         }
     }
 

@@ -193,7 +193,8 @@ impl NewToken {
                 let text = "a daily bound must be more than zero";
                 Err(Refusal::Limit(text.to_owned()))
             }
-            _ => Ok(()),
+            (TokenRole::Sell | TokenRole::Manage, Some(_))
+            | (TokenRole::Read | TokenRole::Manage, None) => Ok(()),
         }
     }
 

@@ -23,7 +23,17 @@ pub(super) fn of(cause: &Cause) -> Fault {
     };
     let verb = match kind {
         TroubleKind::Unreachable => "the database cannot be reached",
-        _ => "the database refuses to be written",
+        TroubleKind::Stopped
+        | TroubleKind::Displaced
+        | TroubleKind::Uncertain
+        | TroubleKind::ClockWrong
+        | TroubleKind::DiskFull
+        | TroubleKind::LogLimit
+        | TroubleKind::Blocked
+        | TroubleKind::Refused
+        | TroubleKind::Slow
+        | TroubleKind::LogHeld
+        | TroubleKind::ClockJumped => "the database refuses to be written",
     };
     let state = match sqlstate {
         Some(sqlstate) if !words.contains(sqlstate) => format!(" (SQLSTATE {sqlstate})"),

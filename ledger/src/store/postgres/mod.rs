@@ -126,7 +126,7 @@ impl PostgresLedger {
         let purpose = match mode {
             OpenMode::ReadOnly if opening.standby => ServerPurpose::Standby,
             OpenMode::ReadOnly => ServerPurpose::Read,
-            _ => ServerPurpose::Write,
+            OpenMode::Serve | OpenMode::Write => ServerPurpose::Write,
         };
         let connector = Connector::new(database, purpose, opening.allow_single)?;
         let starting_with = connector.clone();

@@ -145,7 +145,7 @@ fn none(asked: &[AskedServer], purpose: ServerPurpose, newest: &Newest) -> Cause
         ServerPurpose::Standby if asked.iter().any(|asked| asked.facts().is_some()) => {
             "; none of them is a standby"
         }
-        _ => "",
+        ServerPurpose::Write | ServerPurpose::Read | ServerPurpose::Standby => "",
     };
     let words = format!("{said}{hint}");
     let first = asked

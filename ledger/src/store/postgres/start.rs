@@ -52,7 +52,7 @@ pub(super) async fn start(
         .map_err(LedgerError::Unusable)?;
     let confirmed = match mode {
         OpenMode::Serve => Confirmed::load(opening.state.clone(), opening.anchors.as_deref())?,
-        _ => Confirmed::default(),
+        OpenMode::Write | OpenMode::ReadOnly => Confirmed::default(),
     };
     if mode == OpenMode::Write {
         facts::refuse_clock(&link.facts)?;

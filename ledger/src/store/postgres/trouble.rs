@@ -50,7 +50,12 @@ impl TransactionTrouble {
     pub(super) fn sqlstate(&self) -> Option<&str> {
         match self {
             Self::Rejected { sqlstate, .. } => Some(sqlstate),
-            _ => None,
+            Self::Retry(_)
+            | Self::Busy(_)
+            | Self::Failed(_)
+            | Self::Lost(_)
+            | Self::Unknown(_)
+            | Self::Fenced => None,
         }
     }
 

@@ -314,7 +314,7 @@ pub(super) fn open_any_version(path: &Path) -> Result<Connection, LedgerError> {
     check_log_and_index(&real, OpenMode::Serve)?;
     match open_and_identify(&real, OpenMode::ReadOnly)? {
         (conn, FileContent::Ledger(_)) => Ok(conn),
-        _ => Err(LedgerError::unusable(format!(
+        (_, FileContent::Empty | FileContent::Foreign) => Err(LedgerError::unusable(format!(
             "{} is not a ledger",
             path.display()
         ))),

@@ -271,7 +271,7 @@ pub(super) fn margins(
 ) -> Result<Margins> {
     let name = match query.by {
         MarginBy::Class => CLASS,
-        _ => "t.target",
+        MarginBy::Key | MarginBy::Target | MarginBy::Day => "t.target",
     };
     let mut hour_of = conn.prepare_cached(&format!(
         "SELECT u.key, {name}, u.requests, u.charge, u.loss, u.exposure, u.cost

@@ -221,7 +221,7 @@ impl Opened {
             .map(|written| Arc::new(KeyCache::new(written.index.clone())));
         let writer = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(WriterHandle::start(
+            OpenMode::Serve | OpenMode::Write => Some(WriterHandle::start(
                 conn,
                 &location,
                 remembered.clone(),

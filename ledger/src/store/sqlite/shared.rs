@@ -76,7 +76,9 @@ impl Shared {
     pub(super) fn keep(&self, jobs: impl IntoIterator<Item = Job>) {
         let bills = jobs.into_iter().filter_map(|job| match job.work {
             BatchWork::Apply(Operation::Resolve(finish)) => Some(finish),
-            _ => None,
+            BatchWork::Apply(_) => None,
+            #[cfg(test)]
+            BatchWork::Test(..) => None,
         });
         lock(&self.due).extend(bills);
     }
