@@ -13,7 +13,7 @@ use crate::fields::SERVER_TOOL;
 use crate::json::{Cursor, Cuts, Kind};
 use crate::translate::tree::JsonNode;
 use crate::walk::{RequestWalk, word};
-use crate::{BadRequest, Inspection, Remedy};
+use crate::{BadRequest, Inspection, Remedy, TextSize};
 
 /// One row of a family's table: a tool type (`*` stands for any ending) and what happens to it.
 pub(crate) type ToolRow = (&'static str, ToolFate);
@@ -29,8 +29,10 @@ pub(crate) enum ToolFate {
     Nested,
     /// The same in messages, where it must have a schema.
     Described,
-    /// It passes if its `environment` is not a server's.
-    Local,
+    /// The customer's side runs it. It has no words of its own: whoever serves it tells the model so much about it.
+    Told(&'static [&'static str]),
+    /// The same, if its `environment` is the customer's; without one it is a server's.
+    Local(&'static [&'static str]),
     /// A server-side search: removed and reported.
     Search,
 }
@@ -225,6 +227,7 @@ impl Tools {
             return Ok(false);
         }
         offer.judge(row)?;
+        told(row, seen);
         if top {
             self.kept += 1;
             read(&before, cursor, seen);
@@ -254,8 +257,16 @@ impl<'a> ToolOffer<'a> {
     fn judge(&self, row: Option<ToolFate>) -> Result<(), BadRequest> {
         let place = self.environment.as_deref().unwrap_or_default();
         let (remedy, message) = match row {
-            Some(ToolFate::Passes) => return Ok(()),
-            Some(ToolFate::Local) if matches!(place, "" | "local") => return Ok(()),
+            Some(ToolFate::Passes | ToolFate::Told(_)) => return Ok(()),
+            Some(ToolFate::Local(_)) if place == "local" => return Ok(()),
+            Some(ToolFate::Local(_)) => (
+                Some(Remedy::Without),
+                format!(
+                    "a `{}` runs in a container of the provider unless its `environment` is {{\"type\": \"local\"}}, and {SERVER_TOOL}. \
+                     Send that and run its commands yourself, or leave it out.",
+                    self.kind
+                ),
+            ),
             Some(own @ (ToolFate::Named | ToolFate::Nested | ToolFate::Described)) => {
                 return self.own(own);
             }
@@ -311,9 +322,21 @@ impl<'a> ToolOffer<'a> {
 
 /// Counts the definitions of tools since `before` as text.
 fn read(before: &Cursor<'_>, cursor: &Cursor<'_>, seen: &mut Inspection) {
-    let size = cursor.size_since(before);
-    seen.content.tool_bytes = seen.content.tool_bytes.saturating_add(size.bytes());
     let text = cursor.slice(before.at()..cursor.at());
+    count(cursor.size_since(before), text, seen);
+}
+
+/// Counts what a model is told about a tool that has no definition.
+fn told(row: Option<ToolFate>, seen: &mut Inspection) {
+    if let Some(ToolFate::Told(words) | ToolFate::Local(words)) = row {
+        words
+            .iter()
+            .for_each(|words| count(TextSize::of(words), words, seen));
+    }
+}
+
+fn count(size: TextSize, text: &str, seen: &mut Inspection) {
+    seen.content.tool_bytes = seen.content.tool_bytes.saturating_add(size.bytes());
     seen.content.read(size, text);
 }
 
@@ -330,9 +353,13 @@ fn matches(pattern: &str, kind: &str) -> bool {
     })
 }
 
-/// Where a tool runs: the `type` of its environment.
+/// Where a tool runs: the `type` of its environment. A computer's is a word.
 fn environment<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, BadRequest> {
     let mut kind = Cow::Borrowed("");
+    if cursor.peek()? == Kind::String {
+        cursor.skip()?;
+        return Ok(kind);
+    }
     crate::walk::options("environment", cursor, |name, cursor| {
         match name {
             "type" => kind = word(cursor)?,

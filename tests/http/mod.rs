@@ -26,6 +26,7 @@ pub(crate) mod replay;
 mod reported;
 mod responses;
 mod routes;
+mod sdk_tools;
 mod seals;
 mod shop;
 mod stops;

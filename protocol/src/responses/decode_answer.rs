@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 
 use super::blocks::{Blocks, EventItem, Moment, OutputItemKind as ItemKind, TextClass};
+use super::client_tools;
 use crate::json::{Cursor, JsonError, Kind, unescape};
 use crate::translate::event::{NeutralStop, Sink};
 use crate::translate::flow::{self, Flow};
-use crate::translate::text::{Escaped, compact, escape};
+use crate::translate::text::{Escaped, escape};
 use crate::translate::tree::JsonNode;
 use crate::usage::count;
 use crate::{Frame, UpstreamError};
@@ -283,7 +284,10 @@ fn texts(item: &JsonNode<'_>) -> Vec<(TextClass, String)> {
         ],
         "function_call" => [call(item.get("arguments").word().to_owned()), None],
         "custom_tool_call" => [call(item.get("input").word().to_owned()), None],
-        "local_shell_call" => [call(action(item.get("action"))), None],
+        "local_shell_call" => {
+            let made = client_tools::call(item);
+            [made.and_then(|(_, arguments)| call(escape(&arguments))), None]
+        }
         _ => [None, None],
     };
     found.into_iter().flatten().collect()
@@ -291,16 +295,6 @@ fn texts(item: &JsonNode<'_>) -> Vec<(TextClass, String)> {
 
 fn call(arguments: String) -> Option<(TextClass, String)> {
     Some((TextClass::Call, arguments))
-}
-
-/// A shell's action as the arguments of a function, escaped.
-fn action(action: &JsonNode<'_>) -> String {
-    let members: Vec<String> = action
-        .members()
-        .filter(|(name, value)| *name != "type" && !value.is_null())
-        .map(|(name, value)| format!("{}:{}", crate::json::quoted(name), compact(value.raw)))
-        .collect();
-    escape(&format!("{{{}}}", members.join(",")))
 }
 
 fn said<'a>(cursor: &mut Cursor<'a>) -> Result<DecodedResponseEvent<'a>, JsonError> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::client_tools;
 use super::decode_tools::tools;
 use crate::fields::ITEM_REFERENCE;
 use crate::json::Kind;
@@ -58,11 +59,7 @@ fn item<'a>(
     }
     match kind {
         "" | "message" => message(node, path, prompt, decoding),
-        "function_call_output"
-        | "custom_tool_call_output"
-        | "local_shell_call_output"
-        | "shell_call_output"
-        | "apply_patch_call_output" => {
+        kind if is_output(kind) => {
             let result = output(node, path, decoding)?;
             Ok(turn(Role::User, NeutralBlock::Result(result)))
         }
@@ -126,27 +123,38 @@ fn agent_message<'a>(node: &JsonNode<'a>, decoding: &mut Decoding<'_>) -> Option
     })
 }
 
-/// A call of a tool that the caller runs itself, if the item is one. Three tools have items of their own instead of a name.
+/// A call of a tool that the caller runs itself, if the item is one.
 fn any_call<'a>(
     kind: &str,
     node: &JsonNode<'a>,
     path: &str,
 ) -> Result<Option<NeutralBlock<'a>>, BadRequest> {
     let json = |member| text_or_json(node.get(member));
-    let call = match kind {
-        "function_call" => call(node, path, ToolKind::Function, json("arguments"))?,
-        "custom_tool_call" => call(node, path, ToolKind::Custom, json("input"))?,
-        "local_shell_call" => named(
-            node,
-            "local_shell",
-            ToolKind::LocalShell,
-            shell(node.get("action")),
-        ),
-        "shell_call" => named(node, "shell", ToolKind::Function, json("action")),
-        "apply_patch_call" => named(node, "apply_patch", ToolKind::Function, json("operation")),
-        _ => return Ok(None),
+    let name = || {
+        let name = node.get("name").plain();
+        name.ok_or_else(|| wrong(&format!("{path}.name"), "text"))
     };
-    Ok(Some(call))
+    let (name, kind, arguments) = match kind {
+        "function_call" => (name()?, ToolKind::Function, json("arguments")),
+        "custom_tool_call" => (name()?, ToolKind::Custom, json("input")),
+        _ => match client_tools::call(node) {
+            Some((name, arguments)) => (name.into(), ToolKind::Function, arguments.into()),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(NeutralBlock::Call(NeutralCall {
+        id: id(node),
+        name,
+        namespace: node.get("namespace").plain(),
+        kind,
+        arguments,
+        cache: None,
+    })))
+}
+
+fn is_output(kind: &str) -> bool {
+    matches!(kind, "function_call_output" | "custom_tool_call_output")
+        || client_tools::is_output(kind)
 }
 
 fn message<'a>(
@@ -212,43 +220,6 @@ fn part<'a>(
     }
 }
 
-fn call<'a>(
-    node: &JsonNode<'a>,
-    path: &str,
-    kind: ToolKind,
-    arguments: Cow<'a, str>,
-) -> Result<NeutralBlock<'a>, BadRequest> {
-    let name = node
-        .get("name")
-        .plain()
-        .ok_or_else(|| wrong(&format!("{path}.name"), "text"))?;
-    let namespace = node.get("namespace").plain();
-    Ok(NeutralBlock::Call(NeutralCall {
-        id: id(node),
-        name,
-        namespace,
-        kind,
-        arguments,
-        cache: None,
-    }))
-}
-
-fn named<'a>(
-    node: &JsonNode<'a>,
-    name: &'static str,
-    kind: ToolKind,
-    arguments: Cow<'a, str>,
-) -> NeutralBlock<'a> {
-    NeutralBlock::Call(NeutralCall {
-        id: id(node),
-        name: Cow::Borrowed(name),
-        namespace: None,
-        kind,
-        arguments,
-        cache: None,
-    })
-}
-
 fn id<'a>(node: &JsonNode<'a>) -> Cow<'a, str> {
     node.get("call_id")
         .plain()
@@ -263,17 +234,6 @@ fn text_or_json<'a>(node: &JsonNode<'a>) -> Cow<'a, str> {
         .unwrap_or_default()
 }
 
-/// A shell action as the arguments of a function.
-fn shell<'a>(action: &JsonNode<'a>) -> Cow<'a, str> {
-    let members = action
-        .members()
-        .filter(|(name, value)| *name != "type" && !value.is_null());
-    let members: Vec<String> = members
-        .map(|(name, value)| format!("{}:{}", crate::json::quoted(name), value.raw))
-        .collect();
-    Cow::Owned(format!("{{{}}}", members.join(",")))
-}
-
 fn output<'a>(
     node: &JsonNode<'a>,
     path: &str,
@@ -286,13 +246,17 @@ fn output<'a>(
         .is_some_and(|first| !first.get("type").is_null());
     let blocks = match given.kind {
         Kind::Array if !typed => vec![NeutralBlock::words(given.raw)],
+        // What a computer shows.
+        Kind::Object if !given.get("image_url").is_empty() => {
+            vec![picture(given, &format!("{path}.output"))?]
+        }
         Kind::Object => vec![NeutralBlock::words(given.raw)],
         _ => parts(given, &format!("{path}.output"), decoding)?,
     };
     Ok(CallResult {
         id: id(node),
         blocks,
-        is_error: false,
+        is_error: node.get("status").word() == "failed",
         cache: cache(node),
     })
 }

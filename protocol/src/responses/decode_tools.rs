@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::client_tools;
 use crate::BadRequest;
 use crate::json::Kind;
 use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
@@ -24,18 +25,13 @@ pub(super) fn tools<'a>(
                 }
             }
             "function" | "custom" => add(node, None, at, prompt)?,
-            "local_shell" => push(
-                NeutralTool {
-                    name: Cow::Borrowed("local_shell"),
-                    kind: ToolKind::LocalShell,
-                    ..NeutralTool::default()
-                },
-                prompt,
-            ),
-            kind => {
-                decoding.drop(&format!("tools.{kind}"));
-                gone.get_or_insert((at, kind));
-            }
+            kind => match client_tools::of_kind(kind) {
+                Some(tool) => push(tool.offered(node), prompt),
+                None => {
+                    decoding.drop(&format!("tools.{kind}"));
+                    gone.get_or_insert((at, kind));
+                }
+            },
         }
     }
     match gone {
@@ -93,26 +89,28 @@ pub(super) fn choice<'a>(node: &JsonNode<'a>) -> Result<Option<ToolChoice<'a>>, 
         _ if node.kind != Kind::Object => return Ok(None),
         _ => {}
     }
+    let named = |node: &JsonNode<'a>| match client_tools::chosen(node.get("type").word()) {
+        Some(name) => Some(Cow::Borrowed(name)),
+        None => node.get("name").plain(),
+    };
     match node.get("type").word() {
-        "function" | "custom" => {
-            let name = node
-                .get("name")
-                .plain()
-                .ok_or_else(|| wrong("tool_choice.name", "text"))?;
-            Ok(Some(ToolChoice::Tool(name)))
-        }
-        "local_shell" => Ok(Some(ToolChoice::Tool(Cow::Borrowed("local_shell")))),
         "allowed_tools" => {
             let names = node
                 .get("tools")
                 .elements()
-                .filter_map(|tool| tool.get("name").plain())
+                .filter_map(named)
                 .collect();
             Ok(Some(ToolChoice::Allowed {
                 names,
                 required: node.get("mode").word() == "required",
             }))
         }
-        kind => Err(no_server_tool("tool_choice", kind)),
+        "function" | "custom" => named(node)
+            .map(|name| Some(ToolChoice::Tool(name)))
+            .ok_or_else(|| wrong("tool_choice.name", "text")),
+        kind => match client_tools::chosen(kind) {
+            Some(name) => Ok(Some(ToolChoice::Tool(Cow::Borrowed(name)))),
+            None => Err(no_server_tool("tool_choice", kind)),
+        },
     }
 }

@@ -12,6 +12,7 @@ use super::synthetic::{skeleton, usage_json};
 use crate::json::{Cursor, Kind, quoted, set_members};
 use crate::translate::event::{AnswerEvent, BlockStart, NeutralAnswer, NeutralStop};
 use crate::translate::ids::Memo;
+use crate::translate::losses::Losses;
 use crate::translate::tree::JsonNode;
 use crate::translate::writing::{self, AnswerWish};
 use crate::{ErrorBody, ReportedUsage, UsageWish};
@@ -47,6 +48,8 @@ pub(crate) struct Encoder {
     item: Option<EncodedItem>,
     /// Finished items, as JSON.
     output: Vec<String>,
+    /// The limit cut a call that only a whole item would have shown.
+    cut: bool,
 }
 
 pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
@@ -59,6 +62,7 @@ pub(crate) fn encoder(memo: Memo, wish: &AnswerWish<'_>) -> Encoder {
         out: Numbered::default(),
         item: None,
         output: Vec::new(),
+        cut: false,
     }
 }
 
@@ -179,6 +183,14 @@ impl writing::AnswerEncoder for Encoder {
         self.out
             .event("response.failed", &format!(r#""response":{response}"#), out);
     }
+
+    fn unsaid(&self) -> Losses {
+        let mut losses = Losses::default();
+        if self.cut {
+            losses.add_to_answer("tool_use", "cut");
+        }
+        losses
+    }
 }
 
 impl Encoder {
@@ -198,8 +210,9 @@ impl Encoder {
 
     fn close(&mut self, status: &str, out: &mut Vec<u8>) {
         if let Some(mut item) = self.item.take() {
-            self.output
-                .push(finished(&mut item, status, &mut self.out, out));
+            let item = finished(&mut item, status, &mut self.out, out);
+            self.cut |= item.is_none();
+            self.output.extend(item);
         }
     }
 }
@@ -255,7 +268,7 @@ pub(crate) fn encode_answer(
 ) -> Vec<u8> {
     let last = answer.blocks.len().saturating_sub(1);
     let mut unseen = (Numbered::default(), Vec::new());
-    let items = answer.blocks.iter().enumerate().map(|(index, block)| {
+    let items = answer.blocks.iter().enumerate().filter_map(|(index, block)| {
         let mut item = item(&block.kind, index, wish.id, memo);
         item.delta(&block.text, &mut unseen.0, &mut unseen.1);
         unseen.1.clear();

@@ -1,9 +1,10 @@
 //! The output items of a responses answer: how each kind begins, continues and ends.
 
+use super::client_tools::{self, ClientTool};
 use super::numbered::Numbered;
-use crate::json::{Cursor, Kind, quoted, unescape};
+use crate::json::{quoted, unescape};
 use crate::translate::event::BlockKind;
-use crate::translate::freeform::Unwrap;
+use crate::translate::freeform::{Unwrap, is_object};
 use crate::translate::ids::Memo;
 use crate::translate::neutral::ToolKind;
 use crate::translate::seals::{OURS, PLAIN};
@@ -34,8 +35,9 @@ enum ItemKind {
         head: String,
         unwrap: Unwrap,
     },
-    /// Emitted only when it is complete, because its arguments become an action.
-    Shell {
+    /// Emitted only when it is complete, because its arguments become other members.
+    Typed {
+        tool: &'static ClientTool,
         head: String,
     },
 }
@@ -53,21 +55,23 @@ pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -
                 .map(|space| format!(r#","namespace":{}"#, quoted(space)))
                 .unwrap_or_default();
             let head = format!(r#""call_id":{},"name":{}{space}"#, quoted(id), quoted(name));
-            match kind {
-                ToolKind::Function => ("fc", ItemKind::Call { head }),
-                ToolKind::Custom => (
+            let typed = match kind {
+                ToolKind::Typed(kind) => client_tools::of_kind(kind),
+                ToolKind::Function | ToolKind::Custom => None,
+            };
+            match (kind, typed) {
+                (_, Some(tool)) => {
+                    let head = format!(r#""call_id":{}"#, quoted(id));
+                    (tool.prefix, ItemKind::Typed { tool, head })
+                }
+                (ToolKind::Custom, None) => (
                     "ctc",
                     ItemKind::Custom {
                         head,
                         unwrap: Unwrap::default(),
                     },
                 ),
-                ToolKind::LocalShell => (
-                    "lsh",
-                    ItemKind::Shell {
-                        head: format!(r#""call_id":{}"#, quoted(id)),
-                    },
-                ),
+                (_, None) => ("fc", ItemKind::Call { head }),
             }
         }
     };
@@ -83,7 +87,7 @@ pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -
             template("reasoning_summary_text", &id, index, "\"summary_index\":0,")
         }
         ItemKind::Custom { .. } => template("custom_tool_call_input", &id, index, ""),
-        ItemKind::Call { .. } | ItemKind::Shell { .. } => {
+        ItemKind::Call { .. } | ItemKind::Typed { .. } => {
             template("function_call_arguments", &id, index, "")
         }
     };
@@ -112,7 +116,7 @@ fn template(kind: &str, id: &str, index: usize, part: &str) -> Template {
 
 /// The events that begin an item.
 pub(super) fn added(item: &EncodedItem, numbers: &mut Numbered, out: &mut Vec<u8>) {
-    if matches!(item.kind, ItemKind::Shell { .. }) {
+    if matches!(item.kind, ItemKind::Typed { .. }) {
         return;
     }
     let index = item.index;
@@ -131,13 +135,19 @@ pub(super) fn added(item: &EncodedItem, numbers: &mut Numbered, out: &mut Vec<u8
     }
 }
 
-/// The events that end an item, and the item in its final form.
+/// The events that end an item, and the item in its final form; none if nobody could run it and it was never announced.
 pub(super) fn finished(
     item: &mut EncodedItem,
     status: &str,
     numbers: &mut Numbered,
     out: &mut Vec<u8>,
-) -> String {
+) -> Option<String> {
+    if matches!(item.kind, ItemKind::Typed { .. })
+        && status == "incomplete"
+        && !is_object(&unescape(&item.text))
+    {
+        return None;
+    }
     if let ItemKind::Custom { unwrap, .. } = &mut item.kind {
         let mut shown = String::new();
         unwrap.finish(&mut shown);
@@ -164,7 +174,7 @@ pub(super) fn finished(
                 out,
             );
         }
-        ItemKind::Shell { .. } => {
+        ItemKind::Typed { .. } => {
             numbers.event(
                 "response.output_item.added",
                 &format!(r#""output_index":{index},"item":{whole}"#),
@@ -195,7 +205,7 @@ pub(super) fn finished(
         &format!(r#""output_index":{index},"item":{whole}"#),
         out,
     );
-    whole
+    Some(whole)
 }
 
 impl EncodedItem {
@@ -207,7 +217,7 @@ impl EncodedItem {
                 unwrap.push(text, &mut shown);
                 self.shown(&shown, numbers, out);
             }
-            ItemKind::Shell { .. } => self.text.push_str(text),
+            ItemKind::Typed { .. } => self.text.push_str(text),
             _ => self.shown(text, numbers, out),
         }
     }
@@ -280,30 +290,12 @@ impl EncodedItem {
                     r#"{{"id":{id},"type":"custom_tool_call","status":"{status}",{head},"input":"{text}"}}"#
                 )
             }
-            ItemKind::Shell { head } => {
-                let action = action(text);
-                format!(
-                    r#"{{"id":{id},"type":"local_shell_call","status":"{status}",{head},"action":{action}}}"#
-                )
+            ItemKind::Typed { tool, head } => {
+                let (call, members) = (tool.call, tool.members(&unescape(text)));
+                format!(r#"{{"id":{id},"type":"{call}","status":"{status}",{head},{members}}}"#)
             }
         }
     }
-}
-
-/// A shell's arguments as the action that its clients know.
-fn action(arguments: &str) -> String {
-    let json = unescape(arguments);
-    let whole = Cursor::new(json.as_bytes()).and_then(|mut cursor| {
-        cursor
-            .skip()
-            .and_then(|value| cursor.end().map(|()| value.kind))
-    });
-    let object = if whole == Ok(Kind::Object) {
-        json.trim()
-    } else {
-        r#"{"command":[]}"#
-    };
-    crate::json::set_members(object, &[("type", "\"exec\"")])
 }
 
 fn push_number(number: u64, out: &mut Vec<u8>) {

@@ -3,6 +3,7 @@
 //! Three tables list the refused fields, the fields that pass, and the tools; the gateway itself needs the fields below them. A
 //! field in no table is unknown.
 
+use super::client_tools::{APPLY_PATCH, COMPUTER, COMPUTER_PREVIEW, LOCAL_SHELL, SHELL};
 use crate::cache;
 use crate::class;
 use crate::class_fields;
@@ -79,11 +80,11 @@ const TOOLS: &[ToolRow] = &[
     ("function",             ToolFate::Named),
     ("custom",               ToolFate::Named),
     ("namespace",            ToolFate::Passes),
-    ("local_shell",          ToolFate::Passes),
-    ("shell",                ToolFate::Local),
-    ("apply_patch",          ToolFate::Passes),
-    ("computer",             ToolFate::Passes),
-    ("computer_use_preview", ToolFate::Passes),
+    ("local_shell",          ToolFate::Told(&LOCAL_SHELL.told)),
+    ("shell",                ToolFate::Local(&SHELL.told)),
+    ("apply_patch",          ToolFate::Told(&APPLY_PATCH.told)),
+    ("computer",             ToolFate::Told(&COMPUTER.told)),
+    ("computer_use_preview", ToolFate::Told(&COMPUTER_PREVIEW.told)),
     ("tool_search",          ToolFate::Passes),
     ("web_search",           ToolFate::Search),
     ("web_search_*",         ToolFate::Search),

@@ -2,6 +2,7 @@
 //! same files with the same function names. Only this family has `items`, because its endings must repeat what was streamed.
 
 mod blocks;
+mod client_tools;
 mod decode;
 mod decode_answer;
 mod decode_items;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::abilities::{Abilities, Sampling};
 use super::effort;
 use super::fates::unsupported;
-use super::freeform::{SCHEMA, SHELL_SCHEMA, wrapped};
+use super::freeform::{SCHEMA, wrapped};
 use super::ids::{call_id, hex, tool_name};
 use super::losses::Losses;
 use super::neutral::{
@@ -366,8 +366,7 @@ pub(crate) fn description<'d>(tool: &'d NeutralTool<'_>) -> Option<Escaped<'d>> 
 pub(crate) fn schema<'s>(tool: &'s NeutralTool<'_>) -> &'s str {
     match tool.kind {
         ToolKind::Custom => SCHEMA,
-        ToolKind::LocalShell => SHELL_SCHEMA,
-        ToolKind::Function => tool
+        ToolKind::Function | ToolKind::Typed(_) => tool
             .schema
             .as_deref()
             .unwrap_or(r#"{"type":"object","properties":{}}"#),

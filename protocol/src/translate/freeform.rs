@@ -8,9 +8,6 @@ use crate::json::{Cursor, Kind, quoted, unescape};
 // One required text and nothing else: the fewer the choices, the more reliably small models fill it in.
 pub(crate) const SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
 
-/// The schema of a shell.
-pub(crate) const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}},"working_directory":{"type":"string"},"timeout_ms":{"type":"number"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
-
 /// What precedes and follows free text in a function's arguments, escaped.
 pub(crate) const WRAP: [&str; 2] = ["{\\\"input\\\":\\\"", "\\\"}"];
 

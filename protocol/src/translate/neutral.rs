@@ -175,8 +175,8 @@ pub enum ToolKind {
     Function,
     /// Free text.
     Custom,
-    /// The shell of a responses client: a call is an `action`.
-    LocalShell,
+    /// As a function, whose calls the caller's family writes as items of their own: those of a tool of this type.
+    Typed(&'static str),
 }
 
 /// A tool offered.

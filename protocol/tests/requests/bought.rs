@@ -101,6 +101,7 @@ fn server_tools_are_refused_and_searches_taken_out() {
             "file_search",
             "image_generation",
             "mcp",
+            "programmatic_tool_calling",
             "anything_new",
             "",
         ],
@@ -122,11 +123,24 @@ fn server_tools_are_refused_and_searches_taken_out() {
             json!([{"type": "shell", "environment": environment}]),
         )
     };
-    assert!(
-        shell(json!({"type": "local"})).is_ok()
-            && shell(Value::Null).is_ok()
-            && shell(json!({"type": "container_auto"})).is_err()
-    );
+    assert!(shell(json!({"type": "local"})).is_ok());
+    for hosted in [
+        Value::Null,
+        json!({}),
+        json!("local"),
+        json!({"type": "container_auto"}),
+        json!({"type": "container_reference", "container_id": "cntr_1"}),
+    ] {
+        let bad = shell(hosted.clone()).expect_err("it runs on a server");
+        assert_eq!(bad.param.as_deref(), Some("tools[0].type"), "{hosted}");
+        assert!(
+            bad.message.contains("a container of the provider")
+                && bad.message.contains("no price here")
+                && bad.message.contains(r#"{"type": "local"}"#),
+            "{}",
+            bad.message
+        );
+    }
     refused(
         Family::Responses,
         "tools",

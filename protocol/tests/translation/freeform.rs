@@ -1,6 +1,5 @@
-//! Custom tools, shells and namespaces of responses clients.
+//! Custom tools and namespaces of responses clients.
 
-use farebox_protocol::translate::Memo;
 use serde_json::{Value, json};
 
 use super::help::*;
@@ -8,25 +7,6 @@ use super::help::*;
 fn patch() -> Value {
     let format = json!({"type": "grammar", "syntax": "lark", "definition": "start: \"x\""});
     json!({"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": format})
-}
-
-fn memo_of(tools: &Value) -> Memo {
-    translated(
-        Responses,
-        Chat,
-        &able(Chat),
-        &asking(Responses, &json!({"tools": tools})),
-    )
-    .expect("a translation")
-    .memo
-}
-
-fn items(stream: &str) -> Vec<Value> {
-    events(stream)
-        .into_iter()
-        .filter(|event| event["type"] == "response.output_item.done")
-        .map(|event| event["item"].clone())
-        .collect()
 }
 
 #[test]
@@ -194,38 +174,5 @@ fn b42_b96_namespaces_and_searches_of_tools_are_flattened() {
     assert_eq!(
         (&items(&stream)[0]["name"], &items(&stream)[0]["namespace"]),
         (&json!("spawn"), &json!("agents"))
-    );
-}
-
-#[test]
-fn a_shell_is_called_by_an_action() {
-    let memo = memo_of(&json!([{"type": "local_shell"}]));
-    let arguments = json!({"command": ["ls", "-l"], "timeout_ms": 5}).to_string();
-    let stream = relay(
-        Chat,
-        Responses,
-        memo,
-        &chat(
-            &[tool_call(0, "c1", "local_shell", &arguments)],
-            "tool_calls",
-        ),
-    );
-    let item = &items(&stream)[0];
-    assert_eq!(item["type"], "local_shell_call");
-    assert_eq!(
-        item["action"],
-        json!({"type": "exec", "command": ["ls", "-l"], "timeout_ms": 5})
-    );
-    let body = asking(
-        Responses,
-        &json!({"tools": [{"type": "local_shell"}], "input": [
-            {"role": "user", "content": "q"},
-            {"type": "local_shell_call", "call_id": "c1", "action": {"type": "exec", "command": ["ls"], "env": null}},
-            {"type": "local_shell_call_output", "call_id": "c1", "output": "a b"},
-        ]}),
-    );
-    assert_eq!(
-        sent(Responses, Messages, &body)["messages"][1]["content"][0]["input"],
-        json!({"command": ["ls"]})
     );
 }

@@ -349,3 +349,24 @@ pub(crate) fn data_of(stream: &str) -> Vec<String> {
         .filter_map(|frame| Some(String::from_utf8(frame.data()?.into_owned()).expect("UTF-8")))
         .collect()
 }
+
+/// What a chat target leaves for the answer to a responses client with these tools.
+pub(crate) fn memo_of(tools: &Value) -> Memo {
+    translated(
+        Responses,
+        Chat,
+        &able(Chat),
+        &asking(Responses, &json!({"tools": tools})),
+    )
+    .expect("a translation")
+    .memo
+}
+
+/// The finished items of a responses stream.
+pub(crate) fn items(stream: &str) -> Vec<Value> {
+    events(stream)
+        .into_iter()
+        .filter(|event| event["type"] == "response.output_item.done")
+        .map(|event| event["item"].clone())
+        .collect()
+}

@@ -8,6 +8,7 @@
 
 mod asked;
 mod cells;
+mod client_tools;
 mod ends;
 mod faults;
 mod freeform;

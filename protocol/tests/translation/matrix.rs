@@ -38,6 +38,12 @@ Of the items that responses clients keep, `agent_message` becomes a user message
 items of tools that ran elsewhere and unknown ones are dropped and named (`input.something_new=dropped`), because clients send them
 again in every later turn. A router's `reasoning` in chat is an effort, a number of tokens (`max_tokens`), or only whether (`enabled`).
 
+Tools that clients run themselves become functions of their type's name: `bash_*`, `text_editor_*` and `memory_*` of messages,
+`local_shell`, `shell`, `apply_patch`, `computer` and `computer_use_preview` of responses. Calls of the latter come back as the items
+that their clients know (`shell_call`, `apply_patch_call`, `computer_call`), in streams in one piece, and their outputs go along in
+later turns. A tool of another type is dropped and named (`tools.tool_search=dropped`), and refused where it is the only one or
+`tool_choice` forces it. A `shell` whose `environment` is not `local` runs in a container of the provider: refused on every path.
+
 ## Thinking
 
 Thinking of another family is shown but never sent back to a vendor: its seals are cut from every request, and the loss is named.
