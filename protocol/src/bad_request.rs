@@ -30,7 +30,7 @@ pub enum Remedy {
     Whole(&'static str),
     /// Leave out what `param` names, which is the whole of a tool or a part.
     Without,
-    /// Leave this out, wherever it stands.
+    /// Leave this out, wherever it stands: a member of this name, or a part of this type.
     WithoutEach(&'static str),
     /// Send what `param` names inline, instead of its address or its id.
     Inline,
@@ -38,10 +38,6 @@ pub enum Remedy {
     AtMost(&'static str, u64),
     /// Ask a model that has this capability: lists of models name them.
     Capable(&'static str),
-    /// Send this word in this field.
-    Word(&'static str, &'static str),
-    /// Send a list of this word in this field.
-    List(&'static str, &'static str),
 }
 
 impl Remedy {
@@ -54,15 +50,14 @@ impl Remedy {
             Self::Off(field) => json!({"remedies": [{field: false}]}),
             Self::Whole(field) => json!({"remedies": [{field: null, "store": false}]}),
             Self::Without if param.contains(['.', '[']) => {
-                json!({"remove": param.strip_suffix(".type").unwrap_or(param)})
+                let whole = param.strip_suffix(".type").unwrap_or(param);
+                json!({"remove": whole.strip_suffix(".tool.definition").unwrap_or(whole)})
             }
             Self::Without => json!({"remedies": [{param: null}]}),
             Self::WithoutEach(name) => json!({"remove": name}),
             Self::Inline => json!({"inline": param}),
             Self::AtMost(what, most) => json!({"at_most": {what: most}}),
             Self::Capable(what) => json!({"needs": what}),
-            Self::Word(field, word) => json!({"remedies": [{field: word}]}),
-            Self::List(field, word) => json!({"remedies": [{field: [word]}]}),
         }
     }
 

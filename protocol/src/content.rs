@@ -13,7 +13,7 @@ use crate::inspect::LONGEST_NAME;
 use crate::json::{Cursor, JsonError, Kind, Value};
 use crate::media::Payload;
 use crate::part_names::{
-    by_url, hides_output, is_address, is_picture, is_sealed, is_text, is_unpriced, unpriced,
+    by_url, hides_output, is_address, is_picture, is_sealed, is_text, unpriced, unpriced_name,
 };
 use crate::talk::TalkTurn;
 use crate::tools::{ToolRow, Tools};
@@ -64,6 +64,8 @@ struct Part<'a> {
     file: Option<Value>,
     /// Possibly reasoning that only the provider can read.
     sealed: Vec<Value>,
+    /// A member that has no price here, and with it the whole part.
+    unpriced: Option<&'static str>,
 }
 
 impl Part<'_> {
@@ -196,6 +198,9 @@ fn part(cursor: &mut Cursor<'_>, out: &mut Out<'_>, level: Level) -> Result<(), 
             "cache_control" => marked(key.at, cursor, out)?,
             name => member(name, cursor, out, &mut part)?,
         }
+    }
+    if let Some(word) = part.unpriced {
+        return Err(unpriced("", word));
     }
     part.check(out.turns)?;
     if part.level == Level::Turn && part.role == "user" {
@@ -365,7 +370,11 @@ fn named<'a>(
             )
             .with(Remedy::Inline));
         }
-        _ if is_unpriced(name) => return Err(unpriced(name)),
+        _ if let Some(word) = unpriced_name(name) => match part.level {
+            // A message stays, without what it refers to.
+            Level::Turn => return Err(unpriced(word, word)),
+            Level::Part | Level::Inner => part.unpriced = Some(word),
+        },
         _ if is_address(name) => return Err(by_url(name)),
         _ if is_sealed(name) => part.sealed.push(value),
         _ => count(&mut out.seen.content, cursor, &value),
@@ -378,8 +387,8 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     if part.is_counted() {
         return Ok(());
     }
-    if is_unpriced(&part.kind) {
-        return Err(unpriced("type"));
+    if let Some(word) = unpriced_name(&part.kind) {
+        return Err(unpriced("", word));
     }
     out.seen.hidden_reasoning |= hides_output(&part.kind);
     for value in &part.sealed {
@@ -446,6 +455,11 @@ fn address(
 ) -> Result<(), BadRequest> {
     let url = raw(cursor, value);
     let document = part.kind == "document";
+    let place = if part.holder == "source" {
+        "source.url"
+    } else {
+        "image_url"
+    };
     match Payload::from_url(&url) {
         Some(payload) if document || payload.media.starts_with("image/") => {
             inline(out, part, value, &payload)
@@ -454,7 +468,7 @@ fn address(
         None if is_web(&url) => {
             if let Some(why) = address::refusal(&url) {
                 return Err(BadRequest::at(
-                    "image_url",
+                    place,
                     format!(
                         "the address of a picture is refused: {why}. Send a public address, or the picture inline as `data:image/…;base64,…`."
                     ),
@@ -473,7 +487,7 @@ fn address(
             Ok(())
         }
         _ => Err(BadRequest::at(
-            "image_url",
+            place,
             "a picture is given by an http or https URL, or inline as `data:image/…;base64,…`; other addresses are refused.",
         )
         .with(Remedy::Inline)),
@@ -519,8 +533,10 @@ fn inline(
         } else {
             content.pictures.push(picture);
         }
-    } else if payload.media.starts_with("audio/") || payload.media.starts_with("video/") {
-        return Err(unpriced("media_type"));
+    } else if payload.media.starts_with("audio/") {
+        return Err(unpriced("", "audio"));
+    } else if payload.media.starts_with("video/") {
+        return Err(unpriced("", "video"));
     } else {
         content.documents.push(document());
     }

@@ -71,8 +71,6 @@ pub(crate) fn check(
     let remedy = match free {
         _ if *field == THREAD => Remedy::Unthreaded,
         _ if *field == STORED => Remedy::Whole(field),
-        Free::Words([word, ..]) => Remedy::Word(field, word),
-        Free::Lists([word, ..]) => Remedy::List(field, word),
         _ => Remedy::Without,
     };
     Err(BadRequest {

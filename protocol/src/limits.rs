@@ -24,7 +24,7 @@ pub(crate) fn limit(
     note(name, (tokens, value.span), seen)
 }
 
-/// The same, where `0` asks for no answer: the prompt is only written to a cache.
+/// The same, where the field is required and `0` asks for no answer: the prompt is only written to a cache.
 pub(crate) fn limit_or_none(
     name: &'static str,
     cursor: &mut Cursor<'_>,
@@ -37,7 +37,11 @@ pub(crate) fn limit_or_none(
         seen.prewarms = true;
         return note(name, (0, value.span), seen);
     }
-    limit(name, cursor, seen)
+    limit(name, cursor, seen).map_err(|bad| BadRequest {
+        message: format!("`{name}` must be an integer between 0 and {}.", i32::MAX),
+        remedy: None,
+        ..bad
+    })
 }
 
 fn note(

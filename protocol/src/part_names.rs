@@ -9,21 +9,30 @@ pub(crate) fn is_sealed(name: &str) -> bool {
     matches!(name, "encrypted_content" | "data" | "signature")
 }
 
-/// Whether members or parts of this name are audio or video, or files of any kind in the words of other dialects, of which nobody
-/// can tell what they are.
-pub(crate) fn is_unpriced(name: &str) -> bool {
-    matches!(
-        name,
-        "input_audio" | "audio" | "audio_url" | "input_video" | "video" | "video_url" | "media"
-    ) || is_foreign_file(name)
-}
+/// What is audio or video.
+const SOUNDS: &[&str] = &[
+    "input_audio",
+    "audio",
+    "audio_url",
+    "input_video",
+    "video",
+    "video_url",
+    "media",
+];
 
-/// Whether a member or part of this name is a file in the words of another dialect: servers that understand both fetch it.
-pub(crate) fn is_foreign_file(name: &str) -> bool {
-    matches!(
-        name,
-        "fileData" | "inlineData" | "inline_data" | "resource" | "resource_link"
-    )
+/// What is a file in the words of another dialect: servers that understand both fetch it, and nobody can tell what it is.
+const FOREIGN: &[&str] = &[
+    "fileData",
+    "inlineData",
+    "inline_data",
+    "resource",
+    "resource_link",
+];
+
+/// The name, if members or parts of this name are among the two.
+pub(crate) fn unpriced_name(name: &str) -> Option<&'static str> {
+    let mut names = SOUNDS.iter().chain(FOREIGN);
+    names.find(|known| **known == name).copied()
 }
 
 /// Whether a member of this name is an address that servers fetch: `file_url`, `file_uri`, `fileUri`.
@@ -49,15 +58,16 @@ pub(crate) fn hides_output(kind: &str) -> bool {
     matches!(kind, "configuration_update" | "compaction_trigger")
 }
 
-/// The refusal of a part or member that has no price here.
-pub(crate) fn unpriced(name: &str) -> BadRequest {
-    if is_foreign_file(name) {
+/// The refusal of what has no price here, named `name`: of the whole that stands at `place`.
+pub(crate) fn unpriced(place: &str, name: &str) -> BadRequest {
+    if FOREIGN.contains(&name) {
         let message = format!(
             "`{name}` is refused: send a picture or a document in the words of this API, inline."
         );
-        return BadRequest::at(name, message).with(Remedy::Inline);
+        return BadRequest::at(place, message).with(Remedy::Inline);
     }
-    BadRequest::at(name, format!("`{name}` is refused: {MEDIA}.")).with(Remedy::Without)
+    let message = format!("`{name}` is refused: {MEDIA}. Leave it out.");
+    BadRequest::at(place, message).with(Remedy::Without)
 }
 
 /// The refusal of a document that is given by its address.

@@ -14,7 +14,7 @@ enum Fate {
     Served,
     /// Its own family gets it; elsewhere it is named beside other tools, and refused alone and where it is forced.
     Own,
-    /// Taken out everywhere, and named.
+    /// Its own family does not get it either, where it is named.
     Removed,
     /// Refused everywhere.
     Refused,
@@ -134,14 +134,15 @@ impl Bench {
         tools: &[Value],
         choice: Option<Value>,
     ) -> (Answer, Option<Value>) {
-        self.upstream.forget();
+        let before = self.upstream.requests().len();
         let mut body = ask(caller, "test-model", false);
         body["tools"] = json!(tools);
         if let Some(choice) = choice {
             body["tool_choice"] = choice;
         }
         let answer = self.gateway.post(path(caller), &self.key, &body).await;
-        let sent = self.upstream.requests().pop().map(|seen| seen.json());
+        let sent = self.upstream.requests().drain(before..).last();
+        let sent = sent.map(|seen| seen.json());
         (answer, sent)
     }
 
@@ -150,9 +151,7 @@ impl Bench {
         let told = format!("{kind} of {caller} towards {}", self.target);
         let translated = caller != self.target;
         let both = [beside(caller), tool.clone()];
-        let alone = self
-            .send(caller, std::slice::from_ref(tool), None)
-            .await;
+        let alone = self.send(caller, std::slice::from_ref(tool), None).await;
         let among = self.send(caller, &both, None).await;
         let forced = match forcing(tool) {
             Some(choice) => Some(self.send(caller, &both, Some(choice)).await),
@@ -169,7 +168,12 @@ impl Bench {
             assert!(value.contains(word), "{told}: {header}: {value}");
         };
         let no = |(answer, sent): &(Answer, Option<Value>)| {
-            assert_eq!((answer.status, sent), (400, &None), "{told}: {}", answer.text);
+            assert_eq!(
+                (answer.status, sent),
+                (400, &None),
+                "{told}: {}",
+                answer.text
+            );
             assert!(answer.text.contains(kind), "{told}: {}", answer.text);
         };
         match fate {
@@ -185,7 +189,7 @@ impl Bench {
                     assert_eq!(answer.header("x-farebox-removed"), None, "{told}");
                 }
             }
-            Own if translated => {
+            Own | Removed if translated => {
                 no(&alone);
                 has(&among, 1);
                 named(&among, "x-farebox-lost", &format!("tools.{kind}=dropped"));

@@ -212,8 +212,11 @@ fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadReq
         Ok(())
     })?;
     if let Some(budget) = budget.filter(|_| kind == "enabled") {
-        let tokens =
-            positive("budget_tokens", cursor, &budget).map_err(|bad| bad.within("thinking"))?;
+        let tokens = positive("budget_tokens", cursor, &budget).map_err(|bad| BadRequest {
+            // This family wants one wherever thinking is on.
+            remedy: None,
+            ..bad.within("thinking")
+        })?;
         seen.thinking_budget = Some(tokens);
     }
     if kind == "disabled" {

@@ -234,7 +234,9 @@ impl ClientTool {
             return format!("\"{member}\":{filled}{besides}");
         }
         let filled = JsonNode::parse(filled.as_bytes());
-        let value = filled.as_ref().map_or("null", |filled| filled.get(member).raw);
+        let value = filled
+            .as_ref()
+            .map_or("null", |filled| filled.get(member).raw);
         format!("\"{member}\":{value}{besides}")
     }
 }

@@ -286,7 +286,10 @@ fn texts(item: &JsonNode<'_>) -> Vec<(TextClass, String)> {
         "custom_tool_call" => [call(item.get("input").word().to_owned()), None],
         "local_shell_call" => {
             let made = client_tools::call(item);
-            [made.and_then(|(_, arguments)| call(escape(&arguments))), None]
+            [
+                made.and_then(|(_, arguments)| call(escape(&arguments))),
+                None,
+            ]
         }
         _ => [None, None],
     };

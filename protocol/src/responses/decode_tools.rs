@@ -95,11 +95,7 @@ pub(super) fn choice<'a>(node: &JsonNode<'a>) -> Result<Option<ToolChoice<'a>>, 
     };
     match node.get("type").word() {
         "allowed_tools" => {
-            let names = node
-                .get("tools")
-                .elements()
-                .filter_map(named)
-                .collect();
+            let names = node.get("tools").elements().filter_map(named).collect();
             Ok(Some(ToolChoice::Allowed {
                 names,
                 required: node.get("mode").word() == "required",

@@ -268,17 +268,21 @@ pub(crate) fn encode_answer(
 ) -> Vec<u8> {
     let last = answer.blocks.len().saturating_sub(1);
     let mut unseen = (Numbered::default(), Vec::new());
-    let items = answer.blocks.iter().enumerate().filter_map(|(index, block)| {
-        let mut item = item(&block.kind, index, wish.id, memo);
-        item.delta(&block.text, &mut unseen.0, &mut unseen.1);
-        unseen.1.clear();
-        let status = if index == last && !answer.closed {
-            status(stop)
-        } else {
-            "completed"
-        };
-        finished(&mut item, status, &mut unseen.0, &mut unseen.1)
-    });
+    let items = answer
+        .blocks
+        .iter()
+        .enumerate()
+        .filter_map(|(index, block)| {
+            let mut item = item(&block.kind, index, wish.id, memo);
+            item.delta(&block.text, &mut unseen.0, &mut unseen.1);
+            unseen.1.clear();
+            let status = if index == last && !answer.closed {
+                status(stop)
+            } else {
+                "completed"
+            };
+            finished(&mut item, status, &mut unseen.0, &mut unseen.1)
+        });
     let items: Vec<String> = items.collect();
     ended(&begun(wish), stop, &items, usage, asked).into_bytes()
 }

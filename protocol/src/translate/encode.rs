@@ -51,6 +51,10 @@ pub(crate) enum Field {
     Stops,
     /// The output limit.
     Limit,
+    /// A picture in the conversation.
+    Picture,
+    /// A document in it.
+    Document,
 }
 
 impl Encoding<'_> {
@@ -67,6 +71,8 @@ impl Encoding<'_> {
             ],
             Field::Stops => ["stop", "stop", "stop_sequences"],
             Field::Limit => ["max_tokens", "max_output_tokens", "max_tokens"],
+            Field::Picture => ["image_url", "input_image", "image"],
+            Field::Document => ["file", "input_file", "document"],
         };
         match self.caller {
             Family::Chat => chat,
@@ -282,14 +288,14 @@ impl Encoding<'_> {
         match block {
             NeutralBlock::Image { .. } if !self.abilities().vision => Err(unsupported(
                 self.field(Field::Turns),
-                "This model cannot read pictures. Leave them out, or use a model with vision.",
+                "This model cannot read pictures. Leave them out.",
             )
-            .with(Remedy::Capable("vision"))),
+            .with(Remedy::WithoutEach(self.field(Field::Picture)))),
             NeutralBlock::File { .. } if !self.abilities().files => Err(unsupported(
                 self.field(Field::Turns),
-                "This model cannot read documents here. Send their text instead.",
+                "This model cannot read documents here. Leave them out, or send their text instead.",
             )
-            .with(Remedy::Capable("files"))),
+            .with(Remedy::WithoutEach(self.field(Field::Document)))),
             NeutralBlock::File {
                 source: MediaSource::Url(_),
                 ..

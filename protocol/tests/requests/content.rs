@@ -200,9 +200,13 @@ fn pictures_come_from_the_web_or_inline() {
         ] {
             let bad = refused(family, name, value);
             assert!(
-                bad.param
-                    .as_deref()
-                    .is_some_and(|param| param.ends_with("image_url")),
+                bad.param.as_deref().is_some_and(|param| param.ends_with(
+                    if family == Family::Messages {
+                        "content[0].source.url"
+                    } else {
+                        "content[0].image_url"
+                    }
+                )),
                 "{family} {url}: {bad:?}"
             );
         }

@@ -133,7 +133,8 @@ fn a_call_is_the_item_that_the_client_knows() {
             whole(&tool, &arguments.to_string(), "tool_calls"),
         ] {
             assert_eq!(lost, "");
-            let mut wanted = json!({"type": call, "call_id": "c1", "status": "completed", "id": items[0]["id"]});
+            let mut wanted =
+                json!({"type": call, "call_id": "c1", "status": "completed", "id": items[0]["id"]});
             for (name, value) in members.as_object().expect("an object") {
                 wanted[name] = value.clone();
             }
@@ -163,7 +164,8 @@ fn a_client_finds_what_it_needs_whatever_a_model_gave() {
     for odd in ["", "no JSON", "[1]", "{}", r#"{"commands":7}"#] {
         assert_eq!(shell(odd), json!([]), "{odd}");
     }
-    let computer = |arguments: &str| made(json!({"type": "computer"}), arguments)["actions"].clone();
+    let computer =
+        |arguments: &str| made(json!({"type": "computer"}), arguments)["actions"].clone();
     assert_eq!(
         computer(r#"{"actions":{"type":"wait"}}"#),
         json!([{"type": "wait"}])
@@ -241,10 +243,7 @@ fn calls_and_outputs_of_earlier_turns_go_along() {
     let results = parts("tool_result");
     let text = |at: usize| results[at]["content"][0]["text"].as_str().expect("text");
     assert_eq!(text(0), "a b");
-    assert_eq!(
-        serde_json::from_str::<Value>(text(1)).ok(),
-        Some(printed)
-    );
+    assert_eq!(serde_json::from_str::<Value>(text(1)).ok(), Some(printed));
     assert_eq!(results[2]["is_error"], true);
     assert_eq!(results[3]["content"][0]["type"], "image");
     assert_eq!(results[4].get("is_error"), None);
