@@ -154,6 +154,14 @@ fn unescaped(host: &str) -> Option<Cow<'_, str>> {
     (!host.bytes().any(strange)).then_some(Cow::Owned(host))
 }
 
+/// Whether a text is a web address.
+pub(crate) fn is_web(url: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
+        url.get(..scheme.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::refusal;

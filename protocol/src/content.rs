@@ -465,7 +465,7 @@ fn address(
             inline(out, part, value, &payload)
         }
         _ if document => Err(by_url("source.url")),
-        None if is_web(&url) => {
+        None if address::is_web(&url) => {
             if let Some(why) = address::refusal(&url) {
                 return Err(BadRequest::at(
                     place,
@@ -492,13 +492,6 @@ fn address(
         )
         .with(Remedy::Inline)),
     }
-}
-
-fn is_web(url: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| {
-        url.get(..scheme.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(scheme))
-    })
 }
 
 /// Counts inline data by its media type; `value` is its position.
@@ -533,10 +526,8 @@ fn inline(
         } else {
             content.pictures.push(picture);
         }
-    } else if payload.media.starts_with("audio/") {
-        return Err(unpriced("", "audio"));
-    } else if payload.media.starts_with("video/") {
-        return Err(unpriced("", "video"));
+    } else if let Some(kind @ ("audio" | "video")) = payload.media.split('/').next() {
+        return Err(unpriced("", kind));
     } else {
         content.documents.push(document());
     }

@@ -38,7 +38,7 @@ pub(crate) fn limit_or_none(
         return note(name, (0, value.span), seen);
     }
     limit(name, cursor, seen).map_err(|bad| BadRequest {
-        message: format!("`{name}` must be an integer between 0 and {}.", i32::MAX),
+        message: format!("`{name}` must be an integer between 1 and {}.", i32::MAX),
         remedy: None,
         ..bad
     })

@@ -118,7 +118,7 @@ fn openai(catalog: &Catalog, key: &Key, with_slugs: bool) -> Value {
     });
     if with_slugs {
         let models: Vec<Value> = served(catalog, key, Family::Responses)
-            .map(|model| json!({ "slug": model.slug, "display_name": model.name }))
+            .map(|model| for_codex(model))
             .collect();
         list["models"] = Value::Array(models);
     }
@@ -160,9 +160,33 @@ fn native(catalog: &Catalog, key: &Key) -> Value {
     json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
 }
 
-/// One entry of the native list.
+/// One entry of the native list: every member that the newest Anthropic libraries require, and null for what is not known here.
 fn native_entry(model: &Model) -> Value {
-    json!({ "type": "model", "id": model.slug, "display_name": model.name, "created_at": "2026-01-01T00:00:00Z" })
+    json!({
+        "type": "model",
+        "id": model.slug,
+        "display_name": model.name,
+        "created_at": "2026-01-01T00:00:00Z",
+        "max_input_tokens": model.limits.context,
+        "max_tokens": model.limits.max_output,
+        "lifecycle": "active",
+        "deprecated_at": null,
+        "retires_at": null,
+        "line": null,
+        "capabilities": null,
+    })
+}
+
+/// One entry of the list that Codex asks for.
+// It has no `base_instructions`, without which Codex takes no entry: with them Codex would send ours instead of its own.
+fn for_codex(model: &Model) -> Value {
+    json!({
+        "slug": model.slug,
+        "display_name": model.name,
+        "context_window": model.limits.context,
+        "max_context_window": model.limits.context,
+        "input_modalities": router_list::inputs(model),
+    })
 }
 
 /// One entry of the OpenAI list: the fields its readers and those of routers expect, plus the canonical columns and the capabilities.

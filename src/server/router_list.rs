@@ -1,7 +1,8 @@
-//! What the libraries of model routers read of a list of models: every member that they require, in its type. They refuse a whole
-//! list for one absent member.
+//! What the libraries of model routers, and programs like them, read of a list of models: every member that they require, in its type.
+//! They refuse a whole list for one absent member.
 //!
-//! Taken from `openrouter` (PyPI) and `@openrouter/sdk` (npm); `tests/clients/run routers` reads ours with both.
+//! Taken from `openrouter` (PyPI) and `@openrouter/sdk` (npm); `tests/clients/run routers` reads ours with both. What opencode and Kilo
+//! read is listed in `tests/http/models.rs`.
 
 use farebox_ledger::Amount;
 use serde_json::{Map, Value, json};
@@ -22,20 +23,35 @@ const OF_ALL: &[&str] = &[
 const OF_TOOLS: &[&str] = &["tools", "tool_choice", "parallel_tool_calls"];
 /// Those of a model that reasons.
 const OF_REASONING: &[&str] = &["reasoning_effort", "reasoning"];
+/// Those among all of them that are about sampling.
+const SAMPLING: &[&str] = &["temperature", "top_p", "stop"];
+
+/// What it reads.
+pub(super) fn inputs(model: &Model) -> &'static [&'static str] {
+    if model.can(Capability::Vision) {
+        &["text", "image", "file"]
+    } else {
+        &["text"]
+    }
+}
 
 /// The members of one entry.
 pub(super) fn members(model: &Model) -> Value {
-    let sees = model.can(Capability::Vision);
-    let (inputs, modality) = if sees {
-        (json!(["text", "image", "file"]), "text+image+file->text")
-    } else {
-        (json!(["text"]), "text->text")
-    };
+    let inputs = inputs(model);
+    let modality = format!("{}->text", inputs.join("+"));
     let limits = &model.limits;
+    let features = [Capability::Tools, Capability::Reasoning];
+    let features = features.into_iter().filter(|feature| model.can(*feature));
     json!({
         "name": model.name,
         "canonical_slug": model.slug,
         "context_length": limits.context,
+        "max_completion_tokens": limits.max_output,
+        "max_output_length": limits.max_output,
+        "input_modalities": inputs,
+        "output_modalities": ["text"],
+        "supported_features": features.map(|feature| feature.name()).collect::<Vec<_>>(),
+        "supported_sampling_parameters": SAMPLING,
         "architecture": {
             "input_modalities": inputs,
             "output_modalities": ["text"],

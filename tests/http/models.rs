@@ -1,7 +1,9 @@
 //! The lists of models and the paths around them.
 
+use std::collections::BTreeMap;
+
 use farebox_ledger::KeySettings;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::upstream::ScriptedUpstream;
 use crate::support::{Answer, Gateway, talking};
@@ -64,6 +66,82 @@ async fn the_list_works_at_zero_balance_and_shows_the_canonical_columns() {
         .await
         .json();
     assert_eq!(with_version["models"][0]["slug"], "test-model");
+}
+
+/// What the newest programs read of a model, with the source of each.
+#[rustfmt::skip]
+fn reads() -> Vec<(&'static str, &'static str, &'static str, Value)> {
+    const SDK: &str = "anthropic 2.14.0 (PyPI): types/model_info.py";
+    // Kilo hides a model whose parameters do not name tools.
+    const KILO: &str = "Kilo-Org/kilocode: packages/kilo-gateway/src/api/models.ts, openRouterModelSchema";
+    // The one list of the OpenAI form that it reads; of other providers it reads none, and takes sizes from its settings.
+    const OPENCODE: &str = "opencode-ai 1.18.33 (npm): ModalModels";
+    // It asks where its key comes from a command, or for OpenAI itself. Without `base_instructions` it keeps its own sizes and words.
+    const CODEX: &str = "openai/codex: codex-rs/protocol/src/openai_models.rs, ModelInfo";
+    const ONE: &str = "/native/v1/models/test-model";
+    const LIST: &str = "/v1/models";
+    const SLUGS: &str = "/v1/models?client_version=0.171.0";
+    let sees = json!(["text", "image", "file"]);
+    vec![
+        (SDK, ONE, "/type", json!("model")),
+        (SDK, ONE, "/id", json!("test-model")),
+        (SDK, ONE, "/display_name", json!("Test")),
+        (SDK, ONE, "/created_at", json!("2026-01-01T00:00:00Z")),
+        (SDK, ONE, "/lifecycle", json!("active")),
+        (SDK, ONE, "/max_input_tokens", json!(200_000)),
+        (SDK, ONE, "/max_tokens", json!(64_000)),
+        (SDK, ONE, "/capabilities", Value::Null),
+        (SDK, ONE, "/deprecated_at", Value::Null),
+        (SDK, ONE, "/retires_at", Value::Null),
+        (SDK, ONE, "/line", Value::Null),
+        (SDK, "/native/v1/models", "/data/0/max_input_tokens", json!(200_000)),
+        (KILO, LIST, "/data/0/id", json!("test-model")),
+        (KILO, LIST, "/data/0/name", json!("Test")),
+        (KILO, LIST, "/data/0/context_length", json!(200_000)),
+        (KILO, LIST, "/data/0/max_completion_tokens", json!(64_000)),
+        (KILO, LIST, "/data/0/top_provider/max_completion_tokens", json!(64_000)),
+        (KILO, LIST, "/data/0/pricing/prompt", json!("0.000003")),
+        (KILO, LIST, "/data/0/pricing/completion", json!("0.000015")),
+        (KILO, LIST, "/data/0/pricing/input_cache_read", json!("0.0000003")),
+        (KILO, LIST, "/data/0/pricing/input_cache_write", json!("0.00000375")),
+        (KILO, LIST, "/data/0/architecture/input_modalities", sees.clone()),
+        (KILO, LIST, "/data/0/architecture/output_modalities", json!(["text"])),
+        (KILO, LIST, "/data/0/supported_parameters/0", json!("max_tokens")),
+        (OPENCODE, LIST, "/data/0/name", json!("Test")),
+        (OPENCODE, LIST, "/data/0/context_length", json!(200_000)),
+        (OPENCODE, LIST, "/data/0/max_output_length", json!(64_000)),
+        (OPENCODE, LIST, "/data/0/input_modalities", sees.clone()),
+        (OPENCODE, LIST, "/data/0/output_modalities", json!(["text"])),
+        (OPENCODE, LIST, "/data/0/pricing/prompt", json!("0.000003")),
+        (OPENCODE, LIST, "/data/0/supported_features", json!(["tools"])),
+        (OPENCODE, LIST, "/data/0/supported_sampling_parameters", json!(["temperature", "top_p", "stop"])),
+        (OPENCODE, LIST, "/data/1/supported_features", json!([])),
+        (CODEX, SLUGS, "/models/0/slug", json!("test-model")),
+        (CODEX, SLUGS, "/models/0/display_name", json!("Test")),
+        (CODEX, SLUGS, "/models/0/context_window", json!(200_000)),
+        (CODEX, SLUGS, "/models/0/max_context_window", json!(200_000)),
+        (CODEX, SLUGS, "/models/0/input_modalities", sees),
+    ]
+}
+
+#[tokio::test]
+async fn the_newest_programs_find_what_they_read() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("0").await;
+    let mut lists: BTreeMap<&str, Value> = BTreeMap::new();
+    for (source, path, pointer, value) in reads() {
+        if !lists.contains_key(path) {
+            lists.insert(path, gateway.get(path, &key).await.json());
+        }
+        assert_eq!(
+            lists[path].pointer(pointer),
+            Some(&value),
+            "{source}: {pointer} of {path}"
+        );
+    }
+    let codex = &lists["/v1/models?client_version=0.171.0"]["models"][0];
+    assert!(codex.get("base_instructions").is_none());
 }
 
 #[tokio::test]

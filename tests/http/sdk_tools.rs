@@ -141,7 +141,7 @@ impl Bench {
             body["tool_choice"] = choice;
         }
         let answer = self.gateway.post(path(caller), &self.key, &body).await;
-        let sent = self.upstream.requests().drain(before..).last();
+        let sent = self.upstream.requests().drain(before..).next_back();
         let sent = sent.map(|seen| seen.json());
         (answer, sent)
     }

@@ -142,10 +142,7 @@ pub(super) fn finished(
     numbers: &mut Numbered,
     out: &mut Vec<u8>,
 ) -> Option<String> {
-    if matches!(item.kind, ItemKind::Typed { .. })
-        && status == "incomplete"
-        && !is_object(&unescape(&item.text))
-    {
+    if item.is_cut(status) {
         return None;
     }
     if let ItemKind::Custom { unwrap, .. } = &mut item.kind {
@@ -220,6 +217,12 @@ impl EncodedItem {
             ItemKind::Typed { .. } => self.text.push_str(text),
             _ => self.shown(text, numbers, out),
         }
+    }
+
+    /// Whether the limit has cut a call that is emitted only when it is complete.
+    fn is_cut(&self, status: &str) -> bool {
+        let typed = matches!(self.kind, ItemKind::Typed { .. });
+        typed && status == "incomplete" && !is_object(&unescape(&self.text))
     }
 
     fn shown(&mut self, text: &str, numbers: &mut Numbered, out: &mut Vec<u8>) {
