@@ -9,7 +9,7 @@ use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, w
 use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice, ToolKind};
 use crate::translate::tree::JsonNode;
 
-/// Adds the tools of a list. Tools that run on a server are dropped, and refused if nothing else is left.
+/// Adds the tools of a list. What only its own provider has is dropped, and refused if nothing else is left.
 pub(super) fn tools<'a>(
     list: &JsonNode<'a>,
     prompt: &mut NeutralPrompt<'a>,

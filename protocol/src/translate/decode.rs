@@ -166,13 +166,13 @@ pub(crate) fn no_equal(path: &str, kind: &str, target: Family) -> BadRequest {
     )
 }
 
-/// The refusal of a tool that runs on a server and has no equivalent.
+/// The refusal of a tool that is a provider's own and has no equivalent.
 pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
     let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
     unsupported(
         path,
         format!(
-            "`{path}`: the tool `{kind}` is run by the provider, and this model's provider does not have it. Leave it out, or offer a tool of your own."
+            "`{path}`: the tool `{kind}` is one that only its own provider has, and this model's is another. Leave it out, or offer a tool of your own."
         ),
     )
 }
