@@ -145,6 +145,10 @@ impl writing::AnswerEncoder for Encoder {
         }
     }
 
+    fn cut(&mut self, out: &mut Vec<u8>) {
+        self.close("incomplete", out);
+    }
+
     fn stop(
         &mut self,
         stop: &NeutralStop,

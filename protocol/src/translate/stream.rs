@@ -305,7 +305,7 @@ impl Translator {
         self.last(|encoder, out| {
             if let Some(words) = words {
                 // Nothing happens if no block is open.
-                encoder.event(AnswerEvent::Close, out);
+                encoder.cut(out);
                 encoder.event(AnswerEvent::Open(BlockStart::Text), out);
                 encoder.event(AnswerEvent::Delta(&escape(words)), out);
                 encoder.event(AnswerEvent::Close, out);

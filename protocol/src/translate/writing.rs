@@ -24,6 +24,11 @@ pub(crate) trait AnswerEncoder: Send + std::fmt::Debug {
     /// The next event, unless it is an end.
     fn event(&mut self, event: AnswerEvent<'_>, out: &mut Vec<u8>);
 
+    /// Closes the open block, which the caller's limit has cut; more follows.
+    fn cut(&mut self, out: &mut Vec<u8>) {
+        self.event(AnswerEvent::Close, out);
+    }
+
     /// Closes open blocks and ends the answer with settled counts.
     fn stop(
         &mut self,

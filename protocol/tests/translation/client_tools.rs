@@ -192,6 +192,26 @@ fn a_call_that_the_limit_cut_is_left_out_and_told() {
 }
 
 #[test]
+fn a_call_that_money_cut_is_left_out_before_the_words_about_it() {
+    for (tool, ..) in calls() {
+        let deltas = [tool_call(0, "c1", kind(&tool), r#"{"commands":["rm -r"#)];
+        let mut translator =
+            Translator::new(Chat, Responses, memo_of(&json!([tool])), &wish(b"{}"));
+        for data in chat(&deltas, "length") {
+            translator.frame(&frame(&data));
+        }
+        let end = translator.cut(Some("(out of balance)"), &USAGE, UsageWish::default());
+        let end = String::from_utf8(end).expect("UTF-8");
+        let kinds: Vec<Value> = items(&end)
+            .iter()
+            .map(|item| item["type"].clone())
+            .collect();
+        assert_eq!(kinds, ["message"], "{tool}");
+        assert_eq!(last_of(&end, "/response/status"), "incomplete");
+    }
+}
+
+#[test]
 fn calls_and_outputs_of_earlier_turns_go_along() {
     let outcome = json!({"type": "exit", "exit_code": 0});
     let printed = json!([{"stdout": "a b", "stderr": "", "outcome": outcome}]);
