@@ -17,6 +17,10 @@ pub struct Agent {
     /// How it is told that an answer ended for want of money.
     #[serde(default)]
     pub end_of_money: EndOfMoney,
+    /// What it did where an answer ended by length, and what a person read of it.
+    pub at_length: Option<String>,
+    /// The same with an error event in its place.
+    pub at_error: Option<String>,
     /// What to set in it: by the code of a refusal, by the field at fault, or by the field that helps.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
@@ -92,6 +96,11 @@ mod tests {
                 "ai/7.0.173 ai-sdk-provider-utils/5.0.81 node.js/v20.20.2",
                 Some("ai-sdk"),
             ),
+            // Nanocoder.
+            (
+                "ai-sdk/openai-compatible/2.0.51 ai-sdk/provider-utils/4.0.30 runtime/node.js/26",
+                Some("ai-sdk"),
+            ),
             ("factory-cli/0.225.2", Some("factory-cli/")),
             ("codex_exec/0.169.0 (Debian 12.0.0; x86_64)", Some("codex")),
             (
@@ -116,10 +125,17 @@ mod tests {
             "codex_exec/0.169.0 (Debian 12.0.0; x86_64)",
             "claude-cli/2.1.330 (external, sdk-cli)",
             "pi-coding-agent",
+            // Cline.
+            "ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13",
         ] {
             assert_eq!(end_of_money(paying_again), EndOfMoney::Error);
         }
-        for other in ["opencode/1.18.33", "OpenAI/Python 3.54.0", ""] {
+        // opencode throws the text away where an error follows it.
+        for other in [
+            "opencode/1.18.33 ai-sdk/provider-utils/4.0.23",
+            "OpenAI/Python 3.54.0",
+            "",
+        ] {
             assert_eq!(end_of_money(other), EndOfMoney::Length, "{other}");
         }
     }
@@ -138,5 +154,14 @@ mod tests {
     fn the_table_can_be_read() {
         let less_at_402 = AGENTS.iter().filter(|agent| agent.at_402.is_some());
         assert!(AGENTS.len() >= 5 && less_at_402.count() == 4);
+        for agent in AGENTS
+            .iter()
+            .filter(|agent| agent.end_of_money == EndOfMoney::Error)
+        {
+            assert!(
+                agent.at_length.is_some() && agent.at_error.is_some(),
+                "{agent:?}"
+            );
+        }
     }
 }

@@ -89,6 +89,8 @@ async fn programs_that_would_pay_again_get_an_error_where_money_ends_a_stream() 
             ("codex_exec/0.169.0", true),
             ("claude-cli/2.1.330 (external, sdk-cli)", true),
             ("pi-coding-agent", true),
+            ("ai-sdk/openai-compatible/3.0.37 runtime/bun/1.3.13", true),
+            ("opencode/1.18.33 ai-sdk/provider-utils/4.0.23", false),
             ("OpenAI/Python 3.54.0", false),
         ] {
             let key = gateway.key("0.02").await;
