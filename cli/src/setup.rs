@@ -1,5 +1,7 @@
 //! `farebox setup CLIENT`: settings that are ready to paste, from the table of [`farebox::setup`].
 
+use std::sync::Arc;
+
 use farebox_ledger::csv;
 use serde_json::json;
 
@@ -7,6 +9,7 @@ use super::args::{Args, OutputFormat, SetupOptions};
 use super::keys::warn_of_unknown;
 use super::output::{self, CommandFailed};
 use super::{check, gateway};
+use farebox::config::Model;
 use farebox::setup::{self, ClientProgram, SetupBlock};
 
 pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), CommandFailed> {
@@ -36,7 +39,8 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
         typed.as_deref().unwrap_or(setup::KEY),
     );
     let shop = check::seller(args);
-    let fill = |block: &SetupBlock| block.fill(&base_url, key, &model);
+    let known = known(args, &model);
+    let fill = |block: &SetupBlock| block.fill(&base_url, key, &model, known.as_deref());
     if args.format() == OutputFormat::Json {
         let blocks: Vec<_> = client
             .block
@@ -77,6 +81,12 @@ pub(super) async fn run(args: &Args, options: &SetupOptions) -> Result<(), Comma
         ));
     }
     Ok(())
+}
+
+/// A model of the catalog, if that can be read and has it.
+fn known(args: &Args, name: &str) -> Option<Arc<Model>> {
+    let config = check::load(args).ok()?;
+    config.catalog.get(name).cloned()
 }
 
 /// Refuses what would not be itself in settings, or would be run by a shell.
@@ -150,10 +160,8 @@ fn key(typed: &str) -> Result<String, CommandFailed> {
 /// The default slug, from the catalog.
 fn usual_model(args: &Args, client: &ClientProgram) -> Result<String, CommandFailed> {
     let config = check::load(args)?;
-    let model = client
-        .usual_model(config.catalog.models.iter().map(AsRef::as_ref))
-        .map(str::to_owned);
-    model.ok_or_else(|| {
+    let model = client.usual_model(config.catalog.models.iter().map(AsRef::as_ref));
+    model.map(|model| model.slug.clone()).ok_or_else(|| {
         CommandFailed::refused(format!(
             "the catalog has no model for {}; name one with --model",
             client.title

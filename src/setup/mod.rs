@@ -1,7 +1,8 @@
 //! Ready-made settings for client programs, from one table used by the command, the dashboard and the documentation.
 //!
 //! Templates contain `<BASE_URL>`, `<API_KEY>` and `<MODEL>`; the values filled in have no character that a shell or a string in
-//! any of these languages could misread.
+//! any of these languages could misread. `<CONTEXT>` and `<MAX_OUTPUT>` are the model's sizes: a line with them is left out where they
+//! are not known, and every template is whole without it.
 
 mod agents;
 
@@ -21,6 +22,8 @@ pub const KEY: &str = "<API_KEY>";
 pub const BASE_URL: &str = "<BASE_URL>";
 /// The placeholder for the slug in a template.
 pub const MODEL: &str = "<MODEL>";
+const CONTEXT: &str = "<CONTEXT>";
+const MAX_OUTPUT: &str = "<MAX_OUTPUT>";
 
 /// One client program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -111,12 +114,12 @@ impl ClientProgram {
         model.route.serves(self.family()).is_some()
     }
 
-    /// The slug to start with: a real model before a simulated one, then one served best on this client's path before one that is
+    /// The model to start with: a real one before a simulated one, then one served best on this client's path before one that is
     /// only available there.
     pub fn usual_model<'a>(
         &self,
         models: impl Iterator<Item = &'a Model> + Clone,
-    ) -> Option<&'a str> {
+    ) -> Option<&'a Model> {
         let simulated = |model: &Model| {
             model
                 .route
@@ -126,19 +129,26 @@ impl ClientProgram {
         };
         let rank = |model: &&Model| (simulated(model), model.best_path != self.family());
         // The first of the best: `min_by_key` keeps the order of the catalog.
-        models
-            .filter(|model| self.reaches(model))
-            .min_by_key(rank)
-            .map(|model| model.slug.as_str())
+        models.filter(|model| self.reaches(model)).min_by_key(rank)
     }
 }
 
 impl SetupBlock {
-    /// The text to paste.
+    /// The text to paste, with the model's sizes if it is known.
     #[must_use]
-    pub fn fill(&self, base_url: &str, key: &str, model: &str) -> String {
-        self.text
-            .replace(BASE_URL, base_url)
+    pub fn fill(&self, base_url: &str, key: &str, model: &str, known: Option<&Model>) -> String {
+        let text = match known.map(|model| &model.limits) {
+            Some(limits) => self
+                .text
+                .replace(CONTEXT, &limits.context.to_string())
+                .replace(MAX_OUTPUT, &limits.max_output.to_string()),
+            None => self
+                .text
+                .split_inclusive('\n')
+                .filter(|line| !line.contains(CONTEXT) && !line.contains(MAX_OUTPUT))
+                .collect(),
+        };
+        text.replace(BASE_URL, base_url)
             .replace(MODEL, model)
             .replace(KEY, key)
     }

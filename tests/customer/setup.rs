@@ -141,6 +141,41 @@ fn every_client_gets_its_base_url_once() {
     assert_eq!(document["blocks"][0]["place"], "~/.codex/config.toml");
 }
 
+/// A line with a size is left out where nobody knows it, and what is left can still be read by the program.
+#[test]
+fn sizes_stand_where_the_catalog_knows_them() {
+    for (slug, known) in [("sim-codex", true), ("m", false)] {
+        for client in setup::clients() {
+            let printed = printed(&["setup", &client.id, "--model", slug, "--json"]);
+            let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
+            let mut said = String::new();
+            for (block, template) in document["blocks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .zip(&client.block)
+            {
+                let text = block["text"].as_str().unwrap();
+                match template.language.as_str() {
+                    "json" => drop(serde_json::from_str::<serde_json::Value>(text).unwrap()),
+                    "toml" => drop(toml::from_str::<toml::Table>(text).unwrap()),
+                    _ => {}
+                }
+                said.push_str(text);
+            }
+            let sized = client
+                .block
+                .iter()
+                .any(|block| block.text.contains("<CONTEXT>"));
+            assert!(
+                !said.contains("<CONTEXT>") && !said.contains("<MAX_OUTPUT>"),
+                "{said}"
+            );
+            assert_eq!(said.contains("200000"), sized && known, "{said}");
+        }
+    }
+}
+
 /// Wherever settings are, somebody will ask what to do when the money is used up.
 #[tokio::test]
 async fn the_sellers_words_stand_with_the_settings() {
@@ -187,6 +222,11 @@ async fn the_sellers_words_stand_with_the_settings() {
     let visitor = Visitor::signed_in(&gateway, &full).await;
     let page = visitor.get("/setup").await.text;
     assert!(!page.contains("Nothing is available"), "{page}");
+    // The page knows the sizes of the model that it names.
+    assert!(
+        page.contains("model_context_window = ") && !page.contains("CONTEXT&gt;"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -106,12 +106,8 @@ fn settings(
     models: &[Arc<Model>],
     chosen: Option<&Model>,
 ) -> Markup {
-    let chosen = chosen
-        .filter(|model| client.reaches(model))
-        .map(|model| model.slug.as_str());
-    let model = chosen
-        .or_else(|| client.usual_model(models.iter().map(AsRef::as_ref)))
-        .unwrap_or(setup::MODEL);
+    let chosen = chosen.filter(|model| client.reaches(model));
+    let model = chosen.or_else(|| client.usual_model(models.iter().map(AsRef::as_ref)));
     html! {
         section.card aria-labelledby=(client.id) {
             h2 id=(client.id) { (client.title) }
@@ -133,8 +129,9 @@ fn settings(
 }
 
 /// The text with the key's positions marked, so that the browser can fill them in.
-fn filled(block: &SetupBlock, base_url: &str, model: &str) -> Markup {
-    let text = block.fill(base_url, setup::KEY, model);
+fn filled(block: &SetupBlock, base_url: &str, model: Option<&Model>) -> Markup {
+    let slug = model.map_or(setup::MODEL, |model| &model.slug);
+    let text = block.fill(base_url, setup::KEY, slug, model);
     let mut pieces = text.split(setup::KEY);
     let first = pieces.next().unwrap_or_default();
     html! { (first) @for piece in pieces { span.key { (setup::KEY) } (piece) } }
