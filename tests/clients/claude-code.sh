@@ -4,10 +4,14 @@ npm_install
 claude_bin=$place/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 
 # What `farebox setup` prints, pasted.
-printed=("$claude_bin" -p "Say PONG")
-scenario as-printed 5 as_printed claude-sim claude "${printed[@]}"
+printed=("$claude_bin" --allowedTools Read -p PROMPT)
+scenario as-printed 5 as_printed claude-sim claude "${printed[@]/PROMPT/Say PONG}"
 expect as-printed PONG
-at_trouble claude claude "${printed[@]}"
+at_trouble claude claude "${printed[@]/PROMPT/Say PONG}"
+if [ -n "${LATEST-}" ]; then
+  OWN=claude TOOL="Read {\"file_path\": \"$project/note.txt\"}" program_at_limits claude "${printed[@]}"
+  return 0
+fi
 
 claude_code() { # claude_code SLUG ARGUMENT…
   local slug=$1; shift

@@ -2,7 +2,10 @@
 
 npm_install
 cline_bin=$place/node_modules/@cline/cli-linux-x64/bin/cline
-cline=(sh -c "[ \"\$1\" = auth ] && exec $cline_bin \"\$@\"; exec $cline_bin 'Say hello'" cline)
-scenario as-printed 5 as_printed gpt-sim cline "${cline[@]}"
+cline=(sh -c "[ \"\$1\" = auth ] && exec $cline_bin \"\$@\"; exec $cline_bin 'PROMPT'" cline)
+scenario as-printed 5 as_printed gpt-sim cline "${cline[@]/PROMPT/Say hello}"
 expect as-printed hello
-at_trouble gpt cline "${cline[@]}"
+at_trouble gpt cline "${cline[@]/PROMPT/Say hello}"
+TOOL='read_files {"files": [{"path": "note.txt"}]}' program_at_limits cline "${cline[@]}"
+# It leaves a daemon behind.
+pgrep -f -- "--cwd $project" | xargs -r kill || true

@@ -4,10 +4,14 @@ npm_install
 codex_bin=$place/node_modules/.bin/codex
 
 # What `farebox setup` prints, pasted.
-codex=("$codex_bin" exec --skip-git-repo-check "Say PONG")
-scenario as-printed 5 as_printed gpt-sim codex "${codex[@]}"
+codex=("$codex_bin" exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox PROMPT)
+scenario as-printed 5 as_printed gpt-sim codex "${codex[@]/PROMPT/Say PONG}"
 expect as-printed PONG
-at_trouble gpt codex "${codex[@]}"
+at_trouble gpt codex "${codex[@]/PROMPT/Say PONG}"
+if [ -n "${LATEST-}" ]; then
+  TOOL='exec_command {"cmd": "cat note.txt"}' EMPTY="quota exceeded" program_at_limits codex "${codex[@]}"
+  return 0
+fi
 
 codex() { # codex SLUG PROMPT [FLAG…]
   mkdir -p "$home/.codex"

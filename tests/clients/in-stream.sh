@@ -1,11 +1,6 @@
 # Errors of the customer's own making inside a stream, as Codex, Claude Code and the OpenAI libraries show them. The provider is
 # instream.py: each model begins to answer and then fails in its own way.
 
-of_client() { # of_client NAME: its package and place
-  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions")
-  place=$prefix/$1-$version
-}
-
 of_client codex; npm_install; codex_bin=$place/node_modules/.bin/codex
 of_client claude-code; npm_install; claude_bin=$place/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 of_client openai-node; npm_install; openai_node=$place

@@ -9,4 +9,4 @@ expect as-printed "You said:"
 at_trouble gpt kilo "${kilo[@]}" "Say hello"
 # shellcheck disable=SC2016
 in_folder=(sh -c 'mkdir -p "../$0" && cp -r . "../$0" && cd "../$0" && cp note.txt simulated && exec "$@"' PROMPT)
-TOOL="please read" MIDDLE=0.033 program_at_limits kilo "${in_folder[@]}" "${kilo[@]}" "As the folder says"
+TOOL="please read" program_at_limits kilo "${in_folder[@]}" "${kilo[@]}" "As the folder says"

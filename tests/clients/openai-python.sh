@@ -6,6 +6,8 @@ pip_install
 scenario as-printed 5 as_printed gpt-sim
 expect as-printed hello
 at_trouble gpt
+at_limits "$place/bin/python" "$root/tests/clients/programs.py" openai
+[ -z "${LATEST-}" ] || return 0
 
 library() { # library SLUG
   env -i PATH="$PATH" HOME="$home" OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$secret" SLUG="$1" PICTURE="$project/dot.png" \

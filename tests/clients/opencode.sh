@@ -4,12 +4,17 @@ npm_install
 opencode_bin=$place/node_modules/opencode-linux-x64/bin/opencode
 
 # What `farebox setup` prints, pasted.
-printed=(env OPENCODE_CONFIG_CONTENT='{"autoupdate": false, "share": "disabled"}' "$opencode_bin" run Say hello)
-scenario as-printed 5 as_printed gpt-sim opencode "${printed[@]}"
+# An argument with a space would be quoted again by opencode.
+printed=(env OPENCODE_CONFIG_CONTENT='{"autoupdate": false, "share": "disabled"}' sh -c 'exec "$0" run $1' "$opencode_bin" PROMPT)
+scenario as-printed 5 as_printed gpt-sim opencode "${printed[@]/PROMPT/Say hello}"
 expect as-printed hello
-at_trouble gpt opencode "${printed[@]}"
+at_trouble gpt opencode "${printed[@]/PROMPT/Say hello}"
+if [ -n "${LATEST-}" ]; then
+  TOOL="read {\"filePath\":\"$project/note.txt\"}" program_at_limits opencode "${printed[@]}"
+  return 0
+fi
 
-opencode() { # opencode FAMILY SLUG WORD…: an argument with a space would be quoted again by opencode
+opencode() { # opencode FAMILY SLUG WORD…
   local family=$1 slug=$2 npm url=$base/v1
   shift 2
   case $family in

@@ -7,4 +7,4 @@ expect as-printed hello
 at_trouble gpt
 cp "$root/tests/clients/programs.mjs" "$place/"
 # It refuses chunks that say `usage: null`, as those of its own family do until the last.
-SLUGS="on-responses on-messages" at_limits node "$place/programs.mjs"
+SLUGS="on-responses on-messages" at_limits node "$place/programs.mjs" openrouter

@@ -4,6 +4,7 @@ CASE: plain and tool ask for a whole answer; stream, empty, middle and broken fo
 """
 
 import asyncio
+import json
 import os
 import sys
 
@@ -12,10 +13,85 @@ base += "/v1"
 prompt = {"tool": 'weather {"city": "Bonn"}', "middle": "Write 3000 words", "broken": "Write 50 words"}.get(case, "Say hello")
 streams = case not in ("plain", "tool")
 
+# One white point.
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEANl9ngAAAAABJRU5ErkJggg=="
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
 
 def weather(city: str) -> str:
     """The weather in a city."""
     return f"sunny in {city}"
+
+
+def openai():
+    from openai import OpenAI
+
+    client = OpenAI(base_url=base, api_key=key)
+    messages = [{"role": "user", "content": prompt}]
+    if streams:
+        for chunk in client.chat.completions.create(model=slug, messages=messages, stream=True):
+            print("".join(choice.delta.content or "" for choice in chunk.choices), end="")
+        return
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
+    answer = client.chat.completions.create(model=slug, messages=messages, tools=tools).choices[0].message
+    for call in answer.tool_calls or []:
+        messages += [answer, {"role": "tool", "tool_call_id": call.id, "content": weather(**json.loads(call.function.arguments))}]
+        answer = client.chat.completions.create(model=slug, messages=messages, tools=tools).choices[0].message
+    print(answer.content)
+
+
+def anthropic():
+    from anthropic import Anthropic, beta_tool
+
+    client = Anthropic(base_url=os.environ["BASE"] + "/native", api_key=key)
+    messages = [{"role": "user", "content": prompt}]
+    if streams:
+        with client.messages.stream(model=slug, max_tokens=20000, messages=messages) as stream:
+            for text in stream.text_stream:
+                print(text, end="")
+        return
+    run = client.beta.messages.tool_runner(model=slug, max_tokens=1024, messages=messages, tools=[beta_tool(weather)])
+    print("".join(getattr(block, "text", "") for block in run.until_done().content))
+
+
+def openai_agents():
+    from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+    from openai import AsyncOpenAI
+
+    set_tracing_disabled(True)
+    model = OpenAIChatCompletionsModel(model=slug, openai_client=AsyncOpenAI(base_url=base, api_key=key))
+    agent = Agent(name="Test", model=model, tools=[function_tool(weather)])
+
+    async def stream():
+        run = Runner.run_streamed(agent, prompt)
+        async for event in run.stream_events():
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                print(event.data.delta, end="")
+
+    asyncio.run(stream()) if streams else print(Runner.run_sync(agent, prompt).final_output)
+
+
+def openai_agents_own_tools():
+    """Tools that the SDK declares by their types and runs here: one runs, or the request is refused; nothing else will do."""
+    from agents import Agent, ApplyPatchTool, Computer, ComputerTool, OpenAIResponsesModel, Runner, ShellTool, set_tracing_disabled
+    from openai import AsyncOpenAI, BadRequestError
+
+    set_tracing_disabled(True)
+    ran = []
+    does = lambda name: lambda self, *given, **named: ran.append(name) or PICTURE
+    Screen = type("Screen", (Computer,), {name: does(name) for name in Computer.__abstractmethods__})
+    Editor = type("Editor", (), {name: does(name) for name in ("create_file", "update_file", "delete_file")})
+    tool, given = {
+        "shell": (ShellTool(executor=lambda asked: ran.append("shell") or "42"), {"commands": ["cat note.txt"]}),
+        "patch": (ApplyPatchTool(editor=Editor()), {"operation": {"type": "create_file", "path": "a", "diff": "+42"}}),
+        "computer": (ComputerTool(Screen()), {"action": {"type": "screenshot"}}),
+    }[case]
+    model = OpenAIResponsesModel(model=slug, openai_client=AsyncOpenAI(base_url=base, api_key=key))
+    try:
+        print(Runner.run_sync(Agent(name="Test", model=model, tools=[tool]), "use a tool " + json.dumps(given)).final_output)
+    except BadRequestError as refused:
+        return print(refused)
+    assert ran, f"{case} was offered, paid for, and neither run nor refused"
 
 
 def strands():
@@ -117,8 +193,7 @@ def inspect():
 def openrouter_python():
     from openrouter import OpenRouter
 
-    tools = [{"type": "function", "function": {"name": "weather", "parameters": {
-        "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
     messages = [{"role": "user", "content": prompt}]
     with OpenRouter(server_url=base, api_key=key) as client:
         if streams:

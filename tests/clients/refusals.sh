@@ -1,11 +1,6 @@
 # Refusals that say what helps, and what the libraries make of it: the Anthropic tool runners go on without a thread by themselves;
 # an item that is only referred to, and a limit that is too dear, are served once the remedies in the error are applied.
 
-of_client() { # of_client NAME: its package and place
-  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions")
-  place=$prefix/$1-$version
-}
-
 of_client anthropic-node; npm_install; anthropic_node=$place
 of_client anthropic-python; pip_install; anthropic_python=$place
 of_client openai-node; npm_install; openai_node=$place

@@ -5,8 +5,7 @@
 # of CLIENT: the place of an installed client.
 of() {
   client=$1
-  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions")
-  place=$prefix/$1-$version
+  of_client "$1"
   npm_install
 }
 

@@ -13,8 +13,7 @@ wait_for "the new models" curl -sf -H "authorization: Bearer $secret" "$base/v1/
 
 stopping() { # stopping PROGRAM STREAM
   local package version more place
-  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions")
-  place=$prefix/$1-$version
+  of_client "$1"
   pip_install
   env -i PATH="$PATH" HOME="$home" BASE="$base" KEY="$secret" SLUG="stops-$1" STREAM="$2" timeout 300 \
     "$place/bin/python" "$root/tests/clients/stopping.py" "$1"

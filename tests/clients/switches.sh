@@ -7,9 +7,8 @@ strict_vendors
 # library NAME FAMILY: the loops of one library.
 library() {
   client=$1
-  local _ package version more place program file
-  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions")
-  place=$prefix/$1-$version
+  local package version more place program file
+  of_client "$1"
   case $1 in
     *-python) pip_install; program=$place/bin/python; file=$root/tests/clients/switches.py ;;
     # Modules are looked up from where a file stands.

@@ -1,11 +1,6 @@
 # Codex and opencode, told to open a WebSocket first: how many attempts they make at it, and how many seconds an answer takes, compared
 # with a run over HTTP.
 
-of_client() { # of_client NAME: its package and place
-  read -r _ package version more < <(grep "^$1 " "$root/tests/clients/versions")
-  place=$prefix/$1-$version
-}
-
 of_client codex; npm_install; codex_bin=$place/node_modules/.bin/codex
 of_client opencode; npm_install; opencode_bin=$place/node_modules/opencode-linux-x64/bin/opencode
 client=websocket version=programs
