@@ -7,5 +7,5 @@ expect as-printed hello
 at_trouble gpt
 cp "$root/tests/clients/programs.mjs" "$place/"
 at_limits node "$place/programs.mjs" ai-sdk
-# Its later turns name what was answered before instead of sending it, and that is not kept yet: CASES="tool turns" are for then.
-TITLE="ai-sdk, default provider" CASES=${CASES-plain stream empty middle cap} at_limits node "$place/programs.mjs" ai-sdk-responses
+# Its later turns name what was answered before instead of sending it.
+TITLE="ai-sdk, default provider" CASES=${CASES-plain stream tool turns empty middle cap} at_limits node "$place/programs.mjs" ai-sdk-responses

@@ -5,8 +5,8 @@ scenario as-printed 5 as_printed gpt-sim
 expect as-printed hello
 at_trouble gpt
 at_limits "$place/bin/python" "$root/tests/clients/programs.py" openai-agents
-# Its own tools, run or refused: CASES="shell patch computer", for when they are no longer left out without a word.
-[[ ${CASES-} != *shell* ]] || OWN="on-chat on-messages" TITLE="openai-agents, own tools" \
+# Its own tools run on the client's side, whatever family the target speaks.
+OWN="on-chat on-messages" TITLE="openai-agents, own tools" CASES=${CASES-shell patch computer} \
   at_limits "$place/bin/python" "$root/tests/clients/programs.py" openai-agents-own-tools
 [ -z "${LATEST-}" ] || return 0
 

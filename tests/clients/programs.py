@@ -83,7 +83,7 @@ def openai_agents_own_tools():
     Editor = type("Editor", (), {name: does(name) for name in ("create_file", "update_file", "delete_file")})
     tool, given = {
         "shell": (ShellTool(executor=lambda asked: ran.append("shell") or "42"), {"commands": ["cat note.txt"]}),
-        "patch": (ApplyPatchTool(editor=Editor()), {"operation": {"type": "create_file", "path": "a", "diff": "+42"}}),
+        "patch": (ApplyPatchTool(editor=Editor()), {"type": "create_file", "path": "a", "diff": "+42"}),
         "computer": (ComputerTool(Screen()), {"action": {"type": "screenshot"}}),
     }[case]
     model = OpenAIResponsesModel(model=slug, openai_client=AsyncOpenAI(base_url=base, api_key=key))
