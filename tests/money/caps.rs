@@ -235,7 +235,12 @@ async fn parallel_requests_on_a_cap_for_three_reach_the_upstream_three_times() {
     assert_eq!((served, upstream.requests().len()), (3, 3));
     for refused in answers.iter().filter(|answer| answer.status != 200) {
         let code = refused.json()["error"]["code"].clone();
-        assert_eq!((refused.status, code), (429, json!("balance_in_use")));
+        assert_eq!(
+            (refused.status, code),
+            (429, json!("balance_in_use")),
+            "{}",
+            refused.text
+        );
         assert_eq!(
             refused.header("retry-after"),
             Some("1"),

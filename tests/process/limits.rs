@@ -130,8 +130,26 @@ const NUMBERS: &[LimitNumber] = &[
     (
         "one body",
         "32 MiB",
-        "src/server/body.rs",
-        "LARGEST: usize = 32 * 1024 * 1024;",
+        "src/proxy/mod.rs",
+        "LARGEST_BODY: usize = 32 * 1024 * 1024;",
+    ),
+    (
+        "items of answers",
+        "an hour; 1 MiB of a customer",
+        "src/proxy/items.rs",
+        "OF_ONE: usize = 1 << 20;",
+    ),
+    (
+        "items of answers",
+        "256 MiB over all",
+        "src/proxy/items.rs",
+        "GENERATION: usize = 128 << 20;",
+    ),
+    (
+        "items of answers",
+        "an hour",
+        "src/proxy/items.rs",
+        "KEPT: Duration = Duration::from_secs(60 * 60);",
     ),
     (
         "one body",

@@ -313,7 +313,9 @@ impl Gateway {
                 done = &mut work => return done,
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
-            if !self.front.proxy.waiting.is_empty() {
+            // Who waits for a thread gives up after seconds of this clock, not of the machine's.
+            let (proxy, turns) = (&self.front.proxy, self.front.proxy.turns.counts());
+            if !proxy.waiting.is_empty() && turns.waiting == 0 {
                 pass(Duration::from_secs(46)).await;
             }
         }
