@@ -107,8 +107,8 @@ const CALLS: [(&str, u64); 9] = [
 const ATTEMPTS: u32 = 3;
 /// Repeats of the short and the long run.
 const RUNS: (u64, u64) = (20, 60);
-/// The same under strace. More, because a checkpoint by the clock weighs on few.
-const TRACED: (u64, u64) = (20, 220);
+/// The same where less than a hundredth counts, and under strace: a checkpoint by the clock weighs on few.
+const LONG_RUNS: (u64, u64) = (20, 220);
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
     let mut over = false;
     println!("{:<28} {:>12} {:>12}", "instructions", "now", "budget");
     for (name, budget) in BUDGETS {
-        let each = one_more(name, budget);
+        let each = one_more(name, budget, RUNS);
         let verdict = if each > budget { "over" } else { "" };
         over |= each > budget;
         println!("{name:<28} {each:>12} {budget:>12} {verdict}");
@@ -156,7 +156,8 @@ fn accounts_are_over() -> bool {
         "three accounts", "now", "beyond one"
     );
     let over = accounts::LAWS.iter().filter(|(name, most, hundredths)| {
-        let [one, three] = [1, 3].map(|accounts| one_more(&format!("{name} {accounts}"), 0));
+        let [one, three] =
+            [1, 3].map(|accounts| one_more(&format!("{name} {accounts}"), 0, LONG_RUNS));
         let (beyond, most) = (three.saturating_sub(one), most + one * hundredths / 100);
         let verdict = if beyond > most { "over" } else { "" };
         println!("{name:<28} {three:>12} {beyond:>12} {verdict}");
@@ -167,14 +168,14 @@ fn accounts_are_over() -> bool {
 
 /// What one more costs. How threads take turns adds up to a tenth to a run of the same program, so a case over its budget is counted
 /// again, and the least of each run counts.
-fn one_more(name: &str, budget: u64) -> u64 {
+fn one_more(name: &str, budget: u64, runs: (u64, u64)) -> u64 {
     let (mut short, mut long, mut each) = (u64::MAX, u64::MAX, u64::MAX);
     for _ in 0..ATTEMPTS {
         (short, long) = (
-            short.min(counted(name, RUNS.0)),
-            long.min(counted(name, RUNS.1)),
+            short.min(counted(name, runs.0)),
+            long.min(counted(name, runs.1)),
         );
-        each = long.saturating_sub(short) / (RUNS.1 - RUNS.0);
+        each = long.saturating_sub(short) / (runs.1 - runs.0);
         if each <= budget {
             break;
         }
@@ -184,7 +185,7 @@ fn one_more(name: &str, budget: u64) -> u64 {
 
 /// Prints the system calls of a whole request; whether one kind is over its budget.
 fn calls_are_over() -> bool {
-    let Some((short, long)) = traced(TRACED.0).zip(traced(TRACED.1)) else {
+    let Some((short, long)) = traced(LONG_RUNS.0).zip(traced(LONG_RUNS.1)) else {
         println!("system calls: strace is missing or not permitted");
         return false;
     };
@@ -194,7 +195,7 @@ fn calls_are_over() -> bool {
     );
     let more = |name: &str| {
         let of = |calls: &BTreeMap<String, u64>| calls.get(name).copied().unwrap_or(0);
-        of(&long).saturating_sub(of(&short)) * 100 / (TRACED.1 - TRACED.0)
+        of(&long).saturating_sub(of(&short)) * 100 / (LONG_RUNS.1 - LONG_RUNS.0)
     };
     let named = |name: &&String| CALLS.iter().any(|(known, _)| known == name);
     let others = long
