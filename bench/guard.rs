@@ -39,7 +39,7 @@ use farebox::upstream::Upstreams;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Act, Amount, CustomerId, Durability, Hold, Key, KeySettings, Membership, NewHold, NewKey,
-    OpenMode, SecretHash, SharedLedger,
+    OpenMode, Perform, SecretHash, SharedLedger,
 };
 use farebox_protocol::{Edits, Family, FrameReader};
 use tokio::time::Instant;
@@ -432,7 +432,7 @@ fn with_gateway_to(routes: &str, usd: Option<&str>, work: impl AsyncFnOnce(Gatew
             first_credit,
             act,
         };
-        let key = ledger.create_key(new).await.unwrap();
+        let key = ledger.perform(new).await.unwrap();
         let proxy = Arc::new(Proxy {
             upstreams: Upstreams::new(&config).unwrap(),
             config: Arc::new(ConfigHandle::new(config)),

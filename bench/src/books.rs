@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Act, Amount, Durability, KeyId, KeySettings, Ledger, Membership, NewKey, OpenMode, OperationId,
-    Secret, Timestamp,
+    Perform, Secret, Timestamp,
 };
 use tokio::runtime::Runtime;
 
@@ -74,9 +74,7 @@ async fn fill(
             let ledger = Arc::clone(&ledger);
             tokio::spawn(async move {
                 for number in (task..count).step_by(TOGETHER as usize) {
-                    ledger
-                        .create_key(new_key(number, now, funds(number)))
-                        .await?;
+                    ledger.perform(new_key(number, now, funds(number))).await?;
                 }
                 Ok::<_, farebox_ledger::LedgerError>(())
             })

@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Key, KeySettings, Ledger, Membership, NewKey, Secret};
+use farebox_ledger::{Amount, Key, KeySettings, Ledger, Membership, NewKey, Perform, Secret};
 use farebox_protocol::{Classes, Family, RequestRegion, ServiceTier};
 use serde_json::Value;
 
@@ -142,7 +142,7 @@ async fn funded_key(
     };
     let first_credit = Some((balance, "demo".to_owned()));
     let key = ledger
-        .create_key(NewKey {
+        .perform(NewKey {
             within: Membership::default(),
             id,
             secret: secret.hash(),

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
-use farebox_ledger::{Amount, Gross, Ledger, NewToken, TokenRole, TokenSecret};
+use farebox_ledger::{Amount, Gross, Ledger, NewToken, Perform, TokenRole, TokenSecret};
 use farebox_shop::{CreditOffer, HiddenText, OpenShop, ProcessorSettings, ShopSettings};
 
 use super::args::Args;
@@ -55,7 +55,7 @@ pub(super) async fn open(
     let usd = |text: &str| Amount::from_usd_str(text).unwrap_or_default();
     let secret = TokenSecret::generate(clock::random());
     ledger
-        .create_token(NewToken {
+        .perform(NewToken {
             id: clock::token_id(),
             secret: secret.hash(),
             label: "demo shop".to_owned(),

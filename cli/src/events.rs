@@ -1,6 +1,8 @@
 //! `farebox events list|replay|test`: what is told, and to whom. Works while a gateway runs.
 
-use farebox_ledger::{DeliveryStep, Event, OpenMode, OperationId, WebhookId};
+use farebox_ledger::{
+    DeliveryStep, DeliverySteps, Event, OpenMode, OperationId, Perform, WebhookId,
+};
 use serde_json::{Value, json};
 
 use super::args::{Args, OutputFormat};
@@ -81,7 +83,7 @@ async fn replay(args: &Args, options: &ReplayOptions) -> Result<(), CommandFaile
             due,
         });
     }
-    ledger.deliver(steps).await?;
+    ledger.perform(DeliverySteps(steps)).await?;
     match args.format() {
         OutputFormat::Json => {
             output::print_json(&json!({ "url": options.url, "enabled": true, "replayed": again }));

@@ -1,6 +1,6 @@
 //! `farebox targets reset`: forgets what a target has taught. Works while a gateway runs.
 
-use farebox_ledger::OpenMode;
+use farebox_ledger::{ForgetTarget, OpenMode, Perform};
 use serde_json::json;
 
 use super::args::{Args, OutputFormat, ResetOptions};
@@ -20,7 +20,7 @@ pub(super) async fn reset(args: &Args, options: &ResetOptions) -> Result<(), Com
             "nothing is known of {target}"
         )));
     }
-    ledger.forget_target(target.clone()).await?;
+    ledger.perform(ForgetTarget(target.clone())).await?;
     match args.format() {
         OutputFormat::Json => output::print_json(
             &json!({ "target": target, "classes": lessons, "excesses": excesses }),

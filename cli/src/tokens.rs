@@ -1,7 +1,8 @@
 //! `farebox tokens …`: who may use the admin API. Works while a gateway runs; only commands make and revoke tokens.
 
 use farebox_ledger::{
-    Ledger, LedgerError, NewToken, OpenMode, Token, TokenDay, TokenSecret, TokenToday, UtcDay,
+    Ledger, LedgerError, NewToken, OpenMode, Perform, RevokeToken, Token, TokenDay, TokenSecret,
+    TokenToday, UtcDay,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
     let ledger = open(args, OpenMode::Write).await?;
     let secret = TokenSecret::generate(clock::random());
     let token = ledger
-        .create_token(NewToken {
+        .perform(NewToken {
             id: clock::token_id(),
             secret: secret.hash(),
             label: options.label.clone(),
@@ -82,7 +83,12 @@ async fn list(args: &Args) -> Result<(), CommandFailed> {
 
 async fn revoke(args: &Args, one: &OneToken) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let token = ledger.revoke_token(one.id, act(args)).await?;
+    let token = ledger
+        .perform(RevokeToken {
+            token: one.id,
+            act: act(args),
+        })
+        .await?;
     let token = with_day(token, &days(&*ledger).await?);
     if args.format() == OutputFormat::Json {
         output::print_json(&document(&token));

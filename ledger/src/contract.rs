@@ -6,14 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Act, Addressees, Amount, Answered, Asked, AuditRecord, Credit, Customer, CustomerChange,
-    CustomerId, CustomerQuery, DeliveryStep, EndedHold, EntryQuery, FilesAct, Finish, Held,
-    HoldMove, HouseAct, JournalEntry, Key, KeyChange, KeyId, KeyQuery, LedgerError, Lot, LotId,
-    MarginQuery, Margins, Moved, NewCustomer, NewHold, NewKey, NewLot, NewMove, NewPayment,
-    NewReversal, NewToken, News, Once, OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost,
-    Payment, PaymentMoved, PersonalData, Posted, ProbeLease, PublishedSlug, Recovered, Redemption,
-    Refusal, Scope, SecretHash, Session, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay,
-    TokenId, Totals, UnappliedAct, UsageRow, UtcDay, VerifyReport,
+    Addressees, Amount, Answered, Asked, AuditRecord, BeginEpoch, ConsumeLink, Customer,
+    CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId,
+    KeyQuery, LedgerError, Lot, MarginQuery, Margins, Once, OpenHold, Operation, OperationId,
+    Outbox, Outcome, OwnCost, Payment, Performable, PersonalData, ProbeLease, PublishedSlug,
+    Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse, Taught, Timestamp, Token,
+    TokenDay, Totals, UsageRow, UtcDay, VerifyReport,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -25,15 +23,10 @@ const ACTS: usize = 1_000;
 /// [`LedgerError::Unknown`] means that the change may or may not have happened: repeat it with the same id, or read that id.
 #[async_trait]
 pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
-    /// Applies one operation; every changing method below does this.
+    /// Applies one operation; [`Perform::perform`] gives what comes of it.
     async fn apply(&self, operation: Operation) -> Result<Outcome, LedgerError>;
 
     // --- keys ---
-
-    /// Creates a key together with its first credit, and its customer if it names none, in one step. Repeating the operation id returns the key created first.
-    async fn create_key(&self, new: NewKey) -> Result<Key, LedgerError> {
-        self.apply(Operation::Create(Box::new(new))).await?.key()
-    }
 
     /// One key's settings and account, from one consistent read. `None` when there is no such key.
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError>;
@@ -49,21 +42,7 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// A page of keys; never uses OFFSET, so page N costs the same as page 1.
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError>;
 
-    /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and links.
-    /// A revoked key accepts only another revocation.
-    async fn change_key(&self, change: KeyChange) -> Result<Key, LedgerError> {
-        self.apply(Operation::Change(Box::new(change))).await?.key()
-    }
-
     // --- customers ---
-
-    /// Creates a customer without keys or money. Repeating the operation id returns the one created first. An external id that another
-    /// customer has is refused.
-    async fn create_customer(&self, new: NewCustomer) -> Result<Customer, LedgerError> {
-        self.apply(Operation::CreateCustomer(Box::new(new)))
-            .await?
-            .customer()
-    }
 
     /// One customer. `None` when there is no such customer.
     async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError>;
@@ -80,41 +59,7 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// Whom the receipts of a customer's payments are addressed to.
     async fn addressees(&self, id: CustomerId) -> Result<Addressees, LedgerError>;
 
-    /// Applies one administrative change to a customer and writes it to the audit.
-    async fn change_customer(&self, change: CustomerChange) -> Result<Customer, LedgerError> {
-        self.apply(Operation::ChangeCustomer(Box::new(change)))
-            .await?
-            .customer()
-    }
-
-    /// Moves money that was paid and is not held from one customer to another: two entries with one reference, in one step. Repeating
-    /// the reference with the same facts returns both as they are.
-    async fn move_money(&self, moved: NewMove) -> Result<Moved, LedgerError> {
-        self.apply(Operation::Move(Box::new(moved))).await?.moved()
-    }
-
     // --- money in ---
-
-    /// Books a payment with particulars. One whose credit a rule refuses (a closed customer, the highest balance) is stored as
-    /// unapplied under its reference. Repeating the reference with the same facts returns the payment as it is.
-    async fn pay(&self, new: NewPayment) -> Result<PaymentMoved, LedgerError> {
-        self.apply(Operation::Pay(Box::new(new))).await?.payment()
-    }
-
-    /// Takes in what went back of a payment so far, and books the difference in what is due. What is not there becomes the customer's
-    /// claim, which is paid first. Any order and repetition ends in the same registers, claims and sums.
-    async fn reverse(&self, new: NewReversal) -> Result<PaymentMoved, LedgerError> {
-        self.apply(Operation::Reverse(Box::new(new)))
-            .await?
-            .payment()
-    }
-
-    /// Assigns an unapplied payment to a customer, or notes that its money was sent back.
-    async fn end_unapplied(&self, act: UnappliedAct) -> Result<PaymentMoved, LedgerError> {
-        self.apply(Operation::EndUnapplied(Box::new(act)))
-            .await?
-            .payment()
-    }
 
     /// A payment by its reference: one with particulars, or of which something went back.
     async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError>;
@@ -123,14 +68,6 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// oldest first.
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError>;
 
-    /// Top-up, adjustment, refund or write-off, of a customer. A revoked key and a closed customer accept no more top-ups. Repeating a reference with the same facts returns the
-    /// first answer; with other facts it is a [`Refusal::ReferenceUsed`].
-    async fn credit(&self, credit: Credit) -> Result<Posted, LedgerError> {
-        self.apply(Operation::Credit(Box::new(credit)))
-            .await?
-            .posted()
-    }
-
     // --- the admin API ---
 
     /// Does what a token or an owner key asks for, within its right and bounds and at most once. While another gateway is doing it, this waits up to two seconds for
@@ -138,29 +75,15 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     async fn ask(&self, asked: Asked) -> Result<Answered, LedgerError> {
         let begun = tokio::time::Instant::now();
         loop {
-            let operation = Operation::Asked(Box::new(asked.clone()));
-            match self.apply(operation).await {
+            match self.apply(asked.clone().into()).await {
                 Err(LedgerError::Refused(Refusal::StillRunning))
                     if begun.elapsed() < Once::PATIENCE =>
                 {
                     tokio::time::sleep(Once::PAUSE).await;
                 }
-                done => return done?.answered(),
+                done => return done?.try_into(),
             }
         }
-    }
-
-    /// Creates a token. Repeating the operation id returns the one created first.
-    async fn create_token(&self, new: NewToken) -> Result<Token, LedgerError> {
-        self.apply(Operation::CreateToken(Box::new(new)))
-            .await?
-            .token()
-    }
-
-    /// Ends a token for ever.
-    async fn revoke_token(&self, token: TokenId, act: Act) -> Result<Token, LedgerError> {
-        let operation = Operation::RevokeToken { token, act };
-        self.apply(operation).await?.token()
     }
 
     /// The token with this secret, whatever its state.
@@ -168,11 +91,6 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     /// What tokens did on the days since this one, of those that did anything.
     async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError>;
-
-    /// Notes the first use of a key that a token made, so that no token reissues it.
-    async fn mark_used(&self, key: KeyId, now: Timestamp) -> Result<(), LedgerError> {
-        self.apply(Operation::MarkUsed { key, now }).await.map(drop)
-    }
 
     /// All tokens, oldest first.
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
@@ -182,50 +100,10 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     // --- vouchers ---
 
-    /// Makes a lot of vouchers. Repeating the operation id returns the lot as it is.
-    async fn create_lot(&self, new: NewLot) -> Result<Lot, LedgerError> {
-        self.apply(Operation::CreateLot(Box::new(new))).await?.lot()
-    }
-
-    /// What is left of a lot is worth nothing from now on.
-    async fn void_lot(&self, lot: LotId, act: Act) -> Result<Lot, LedgerError> {
-        self.apply(Operation::VoidLot { lot, act }).await?.lot()
-    }
-
-    /// Redeems a voucher, once. Whoever redeemed it gets the same entry again; unknown, void, expired and used by another are one refusal.
-    async fn redeem(&self, new: Redemption) -> Result<Posted, LedgerError> {
-        let redeemed = self.apply(Operation::Redeem(Box::new(new))).await?;
-        redeemed.posted()
-    }
-
     /// All lots, oldest first.
     async fn lots(&self) -> Result<Vec<Lot>, LedgerError>;
 
-    // --- holds: use [`Hold`], which ends by itself, rather than these ---
-
-    /// Reserves money of a key's customer. Refused when key or customer is not active, there is less room, or the hold's id was used. Repeating it with the
-    /// same facts while the hold is open has no second effect.
-    async fn open_hold(&self, hold: NewHold) -> Result<Held, LedgerError> {
-        self.apply(Operation::Open(hold)).await?.held()
-    }
-
-    /// Gives a hold another size, and stores its checkpoint. A move that is not newer than what is known changes nothing, and is answered with what is held.
-    async fn move_hold(&self, moved: HoldMove) -> Result<Held, LedgerError> {
-        self.apply(Operation::MoveHold(Box::new(moved)))
-            .await?
-            .held()
-    }
-
-    /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
-    /// available now). An absurd bill is refused and the hold stays open.
-    async fn finish_hold(&self, finish: Finish) -> Result<EndedHold, LedgerError> {
-        self.finish_shared(Arc::new(finish)).await
-    }
-
-    /// As [`Ledger::finish_hold`], with a finish that is shared with its [`Hold`](crate::Hold), which may have to submit it again.
-    async fn finish_shared(&self, finish: Arc<Finish>) -> Result<EndedHold, LedgerError> {
-        self.apply(Operation::Finish(finish)).await?.finished()
-    }
+    // --- holds: use [`Hold`](crate::Hold), which ends by itself ---
 
     /// Hands a finish to the store's durable resolver, which retries until the outcome is known. Never blocks, never fails. A
     /// bill over the limits is replaced by the last checkpoint's counts and marked as disputed.
@@ -256,20 +134,19 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     /// Starts a new epoch and ends every hold of earlier ones at its last checkpoint. Only under the serve lock.
     async fn recover(&self, now: Timestamp) -> Result<Recovered, LedgerError> {
-        let epoch = self.apply(Operation::BeginEpoch { now }).await?.epoch()?;
+        let epoch = self.apply(BeginEpoch { now }.into()).await?.try_into()?;
         let mut result = Recovered {
             epoch,
             ..Recovered::default()
         };
-        while let Some(some) = self
-            .apply(Operation::Recover { epoch, now })
-            .await?
-            .recovered()?
-        {
+        loop {
+            let ended = self.apply(Recover { epoch, now }.into()).await?;
+            let Some(some) = Option::<Recovered>::try_from(ended)? else {
+                return Ok(result);
+            };
             result.settled = result.settled.saturating_add(some.settled);
             result.released = result.released.saturating_add(some.released);
         }
-        Ok(result)
     }
 
     // --- reading ---
@@ -376,33 +253,13 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     // --- published slugs ---
 
-    /// Records slugs as published. Known ones keep their first date.
-    async fn publish(&self, slugs: Vec<String>, now: Timestamp) -> Result<(), LedgerError> {
-        self.apply(Operation::Publish { slugs, now })
-            .await
-            .map(drop)
-    }
-
     /// Every slug ever published.
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError>;
 
     // --- what targets have taught ---
 
-    /// Adds what targets have taught to the sums of before, which are halved whenever they reach five million tokens. An excess stands
-    /// with the largest that its customer had there in seven days; those that are older go. Repeating it adds it twice.
-    async fn teach(&self, taught: Taught) -> Result<(), LedgerError> {
-        self.apply(Operation::Teach(Box::new(taught)))
-            .await
-            .map(drop)
-    }
-
     /// What all targets have taught, in order.
     async fn taught(&self) -> Result<Taught, LedgerError>;
-
-    /// Forgets what a target has taught, excesses too.
-    async fn forget_target(&self, target: String) -> Result<(), LedgerError> {
-        self.apply(Operation::ForgetTarget(target)).await.map(drop)
-    }
 
     // --- our own requests to targets ---
 
@@ -417,21 +274,6 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Notes that a configuration came into force. Repeating it has no second effect.
-    async fn note_files(&self, act: FilesAct) -> Result<(), LedgerError> {
-        self.note_reload(act, Vec::new()).await
-    }
-
-    /// As [`Ledger::note_files`], and tells what it changed for all customers.
-    async fn note_reload(&self, act: FilesAct, news: Vec<News>) -> Result<(), LedgerError> {
-        self.apply(Operation::Files(act, news)).await.map(drop)
-    }
-
-    /// Notes what became of events on their way to webhooks.
-    async fn deliver(&self, steps: Vec<DeliveryStep>) -> Result<(), LedgerError> {
-        self.apply(Operation::Deliver(steps)).await.map(drop)
-    }
-
     /// Configurations that came into force, newest first, older than `before` when given.
     async fn files_acts(
         &self,
@@ -439,33 +281,10 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         limit: usize,
     ) -> Result<Vec<FilesAct>, LedgerError>;
 
-    /// Stores what our own requests to a target cost in an hour, in place of this gateway's earlier total of that hour.
-    async fn own_cost(&self, cost: OwnCost) -> Result<(), LedgerError> {
-        self.apply(Operation::OwnCost(cost)).await.map(drop)
-    }
-
     /// What own requests of all gateways cost in the hours of `[from, to)`, by hour and target, in order.
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError>;
 
     // --- dashboard sessions and one-time links; both stored as SHA-256 ---
-
-    /// Stores a one-time sign-in link of a key and audits who created it.
-    async fn create_link(
-        &self,
-        key: KeyId,
-        token: SecretHash,
-        expires: Timestamp,
-        act: Act,
-    ) -> Result<(), LedgerError> {
-        self.apply(Operation::CreateLink {
-            key,
-            token,
-            expires,
-            act,
-        })
-        .await
-        .map(drop)
-    }
 
     /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
     async fn consume_link(
@@ -477,19 +296,13 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         if !self.has_link(token, now).await? {
             return Ok(None);
         }
-        self.apply(Operation::ConsumeLink { token, now })
+        self.apply(ConsumeLink { token, now }.into())
             .await?
-            .owner()
+            .try_into()
     }
 
     /// Whether a link is known and has not expired.
     async fn has_link(&self, token: SecretHash, now: Timestamp) -> Result<bool, LedgerError>;
-
-    /// Opens a dashboard session, unless the key is blocked or revoked. Beyond [`Session::MOST_OF_KEY`], the key's oldest session
-    /// ends.
-    async fn open_session(&self, session: Session) -> Result<(), LedgerError> {
-        self.apply(Operation::OpenSession(session)).await.map(drop)
-    }
 
     /// The key of a live session; `None` when unknown, expired, or the key was blocked, revoked or rotated since.
     async fn find_session(
@@ -497,17 +310,21 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         token: SecretHash,
         now: Timestamp,
     ) -> Result<Option<KeyId>, LedgerError>;
+}
 
-    /// Ends a session; unknown ones are fine.
-    async fn close_session(&self, token: SecretHash) -> Result<(), LedgerError> {
-        self.apply(Operation::CloseSession(token)).await.map(drop)
-    }
-
-    /// Ends every session of a key.
-    async fn close_sessions(&self, key: KeyId) -> Result<(), LedgerError> {
-        self.apply(Operation::CloseSessions(key)).await.map(drop)
+/// The way to change a ledger.
+pub trait Perform: Ledger {
+    /// Does one operation, and gives what comes of it: `ledger.perform(NewLot { … })` a [`Lot`].
+    fn perform<O: Performable>(
+        &self,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Gives, LedgerError>> + Send {
+        let applied = self.apply(operation.into());
+        async move { applied.await?.try_into() }
     }
 }
+
+impl<L: Ledger + ?Sized> Perform for L {}
 
 /// A shared ledger, as every caller holds it.
 pub type SharedLedger = Arc<dyn Ledger>;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     Amount, Bill, EndReason, EndedHold, Finish, Held, HoldMove, HoldWay, Ledger, LedgerError,
-    NewHold, NewSize, OperationId, Timestamp,
+    NewHold, NewSize, OperationId, Perform, Timestamp,
 };
 
 /// What a request was granted.
@@ -51,7 +51,7 @@ impl Hold {
     /// Reserves money in one of the ways that are named, or returns why not.
     ///
     /// # Errors
-    /// Those of [`Ledger::open_hold`].
+    /// Those of [`Operation::Open`](crate::Operation::Open).
     pub async fn open(ledger: Arc<dyn Ledger>, new: NewHold) -> Result<Self, LedgerError> {
         let mut bill = Bill {
             slug: new.slug.clone(),
@@ -74,7 +74,7 @@ impl Hold {
             noted: Some(Arc::new(noted)),
             state: HoldState::Opening,
         };
-        let opened = ledger.open_hold(new).await;
+        let opened = ledger.perform(new).await;
         hold.state = match opened {
             Ok(_) => HoldState::Open,
             Err(LedgerError::Unknown(_)) => HoldState::Opening,
@@ -126,7 +126,7 @@ impl Hold {
     /// Holds what one of these ways needs, in place of what is held, or returns why not.
     ///
     /// # Errors
-    /// Those of [`Ledger::move_hold`]; the hold stays as it was.
+    /// Those of [`Operation::MoveHold`](crate::Operation::MoveHold); the hold stays as it was.
     pub async fn reopen(&mut self, ways: Vec<HoldWay>, at: Timestamp) -> Result<(), LedgerError> {
         let held = self.move_to(NewSize::Ways(ways), None, at).await?;
         self.grant(held)
@@ -135,7 +135,7 @@ impl Hold {
     /// Gives the hold another size, as far as there is room, where one is named, and stores the charge so far durably.
     ///
     /// # Errors
-    /// Those of [`Ledger::move_hold`]; the hold stays as it was.
+    /// Those of [`Operation::MoveHold`](crate::Operation::MoveHold); the hold stays as it was.
     pub async fn checkpoint(
         &mut self,
         bill: Bill,
@@ -164,7 +164,7 @@ impl Hold {
             checkpoint,
             at,
         };
-        self.ledger.move_hold(moved).await
+        self.ledger.perform(moved).await
     }
 
     fn grant(&mut self, held: Held) -> Result<(), LedgerError> {
@@ -187,7 +187,7 @@ impl Hold {
     /// Ends the hold with what the request cost.
     ///
     /// # Errors
-    /// Those of [`Ledger::finish_hold`]; the store's resolver then has the finish and will apply it later.
+    /// Those of [`Operation::Finish`](crate::Operation::Finish); the store's resolver then has the finish and will apply it later.
     pub async fn settle(mut self, bill: Bill, at: Timestamp) -> Result<EndedHold, LedgerError> {
         let finish = Arc::new(Finish {
             request: self.request,
@@ -196,7 +196,7 @@ impl Hold {
         });
         self.noted = Some(Arc::clone(&finish));
         self.state = HoldState::Ending;
-        let finished = self.ledger.finish_shared(finish).await?;
+        let finished = self.ledger.perform(finish).await?;
         self.state = HoldState::Ended;
         Ok(finished)
     }

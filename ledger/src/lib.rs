@@ -32,29 +32,29 @@ pub mod store;
 pub mod value;
 
 pub use batch::answer::ApiAnswer;
-pub use batch::operation::{
-    AnswerOf, Answered, Asked, Asker, ExpectedAct, Once, Operation, Outcome,
-};
+pub use batch::asker::Asker;
+pub use batch::operation::{Asked, ExpectedAct, Once, Operation, Performable};
+pub use batch::outcome::{AnswerOf, Answered, Outcome};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
 pub use book::house_act::{HouseAct, HouseSubject};
 pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, SlugHour};
 pub use book::page::{
-    CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, PublishedSlug, Session, SlugUse,
-    Totals, UsageRow, VerifyReport,
+    CloseSession, CloseSessions, CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, Publish,
+    PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
 pub use book::payment_moved::PaymentMoved;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::{anchor, csv, document};
-pub use contract::{Ledger, SharedLedger};
+pub use contract::{Ledger, Perform, SharedLedger};
 pub use error::{Cause, LedgerError};
 pub use hold::{Granted, Hold};
 pub use outbox::Outbox;
 pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::auto_top_up::{
-    AutoTopUp, AutoTopUpOff, AutoTopUpState, Refill, TopUpRule, TopUpWish,
+    AutoTopUp, AutoTopUpOff, AutoTopUpState, JudgeTopUp, Refill, TopUpRule, TopUpWish,
 };
 pub use rule::cap::{Cap, CapLimits, CapMaker, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
@@ -62,21 +62,23 @@ pub use rule::customer::{
     NewMove, PersonalData, PersonalHash,
 };
 pub use rule::hold::{
-    EndedHold, Finish, Held, HoldMove, HoldWay, NewHold, NewSize, OpenHold, Recovered,
+    BeginEpoch, EndedHold, Finish, Held, HoldMove, HoldWay, NewHold, NewSize, OpenHold, Recover,
+    Recovered, ResolveHold,
 };
 pub use rule::key::{
-    Change, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, Membership, NewKey,
+    Change, Enrolment, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, MarkUsed, Membership,
+    NewKey,
 };
 pub use rule::limit::RateRule;
-pub use rule::link::{LINK_LIFETIME, LinkToken};
+pub use rule::link::{ConsumeLink, LINK_LIFETIME, LinkToken, NewLink};
 pub use rule::payment::{
-    Addressees, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers, ReversalKind,
-    UnappliedAct, UnappliedEnd, WaitingReversal,
+    Addressees, FirstPayment, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers,
+    ReversalKind, UnappliedAct, UnappliedEnd, WaitingReversal,
 };
 pub use rule::secret::{Secret, SecretError, SecretHash};
-pub use rule::token::{NewToken, Token, TokenRole, TokenSecret, TokenStatus};
+pub use rule::token::{NewToken, RevokeToken, Token, TokenRole, TokenSecret, TokenStatus};
 pub use rule::token_day::{DailyBound, DailyReached, TokenDay, TokenToday};
-pub use rule::voucher::{Lot, NewLot, Redemption, VoucherCode};
+pub use rule::voucher::{Lot, NewLot, Redemption, VoidLot, VoucherCode};
 pub use rule::{account, key};
 pub use store::address::{AddressError, Database, LedgerAddress};
 pub use store::admin_token::AdminToken;
@@ -90,10 +92,10 @@ pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
 pub use value::end_reason::EndReason;
 pub use value::event::{Event, EventKind, News};
-pub use value::files_act::FilesAct;
+pub use value::files_act::{FilesAct, NoteFiles};
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{CustomerId, IdError, KeyId, LotId, OperationId, Scope, Timestamp, TokenId};
-pub use value::lesson::{Excess, Fact, Facts, Lesson, Taught};
+pub use value::lesson::{Excess, Fact, Facts, ForgetTarget, Lesson, Taught};
 pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
@@ -103,8 +105,8 @@ pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
 pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::webhook::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, WantedDeliveries,
-    WebhookId,
+    DeliveryOutcome, DeliveryStep, DeliverySteps, DueDelivery, FailedDelivery, KnownWebhook,
+    WantedDeliveries, WebhookId,
 };
 pub use value::{amount, bill, clock, text};
 

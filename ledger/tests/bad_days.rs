@@ -41,22 +41,23 @@ fn a_commit_that_is_cut_has_one_effect() {
             gateway(&proxy.url(&database)).await,
             gateway(&cluster.url(&database)).await,
         );
-        other.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        other.perform(new_key(1, 10, Some("5"))).await.unwrap();
         for (number, fault) in (100..)
             .step_by(10)
             .zip([AtCommit::CutBefore, AtCommit::CutAfter])
         {
             proxy.arm(fault);
-            available(async || cut.open_hold(new_hold(1, number, "1")).await).await;
+            available(async || cut.perform(new_hold(1, number, "1")).await).await;
             assert!(proxy.has_hit(), "{fault:?}");
             proxy.arm(fault);
-            let finished = available(async || cut.finish_hold(finish(number, 250_000)).await).await;
+            let finished =
+                available(async || cut.perform(Arc::new(finish(number, 250_000))).await).await;
             assert!(proxy.has_hit(), "{fault:?}");
             assert_eq!(finished.charge, usd("0.25"));
             proxy.arm(fault);
             let credit = top_up(1, number + 1, "1", &format!("paid-{number}"));
             assert_eq!(
-                available(async || cut.credit(credit.clone()).await)
+                available(async || cut.perform(credit.clone()).await)
                     .await
                     .entry
                     .amount,
@@ -94,20 +95,20 @@ fn a_gateway_that_stands_still_before_its_commit_confirms_only_what_is_stored() 
                 gateway(&proxy.url(&database)).await,
                 gateway(&cluster.url(&database)).await,
             );
-            other.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+            other.perform(new_key(1, 10, Some("1"))).await.unwrap();
             // It has seen a whole dollar and has the key's lock; the server takes both from it after three seconds.
             proxy.arm(AtCommit::Hold(Duration::from_secs(5)));
             let late = tokio::spawn({
                 let held = Arc::clone(&held);
-                async move { held.open_hold(new_hold(1, 20, "1")).await }
+                async move { held.perform(new_hold(1, 20, "1")).await }
             });
             while !proxy.has_hit() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let begun = Instant::now();
-            let mut second = other.open_hold(new_hold(1, 21, "1")).await;
+            let mut second = other.perform(new_hold(1, 21, "1")).await;
             while matches!(second, Err(LedgerError::Unavailable(_))) && begun.elapsed() < PATIENCE {
-                second = other.open_hold(new_hold(1, 21, "1")).await;
+                second = other.perform(new_hold(1, 21, "1")).await;
             }
             let late = late.await.unwrap();
             assert_eq!(
@@ -135,16 +136,16 @@ fn a_locked_key_keeps_nobody_else_waiting() {
         let ledger = gateway(&cluster.url(&database)).await;
         for number in 1..=5 {
             ledger
-                .create_key(new_key(number, 10 + number, Some("50")))
+                .perform(new_key(number, 10 + number, Some("50")))
                 .await
                 .unwrap();
         }
-        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        ledger.perform(new_hold(1, 20, "1")).await.unwrap();
         let locked = lock_key(cluster, &database, 1, "60");
         let hot: Vec<_> = (30..34)
             .map(|number| {
                 let ledger = Arc::clone(&ledger);
-                tokio::spawn(async move { ledger.open_hold(new_hold(1, number, "1")).await })
+                tokio::spawn(async move { ledger.perform(new_hold(1, number, "1")).await })
             })
             .collect();
         // A request that leaves at once: its hold is asked for, and its end comes behind it.
@@ -157,10 +158,13 @@ fn a_locked_key_keeps_nobody_else_waiting() {
         );
         for number in 2..=5 {
             ledger
-                .open_hold(new_hold(number, 50 + number, "1"))
+                .perform(new_hold(number, 50 + number, "1"))
                 .await
                 .unwrap();
-            ledger.finish_hold(finish(50 + number, 1)).await.unwrap();
+            ledger
+                .perform(Arc::new(finish(50 + number, 1)))
+                .await
+                .unwrap();
         }
         assert!(!locked.is_finished(), "the others went on");
         let end = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)' AND pid <> pg_backend_pid() \
@@ -178,7 +182,7 @@ fn a_locked_key_keeps_nobody_else_waiting() {
                 ),
             }
         }
-        ledger.finish_hold(finish(20, 1)).await.unwrap();
+        ledger.perform(Arc::new(finish(20, 1))).await.unwrap();
         let begun = Instant::now();
         while ledger
             .open_holds(Some(key(1).into()), 10)
@@ -229,8 +233,8 @@ fn a_hold_that_could_not_be_ended_is_ended_without_another_operation() {
         async |cluster| {
             let database = cluster.database();
             let ledger = gateway(&cluster.url(&database)).await;
-            ledger.create_key(new_key(1, 11, Some("5"))).await.unwrap();
-            ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+            ledger.perform(new_key(1, 11, Some("5"))).await.unwrap();
+            ledger.perform(new_hold(1, 20, "1")).await.unwrap();
             // Longer than the lane of the key has patience.
             let locked = lock_key(cluster, &database, 1, "5.5");
             ledger.abandon_hold(Arc::new(finish(20, 250_000)));
@@ -275,9 +279,9 @@ fn a_hold_whose_end_the_server_rejects_is_ended_when_it_no_longer_does() {
             .url(&database)
             .replace("farebox@", &format!("{role}@"));
         let ledger = gateway(&url).await;
-        ledger.create_key(new_key(1, 11, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 11, Some("5"))).await.unwrap();
         for number in 20..26 {
-            ledger.open_hold(new_hold(1, number, "0.5")).await.unwrap();
+            ledger.perform(new_hold(1, number, "0.5")).await.unwrap();
         }
         sql(&format!("REVOKE INSERT ON entries FROM {role}"));
         for number in 20..26 {
@@ -316,16 +320,13 @@ fn ten_seconds_without_the_database_end_in_errors_and_then_in_answers() {
         for _ in 0..3 {
             fleet.push(gateway(&proxy.url(&database)).await);
         }
-        fleet[0]
-            .create_key(new_key(1, 10, Some("50")))
-            .await
-            .unwrap();
-        fleet[1].open_hold(new_hold(1, 20, "1")).await.unwrap();
+        fleet[0].perform(new_key(1, 10, Some("50"))).await.unwrap();
+        fleet[1].perform(new_hold(1, 20, "1")).await.unwrap();
         proxy.set_up(false);
         let away = Instant::now();
         while away.elapsed() < Duration::from_secs(10) {
             let asked = Instant::now();
-            let answer = fleet[0].open_hold(new_hold(1, 21, "1")).await;
+            let answer = fleet[0].perform(new_hold(1, 21, "1")).await;
             assert!(
                 matches!(
                     answer,
@@ -353,7 +354,7 @@ fn ten_seconds_without_the_database_end_in_errors_and_then_in_answers() {
         let tasks: Vec<_> = (0..45_u64)
             .map(|number| {
                 let ledger = Arc::clone(&fleet[usize::try_from(number % 3).unwrap()]);
-                tokio::spawn(async move { ledger.open_hold(new_hold(1, 100 + number, "1")).await })
+                tokio::spawn(async move { ledger.perform(new_hold(1, 100 + number, "1")).await })
             })
             .collect();
         for task in tasks {
@@ -365,7 +366,7 @@ fn ten_seconds_without_the_database_end_in_errors_and_then_in_answers() {
         );
         assert_eq!(
             fleet[1]
-                .finish_hold(finish(20, 1_000))
+                .perform(Arc::new(finish(20, 1_000)))
                 .await
                 .unwrap()
                 .charge,
@@ -462,14 +463,8 @@ fn a_keys_limits_hold_for_all_gateways_together() {
             (new.settings.concurrency, new.settings.rate) = (concurrency, rate);
             new
         };
-        fleet[0]
-            .create_key(limited(1, Some(4), None))
-            .await
-            .unwrap();
-        fleet[0]
-            .create_key(limited(2, None, Some(5)))
-            .await
-            .unwrap();
+        fleet[0].perform(limited(1, Some(4), None)).await.unwrap();
+        fleet[0].perform(limited(2, None, Some(5))).await.unwrap();
         let open = async |key: u64, first: u64| {
             let tasks: Vec<_> = (0..15_u64)
                 .map(|number| {
@@ -477,7 +472,7 @@ fn a_keys_limits_hold_for_all_gateways_together() {
                     tokio::spawn(async move {
                         (
                             first + number,
-                            ledger.open_hold(new_hold(key, first + number, "1")).await,
+                            ledger.perform(new_hold(key, first + number, "1")).await,
                         )
                     })
                 })
@@ -500,10 +495,13 @@ fn a_keys_limits_hold_for_all_gateways_together() {
                 .all(|refusal| *refusal == Refusal::TooManyAtOnce(4)),
             "{refused:?}"
         );
-        fleet[2].finish_hold(finish(opened[0], 1)).await.unwrap();
-        fleet[1].open_hold(new_hold(1, 200, "1")).await.unwrap();
-        assert!(fleet[0].open_hold(new_hold(1, 201, "1")).await.is_err());
-        fleet[1].open_hold(new_hold(1, 200, "1")).await.unwrap();
+        fleet[2]
+            .perform(Arc::new(finish(opened[0], 1)))
+            .await
+            .unwrap();
+        fleet[1].perform(new_hold(1, 200, "1")).await.unwrap();
+        assert!(fleet[0].perform(new_hold(1, 201, "1")).await.is_err());
+        fleet[1].perform(new_hold(1, 200, "1")).await.unwrap();
         let begun = Instant::now();
         let (opened, refused) = open(2, 300).await;
         let most = 6 + usize::try_from(begun.elapsed().as_millis()).unwrap() * 5 / 1_000;
@@ -549,8 +547,8 @@ fn gateways_tell_which_files_they_run() {
         second.announce("a b".to_owned());
         told(|all| !Gateway::differ(all) && all.iter().all(|gateway| gateway.silent_ms < 5_000))
             .await;
-        first.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        second.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        first.perform(new_key(1, 10, Some("5"))).await.unwrap();
+        second.perform(new_hold(1, 20, "1")).await.unwrap();
         told(|all| all.iter().map(|gateway| gateway.holds).sum::<u64>() == 1).await;
         drop(second);
         told(|all| all.len() == 1).await;

@@ -74,12 +74,12 @@ fn a_step_back_in_time_is_accepted_and_named() {
         // The database's own clock ran ahead for a while.
         set_clock(cluster, &database, 30 * 24 * 3_600);
         let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let ahead = Credit {
             at: later(30 * DAY),
             ..top_up(1, 11, "1", "ahead")
         };
-        let ahead = ledger.credit(ahead).await.unwrap().entry;
+        let ahead = ledger.perform(ahead).await.unwrap().entry;
         assert!(ahead.at > later(29 * DAY), "{ahead:?}");
         drop(ledger);
         set_clock(cluster, &database, 0);
@@ -88,7 +88,7 @@ fn a_step_back_in_time_is_accepted_and_named() {
             at: now(),
             ..top_up(1, 12, "1", "right")
         };
-        let right = ledger.credit(right).await.unwrap().entry;
+        let right = ledger.perform(right).await.unwrap().entry;
         assert!(
             right.at < later(60_000),
             "the clock counts again: {right:?}"
@@ -114,13 +114,13 @@ fn a_command_whose_clock_is_behind_the_newest_entry_of_a_file_is_refused() {
     let path = folder.path().join("a.db");
     run(async {
         let gateway = file(&path, OpenMode::Serve).unwrap();
-        gateway.create_key(new_key(1, 10, None)).await.unwrap();
+        gateway.perform(new_key(1, 10, None)).await.unwrap();
         for (operation, ahead) in [(11, 8_000), (12, 9_000)] {
             let paid = Credit {
                 at: later(ahead),
                 ..top_up(1, operation, "1", &format!("paid-{operation}"))
             };
-            gateway.credit(paid).await.unwrap();
+            gateway.perform(paid).await.unwrap();
             drop(file(&path, OpenMode::Write).unwrap());
         }
         gateway.close();
@@ -153,7 +153,7 @@ fn a_command_whose_clock_is_behind_the_newest_entry_of_a_file_is_refused() {
             at: now(),
             ..top_up(1, 20, "1", "paid-20")
         };
-        let paid = command.credit(paid).await.unwrap().entry;
+        let paid = command.perform(paid).await.unwrap().entry;
         assert!(paid.at < later(60_000), "{paid:?}");
     });
 }
@@ -165,12 +165,12 @@ fn a_misdated_entry_in_a_log_that_was_written_since_keeps_no_command_out() {
     let path = folder.path().join("a.db");
     run(async {
         let gateway = file(&path, OpenMode::Serve).unwrap();
-        gateway.create_key(new_key(1, 10, None)).await.unwrap();
+        gateway.perform(new_key(1, 10, None)).await.unwrap();
         let paid = Credit {
             at: now(),
             ..top_up(1, 11, "1", "paid")
         };
-        gateway.credit(paid).await.unwrap();
+        gateway.perform(paid).await.unwrap();
         let conn = rusqlite::Connection::open(&path).unwrap();
         conn.execute_batch(
             "DROP TRIGGER IF EXISTS entries_no_update; UPDATE entries SET at = at + 2592000000",
@@ -189,7 +189,7 @@ fn a_misdated_entry_in_a_log_that_was_written_since_keeps_no_command_out() {
         assert!(refused.contains(&remedy), "{refused}");
         written(std::time::SystemTime::now());
         let command = file(&path, OpenMode::Write).unwrap();
-        command.credit(top_up(1, 20, "1", "more")).await.unwrap();
+        command.perform(top_up(1, 20, "1", "more")).await.unwrap();
     });
 }
 
@@ -199,7 +199,7 @@ fn a_ledger_with_two_names_is_refused_by_readers_and_backups() {
     let path = folder.path().join("a.db");
     run(async {
         let gateway = file(&path, OpenMode::Serve).unwrap();
-        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        gateway.perform(new_key(1, 10, Some("5"))).await.unwrap();
         gateway.close();
     });
     let second = folder.path().join("b.db");
@@ -225,13 +225,13 @@ fn a_schema_named_like_the_role_is_no_false_alarm() {
                 make();
             }
             let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
-            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
             drop(ledger);
             if !first {
                 make();
             }
             let ledger = postgres(&url, OpenMode::Write).await.unwrap();
-            ledger.credit(top_up(1, 11, "1", "paid")).await.unwrap();
+            ledger.perform(top_up(1, 11, "1", "paid")).await.unwrap();
             sound(&ledger).await;
         }
     });
@@ -246,7 +246,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
             .await
             .unwrap();
         gateway.recover(at(1)).await.unwrap();
-        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        gateway.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let console = postgres(&cluster.url(&database), OpenMode::Write)
             .await
             .unwrap();
@@ -291,7 +291,7 @@ fn a_newer_schema_is_made_when_no_older_gateway_runs_and_ends_open_consoles() {
         // A console of this version, when a newer one has changed the schema.
         let newer = format!("UPDATE identity SET version = {newer}");
         cluster.psql(&database, &newer).unwrap();
-        let late = console.credit(top_up(1, 30, "1", "late")).await;
+        let late = console.perform(top_up(1, 30, "1", "late")).await;
         assert!(
             matches!(&late, Err(LedgerError::Unavailable(why)) if why.to_string().contains("use that version")),
             "{late:?}"
@@ -305,9 +305,9 @@ fn a_console_does_not_write_into_a_file_that_was_moved_or_upgraded() {
     let path = folder.path().join("a.db");
     run(async {
         let gateway = file(&path, OpenMode::Serve).unwrap();
-        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        gateway.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let console = file(&path, OpenMode::Write).unwrap();
-        console.credit(top_up(1, 11, "1", "before")).await.unwrap();
+        console.perform(top_up(1, 11, "1", "before")).await.unwrap();
         let outside = rusqlite::Connection::open(&path).unwrap();
         for (added, said) in [
             (1_000_000, "was moved to another store"),
@@ -319,13 +319,13 @@ fn a_console_does_not_write_into_a_file_that_was_moved_or_upgraded() {
             outside
                 .pragma_update(None, "user_version", version + added)
                 .unwrap();
-            let late = why(console.credit(top_up(1, 12, "1", "late")).await);
+            let late = why(console.perform(top_up(1, 12, "1", "late")).await);
             assert!(late.contains(said), "{late}");
             outside
                 .pragma_update(None, "user_version", version)
                 .unwrap();
         }
-        console.credit(top_up(1, 13, "1", "after")).await.unwrap();
+        console.perform(top_up(1, 13, "1", "after")).await.unwrap();
     });
 }
 
@@ -396,7 +396,7 @@ fn rows_of_gateways_that_ended_long_ago_are_deleted_and_missed_by_nobody() {
         drop(new_postgres(&url, OpenMode::Write).await.unwrap());
         let first = PostgresLedger::open(&address, &with_state()).await.unwrap();
         first.recover(at(1)).await.unwrap();
-        first.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        first.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let begun = std::time::Instant::now();
         let renewals = |state: &Path| {
             let text = std::fs::read_to_string(state).unwrap_or_default();

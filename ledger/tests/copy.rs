@@ -8,6 +8,7 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
@@ -29,35 +30,35 @@ async fn grown(folder: &Path) -> PathBuf {
     let ledger = SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap();
     ledger.recover(at(900)).await.unwrap();
     ledger
-        .create_key(NewKey {
+        .perform(NewKey {
             act: act(500, 1_000),
             ..new_key(9, 500, Some("20"))
         })
         .await
         .unwrap();
     for operation in 510..513 {
-        ledger.open_hold(new_hold(9, operation, "1")).await.unwrap();
+        ledger.perform(new_hold(9, operation, "1")).await.unwrap();
         let mut finish = finish(operation, 1_000 * operation);
         (finish.bill.exposure, finish.bill.cost) = (usd("0.01"), Some(usd("0.2")));
         finish.bill.facts.insert("node".to_owned(), "a".to_owned());
-        ledger.finish_hold(finish).await.unwrap();
+        ledger.perform(Arc::new(finish)).await.unwrap();
     }
-    ledger.open_hold(new_hold(9, 513, "1")).await.unwrap();
+    ledger.perform(new_hold(9, 513, "1")).await.unwrap();
     let served = Finish {
         bill: fast(7),
         ..finish(513, 7)
     };
-    ledger.finish_hold(served).await.unwrap();
+    ledger.perform(Arc::new(served)).await.unwrap();
     let refund = CreditKind::Refund {
         request: op(511),
         reason: "bad answer".into(),
     };
     ledger
-        .credit(credit(9, 520, refund, "0.1", "refund-511"))
+        .perform(credit(9, 520, refund, "0.1", "refund-511"))
         .await
         .unwrap();
     ledger
-        .change_key(change(
+        .perform(change(
             9,
             530,
             Change::Rotate {
@@ -68,11 +69,16 @@ async fn grown(folder: &Path) -> PathBuf {
         .await
         .unwrap();
     ledger
-        .create_link(key(9), secret(70), at(90_000), act(540, 1_100))
+        .perform(NewLink {
+            key: key(9),
+            token: secret(70),
+            expires: at(90_000),
+            act: act(540, 1_100),
+        })
         .await
         .unwrap();
     ledger
-        .open_session(Session {
+        .perform(Session {
             token: secret(71),
             key: key(9),
             at: at(1_000),
@@ -82,9 +88,9 @@ async fn grown(folder: &Path) -> PathBuf {
         .unwrap();
     owing(&ledger).await;
     shop(&ledger).await;
-    ledger.teach(taught()).await.unwrap();
-    ledger.open_hold(new_hold(9, 550, "1")).await.unwrap();
-    ledger.move_hold(moved(550, "2", 5_000)).await.unwrap();
+    ledger.perform(taught()).await.unwrap();
+    ledger.perform(new_hold(9, 550, "1")).await.unwrap();
+    ledger.perform(moved(550, "2", 5_000)).await.unwrap();
     sound(&ledger).await;
     ledger.close();
     path
@@ -116,14 +122,14 @@ fn taught() -> Taught {
 async fn owing(ledger: &dyn Ledger) {
     for number in [10, 11] {
         let new = new_key(number, 680 + number, None);
-        ledger.create_key(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
     let close = CustomerChange {
         customer: CustomerId::made_for(key(11)),
         change: CustomerAct::Close,
         act: act(620, 1_200),
     };
-    ledger.change_customer(close).await.unwrap();
+    ledger.perform(close).await.unwrap();
     for number in [10, 11] {
         let new = NewPayment {
             customer: CustomerId::made_for(key(number)),
@@ -137,14 +143,17 @@ async fn owing(ledger: &dyn Ledger) {
             addressee: None,
             act: act(620 + number, 1_200),
         };
-        ledger.pay(new).await.unwrap();
-        let hold = ledger.open_hold(new_hold(number, 640 + number, "6")).await;
+        ledger.perform(new).await.unwrap();
+        let hold = ledger.perform(new_hold(number, 640 + number, "6")).await;
         assert_eq!(hold.is_ok(), number == 10);
     }
-    ledger.finish_hold(finish(650, 6_000_000)).await.unwrap();
-    let back = ledger.reverse(refund_of("pi-10", 660, "11.90")).await;
+    ledger
+        .perform(Arc::new(finish(650, 6_000_000)))
+        .await
+        .unwrap();
+    let back = ledger.perform(refund_of("pi-10", 660, "11.90")).await;
     assert_eq!(back.unwrap().customer.claim, usd("6"));
-    let unapplied = ledger.reverse(refund_of("pi-11", 661, "5.95")).await;
+    let unapplied = ledger.perform(refund_of("pi-11", 661, "5.95")).await;
     assert_eq!(unapplied.unwrap().entry, None);
     let rule = TopUpRule {
         threshold: usd("5"),
@@ -156,18 +165,21 @@ async fn owing(ledger: &dyn Ledger) {
         change: CustomerAct::SetAutoTopUp(rule),
         act: act(662, 1_200),
     };
-    ledger.change_customer(asks).await.unwrap();
+    ledger.perform(asks).await.unwrap();
 }
 
 /// Adds a token with a customer and a payment of its own, made once.
 async fn shop(ledger: &dyn Ledger) {
     let new = new_token(1, 751, TokenRole::Sell, Some("10"));
-    ledger.create_token(new).await.unwrap();
-    let both = (new_customer(12, 752), new_payment(12, 753, "3", "pi-12"));
-    let first = asked(1, 1_300, Operation::PayFirst(Box::new(both)));
+    ledger.perform(new).await.unwrap();
+    let first = FirstPayment {
+        customer: new_customer(12, 752),
+        payment: new_payment(12, 753, "3", "pi-12"),
+    };
+    let first = asked(1, 1_300, first.into());
     let first = ledger.ask(once(first, "a key", "a body")).await.unwrap();
-    ledger.create_lot(new_lot(1, 755, 3)).await.unwrap();
-    ledger.redeem(redemption(200, 9, 756)).await.unwrap();
+    ledger.perform(new_lot(1, 755, 3)).await.unwrap();
+    ledger.perform(redemption(200, 9, 756)).await.unwrap();
     assert!(!first.is_replay());
 }
 
@@ -262,14 +274,14 @@ fn there_and_back_every_hash_is_the_same() {
         );
         assert!(
             ledger
-                .credit(top_up(1, 600, "10", "inv-7"))
+                .perform(top_up(1, 600, "10", "inv-7"))
                 .await
                 .unwrap()
                 .repeated,
             "names stay taken"
         );
-        ledger.open_hold(new_hold(9, 610, "1")).await.unwrap();
-        ledger.finish_hold(finish(610, 1_000)).await.unwrap();
+        ledger.perform(new_hold(9, 610, "1")).await.unwrap();
+        ledger.perform(Arc::new(finish(610, 1_000))).await.unwrap();
         let totals = ledger.totals().await.unwrap();
         sound(&ledger).await;
         ledger.close();
@@ -289,7 +301,7 @@ fn there_and_back_every_hash_is_the_same() {
         assert_eq!(owed(&ledger).await, owing);
         assert_eq!(ledger.taught().await.unwrap(), taught());
         ledger
-            .credit(top_up(9, 700, "1", "back-again"))
+            .perform(top_up(9, 700, "1", "back-again"))
             .await
             .unwrap();
         sound(&ledger).await;
@@ -383,7 +395,7 @@ fn a_moved_ledger_is_read_and_never_written_again() {
             .await
             .unwrap();
         frozen.recover(at(1)).await.unwrap();
-        frozen.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        frozen.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let console = postgres(&cluster.url(&database), OpenMode::Write)
             .await
             .unwrap();
@@ -401,8 +413,8 @@ fn a_moved_ledger_is_read_and_never_written_again() {
         }
         proxy.set_up(true);
         frozen.fatal().await;
-        assert!(frozen.open_hold(new_hold(1, 20, "1")).await.is_err());
-        let late = console.credit(top_up(1, 30, "1", "late")).await;
+        assert!(frozen.perform(new_hold(1, 20, "1")).await.is_err());
+        let late = console.perform(top_up(1, 30, "1", "late")).await;
         assert!(late.is_err(), "{late:?}");
         for mode in [OpenMode::Serve, OpenMode::Write] {
             let again = postgres(&cluster.url(&database), mode).await.map(drop);

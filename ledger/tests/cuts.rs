@@ -92,7 +92,7 @@ async fn cuts(network: &Network, url: &str, lengths: &[u64], full: bool) {
     ledger.recover(at(1)).await.unwrap();
     for number in 1..=3 {
         ledger
-            .create_key(new_key(number, 10 + number, Some("500")))
+            .perform(new_key(number, 10 + number, Some("500")))
             .await
             .unwrap();
     }

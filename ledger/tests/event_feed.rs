@@ -45,7 +45,7 @@ fn a_polling_reader_misses_none_of_64_writers() {
         let reader = gateway(&url).await;
         for number in 1..=WRITERS {
             let new = new_key(number, number, None);
-            reader.create_key(new).await.unwrap();
+            reader.perform(new).await.unwrap();
         }
         let begun = Instant::now();
         let writers: Vec<_> = (1..=WRITERS)
@@ -56,7 +56,7 @@ fn a_polling_reader_misses_none_of_64_writers() {
                     for turn in 0..each {
                         let operation = number * 100_000 + turn;
                         let paid = top_up(number, operation, "0.01", &format!("p-{operation}"));
-                        patiently(|| ledger.credit(paid.clone())).await;
+                        patiently(|| ledger.perform(paid.clone())).await;
                     }
                 })
             })
@@ -103,12 +103,12 @@ fn events_of_a_restored_database_come_first() {
         let url = cluster.url(&database);
         {
             let ledger = gateway(&url).await;
-            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         }
         let from_elsewhere = "UPDATE events SET xid = (8000000000 - seq)::text::xid8";
         cluster.psql(&database, from_elsewhere).unwrap();
         let ledger = gateway(&url).await;
-        ledger.credit(top_up(1, 11, "1", "inv-1")).await.unwrap();
+        ledger.perform(top_up(1, 11, "1", "inv-1")).await.unwrap();
         let seen = events(&*ledger, 4).await;
         let numbers: Vec<_> = seen.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, [Some(3), Some(2), Some(1), Some(4)]);
@@ -122,14 +122,14 @@ fn events_are_kept_for_thirty_days() {
     let old = |days: i64| (clock::now().millis() - days * 86_400_000).to_string();
     let (dir, ledger) = sqlite();
     run(async {
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let conn = rusqlite::Connection::open(dir.path().join("farebox.db")).unwrap();
         for (seq, days) in [(1, 31), (2, 31), (3, 29)] {
             let sql = format!("UPDATE events SET at = {} WHERE seq = {seq}", old(days));
             conn.execute(&sql, []).unwrap();
         }
         assert_eq!(ledger.events(None, 9).await.unwrap().len(), 3);
-        ledger.credit(top_up(1, 11, "1", "inv-1")).await.unwrap();
+        ledger.perform(top_up(1, 11, "1", "inv-1")).await.unwrap();
         let kept = ledger.events(None, 9).await.unwrap();
         let numbers: Vec<_> = kept.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, [Some(3), Some(4)]);
@@ -137,10 +137,10 @@ fn events_are_kept_for_thirty_days() {
     with_cluster("the age of events", async |cluster| {
         let database = cluster.database();
         let ledger = gateway(&cluster.url(&database)).await;
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let age = format!("UPDATE events SET at = {} WHERE seq < 3", old(31));
         cluster.psql(&database, &age).unwrap();
-        ledger.credit(top_up(1, 11, "1", "inv-1")).await.unwrap();
+        ledger.perform(top_up(1, 11, "1", "inv-1")).await.unwrap();
         let kept = events(&*ledger, 2).await;
         let numbers: Vec<_> = kept.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, [Some(3), Some(4)]);
@@ -152,10 +152,7 @@ fn events_are_kept_for_thirty_days() {
 fn gateways_lease_what_they_deliver() {
     with_cluster("leases of deliveries", async |cluster| {
         let (database, fleet) = fleet(cluster, 2).await;
-        fleet[0]
-            .create_key(new_key(1, 10, Some("5")))
-            .await
-            .unwrap();
+        fleet[0].perform(new_key(1, 10, Some("5"))).await.unwrap();
         let told = events(&*fleet[0], 3).await;
         let url = "https://shop.example/hook".to_owned();
         let webhook = WebhookId::of(&url);
@@ -170,7 +167,10 @@ fn gateways_lease_what_they_deliver() {
             handed: told[2].id,
             due: at(100),
         };
-        fleet[1].deliver(vec![register, hand]).await.unwrap();
+        fleet[1]
+            .perform(DeliverySteps(vec![register, hand]))
+            .await
+            .unwrap();
         let take = async |gateway: usize, free| {
             let wanted = WantedDeliveries {
                 webhook,

@@ -21,9 +21,21 @@ fn act(number: u64, details: &str) -> FilesAct {
 async fn each_once_and_newest_first(ledger: &dyn Ledger) {
     let all: Vec<FilesAct> = (700..704).map(|number| act(number, "{}")).collect();
     for act in &all {
-        ledger.note_files(act.clone()).await.unwrap();
+        ledger
+            .perform(NoteFiles {
+                act: act.clone(),
+                news: Vec::new(),
+            })
+            .await
+            .unwrap();
     }
-    ledger.note_files(act(701, "changed later")).await.unwrap();
+    ledger
+        .perform(NoteFiles {
+            act: act(701, "changed later"),
+            news: Vec::new(),
+        })
+        .await
+        .unwrap();
     let newest: Vec<FilesAct> = all.into_iter().rev().collect();
     assert_eq!(ledger.files_acts(None, 9).await.unwrap(), newest);
     assert_eq!(ledger.files_acts(None, 2).await.unwrap(), newest[..2]);

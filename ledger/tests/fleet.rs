@@ -69,17 +69,14 @@ fn a_look_at_thousands_of_keys_is_one_statement() {
 fn three_gateways_never_pass_a_cap() {
     with_cluster("a fleet on one cap", async |cluster| {
         let (_, fleet) = fleet(cluster, 3).await;
-        fleet[0]
-            .create_key(new_key(1, 1, Some("50")))
-            .await
-            .unwrap();
+        fleet[0].perform(new_key(1, 1, Some("50"))).await.unwrap();
         let cap = Cap {
             interval: CapInterval::Month,
             model: None,
             limit: usd("1"),
         };
         fleet[0]
-            .change_key(change(1, 2, Change::SetCap(cap)))
+            .perform(change(1, 2, Change::SetCap(cap)))
             .await
             .unwrap();
         let racers: Vec<_> = (0..24_u64)
@@ -88,12 +85,15 @@ fn three_gateways_never_pass_a_cap() {
                 tokio::spawn(async move {
                     for turn in 0..6 {
                         let request = 100 + racer * 10 + turn;
-                        if ledger.open_hold(new_hold(1, request, "0.1")).await.is_err() {
+                        if ledger.perform(new_hold(1, request, "0.1")).await.is_err() {
                             continue;
                         }
-                        let _ = ledger.move_hold(moved(request, "0.2", 1)).await;
+                        let _ = ledger.perform(moved(request, "0.2", 1)).await;
                         let cost = 3_000 * (1 + racer % 40);
-                        ledger.finish_hold(finish(request, cost)).await.unwrap();
+                        ledger
+                            .perform(Arc::new(finish(request, cost)))
+                            .await
+                            .unwrap();
                         let key = ledger.find_key(key(1)).await.unwrap().unwrap();
                         let counts = key.caps.iter().next().unwrap().current;
                         let used = counts.charged.checked_add(counts.held).unwrap();
@@ -122,7 +122,7 @@ fn one_payment_sent_to_every_gateway_is_one_credit() {
         let (_, fleet) = fleet(cluster, 3).await;
         for number in 1..=2 {
             fleet[0]
-                .create_key(new_key(number, number, None))
+                .perform(new_key(number, number, None))
                 .await
                 .unwrap();
         }
@@ -137,7 +137,7 @@ fn one_payment_sent_to_every_gateway_is_one_credit() {
                         "1",
                         &format!("inv-{round}"),
                     );
-                    tokio::spawn(async move { ledger.credit(credit).await })
+                    tokio::spawn(async move { ledger.perform(credit).await })
                 })
                 .collect();
             let mut posted = 0;
@@ -170,11 +170,11 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
             .await
             .unwrap();
         assert_eq!(silent.recover(at(1)).await.unwrap().epoch, 3);
-        silent.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        silent.open_hold(new_hold(1, 20, "1")).await.unwrap();
-        silent.open_hold(new_hold(1, 21, "1")).await.unwrap();
-        silent.move_hold(moved(20, "2", 250_000)).await.unwrap();
-        fleet[0].open_hold(new_hold(1, 22, "1")).await.unwrap();
+        silent.perform(new_key(1, 10, Some("5"))).await.unwrap();
+        silent.perform(new_hold(1, 20, "1")).await.unwrap();
+        silent.perform(new_hold(1, 21, "1")).await.unwrap();
+        silent.perform(moved(20, "2", 250_000)).await.unwrap();
+        fleet[0].perform(new_hold(1, 22, "1")).await.unwrap();
         while fleet[1].open_holds(None, 10).await.unwrap().len() > 1 {
             assert!(begun.elapsed() < PATIENCE, "holds of a dead gateway end");
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -189,11 +189,11 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
             (usd("-0.25"), EndReason::Recovered)
         );
         // It comes back with the whole bill: too late, and it may write nothing any more.
-        let late = silent.finish_hold(finish(20, 1_000_000)).await;
+        let late = silent.perform(Arc::new(finish(20, 1_000_000))).await;
         assert!(matches!(late, Err(LedgerError::Unavailable(_))), "{late:?}");
         assert!(silent.fatal().await.contains("considered this one dead") && silent.stopped());
         assert!(matches!(
-            silent.open_hold(new_hold(1, 23, "1")).await,
+            silent.perform(new_hold(1, 23, "1")).await,
             Err(LedgerError::Unavailable(_))
         ));
         let kept = cluster
@@ -215,7 +215,7 @@ fn a_silent_gateway_is_fenced_and_its_holds_end_at_their_checkpoints() {
             (usd("0.25"), usd("1")),
             "those who live keep their holds"
         );
-        fleet[0].finish_hold(finish(22, 1)).await.unwrap();
+        fleet[0].perform(Arc::new(finish(22, 1))).await.unwrap();
         sound(&*fleet[0]).await;
     });
 }
@@ -236,8 +236,8 @@ fn bills_that_the_server_rejects_until_the_stop_are_booked_by_the_next_start() {
         // Opens holds, and leaves their bills.
         let leave = async |ledger: PostgresLedger, numbers: std::ops::Range<u64>| {
             for number in numbers.clone() {
-                ledger.open_hold(new_hold(1, number, "0.5")).await.unwrap();
-                ledger.move_hold(moved(number, "1", 100_000)).await.unwrap();
+                ledger.perform(new_hold(1, number, "0.5")).await.unwrap();
+                ledger.perform(moved(number, "1", 100_000)).await.unwrap();
             }
             sql("ALTER TABLE entries ADD CONSTRAINT none CHECK (kind <> 2) NOT VALID");
             for number in numbers.clone() {
@@ -258,7 +258,7 @@ fn bills_that_the_server_rejects_until_the_stop_are_booked_by_the_next_start() {
         };
         let ledger = open().await;
         ledger.begin(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let left = leave(ledger, 20..23).await;
         assert_eq!((left.bills, left.cost), (3, usd("0.75")));
         assert_eq!(address.unsettled(Some(&state)).unwrap(), left);
@@ -295,7 +295,7 @@ fn cut_connections_lose_nothing_and_charge_nothing_twice() {
         let (database, fleet) = fleet(cluster, 3).await;
         for number in 0..4 {
             fleet[0]
-                .create_key(new_key(number, 10 + number, Some("100")))
+                .perform(new_key(number, 10 + number, Some("100")))
                 .await
                 .unwrap();
         }
@@ -421,7 +421,7 @@ fn wrong_databases_are_refused_in_words() {
         drop(new_postgres(&url, OpenMode::Write).await.unwrap());
         let reader = postgres(&url, OpenMode::ReadOnly).await.unwrap();
         assert!(matches!(
-            reader.open_hold(new_hold(1, 20, "1")).await,
+            reader.perform(new_hold(1, 20, "1")).await,
             Err(LedgerError::Unavailable(_))
         ));
         cluster
@@ -463,7 +463,7 @@ fn a_clock_half_a_minute_off_stops_selling_until_it_is_right() {
     with_cluster("clocks that differ", async |cluster| {
         let (database, fleet) = fleet(cluster, 1).await;
         let ledger = &fleet[0];
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         // The database's clock, as statements of new sessions see it.
         let set = |seconds: i64| {
             let sql = format!(
@@ -482,13 +482,13 @@ fn a_clock_half_a_minute_off_stops_selling_until_it_is_right() {
                     .is_some_and(|trouble| trouble.fault.kind == TroubleKind::ClockWrong)
             })
             .await;
-            let refused = ledger.open_hold(new_hold(1, 20, "1")).await;
+            let refused = ledger.perform(new_hold(1, 20, "1")).await;
             assert!(
                 matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("clock")),
                 "{refused:?}"
             );
             ledger
-                .credit(top_up(
+                .perform(top_up(
                     1,
                     1_000 + seconds.unsigned_abs(),
                     "1",
@@ -502,7 +502,7 @@ fn a_clock_half_a_minute_off_stops_selling_until_it_is_right() {
             })
             .await;
         }
-        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        ledger.perform(new_hold(1, 20, "1")).await.unwrap();
     });
 }
 
@@ -511,8 +511,8 @@ fn a_hold_of_its_own_that_no_request_knows_is_ended() {
     with_cluster("a hold without a request", async |cluster| {
         let (database, fleet) = fleet(cluster, 1).await;
         let ledger = &fleet[0];
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_hold(1, 20, "1")).await.unwrap();
         // What a commit whose answer was lost leaves behind, and an interruption.
         let lost = "INSERT INTO holds SELECT '\\x00000000000000000000000000000015', key, opened, amount, used, slug, family, at, epoch FROM holds; \
              UPDATE accounts SET held = held * 2, opened = opened + 1";
@@ -526,7 +526,7 @@ fn a_hold_of_its_own_that_no_request_knows_is_ended() {
             async || matches!(ledger.open_holds(None, 10).await.as_deref(), Ok([known]) if known.request == op(20)),
         )
         .await;
-        ledger.finish_hold(finish(20, 1_000)).await.unwrap();
+        ledger.perform(Arc::new(finish(20, 1_000))).await.unwrap();
         assert_eq!(
             ledger
                 .entry(op(21))

@@ -3,6 +3,8 @@
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use farebox_ledger::anchor::{self, AnchorFile};
 use farebox_ledger::store::Store;
@@ -48,7 +50,7 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
         let ledger = gateways.remove(0);
         for number in 1..=2 {
             ledger
-                .create_key(new_key(number, 10 * number, Some("5")))
+                .perform(new_key(number, 10 * number, Some("5")))
                 .await
                 .unwrap();
         }
@@ -60,8 +62,8 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
             .await
             .unwrap();
         ledger.recover(at(3)).await.unwrap();
-        ledger.open_hold(new_hold(2, 30, "1")).await.unwrap();
-        ledger.finish_hold(finish(30, 250_000)).await.unwrap();
+        ledger.perform(new_hold(2, 30, "1")).await.unwrap();
+        ledger.perform(Arc::new(finish(30, 250_000))).await.unwrap();
         file.append(ledger.anchor(file.last(), at(4)).await.unwrap())
             .unwrap();
         let anchors = anchor::read(&path).unwrap();
@@ -100,7 +102,7 @@ fn an_anchor_tells_another_history_and_an_older_copy_from_the_ledger() {
         let other = fleet(cluster, 1).await.1.remove(0);
         for number in 1..=2 {
             other
-                .create_key(new_key(number, 10 * number, Some("6")))
+                .perform(new_key(number, 10 * number, Some("6")))
                 .await
                 .unwrap();
         }
@@ -124,23 +126,23 @@ fn an_edited_column_is_found() {
                 .await
                 .unwrap();
             ledger.recover(at(1)).await.unwrap();
-            ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+            ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
             for (operation, count) in [(20, 1_000), (21, 2_000_000)] {
-                ledger.open_hold(new_hold(1, operation, "1")).await.unwrap();
+                ledger.perform(new_hold(1, operation, "1")).await.unwrap();
                 let mut finish = finish(operation, count);
                 finish.bill.facts.insert("node".to_owned(), "a1".to_owned());
-                ledger.finish_hold(finish).await.unwrap();
+                ledger.perform(Arc::new(finish)).await.unwrap();
             }
             let refund = CreditKind::Refund {
                 request: op(21),
                 reason: "bad answer".into(),
             };
             ledger
-                .credit(credit(1, 12, refund, "0.5", "refund-1"))
+                .perform(credit(1, 12, refund, "0.5", "refund-1"))
                 .await
                 .unwrap();
             ledger
-                .change_key(change(
+                .perform(change(
                     1,
                     14,
                     Change::Rotate {
@@ -151,7 +153,12 @@ fn an_edited_column_is_found() {
                 .await
                 .unwrap();
             ledger
-                .create_link(key(1), secret(70), at(90_000), act(16, 400))
+                .perform(NewLink {
+                    key: key(1),
+                    token: secret(70),
+                    expires: at(90_000),
+                    act: act(16, 400),
+                })
                 .await
                 .unwrap();
             let cap = Cap {
@@ -160,7 +167,7 @@ fn an_edited_column_is_found() {
                 limit: usd("3"),
             };
             ledger
-                .change_key(change(1, 17, Change::SetCap(cap)))
+                .perform(change(1, 17, Change::SetCap(cap)))
                 .await
                 .unwrap();
             // What of a key with a limit of its own runs is counted with it.
@@ -169,11 +176,11 @@ fn an_edited_column_is_found() {
                 ..KeySettings::default()
             };
             ledger
-                .change_key(change(1, 18, Change::Set(limited)))
+                .perform(change(1, 18, Change::Set(limited)))
                 .await
                 .unwrap();
-            ledger.open_hold(new_hold(1, 30, "1")).await.unwrap();
-            ledger.move_hold(moved(30, "2", 500_000)).await.unwrap();
+            ledger.perform(new_hold(1, 30, "1")).await.unwrap();
+            ledger.perform(moved(30, "2", 500_000)).await.unwrap();
             sound(&ledger).await;
         }
         let columns = "SELECT c.table_name || '.' || c.column_name || ' ' || c.data_type FROM information_schema.columns c \

@@ -15,18 +15,24 @@ use rusqlite::Connection;
 
 /// A customer who redeemed one of three vouchers, a lot that was voided, and a token.
 async fn fill(ledger: &dyn Ledger) {
-    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
     let token = new_token(1, 11, TokenRole::Sell, Some("10"));
-    ledger.create_token(token).await.unwrap();
-    ledger.create_lot(new_lot(1, 12, 3)).await.unwrap();
-    ledger.redeem(redemption(201, 1, 13)).await.unwrap();
+    ledger.perform(token).await.unwrap();
+    ledger.perform(new_lot(1, 12, 3)).await.unwrap();
+    ledger.perform(redemption(201, 1, 13)).await.unwrap();
     let other = NewLot {
         codes: vec![secret(100)],
         ..new_lot(2, 14, 1)
     };
-    ledger.create_lot(other).await.unwrap();
+    ledger.perform(other).await.unwrap();
     let lot = LotId::from_random(2);
-    ledger.void_lot(lot, act(15, 200)).await.unwrap();
+    ledger
+        .perform(VoidLot {
+            lot,
+            act: act(15, 200),
+        })
+        .await
+        .unwrap();
     sound(ledger).await;
 }
 
@@ -139,7 +145,13 @@ fn an_anchor_covers_them() {
             .unwrap();
         // An act on a token alone is anchored, too.
         let token = TokenId::from_random(1);
-        ledger.revoke_token(token, act(16, 300)).await.unwrap();
+        ledger
+            .perform(RevokeToken {
+                token,
+                act: act(16, 300),
+            })
+            .await
+            .unwrap();
         file.append(ledger.anchor(file.last(), at(10)).await.unwrap())
             .unwrap();
         let read = anchor::read(&dir.path().join("anchors")).unwrap();
@@ -162,11 +174,11 @@ fn an_anchor_covers_them() {
     );
     run(async {
         let ledger = open(&other);
-        ledger.create_lot(new_lot(9, 12, 3)).await.unwrap();
+        ledger.perform(new_lot(9, 12, 3)).await.unwrap();
         while ledger.house_acts().await.unwrap().len() < 6 {
             let next = u8::try_from(ledger.house_acts().await.unwrap().len()).unwrap();
             let token = new_token(next, 100 + u64::from(next), TokenRole::Read, None);
-            ledger.create_token(token).await.unwrap();
+            ledger.perform(token).await.unwrap();
         }
         ledger.close();
     });

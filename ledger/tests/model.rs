@@ -200,7 +200,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!(
                 "{:?}",
                 ledger
-                    .create_key(NewKey {
+                    .perform(NewKey {
                         first_credit,
                         // The third key joins the first one's customer, every other time.
                         within: Membership {
@@ -223,7 +223,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!(
                 "{:?}",
                 ledger
-                    .change_key(change(key, operation, a_change(number, time)))
+                    .perform(change(key, operation, a_change(number, time)))
                     .await
             )
         }
@@ -243,7 +243,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             if is_of_owner(operation) {
                 return by_owner(ledger, Operation::Change(Box::new(change))).await;
             }
-            format!("{:?}", ledger.change_key(change).await)
+            format!("{:?}", ledger.perform(change).await)
         }
         Step::Credit {
             key,
@@ -256,7 +256,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!(
                 "{:?}",
                 ledger
-                    .credit(a_credit(key, operation, kind, amount, reference, request))
+                    .perform(a_credit(key, operation, kind, amount, reference, request))
                     .await
             )
         }
@@ -267,7 +267,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             reference,
         } => {
             let new = a_payment(key, operation, amount, reference);
-            format!("{:?}", ledger.pay(new).await)
+            format!("{:?}", ledger.perform(new).await)
         }
         Step::Back {
             operation,
@@ -277,7 +277,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             reference,
         } => {
             let new = a_reversal(operation, kind, told, payment, reference);
-            format!("{:?}", ledger.reverse(new).await)
+            format!("{:?}", ledger.perform(new).await)
         }
         Step::Unapplied {
             key,
@@ -289,7 +289,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                 end: UnappliedEnd::Assign(CustomerId::made_for(common::key(key))),
                 act: act(operation, 400),
             };
-            format!("{:?}", ledger.end_unapplied(ending).await)
+            format!("{:?}", ledger.perform(ending).await)
         }
         Step::Open {
             key,
@@ -302,7 +302,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!(
                 "{:?}",
                 ledger
-                    .open_hold(NewHold {
+                    .perform(NewHold {
                         customer: found.map_or(own, |key| key.belongs_to),
                         ways: ways.iter().map(a_way).collect(),
                         at: hour(time),
@@ -329,7 +329,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                 checkpoint: count.map(cost),
                 at: hour(time),
             };
-            format!("{:?}", ledger.move_hold(moved).await)
+            format!("{:?}", ledger.perform(moved).await)
         }
         Step::Finish {
             operation,
@@ -339,11 +339,11 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!(
                 "{:?}",
                 ledger
-                    .finish_hold(Finish {
+                    .perform(Arc::new(Finish {
                         request: op(operation),
                         bill: cost(count),
                         at: hour(time)
-                    })
+                    }))
                     .await
             )
         }
@@ -355,7 +355,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             };
             ledger.abandon_hold(Arc::new(finish.clone()));
             // The resolver has its own time. The same end again has no second effect, and is there when it answers.
-            format!("{:?}", ledger.finish_hold(finish).await)
+            format!("{:?}", ledger.perform(Arc::new(finish)).await)
         }
         Step::Recover => format!("{:?}", ledger.recover(hour(50)).await),
         Step::Link {
@@ -363,12 +363,13 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             operation,
             token,
         } => {
-            format!(
-                "{:?}",
-                ledger
-                    .create_link(key(number), secret(token), hour(50), act(operation, 10))
-                    .await
-            )
+            let new = NewLink {
+                key: key(number),
+                token: secret(token),
+                expires: hour(50),
+                act: act(operation, 10),
+            };
+            format!("{:?}", ledger.perform(new).await)
         }
         Step::Consume { token, time } => {
             format!("{:?}", ledger.consume_link(secret(token), hour(time)).await)
@@ -384,9 +385,11 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
                 at: hour(time),
                 expires: hour(time + 10),
             };
-            format!("{:?}", ledger.open_session(session).await)
+            format!("{:?}", ledger.perform(session).await)
         }
-        Step::CloseSession { token } => format!("{:?}", ledger.close_session(secret(token)).await),
+        Step::CloseSession { token } => {
+            format!("{:?}", ledger.perform(CloseSession(secret(token))).await)
+        }
     }
 }
 

@@ -31,7 +31,7 @@ async fn totals_that_lower_the_margin(ledger: &dyn Ledger) {
         own(101, "a/m", "0.02"),
         own(101, "b/m", "0.05"),
     ] {
-        ledger.own_cost(cost).await.unwrap();
+        ledger.perform(cost).await.unwrap();
     }
     let all = [
         own(100, "a/m", "0.03"),
@@ -95,7 +95,7 @@ fn own_requests_lower_the_margin_in_a_file_and_each_start_adds_its_own() {
         ledger.close();
         let again = SqliteLedger::open(&path, OpenMode::Serve, Durability::Prompt).unwrap();
         again.recover(at(2)).await.unwrap();
-        again.own_cost(own(101, "b/m", "0.01")).await.unwrap();
+        again.perform(own(101, "b/m", "0.01")).await.unwrap();
         assert_eq!(costs(&again, 101, 102).await[1], own(101, "b/m", "0.06"));
     });
 }
@@ -105,7 +105,7 @@ fn own_requests_lower_the_margin_in_a_database_and_each_gateway_adds_its_own() {
     with_cluster("own requests of a fleet", async |cluster| {
         let (_, fleet) = fleet(cluster, 2).await;
         totals_that_lower_the_margin(&*fleet[0]).await;
-        fleet[1].own_cost(own(101, "b/m", "0.01")).await.unwrap();
+        fleet[1].perform(own(101, "b/m", "0.01")).await.unwrap();
         assert_eq!(
             costs(&*fleet[0], 101, 102).await[1],
             own(101, "b/m", "0.06")

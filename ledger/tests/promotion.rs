@@ -54,9 +54,12 @@ async fn serve(url: &str) -> Arc<PostgresLedger> {
 async fn sells(ledger: &PostgresLedger, request: u64) {
     let begun = Instant::now();
     loop {
-        let opened = ledger.open_hold(new_hold(1, request, "0.01")).await;
+        let opened = ledger.perform(new_hold(1, request, "0.01")).await;
         if opened.is_ok() {
-            ledger.finish_hold(finish(request, 1_000)).await.unwrap();
+            ledger
+                .perform(Arc::new(finish(request, 1_000)))
+                .await
+                .unwrap();
             return;
         }
         assert!(
@@ -109,7 +112,7 @@ fn promoted(gone: Gone, standbys: usize, reached: Reached) {
         run(async {
             let ledger = serve(&url).await;
             ledger.recover(at(1)).await.unwrap();
-            ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
+            ledger.perform(new_key(1, 10, Some("50"))).await.unwrap();
             sells(&ledger, 20).await;
             let old = pair.primary();
             match gone {
@@ -123,7 +126,7 @@ fn promoted(gone: Gone, standbys: usize, reached: Reached) {
                 }
                 Gone::Disk(_) => assert!(pair.hang_disk(old), "its disk can hang"),
             }
-            assert!(ledger.open_hold(new_hold(1, 21, "0.01")).await.is_err());
+            assert!(ledger.perform(new_hold(1, 21, "0.01")).await.is_err());
             // The operator takes his time.
             tokio::time::sleep(Duration::from_secs(3)).await;
             if standbys == 1 {
@@ -206,11 +209,11 @@ fn one_pooler_for_all_that_is_led_to_the_promoted_server() {
     run(async {
         let ledger = serve(&Pair::url_at([pooler.folder()], "postgres")).await;
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("50"))).await.unwrap();
         sells(&ledger, 20).await;
         let old = pair.primary();
         pair.signal(old, "STOP");
-        assert!(ledger.open_hold(new_hold(1, 21, "0.01")).await.is_err());
+        assert!(ledger.perform(new_hold(1, 21, "0.01")).await.is_err());
         tokio::task::block_in_place(|| pair.promote_beside(1));
         pooler.lead_to(pair.folder(1));
         let begun = Instant::now();

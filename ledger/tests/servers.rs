@@ -54,10 +54,13 @@ async fn refused(url: &str, mode: OpenMode, state: Option<&Path>) -> String {
 async fn sells(ledger: &PostgresLedger, request: u64) -> Duration {
     let begun = Instant::now();
     loop {
-        let opened = ledger.open_hold(new_hold(1, request, "0.01")).await;
+        let opened = ledger.perform(new_hold(1, request, "0.01")).await;
         if opened.is_ok() {
             let took = begun.elapsed();
-            ledger.finish_hold(finish(request, 1_000)).await.unwrap();
+            ledger
+                .perform(Arc::new(finish(request, 1_000)))
+                .await
+                .unwrap();
             return took;
         }
         assert!(
@@ -93,7 +96,7 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         let state = folder.path().join("state");
         let ledger = open(&url, OpenMode::Serve, Some(&state)).await.unwrap();
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("50"))).await.unwrap();
         sells(&ledger, 20).await;
         let old = pair.primary();
         // Either standby may have confirmed that, and the one that is promoted must have it.
@@ -102,7 +105,7 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         pair.until(old, level, "2");
         // A frozen process: it takes connections and answers nothing.
         pair.signal(old, "STOP");
-        assert!(ledger.open_hold(new_hold(1, 21, "0.01")).await.is_err());
+        assert!(ledger.perform(new_hold(1, 21, "0.01")).await.is_err());
         pair.promote_beside(1);
         in_time(
             "a running gateway, a frozen primary",
@@ -114,7 +117,7 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         in_time("a fresh gateway, a frozen primary", begun.elapsed());
         let begun = Instant::now();
         let command = open(&url, OpenMode::Write, None).await.unwrap();
-        command.credit(top_up(1, 30, "1", "paid")).await.unwrap();
+        command.perform(top_up(1, 30, "1", "paid")).await.unwrap();
         in_time("a command, a frozen primary", begun.elapsed());
         let read = open(&url, OpenMode::ReadOnly, None).await.unwrap();
         assert_eq!(
@@ -144,7 +147,7 @@ fn a_promoted_server_is_found_although_the_old_primary_is_silent() {
         assert!(why.contains("fence"), "{why}");
         let why = refused(&url, OpenMode::Write, None).await;
         assert!(why.contains("fence"), "{why}");
-        assert!(ledger.open_hold(new_hold(1, 24, "0.01")).await.is_err());
+        assert!(ledger.perform(new_hold(1, 24, "0.01")).await.is_err());
         let (begun, why) = (Instant::now(), || why_not(&*ledger));
         while !why().contains("stale primary on timeline 1: fence it") {
             assert!(begun.elapsed() < PATIENCE, "{}", why());
@@ -159,7 +162,7 @@ fn a_stale_primary_is_not_used_although_it_has_a_standby_and_the_promoted_one_ha
         let url = pair.url("postgres");
         let ledger = open(&url, OpenMode::Serve, None).await.unwrap();
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("50"))).await.unwrap();
         sells(&ledger, 20).await;
         let old = pair.primary();
         pair.kill(old);
@@ -174,7 +177,7 @@ fn a_stale_primary_is_not_used_although_it_has_a_standby_and_the_promoted_one_ha
             assert!(begun.elapsed() < PATIENCE, "{:#?}", ledger.servers());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert!(ledger.open_hold(new_hold(1, 21, "0.01")).await.is_err());
+        assert!(ledger.perform(new_hold(1, 21, "0.01")).await.is_err());
         // Commands and gateways that start wait for the promoted server's standby, too, and say why.
         for mode in [OpenMode::Write, OpenMode::Serve] {
             let why = refused(&url, mode, None).await;
@@ -191,7 +194,7 @@ fn a_stale_primary_is_not_used_although_it_has_a_standby_and_the_promoted_one_ha
             assert!(begun.elapsed() < PATIENCE, "{:#?}", ledger.servers());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert!(ledger.open_hold(new_hold(1, 22, "0.01")).await.is_err());
+        assert!(ledger.perform(new_hold(1, 22, "0.01")).await.is_err());
         pair.until(old, "SELECT count(*) FROM entries", "2");
         // What followed the stale one has gone another way, and is built anew.
         pair.run_server(promoted);
@@ -244,7 +247,7 @@ fn a_standby_is_read_only_when_asked_for() {
     with_three("a standby that is read", async |pair| {
         let url = pair.url("postgres");
         let ledger = open(&url, OpenMode::Serve, None).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("50"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("50"))).await.unwrap();
         let standby = Pair::url_at([pair.folder(pair.standby())], "postgres");
         let why = refused(&standby, OpenMode::ReadOnly, None).await;
         assert!(

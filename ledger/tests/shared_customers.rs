@@ -42,17 +42,17 @@ fn made_customer(number: u64, operation: u64) -> NewCustomer {
 async fn make(ledger: &PostgresLedger, number: u64, dollars: &str) {
     let operation = 1_000_000 + number * 10;
     let new = made_customer(number, operation);
-    ledger.create_customer(new).await.unwrap();
+    ledger.perform(new).await.unwrap();
     for which in 0..KEYS {
         let mut key = new_key(key_number(number, which), operation + 1 + which, None);
         key.within.customer = Some(customer(number));
-        ledger.create_key(key).await.unwrap();
+        ledger.perform(key).await.unwrap();
     }
     let paid = Credit {
         to: customer(number).into(),
         ..top_up(1, operation + 9, dollars, &format!("paid {number}"))
     };
-    ledger.credit(paid).await.unwrap();
+    ledger.perform(paid).await.unwrap();
 }
 
 fn hold_of(number: u64, which: u64, request: u64, dollars: &str) -> NewHold {
@@ -93,7 +93,7 @@ async fn bind(ledger: &PostgresLedger, number: u64, bound: Bound) {
                 change: CustomerAct::SetCap(cap(interval)),
                 act: act(operation, 2),
             };
-            ledger.change_customer(change).await.unwrap();
+            ledger.perform(change).await.unwrap();
         }
         Bound::OfKey(interval) => {
             let change = KeyChange {
@@ -101,7 +101,7 @@ async fn bind(ledger: &PostgresLedger, number: u64, bound: Bound) {
                 change: Change::SetCap(cap(interval)),
                 act: act(operation, 2),
             };
-            ledger.change_key(change).await.unwrap();
+            ledger.perform(change).await.unwrap();
         }
     }
 }
@@ -135,10 +135,13 @@ fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
                 let request = 10_000_000 + round * 100 + racer;
                 tokio::spawn(async move {
                     let new = hold_of(round, which, request, "0.1");
-                    if ledger.open_hold(new).await.is_ok() {
-                        let _ = ledger.move_hold(moved(request, "0.2", 1)).await;
+                    if ledger.perform(new).await.is_ok() {
+                        let _ = ledger.perform(moved(request, "0.2", 1)).await;
                         let cost = 10_000 * (1 + racer % 40);
-                        ledger.finish_hold(finish(request, cost)).await.unwrap();
+                        ledger
+                            .perform(Arc::new(finish(request, cost)))
+                            .await
+                            .unwrap();
                     }
                 })
             });
@@ -169,7 +172,7 @@ fn an_external_id_is_taken_once_at_several_gateways() {
                     let number = round * 10 + place;
                     let mut new = made_customer(number, 3_000_000 + number);
                     new.settings.external_id = Some(external_id);
-                    ledger.create_customer(new).await
+                    ledger.perform(new).await
                 })
             });
             let mut made = Vec::new();
@@ -215,8 +218,8 @@ fn batches_and_moves_over_shared_customers_never_lock_each_other() {
                     let ledger = &ledgers[usize::try_from(turn).unwrap() % GATEWAYS];
                     let request = 10_000_000 + turn * 10;
                     let (one, other) = (
-                        ledger.open_hold(hold_of(a, random % KEYS, request, "0.1")),
-                        ledger.open_hold(hold_of(b, (random >> 4) % KEYS, request + 1, "0.1")),
+                        ledger.perform(hold_of(a, random % KEYS, request, "0.1")),
+                        ledger.perform(hold_of(b, (random >> 4) % KEYS, request + 1, "0.1")),
                     );
                     let (one, other) = tokio::join!(one, other);
                     one.unwrap();
@@ -229,11 +232,11 @@ fn batches_and_moves_over_shared_customers_never_lock_each_other() {
                             reference: format!("move {turn}"),
                             act: act(request + 2, 3),
                         };
-                        ledger.move_money(moved).await.unwrap();
+                        ledger.perform(moved).await.unwrap();
                     }
                     let (one, other) = tokio::join!(
-                        ledger.finish_hold(finish(request, 1)),
-                        ledger.finish_hold(finish(request + 1, 1))
+                        ledger.perform(Arc::new(finish(request, 1))),
+                        ledger.perform(Arc::new(finish(request + 1, 1)))
                     );
                     one.unwrap();
                     other.unwrap();
@@ -284,7 +287,7 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                         addressee: None,
                         act: act(first, 3),
                     };
-                    let booked = !ledger.pay(new).await.unwrap().repeated;
+                    let booked = !ledger.perform(new).await.unwrap().repeated;
                     for step in 0..4 {
                         let (kind, so_far) =
                             MESSAGES[usize::try_from(step + place).unwrap() % MESSAGES.len()];
@@ -295,11 +298,11 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                             reference: format!("{payment} {kind:?} {so_far}"),
                             act: act(first + 1 + step, 4),
                         };
-                        ledger.reverse(message).await.unwrap();
+                        ledger.perform(message).await.unwrap();
                         let request = first + 50 + step;
                         let new = hold_of(round, place, request, "1.5");
-                        if ledger.open_hold(new).await.is_ok() {
-                            let ended = ledger.finish_hold(finish(request, 1_000_000)).await;
+                        if ledger.perform(new).await.is_ok() {
+                            let ended = ledger.perform(Arc::new(finish(request, 1_000_000))).await;
                             ended.unwrap();
                         }
                     }
@@ -340,14 +343,14 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
         // Two closed customers, and one that takes money.
         for number in 0..GATEWAYS as u64 {
             let new = made_customer(number, 1_000 + number);
-            ledgers[0].create_customer(new).await.unwrap();
+            ledgers[0].perform(new).await.unwrap();
             if number > 0 {
                 let close = CustomerChange {
                     customer: customer(number),
                     change: CustomerAct::Close,
                     act: act(2_000 + number, 2),
                 };
-                ledgers[0].change_customer(close).await.unwrap();
+                ledgers[0].perform(close).await.unwrap();
             }
         }
         for round in 0..if full() { 2_000 } else { 60 } {
@@ -361,7 +364,7 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
                             to: customer(place).into(),
                             ..top_up(1, operation, "0.1", &reference)
                         };
-                        return ledger.credit(paid).await.map(|_| true);
+                        return ledger.perform(paid).await.map(|_| true);
                     }
                     let gross = Gross::parse("0.1").unwrap();
                     let new = NewPayment {
@@ -376,7 +379,7 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
                         addressee: None,
                         act: act(operation, 3),
                     };
-                    ledger.pay(new).await.map(|_| false)
+                    ledger.perform(new).await.map(|_| false)
                 })
             });
             // What is booked takes over the name of what could not be, and nothing else does.

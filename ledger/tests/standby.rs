@@ -55,7 +55,7 @@ async fn lose_a_payment(pair: &mut Pair, ledger: &PostgresLedger, known: impl As
     })
     .await;
     pair.signal(pair.standby(), "STOP");
-    ledger.credit(top_up(1, 30, "1", "paid")).await.unwrap();
+    ledger.perform(top_up(1, 30, "1", "paid")).await.unwrap();
     known().await;
     pair.kill(pair.primary());
     // What its socket has of the entry must not arrive after all.
@@ -79,8 +79,8 @@ fn nothing_is_sold_without_a_standby() {
     with_pair("a standby that goes away", async |mut pair| {
         let ledger = open(&pair, OpenMode::Serve, None, false).await.unwrap();
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_hold(1, 20, "1")).await.unwrap();
         assert_eq!(ledger.stats().standby, Standby::Streaming(1));
         let LedgerAddress::Postgres(standby) =
             Pair::url_at([pair.folder(pair.standby())], "postgres")
@@ -102,7 +102,7 @@ fn nothing_is_sold_without_a_standby() {
         })
         .await;
         assert_eq!(ledger.stats().standby, Standby::Streaming(0));
-        let refused = ledger.open_hold(new_hold(1, 21, "1")).await;
+        let refused = ledger.perform(new_hold(1, 21, "1")).await;
         assert!(
             matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("0 of 1")),
             "{refused:?}"
@@ -117,14 +117,14 @@ fn nothing_is_sold_without_a_standby() {
             ledger.obstacle().is_none() && !ledger.lapsed()
         })
         .await;
-        ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+        ledger.perform(new_hold(1, 21, "1")).await.unwrap();
         // Whatever streams would do, also a backup that keeps nothing.
         pair.wait_for("ANY 1 (a, *)");
         becomes("a setting that any program meets is seen", async || {
             ledger.obstacle().is_some()
         })
         .await;
-        let refused = ledger.open_hold(new_hold(1, 22, "1")).await;
+        let refused = ledger.perform(new_hold(1, 22, "1")).await;
         assert!(
             matches!(&refused, Err(LedgerError::Unavailable(why)) if why.words().contains("pg_basebackup")),
             "{refused:?}"
@@ -140,7 +140,7 @@ fn nothing_is_sold_without_a_standby() {
         );
         let trial = open(&pair, OpenMode::Write, None, true).await.unwrap();
         assert!(trial.stats().standby == Standby::Single && trial.obstacle().is_none());
-        trial.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+        trial.perform(new_key(2, 11, Some("5"))).await.unwrap();
         sound(&*ledger).await;
     });
 }
@@ -151,11 +151,11 @@ fn a_cancelled_commit_is_not_confirmed_before_the_standby_has_it() {
     with_pair("the cancel trap", async |pair| {
         let ledger = open(&pair, OpenMode::Serve, None, false).await.unwrap();
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         pair.signal(pair.standby(), "STOP");
         let asked = {
             let ledger = Arc::clone(&ledger);
-            tokio::spawn(async move { ledger.credit(top_up(1, 30, "1", "paid")).await })
+            tokio::spawn(async move { ledger.perform(top_up(1, 30, "1", "paid")).await })
         };
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
         becomes("its commit waits for the standby", async || {
@@ -208,7 +208,7 @@ fn a_ledger_that_went_back_in_time_is_refused_until_the_loss_is_accepted() {
             .await
             .unwrap();
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let knows =
             async || std::fs::read_to_string(&state).is_ok_and(|text| text.contains("\"seq\":2"));
         lose_a_payment(&mut pair, &ledger, async || {
@@ -220,8 +220,8 @@ fn a_ledger_that_went_back_in_time_is_refused_until_the_loss_is_accepted() {
         })
         .await;
         for refused in [
-            ledger.open_hold(new_hold(1, 20, "1")).await.map(drop),
-            ledger.credit(top_up(1, 31, "1", "again")).await.map(drop),
+            ledger.perform(new_hold(1, 20, "1")).await.map(drop),
+            ledger.perform(top_up(1, 31, "1", "again")).await.map(drop),
             open(&pair, OpenMode::Serve, Some(&state), true)
                 .await
                 .map(drop),
@@ -249,8 +249,8 @@ fn a_ledger_that_went_back_in_time_is_refused_until_the_loss_is_accepted() {
             ledger.obstacle().is_none() && !ledger.lapsed()
         })
         .await;
-        ledger.credit(top_up(1, 31, "1", "again")).await.unwrap();
-        ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        ledger.perform(top_up(1, 31, "1", "again")).await.unwrap();
+        ledger.perform(new_hold(1, 20, "1")).await.unwrap();
         sound(&*ledger).await;
         drop(ledger);
         drop(
@@ -274,7 +274,7 @@ fn a_ledger_without_what_the_newest_anchor_covers_is_refused_until_the_loss_is_a
         };
         let ledger = open_as(&pair, &serve).await.unwrap();
         ledger.recover(at(1)).await.unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let mut file = AnchorFile::open(&anchors).unwrap();
         lose_a_payment(&mut pair, &ledger, async || {
             file.append(ledger.anchor(file.last(), at(2)).await.unwrap())
@@ -346,15 +346,15 @@ fn strict_waits_until_the_standby_has_everything_on_disk() {
             .unwrap();
             ledger.recover(at(1)).await.unwrap();
             ledger
-                .create_key(new_key(number, 10 * number, Some("5")))
+                .perform(new_key(number, 10 * number, Some("5")))
                 .await
                 .unwrap();
             ledger
-                .open_hold(new_hold(number, 10 * number + 1, "1"))
+                .perform(new_hold(number, 10 * number + 1, "1"))
                 .await
                 .unwrap();
             ledger
-                .finish_hold(finish(10 * number + 1, 250_000))
+                .perform(Arc::new(finish(10 * number + 1, 250_000)))
                 .await
                 .unwrap();
             becomes("its lease is renewed", async || {

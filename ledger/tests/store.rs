@@ -192,11 +192,11 @@ fn files_that_are_not_ours_are_left_alone() {
 #[test]
 fn a_reader_cannot_write() {
     let (dir, ledger) = sqlite();
-    run(ledger.create_key(new_key(1, 10, Some("5")))).unwrap();
+    run(ledger.perform(new_key(1, 10, Some("5")))).unwrap();
     let reader = open(&dir.path().join("farebox.db"), OpenMode::ReadOnly).unwrap();
     assert!(run(reader.find_key(key(1))).unwrap().is_some());
     assert!(matches!(
-        run(reader.open_hold(new_hold(1, 20, "1"))),
+        run(reader.perform(new_hold(1, 20, "1"))),
         Err(LedgerError::Unavailable(_))
     ));
     reader.abandon_hold(Arc::new(finish(20, 1)));
@@ -243,7 +243,7 @@ fn many_small_charges_are_exact() {
     run(async {
         for number in 0..8 {
             gateway
-                .create_key(new_key(number, 10 + number, Some("1")))
+                .perform(new_key(number, 10 + number, Some("1")))
                 .await
                 .unwrap();
         }
@@ -265,7 +265,7 @@ fn many_small_charges_are_exact() {
             .collect();
         for number in 0..20 {
             console
-                .credit(top_up(
+                .perform(top_up(
                     number % 8,
                     100 + number,
                     "0.5",
@@ -302,15 +302,15 @@ fn a_key_revoked_by_another_process_is_refused_at_once() {
     let (dir, gateway) = sqlite();
     let console = open(&dir.path().join("farebox.db"), OpenMode::Write).unwrap();
     run(async {
-        gateway.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        gateway.open_hold(new_hold(1, 20, "1")).await.unwrap();
+        gateway.perform(new_key(1, 10, Some("5"))).await.unwrap();
+        gateway.perform(new_hold(1, 20, "1")).await.unwrap();
         console
-            .change_key(change(1, 11, Change::Revoke))
+            .perform(change(1, 11, Change::Revoke))
             .await
             .unwrap();
         let refused = Err(LedgerError::Refused(Refusal::NotActive(KeyStatus::Revoked)));
-        assert_eq!(gateway.open_hold(new_hold(1, 21, "1")).await, refused);
-        assert_eq!(gateway.move_hold(moved(20, "2", 1)).await, refused);
+        assert_eq!(gateway.perform(new_hold(1, 21, "1")).await, refused);
+        assert_eq!(gateway.perform(moved(20, "2", 1)).await, refused);
         assert_eq!(
             gateway
                 .find_key(key(1))
@@ -340,17 +340,17 @@ fn everything_is_there_after_a_reopening() {
         };
         run(async {
             ledger
-                .create_key(new_key(round, 10 + round, Some("1")))
+                .perform(new_key(round, 10 + round, Some("1")))
                 .await
                 .unwrap();
             ledger
-                .open_hold(new_hold(round, 100 + round, "1"))
+                .perform(new_hold(round, 100 + round, "1"))
                 .await
                 .unwrap();
             ledger.abandon_hold(Arc::new(finish(100 + round, 10)));
             ledger.close();
             ledger.close();
-            let closed = ledger.open_hold(new_hold(round, 200, "1")).await;
+            let closed = ledger.perform(new_hold(round, 200, "1")).await;
             assert!(matches!(closed, Err(LedgerError::Unavailable(_))));
             let totals = ledger.totals().await.unwrap();
             assert_eq!(
@@ -373,7 +373,7 @@ fn ten_thousand_holds_are_recovered_in_time() {
         ledger.recover(at(1)).await.unwrap();
         for number in 0..10 {
             ledger
-                .create_key(new_key(number, 10 + number, Some("10000")))
+                .perform(new_key(number, 10 + number, Some("10000")))
                 .await
                 .unwrap();
         }
@@ -382,7 +382,7 @@ fn ten_thousand_holds_are_recovered_in_time() {
             tokio::spawn(async move {
                 for number in (0..HOLDS).filter(|number| number % 100 == task) {
                     ledger
-                        .open_hold(new_hold(number % 10, 1_000 + number, "1"))
+                        .perform(new_hold(number % 10, 1_000 + number, "1"))
                         .await
                         .unwrap();
                 }
@@ -391,7 +391,7 @@ fn ten_thousand_holds_are_recovered_in_time() {
         for task in tasks.collect::<Vec<_>>() {
             task.await.unwrap();
         }
-        ledger.move_hold(moved(1_000, "2", 500)).await.unwrap();
+        ledger.perform(moved(1_000, "2", 500)).await.unwrap();
     });
     let ledger = open(&path, OpenMode::Serve).unwrap();
     let begun = Instant::now();

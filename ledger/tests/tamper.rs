@@ -8,6 +8,7 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use common::*;
 use farebox_ledger::sqlite::SqliteLedger;
@@ -22,9 +23,15 @@ use rusqlite::{Connection, params};
 async fn fill(path: &Path) {
     let ledger = SqliteLedger::create(path, OpenMode::Write, Durability::Prompt).unwrap();
     ledger.recover(at(1)).await.unwrap();
-    ledger.publish(vec!["small".into()], at(2)).await.unwrap();
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, Some("7"))).await.unwrap();
+    ledger
+        .perform(Publish {
+            slugs: vec!["small".into()],
+            now: at(2),
+        })
+        .await
+        .unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, Some("7"))).await.unwrap();
     for (owner, operation, count) in [
         (1, 20, 1_000),
         (1, 21, 2_000_000),
@@ -32,31 +39,31 @@ async fn fill(path: &Path) {
         (1, 23, 4_000),
     ] {
         ledger
-            .open_hold(new_hold(owner, operation, "1"))
+            .perform(new_hold(owner, operation, "1"))
             .await
             .unwrap();
         let mut finish = finish(operation, count);
         finish.bill.exposure = Amount::from_picos(11);
         finish.bill.cost = Some(Amount::from_picos(12));
         finish.bill.facts.insert("node".to_owned(), "a1".to_owned());
-        ledger.finish_hold(finish).await.unwrap();
+        ledger.perform(Arc::new(finish)).await.unwrap();
     }
-    ledger.open_hold(new_hold(2, 24, "1")).await.unwrap();
+    ledger.perform(new_hold(2, 24, "1")).await.unwrap();
     let served = Finish {
         bill: fast(70),
         ..finish(24, 70)
     };
-    ledger.finish_hold(served).await.unwrap();
+    ledger.perform(Arc::new(served)).await.unwrap();
     let refund = CreditKind::Refund {
         request: op(21),
         reason: "bad answer".into(),
     };
     ledger
-        .credit(credit(1, 12, refund, "0.5", "refund-1"))
+        .perform(credit(1, 12, refund, "0.5", "refund-1"))
         .await
         .unwrap();
     ledger
-        .credit(credit(
+        .perform(credit(
             2,
             13,
             CreditKind::Adjust {
@@ -68,7 +75,7 @@ async fn fill(path: &Path) {
         .await
         .unwrap();
     ledger
-        .change_key(change(
+        .perform(change(
             1,
             14,
             Change::Rotate {
@@ -79,7 +86,7 @@ async fn fill(path: &Path) {
         .await
         .unwrap();
     ledger
-        .change_key(change(
+        .perform(change(
             1,
             15,
             Change::Set(KeySettings {
@@ -90,11 +97,16 @@ async fn fill(path: &Path) {
         .await
         .unwrap();
     ledger
-        .create_link(key(2), secret(70), at(90_000), act(16, 400))
+        .perform(NewLink {
+            key: key(2),
+            token: secret(70),
+            expires: at(90_000),
+            act: act(16, 400),
+        })
         .await
         .unwrap();
     ledger
-        .open_session(Session {
+        .perform(Session {
             token: secret(71),
             key: key(2),
             at: at(400),
@@ -102,8 +114,8 @@ async fn fill(path: &Path) {
         })
         .await
         .unwrap();
-    ledger.open_hold(new_hold(2, 30, "1")).await.unwrap();
-    ledger.move_hold(moved(30, "2", 500_000)).await.unwrap();
+    ledger.perform(new_hold(2, 30, "1")).await.unwrap();
+    ledger.perform(moved(30, "2", 500_000)).await.unwrap();
     a_customer_with_several_keys(&ledger).await;
     sound(&ledger).await;
 }
@@ -531,7 +543,7 @@ fn an_anchor_finds_what_was_made_to_fit() {
         );
         let other = dir.path().join("other.db");
         let ledger = SqliteLedger::create(&other, OpenMode::Write, Durability::Prompt).unwrap();
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         let faults = ledger.verify_with(vec![anchor]).await.unwrap().faults;
         assert!(
             faults

@@ -34,16 +34,17 @@ fn no_gateway_credits_beyond_a_daily_bound() {
         for round in 0..if full() { 200_u8 } else { 4 } {
             let first = 10_000 + u64::from(round) * 1_000;
             let new = new_token(round, first, TokenRole::Sell, Some("2"));
-            ledgers[0].create_token(new).await.unwrap();
+            ledgers[0].perform(new).await.unwrap();
             let racers = (0..24_u64).map(|racer| {
                 let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
                 tokio::spawn(async move {
                     let (customer, operation) = (first + racer, first + 100 + racer * 2);
-                    let both = (
-                        new_customer(customer, operation),
-                        new_payment(customer, operation + 1, "0.4", &format!("pi-{operation}")),
-                    );
-                    let pay = Operation::PayFirst(Box::new(both));
+                    let reference = format!("pi-{operation}");
+                    let pay = FirstPayment {
+                        customer: new_customer(customer, operation),
+                        payment: new_payment(customer, operation + 1, "0.4", &reference),
+                    };
+                    let pay = pay.into();
                     match ledger.ask(asked(round, 300, pay)).await {
                         Ok(Answered {
                             outcome: Some(Outcome::Payment(paid)),
@@ -87,7 +88,7 @@ fn a_request_that_every_gateway_hears_is_made_once() {
         let database = cluster.database();
         let ledgers = gateways(&cluster.url(&database)).await;
         let new = new_token(1, 1, TokenRole::Sell, Some("100000"));
-        ledgers[0].create_token(new).await.unwrap();
+        ledgers[0].perform(new).await.unwrap();
         for round in 0..if full() { 300_u64 } else { 12 } {
             let racers = (0..24_u64).map(|racer| {
                 let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
@@ -95,8 +96,11 @@ fn a_request_that_every_gateway_hears_is_made_once() {
                     let operation = 10_000 + round * 100 + racer * 2;
                     let mut first = new_key(operation, operation + 1, None);
                     first.within.customer = Some(CustomerId::from_random(operation));
-                    let both = (new_customer(operation, operation), first);
-                    let enrol = asked(1, 300, Operation::Enrol(Box::new(both)));
+                    let enrol = Enrolment {
+                        customer: new_customer(operation, operation),
+                        key: first,
+                    };
+                    let enrol = asked(1, 300, enrol.into());
                     let key = format!("round {round}");
                     ledger.ask(once(enrol, &key, "body")).await.unwrap()
                 })
@@ -127,7 +131,7 @@ fn who_repeats_a_request_that_still_runs_waits_two_seconds() {
         let database = cluster.database();
         let ledger = gateway(&cluster.url(&database)).await;
         let new = new_token(1, 1, TokenRole::Manage, None);
-        ledger.create_token(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
         let ask = async |operation| {
             let made = Operation::CreateCustomer(Box::new(new_customer(7, operation)));
             ledger.ask(once(asked(1, 300, made), "a", "body")).await
@@ -175,17 +179,17 @@ fn a_voucher_is_worth_something_at_one_gateway_only() {
         let ledgers = gateways(&cluster.url(&database)).await;
         for number in [1, 2] {
             let new = new_key(number, number, None);
-            ledgers[0].create_key(new).await.unwrap();
+            ledgers[0].perform(new).await.unwrap();
         }
         let rounds = if full() { 50_u8 } else { 8 };
-        ledgers[0].create_lot(new_lot(1, 20, rounds)).await.unwrap();
+        ledgers[0].perform(new_lot(1, 20, rounds)).await.unwrap();
         for code in 0..rounds {
             let racers = (0..12_u64).map(|racer| {
                 let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
                 let operation = 1_000 + u64::from(code) * 100 + racer;
                 tokio::spawn(async move {
                     let new = redemption(200 + code, 1 + racer % 2, operation);
-                    match ledger.redeem(new).await {
+                    match ledger.perform(new).await {
                         Ok(posted) => usize::from(!posted.repeated),
                         Err(LedgerError::Refused(Refusal::NoSuchVoucher)) => 0,
                         Err(other) => panic!("{other}"),
@@ -211,11 +215,8 @@ fn of_edits_of_one_state_at_several_gateways_one_is_made() {
         let database = cluster.database();
         let ledgers = gateways(&cluster.url(&database)).await;
         let token = new_token(1, 1, TokenRole::Manage, None);
-        ledgers[0].create_token(token).await.unwrap();
-        ledgers[0]
-            .create_customer(new_customer(7, 2))
-            .await
-            .unwrap();
+        ledgers[0].perform(token).await.unwrap();
+        ledgers[0].perform(new_customer(7, 2)).await.unwrap();
         let customer = CustomerId::from_random(7);
         for round in 0..if full() { 300_u64 } else { 12 } {
             let position = ledgers[0].last_act(customer.into()).await.unwrap();

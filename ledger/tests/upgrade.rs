@@ -8,6 +8,7 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::*;
 use farebox_ledger::sqlite::SqliteLedger;
@@ -240,7 +241,7 @@ async fn taught_anew(ledger: &dyn Store) {
         lessons: vec![lesson],
         excesses: Vec::new(),
     };
-    ledger.teach(taught.clone()).await.unwrap();
+    ledger.perform(taught.clone()).await.unwrap();
     assert_eq!(ledger.taught().await.unwrap(), taught);
 }
 
@@ -262,19 +263,19 @@ async fn goes_on(ledger: &dyn Store) {
         at: now,
         ..top_up(1, 900, "5", "inv-900")
     };
-    assert!(!ledger.credit(paid).await.unwrap().repeated);
+    assert!(!ledger.perform(paid).await.unwrap().repeated);
     let hold = NewHold {
         customer: before.customer.id,
         key: before.id,
         at: now,
         ..new_hold(1, 901, "1")
     };
-    ledger.open_hold(hold).await.unwrap();
+    ledger.perform(hold).await.unwrap();
     let end = Finish {
         at: now,
         ..finish(901, 1_000)
     };
-    ledger.finish_hold(end).await.unwrap();
+    ledger.perform(Arc::new(end)).await.unwrap();
     // Payments of before have no addressee of their own; those from now on have.
     let addressees = ledger.addressees(before.customer.id).await.unwrap();
     let personal = ledger.personal_data(before.customer.id).await.unwrap();
@@ -296,7 +297,7 @@ async fn goes_on(ledger: &dyn Store) {
         at: now,
         ..top_up(1, 902, "1", "inv-902")
     };
-    ledger.credit(more).await.unwrap();
+    ledger.perform(more).await.unwrap();
     let bob_now = ledger.find_customer(bob.id).await.unwrap().unwrap();
     assert_eq!(bob_now.claim, usd("0"));
     assert!(bob.claim.is_positive());
@@ -363,13 +364,13 @@ async fn served(ledger: &dyn Store) {
         key: first.id,
         ..new_hold(1, 901, "1")
     };
-    ledger.open_hold(hold).await.unwrap();
+    ledger.perform(hold).await.unwrap();
     let bill = fast(10);
     ledger
-        .finish_hold(Finish {
+        .perform(Arc::new(Finish {
             bill,
             ..finish(901, 10)
-        })
+        }))
         .await
         .unwrap();
     sound(ledger).await;
@@ -402,7 +403,7 @@ fn old_twins_stay_apart_and_no_new_one_joins_them() {
             (14, "cafe\u{301}"),
         ] {
             let again = ledger
-                .credit(top_up(1, 300 + operation, "10", spelling))
+                .perform(top_up(1, 300 + operation, "10", spelling))
                 .await;
             let again = again.unwrap();
             assert!(
@@ -418,7 +419,7 @@ fn old_twins_stay_apart_and_no_new_one_joins_them() {
             (322, "CAF\u{c9}", 13),
         ] {
             let again = ledger
-                .credit(top_up(1, operation, "10", spelling))
+                .perform(top_up(1, operation, "10", spelling))
                 .await
                 .unwrap();
             assert!(
@@ -426,7 +427,7 @@ fn old_twins_stay_apart_and_no_new_one_joins_them() {
                 "{spelling:?}"
             );
         }
-        let conflict = ledger.credit(top_up(2, 330, "10", "STRASSE 9")).await;
+        let conflict = ledger.perform(top_up(2, 330, "10", "STRASSE 9")).await;
         let used = matches!(
             conflict,
             Err(LedgerError::Refused(Refusal::ReferenceUsed { .. }))
@@ -453,7 +454,7 @@ fn old_anchors_are_still_checked() {
             at: at(1),
             ..top_up(1, 201, "5", "new-2")
         };
-        ledger.credit(back).await.unwrap();
+        ledger.perform(back).await.unwrap();
         let back = ledger.entry(op(201)).await.unwrap().unwrap();
         assert!(
             back.at > then(),

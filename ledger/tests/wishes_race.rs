@@ -34,7 +34,7 @@ async fn set(ledger: &dyn Ledger, operation: u64) {
         change: CustomerAct::SetAutoTopUp(rule()),
         act: act(operation, 250),
     };
-    ledger.change_customer(change).await.unwrap();
+    ledger.perform(change).await.unwrap();
 }
 
 /// Pays whatever is asked for at all gateways at once, as a callback that comes several times does.
@@ -51,7 +51,7 @@ async fn pay(fleet: &[Arc<PostgresLedger>], numbers: &AtomicU64) {
             to: customer().into(),
             ..top_up(1, operation, "20", &reference)
         };
-        ledger.credit(credit)
+        ledger.perform(credit)
     });
     for paid in futures(paid).await {
         paid.unwrap();
@@ -87,26 +87,23 @@ fn count_wishes(told: &[Event]) -> u32 {
 fn a_fleet_asks_once_at_a_time_and_no_more_than_allowed() {
     with_cluster("auto top-up of a fleet", async |cluster| {
         let (_, fleet) = fleet(cluster, 3).await;
-        fleet[0]
-            .create_key(new_key(1, 10, Some("100")))
-            .await
-            .unwrap();
+        fleet[0].perform(new_key(1, 10, Some("100"))).await.unwrap();
         set(&*fleet[0], 11).await;
         let numbers = Arc::new(AtomicU64::new(100_000));
         let racers = (0..48_u64).map(|racer| {
             let ledger = Arc::clone(&fleet[usize::try_from(racer % 3).unwrap()]);
             tokio::spawn(async move {
                 let request = 1_000 + racer;
-                ledger.open_hold(new_hold(1, request, "1")).await.unwrap();
+                ledger.perform(new_hold(1, request, "1")).await.unwrap();
                 ledger
-                    .finish_hold(finish(request, 1_000_000))
+                    .perform(Arc::new(finish(request, 1_000_000)))
                     .await
                     .unwrap();
-                let judge = Operation::JudgeTopUp {
+                let judge = JudgeTopUp {
                     customer: customer(),
                     operation: op(5_000 + racer),
                 };
-                ledger.apply(judge).await.unwrap();
+                ledger.apply(judge.into()).await.unwrap();
             })
         });
         let racers: Vec<_> = racers.collect();
@@ -145,7 +142,7 @@ fn a_fleet_asks_once_at_a_time_and_no_more_than_allowed() {
 fn a_rule_that_somebody_edited_is_found() {
     let (dir, ledger) = sqlite();
     run(async {
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
         set(&*ledger, 11).await;
         sound(&*ledger).await;
         let conn = rusqlite::Connection::open(dir.path().join("farebox.db")).unwrap();

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::{
-    Amount, CustomerId, Excess, Fact, Facts, LedgerError, Lesson, SharedLedger, Taught, Timestamp,
+    Amount, CustomerId, Excess, Fact, Facts, LedgerError, Lesson, Perform, SharedLedger, Taught,
+    Timestamp,
 };
 use farebox_protocol::{Classes, Family, TextSample};
 use tokio::time::Instant;
@@ -409,7 +410,7 @@ impl Calibrations {
             taught.sending.rows()
         };
         if !rows.is_empty() {
-            let sent = ledger.teach(rows).await;
+            let sent = ledger.perform(rows).await;
             let mut taught = self.taught();
             let mut sending = std::mem::take(&mut taught.sending);
             if let Err(error) = sent {

@@ -4,8 +4,8 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::{
     Act, Asked, Asker, CustomerAct, CustomerChange, ExpectedAct, Key, KeyChange, KeyId,
-    KeySettings, Ledger, LedgerError, Membership, NewKey, Operation, Outcome, Posted, Redemption,
-    SecretHash,
+    KeySettings, Ledger, LedgerError, Membership, NewKey, Operation, Outcome, Perform, Posted,
+    Redemption, SecretHash,
 };
 
 use crate::clock;
@@ -68,8 +68,7 @@ impl<'a> Actor<'a> {
             first_credit: None,
             act,
         };
-        let made = self.manage(Operation::Create(Box::new(new)), None).await?;
-        key_of(made)
+        self.manage(new.into(), None).await?.try_into()
     }
 
     /// Changes a key of the same customer, unless it was changed since the caller read it.
@@ -81,8 +80,7 @@ impl<'a> Actor<'a> {
         expected: Option<ExpectedAct>,
     ) -> Result<Key, LedgerError> {
         let change = KeyChange { key, change, act };
-        let operation = Operation::Change(Box::new(change));
-        key_of(self.manage(operation, expected).await?)
+        self.manage(change.into(), expected).await?.try_into()
     }
 
     /// Changes the customer, unless it was changed since the caller read it.
@@ -97,8 +95,7 @@ impl<'a> Actor<'a> {
             change,
             act,
         };
-        let operation = Operation::ChangeCustomer(Box::new(change));
-        self.manage(operation, expected).await.map(drop)
+        self.manage(change.into(), expected).await.map(drop)
     }
 
     async fn manage(
@@ -128,14 +125,6 @@ impl<'a> Actor<'a> {
             at: clock::now(),
         };
         let key = self.key.id;
-        self.ledger.redeem(Redemption { code, key, act }).await
-    }
-}
-
-/// The key that was made or changed.
-fn key_of(outcome: Outcome) -> Result<Key, LedgerError> {
-    match outcome {
-        Outcome::Key(key) => Ok(*key),
-        _ => Err(LedgerError::unknown("the ledger answered without a key")),
+        self.ledger.perform(Redemption { code, key, act }).await
     }
 }

@@ -5,7 +5,9 @@
 
 use std::net::SocketAddr;
 
-use farebox_ledger::{Key, KeyId, Ledger, LedgerError, Secret, SecretHash, Session, Timestamp};
+use farebox_ledger::{
+    Key, KeyId, Ledger, LedgerError, Perform, Secret, SecretHash, Session, Timestamp,
+};
 use salvo::http::HeaderMap;
 use salvo::http::header::{COOKIE, ORIGIN};
 
@@ -60,7 +62,7 @@ pub(super) async fn open(
     let lifetime = Timestamp::from_millis(now.millis().saturating_add(LIFETIME_MS));
     let expires = until.map_or(lifetime, |until| until.min(lifetime));
     ledger
-        .open_session(Session {
+        .perform(Session {
             token: SecretHash::of(&token),
             key,
             at: now,

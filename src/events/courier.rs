@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError,
-    OperationId, Refusal, SharedLedger, Timestamp, WantedDeliveries, WebhookId,
+    DeliveryOutcome, DeliveryStep, DeliverySteps, DueDelivery, Event, FailedDelivery, KnownWebhook,
+    LedgerError, OperationId, Perform, Refusal, SharedLedger, Timestamp, WantedDeliveries,
+    WebhookId,
 };
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -146,7 +147,7 @@ impl Courier {
         let steps = new
             .into_iter()
             .map(|url| DeliveryStep::Register { url, handed, at });
-        self.ledger.deliver(steps.collect()).await?;
+        self.ledger.perform(DeliverySteps(steps.collect())).await?;
         Ok(by_id(self.ledger.webhooks().await?))
     }
 
@@ -199,7 +200,7 @@ impl Courier {
                 let steps = webhooks
                     .iter()
                     .map(|webhook| hand(webhook, &events, last.id, due));
-                self.ledger.deliver(steps.collect()).await?;
+                self.ledger.perform(DeliverySteps(steps.collect())).await?;
                 if events.len() < PAGE {
                     break;
                 }
@@ -252,7 +253,7 @@ impl Courier {
         }
         let now = clock::now();
         let steps = self.ended.iter().flat_map(|tried| outcome(tried, now));
-        self.ledger.deliver(steps.collect()).await?;
+        self.ledger.perform(DeliverySteps(steps.collect())).await?;
         for tried in self.ended.drain(..) {
             let underway = self.underway.entry(tried.webhook).or_default();
             underway.events.remove(&tried.event);

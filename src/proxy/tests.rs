@@ -9,7 +9,7 @@ use std::time::Duration;
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::{
     Act, Amount, Change, EntryKind, EntryQuery, Evidence, JournalEntry, KeyChange, KeySettings,
-    Ledger, Membership, NewKey, SecretHash, UsageRow,
+    Ledger, Membership, NewKey, Perform, SecretHash, UsageRow,
 };
 use tokio::time::{sleep, timeout};
 
@@ -206,7 +206,7 @@ pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
         first_credit,
         act: act(),
     };
-    ledger.create_key(new).await.unwrap()
+    ledger.perform(new).await.unwrap()
 }
 
 fn act() -> Act {
@@ -353,7 +353,7 @@ async fn a_blocked_key_ends_its_streams_within_ten_seconds() {
     house
         .proxy
         .ledger
-        .change_key(KeyChange {
+        .perform(KeyChange {
             key: key.id,
             change: Change::Block,
             act: act(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::{
     Act, Amount, Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer,
-    Operation, PersonalData,
+    PersonalData,
 };
 
 use super::Deed;
@@ -78,14 +78,17 @@ impl CustomerEdit {
 
 /// A new customer, without keys or money.
 pub fn create(edit: CustomerEdit, act: Act) -> Deed {
-    let settings = edit.over(&CustomerSettings::default());
-    let new = NewCustomer {
+    new(edit, act).into()
+}
+
+/// The same, not done yet.
+pub fn new(edit: CustomerEdit, act: Act) -> NewCustomer {
+    NewCustomer {
         id: clock::customer_id(),
-        settings,
+        settings: edit.over(&CustomerSettings::default()),
         personal: edit.personal.data(),
         act,
-    };
-    Operation::CreateCustomer(Box::new(new)).into()
+    }
 }
 
 /// The acts that make an edit true. Data of a person is an act of its own, and settings that would not change are none beside it.
@@ -111,10 +114,10 @@ pub fn set(
 
 /// One change.
 pub fn change(customer: CustomerId, change: CustomerAct, act: Act) -> Deed {
-    Operation::ChangeCustomer(Box::new(CustomerChange {
+    CustomerChange {
         customer,
         change,
         act,
-    }))
+    }
     .into()
 }

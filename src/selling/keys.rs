@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Amount, CustomerId, KeyChange, KeyId, KeySettings, KeyStatus, Ledger, LedgerError,
-    LinkToken, Membership, NewKey, Operation, Secret, Timestamp,
+    Act, Amount, CustomerId, Enrolment, KeyChange, KeyId, KeySettings, KeyStatus, Ledger,
+    LedgerError, LinkToken, Membership, NewCustomer, NewKey, NewLink, Secret, Timestamp,
 };
 
 use super::values::Setting;
@@ -76,26 +76,44 @@ pub fn create(
     first_credit: Option<(Amount, String)>,
     act: Act,
 ) -> Deed {
-    with_id(clock::key_id(), settings, within, first_credit, act)
+    made(new(clock::key_id(), settings, within, first_credit, act))
 }
 
 /// The first key of a customer: of its ten characters, so that there is only one, however many ask for it at once.
 pub fn first(customer: CustomerId, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
+    made(new_first(customer, settings, is_owner, act))
+}
+
+/// A new customer with its first key, or neither.
+pub fn enrol(customer: NewCustomer, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
+    let (key, secret) = new_first(customer.id, settings, is_owner, act);
+    Deed {
+        operation: Enrolment { customer, key }.into(),
+        shown_once: Some(NewSecret::Secret(secret)),
+    }
+}
+
+fn new_first(
+    customer: CustomerId,
+    settings: KeySettings,
+    is_owner: bool,
+    act: Act,
+) -> (NewKey, Secret) {
     let within = Membership {
         customer: Some(customer),
         is_owner,
         made_by: None,
     };
-    with_id(customer.first_key(), settings, within, None, act)
+    new(customer.first_key(), settings, within, None, act)
 }
 
-fn with_id(
+fn new(
     id: KeyId,
     settings: KeySettings,
     within: Membership,
     first_credit: Option<(Amount, String)>,
     act: Act,
-) -> Deed {
+) -> (NewKey, Secret) {
     let secret = Secret::generate(id, clock::random());
     let new = NewKey {
         within,
@@ -105,15 +123,19 @@ fn with_id(
         first_credit,
         act,
     };
+    (new, secret)
+}
+
+fn made((new, secret): (NewKey, Secret)) -> Deed {
     Deed {
-        operation: Operation::Create(Box::new(new)),
+        operation: new.into(),
         shown_once: Some(NewSecret::Secret(secret)),
     }
 }
 
 /// One change.
 pub fn change(key: KeyId, change: Change, act: Act) -> Deed {
-    Operation::Change(Box::new(KeyChange { key, change, act })).into()
+    KeyChange { key, change, act }.into()
 }
 
 /// A new secret; the old one works as long as that, if at all.
@@ -150,14 +172,14 @@ fn after(now: Timestamp, time: Duration) -> Timestamp {
 pub fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
     let token = LinkToken::generate(clock::random());
     let expires = LinkToken::expires(act.at);
-    let operation = Operation::CreateLink {
+    let new = NewLink {
         key,
         token: token.hash(),
         expires,
         act,
     };
     let deed = Deed {
-        operation,
+        operation: new.into(),
         shown_once: Some(NewSecret::Link(token)),
     };
     (deed, expires)

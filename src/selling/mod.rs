@@ -51,10 +51,10 @@ pub struct Deeded {
     pub shown_once: Option<NewSecret>,
 }
 
-impl From<Operation> for Deed {
-    fn from(operation: Operation) -> Self {
+impl<O: Into<Operation>> From<O> for Deed {
+    fn from(operation: O) -> Self {
         Self {
-            operation,
+            operation: operation.into(),
             shown_once: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use farebox_ledger::{
     Act, Amount, Credit, CreditKind, CustomerId, Gross, Ledger, LedgerError, NewMove, NewPayment,
-    NewReversal, Operation, OperationId, PaidSum, PersonalData, ReversalKind, Scope, UnappliedAct,
+    NewReversal, OperationId, PaidSum, PersonalData, ReversalKind, Scope, UnappliedAct,
     UnappliedEnd,
 };
 
@@ -21,7 +21,7 @@ pub fn credit(
         actor,
         at,
     } = act;
-    Operation::Credit(Box::new(Credit {
+    Credit {
         operation,
         to: to.into(),
         kind,
@@ -29,7 +29,7 @@ pub fn credit(
         reference: reference.to_owned(),
         actor,
         at,
-    }))
+    }
     .into()
 }
 
@@ -81,14 +81,14 @@ pub fn pay(
     (reference, addressee): (String, Option<PersonalData>),
     act: Act,
 ) -> Deed {
-    Operation::Pay(Box::new(NewPayment {
+    NewPayment {
         customer,
         paid: paid.unwrap_or_else(|| PaidSum::in_usd(credit)),
         credit,
         reference,
         addressee,
         act,
-    }))
+    }
     .into()
 }
 
@@ -100,19 +100,19 @@ pub fn reverse(
     reference: String,
     act: Act,
 ) -> Deed {
-    Operation::Reverse(Box::new(NewReversal {
+    NewReversal {
         payment,
         kind,
         cumulative,
         reference,
         act,
-    }))
+    }
     .into()
 }
 
 /// What happens to a payment that could not be booked.
 pub fn end_unapplied(payment: String, end: UnappliedEnd, act: Act) -> Deed {
-    Operation::EndUnapplied(Box::new(UnappliedAct { payment, end, act })).into()
+    UnappliedAct { payment, end, act }.into()
 }
 
 /// Paid money that goes to another customer.
@@ -123,12 +123,12 @@ pub fn give(
     reference: String,
     act: Act,
 ) -> Deed {
-    Operation::Move(Box::new(NewMove {
+    NewMove {
         from,
         into,
         amount,
         reference,
         act,
-    }))
+    }
     .into()
 }

@@ -1,6 +1,6 @@
 //! Vouchers: lots of codes to make, and to void.
 
-use farebox_ledger::{Act, Amount, LotId, NewLot, Operation, Timestamp, VoucherCode};
+use farebox_ledger::{Act, Amount, LotId, NewLot, Timestamp, VoidLot, VoucherCode};
 
 use super::{Deed, NewSecret};
 use crate::clock;
@@ -41,7 +41,7 @@ pub fn create(terms: LotTerms, act: Act) -> Result<Deed, String> {
         act,
     };
     Ok(Deed {
-        operation: Operation::CreateLot(Box::new(new)),
+        operation: new.into(),
         shown_once: Some(NewSecret::Codes(codes)),
     })
 }
@@ -60,5 +60,5 @@ pub fn check_count(count: usize) -> Result<usize, String> {
 
 /// What is left of a lot is worth nothing from now on.
 pub fn void(lot: LotId, act: Act) -> Deed {
-    Operation::VoidLot { lot, act }.into()
+    VoidLot { lot, act }.into()
 }

@@ -5,7 +5,7 @@
 //! Rows of docs/interface.md: `key_is_stopped`, `authorization_bearer`, `native_client_sends_x_api_key`, `key_is_missing`,
 //! `key_is_copied_wrongly`, `key_of_a_provider`, `key_is_an_old_one`.
 
-use farebox_ledger::{Key, KeyId, Ledger, LedgerError, Secret};
+use farebox_ledger::{Key, KeyId, Ledger, LedgerError, MarkUsed, Perform, Secret};
 use farebox_protocol::{AuthStyle, Family};
 use salvo::http::HeaderMap;
 use salvo::http::header::AUTHORIZATION;
@@ -63,7 +63,7 @@ async fn find(
                 known.key = Some(key.id);
                 // Whoever calls has the secret: no token may replace it from now on.
                 if key.is_unmarked() {
-                    ledger.mark_used(key.id, now).await?;
+                    ledger.perform(MarkUsed { key: key.id, now }).await?;
                 }
                 key.check_acts(now).map_err(LedgerError::Refused)?;
                 return Ok(key);

@@ -1,6 +1,6 @@
 //! The dashboard in a real browser: signing in, the live balance, chart, export, set-up, on a desktop and on a phone.
 
-use farebox_ledger::{KeySettings, SecretHash, Timestamp};
+use farebox_ledger::{KeySettings, NewLink, Perform, SecretHash, Timestamp};
 use serde_json::json;
 
 use super::seller::{SHOP, with_every_price};
@@ -421,7 +421,12 @@ async fn a_link_opens_with_one_press_and_leaves_no_trace() {
     let later = Timestamp::from_millis(act.at.millis() + 60_000);
     gateway
         .ledger
-        .create_link(key.id, SecretHash::of(&token), later, act)
+        .perform(NewLink {
+            key: key.id,
+            token: SecretHash::of(&token),
+            expires: later,
+            act,
+        })
         .await
         .unwrap();
     let browser = Browser::open(&gateway.client, DESKTOP).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use farebox_ledger::{
-    Act, Amount, Credit, CreditKind, Gross, NewPayment, NewReversal, PaidSum, ReversalKind,
+    Act, Amount, Credit, CreditKind, Gross, NewPayment, NewReversal, PaidSum, Perform, ReversalKind,
 };
 
 use super::dashboard::{has_browser, signed_in};
@@ -102,7 +102,11 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         addressee: None,
         act: act(),
     };
-    gateway.ledger.pay(paid("3", "2.70", "pi_1")).await.unwrap();
+    gateway
+        .ledger
+        .perform(paid("3", "2.70", "pi_1"))
+        .await
+        .unwrap();
     let visitor = Visitor::signed_in(&gateway, &owner).await;
     let page = visitor.get("/payments").await;
     assert!(!page.text.contains("are owed"), "{}", page.text);
@@ -120,7 +124,7 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         actor: "ada".to_owned(),
         at: now,
     };
-    gateway.ledger.credit(takes).await.unwrap();
+    gateway.ledger.perform(takes).await.unwrap();
     let back = NewReversal {
         payment: "pi_1".to_owned(),
         kind: ReversalKind::Dispute,
@@ -128,7 +132,7 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         reference: "dp_1".to_owned(),
         act: act(),
     };
-    gateway.ledger.reverse(back).await.unwrap();
+    gateway.ledger.perform(back).await.unwrap();
     let page = visitor.get("/payments").await;
     for told in ["3.00</span> USD</strong>", "are owed"] {
         assert!(page.text.contains(told), "{told}: {}", page.text);
@@ -143,12 +147,12 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
     // Beyond the highest balance a payment is kept, and shown.
     for number in 0..10 {
         let more = paid("100000", "90000.10", &format!("pi_more_{number}"));
-        gateway.ledger.pay(more).await.unwrap();
+        gateway.ledger.perform(more).await.unwrap();
     }
     let kept = gateway.ledger.unapplied().await.unwrap();
     assert_eq!(kept.len(), 0, "a claim left room for it");
     let last = paid("100000", "90000.10", "pi_last");
-    gateway.ledger.pay(last).await.unwrap();
+    gateway.ledger.perform(last).await.unwrap();
     let visitor = Visitor::signed_in(&gateway, &owner).await;
     let page = visitor.get("/payments").await;
     for told in ["Not booked yet", "pi_last", "90000.10 EUR"] {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{KeySettings, Secret, SecretHash, Timestamp};
+use farebox_ledger::{KeySettings, NewLink, Perform, Secret, SecretHash, Timestamp};
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 
 use crate::support::upstream::ScriptedUpstream;
@@ -440,7 +440,12 @@ async fn a_link_signs_in_once() {
     let token = farebox::customer::new_token();
     gateway
         .ledger
-        .create_link(key.id, SecretHash::of(&token), in_an_hour, act())
+        .perform(NewLink {
+            key: key.id,
+            token: SecretHash::of(&token),
+            expires: in_an_hour,
+            act: act(),
+        })
         .await
         .unwrap();
     let mut visitor = Visitor::new(&gateway);
@@ -461,12 +466,12 @@ async fn a_link_signs_in_once() {
     let late = farebox::customer::new_token();
     gateway
         .ledger
-        .create_link(
-            key.id,
-            SecretHash::of(&late),
-            Timestamp::from_millis(1),
-            act(),
-        )
+        .perform(NewLink {
+            key: key.id,
+            token: SecretHash::of(&late),
+            expires: Timestamp::from_millis(1),
+            act: act(),
+        })
         .await
         .unwrap();
     for bad in [late.as_str(), "", "x", "%F0%9F%92%A5"] {

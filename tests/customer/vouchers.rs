@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Lot, LotId, NewLot, Timestamp, VoucherCode};
+use farebox_ledger::{Lot, LotId, NewLot, Perform, Timestamp, VoidLot, VoucherCode};
 use serde_json::{Value, json};
 
 use super::dashboard::{has_browser, signed_in};
@@ -32,7 +32,7 @@ async fn lot(
         act: act(),
     };
     change(&mut new);
-    let lot = gateway.ledger.create_lot(new).await.unwrap();
+    let lot = gateway.ledger.perform(new).await.unwrap();
     let codes = codes.iter().map(|code| code.reveal().to_owned()).collect();
     (lot, codes)
 }
@@ -101,7 +101,14 @@ async fn what_is_worth_nothing_gets_one_answer() {
     let past = Timestamp::from_millis(clock::now().millis() - 1);
     let (_, expired) = lot(&gateway, 1, |new| new.expires_at = Some(past)).await;
     let (voided, void) = lot(&gateway, 1, |_| {}).await;
-    gateway.ledger.void_lot(voided.id, act()).await.unwrap();
+    gateway
+        .ledger
+        .perform(VoidLot {
+            lot: voided.id,
+            act: act(),
+        })
+        .await
+        .unwrap();
     let mistyped = if used[0].ends_with('7') { "8" } else { "7" };
     let mistyped = format!("{}{mistyped}", &used[0][..used[0].len() - 1]);
     let mut answers = BTreeSet::new();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::{
-    CustomerId, CustomerSettings, KeySettings, Membership, SecretHash, Session, Timestamp,
+    CloseSessions, CustomerId, CustomerSettings, KeySettings, Membership, Perform, SecretHash,
+    Session, Timestamp,
 };
 use farebox_protocol::Family;
 use serde_json::{Value, json};
@@ -347,7 +348,7 @@ async fn a_key_has_twenty_sessions_and_all_end_together() {
         let expires = Timestamp::from_millis(at.millis() + 60_000);
         gateway
             .ledger
-            .open_session(Session {
+            .perform(Session {
                 token,
                 key: key.id,
                 at,
@@ -374,7 +375,7 @@ async fn a_key_has_twenty_sessions_and_all_end_together() {
         );
     }
     assert_eq!(alive, [vec![false; 5], vec![true; 20]].concat());
-    gateway.ledger.close_sessions(key.id).await.unwrap();
+    gateway.ledger.perform(CloseSessions(key.id)).await.unwrap();
     assert!(
         gateway
             .ledger

@@ -3,7 +3,7 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Credit, CreditKind, Durability, KeyChange, KeySettings, Ledger, OpenMode, SecretHash,
+    Amount, Credit, CreditKind, Durability, KeyChange, KeySettings, OpenMode, Perform, SecretHash,
     Timestamp,
 };
 use serde_json::json;
@@ -72,7 +72,7 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
     };
     let change = async |change| {
         console
-            .change_key(KeyChange {
+            .perform(KeyChange {
                 key: key.id,
                 change,
                 act: act(),
@@ -103,10 +103,10 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
         one_is_left.checked_neg().unwrap(),
         "taken back".to_owned(),
     );
-    console.credit(Credit { kind, ..taken }).await.unwrap();
+    console.perform(Credit { kind, ..taken }).await.unwrap();
     assert_eq!(refused().await, 429);
     console
-        .credit(payment(
+        .perform(payment(
             key.id,
             Amount::from_usd_str("5").unwrap(),
             "paid again".to_owned(),

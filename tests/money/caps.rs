@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use farebox_ledger::{
-    Amount, Cap, CapInterval, Change, CustomerAct, CustomerChange, EndReason, KeySettings,
+    Amount, Cap, CapInterval, Change, CustomerAct, CustomerChange, EndReason, KeySettings, Perform,
 };
 use farebox_protocol::{ChatLimit, Family};
 use serde_json::json;
@@ -105,7 +105,7 @@ async fn cap_of_customer(gateway: &Gateway, key: &TestKey, model: Option<&str>, 
         change: CustomerAct::SetCap(cap),
         act: act(),
     };
-    gateway.ledger.change_customer(change).await.unwrap();
+    gateway.ledger.perform(change).await.unwrap();
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_customers_cap_is_told_as_its_own_and_to_a_member_without_sums() {
             },
             act: act(),
         };
-        gateway.ledger.change_customer(clear).await.unwrap();
+        gateway.ledger.perform(clear).await.unwrap();
     }
 }
 

@@ -9,7 +9,7 @@ use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Amount, Bill, BillLine, Cap, CapInterval, Change, CustomerId, EntryKind, EntryQuery, Evidence,
-    HoldMove, KeyChange, KeyId, Ledger, NewHold, NewSize, Usage,
+    HoldMove, KeyChange, KeyId, Ledger, NewHold, NewSize, Perform, Usage,
 };
 use farebox_protocol::Family;
 use futures_util::future::join_all;
@@ -83,7 +83,7 @@ impl Era {
             change: cap,
             act: act(),
         };
-        first.change_key(change).await.unwrap();
+        first.perform(change).await.unwrap();
         first.close();
         Self {
             upstream,
@@ -164,7 +164,7 @@ impl Era {
     async fn pay_again(&mut self, key: KeyId, reference: String) {
         let ledger = open(&self.ledger);
         let posted = ledger
-            .credit(payment(key, usd("0.30"), reference))
+            .perform(payment(key, usd("0.30"), reference))
             .await
             .unwrap();
         let payment = self.outside.payments.last_mut().unwrap();
@@ -336,7 +336,7 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
     let (request, at) = (clock::operation_id(), clock::now());
     let (slug, family) = ("test-model".to_owned(), "chat".to_owned());
     ledger
-        .open_hold(NewHold {
+        .perform(NewHold {
             request,
             customer: CustomerId::made_for(key),
             key,
@@ -364,7 +364,7 @@ async fn dead_hold(ledger: &SqliteLedger, key: KeyId, checkpoint: bool) {
             ..Bill::default()
         };
         ledger
-            .move_hold(HoldMove {
+            .perform(HoldMove {
                 request,
                 number: 1,
                 to: NewSize::Amount(usd("0.06")),

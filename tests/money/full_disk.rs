@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use farebox_ledger::Ledger;
 use farebox_ledger::sqlite::SqliteLedger;
+use farebox_ledger::{Ledger, Perform};
 use farebox_protocol::Family;
 use futures_util::future::join_all;
 use reqwest::Response;
@@ -73,7 +73,7 @@ async fn grow_log(ledger: &SqliteLedger, key: &TestKey, path: &Path, bytes: u64)
             return;
         }
         let paid = payment(key.id, usd("0.01"), format!("grows-{bytes}-{number}"));
-        ledger.credit(paid).await.unwrap();
+        ledger.perform(paid).await.unwrap();
     }
 }
 

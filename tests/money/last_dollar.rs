@@ -11,7 +11,7 @@ use farebox::clock;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Amount, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerAct, CustomerChange,
-    CustomerId, KeyChange, KeySettings, Membership, NewCustomer, Scope, UtcDay,
+    CustomerId, KeyChange, KeySettings, Membership, NewCustomer, Perform, Scope, UtcDay,
 };
 
 use crate::support::cluster::Cluster;
@@ -67,7 +67,7 @@ impl Racers {
             personal: None,
             act: act(),
         };
-        ledger.create_customer(made).await.unwrap();
+        ledger.perform(made).await.unwrap();
         let keys = match bound {
             Bound::OfKey(_) => 1,
             _ => KEYS,
@@ -102,7 +102,7 @@ impl Racers {
             actor: "ada".to_owned(),
             at: clock::now(),
         };
-        self.ledger.credit(paid).await.unwrap();
+        self.ledger.perform(paid).await.unwrap();
     }
 
     fn scope(&self) -> Scope {
@@ -135,7 +135,7 @@ impl Racers {
             Scope::Key(key) => {
                 let change = Change::SetCap(cap);
                 let change = KeyChange { key, change, act };
-                self.ledger.change_key(change).await.unwrap();
+                self.ledger.perform(change).await.unwrap();
             }
             Scope::Customer(customer) => {
                 let change = CustomerAct::SetCap(cap);
@@ -144,7 +144,7 @@ impl Racers {
                     change,
                     act,
                 };
-                self.ledger.change_customer(change).await.unwrap();
+                self.ledger.perform(change).await.unwrap();
             }
         }
     }

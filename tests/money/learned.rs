@@ -1,6 +1,6 @@
 //! What targets have taught: kept over restarts, shown to the operator, and forgotten on request.
 
-use farebox_ledger::{CustomerId, Excess, Fact, Facts, Lesson, Taught};
+use farebox_ledger::{CustomerId, Excess, Fact, Facts, Lesson, Perform, Taught};
 use farebox_protocol::Family;
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ async fn the_command_forgets_what_a_target_has_taught() {
         lessons: vec![lesson("standard"), lesson("fast")],
         excesses: vec![excess(1, 9_000), excess(2, 5_000)],
     };
-    gateway.ledger.teach(shown).await.unwrap();
+    gateway.ledger.perform(shown).await.unwrap();
     let calibrations = &gateway.front.proxy.calibrations;
     let exchange = async || {
         let exchanged = calibrations.exchange(&gateway.front.proxy.ledger).await;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{Amount, Change, Credit, CreditKind, JournalEntry, KeyChange, Ledger};
+use farebox_ledger::{
+    Amount, Change, Credit, CreditKind, JournalEntry, KeyChange, Ledger, Perform,
+};
 use farebox_protocol::{Family, ReportedUsage};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -148,7 +150,7 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
         tokio::time::sleep(Duration::from_micros(dice.below(4_000))).await;
         let reference = format!("race-{}", clock::operation_id());
         paid += beside
-            .credit(payment(key.id, amount, reference))
+            .perform(payment(key.id, amount, reference))
             .await
             .unwrap()
             .entry
@@ -157,7 +159,7 @@ async fn meddle(beside: &SqliteLedger, key: &TestKey, dice: &mut Dice, round: u6
     }
     if round % 4 == 3 {
         beside
-            .change_key(KeyChange {
+            .perform(KeyChange {
                 key: key.id,
                 change: Change::Block,
                 act: act(),
@@ -283,7 +285,7 @@ async fn take_everything(gateway: &Gateway, key: &TestKey) {
             amount.checked_neg().unwrap(),
             format!("taken-{}", clock::operation_id()),
         );
-        let _ = gateway.ledger.credit(Credit { kind, ..taken }).await;
+        let _ = gateway.ledger.perform(Credit { kind, ..taken }).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use farebox_ledger::{
     Amount, Credit, CreditKind, CustomerAct, CustomerChange, EndReason, KeySettings, NewMove,
+    Perform,
 };
 use farebox_protocol::Family;
 use serde_json::json;
@@ -18,7 +19,7 @@ async fn customer_act(gateway: &Gateway, key: &TestKey, change: CustomerAct) {
         change,
         act,
     };
-    gateway.ledger.change_customer(change).await.unwrap();
+    gateway.ledger.perform(change).await.unwrap();
 }
 
 /// A stream goes on as far as its hold reaches, then ends as at an empty balance; new requests of every key are refused meanwhile.
@@ -86,7 +87,7 @@ async fn the_key_of_a_closed_customer_is_refused_for_ever() {
         },
         ..payment(key.id, usd("9").checked_neg().unwrap(), "back".to_owned())
     };
-    gateway.ledger.credit(taken).await.unwrap();
+    gateway.ledger.perform(taken).await.unwrap();
     customer_act(&gateway, &key, CustomerAct::Close).await;
     for family in Family::ALL {
         let refused = gateway
@@ -132,7 +133,7 @@ async fn money_moves_between_two_customers_that_both_stream() {
         ];
         assert!(one.account.held.is_positive() && other.account.held.is_positive());
         let give = |from, into, amount: Amount, reference: &str| {
-            gateway.ledger.move_money(NewMove {
+            gateway.ledger.perform(NewMove {
                 from,
                 into,
                 amount,

@@ -155,7 +155,7 @@ fn a_ledger_of_somebody_else_names_the_owner_and_the_way() {
 #[tokio::test]
 async fn the_restore_drill_works_as_it_is_written() {
     use farebox_ledger::sqlite::SqliteLedger;
-    use farebox_ledger::{Amount, Durability, Ledger, OpenMode};
+    use farebox_ledger::{Amount, Durability, OpenMode, Perform};
 
     let (folder, id, secret) = place();
     let folder = folder.path().canonicalize().unwrap();
@@ -218,7 +218,7 @@ async fn the_restore_drill_works_as_it_is_written() {
     served.ask("sim-chat", &secret).await.unwrap();
     let amount = Amount::from_usd_str("35").unwrap();
     console
-        .credit(payment(
+        .perform(payment(
             id.parse().unwrap(),
             amount,
             "from-the-console".to_owned(),

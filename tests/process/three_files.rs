@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Credit, CreditKind, Durability, KeyId, Ledger as _, LedgerError, OpenMode, Scope,
+    Amount, Credit, CreditKind, Durability, KeyId, LedgerError, OpenMode, Perform, Scope,
 };
 use serde_json::json;
 
@@ -300,7 +300,7 @@ fn a_payer() {
                 actor: "console".to_owned(),
                 at: clock::now(),
             };
-            match runtime.block_on(ledger.credit(credit)) {
+            match runtime.block_on(ledger.perform(credit)) {
                 Ok(_) => true,
                 Err(LedgerError::Refused(refusal)) => panic!("{refusal:?}"),
                 Err(_) => false,

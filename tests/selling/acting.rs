@@ -7,8 +7,8 @@ use farebox::server::routes::endpoints;
 use farebox_door::Method;
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Credit, CreditKind, CustomerAct, CustomerChange, KeySettings, LotId, NewLot, Timestamp,
-    TokenRole, VoucherCode,
+    Credit, CreditKind, CustomerAct, CustomerChange, KeySettings, LotId, NewLink, NewLot, Perform,
+    RevokeToken, Timestamp, TokenRole, VoucherCode,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -69,7 +69,7 @@ async fn stop(gateway: &Gateway, key: &TestKey, state: State) {
         State::Revoked => gateway.change(key, Change::Revoke).await,
         State::Suspended => {
             let change = customer(CustomerAct::Suspend);
-            gateway.ledger.change_customer(change).await.unwrap();
+            gateway.ledger.perform(change).await.unwrap();
         }
         State::Closed => {
             let off = Credit {
@@ -83,9 +83,9 @@ async fn stop(gateway: &Gateway, key: &TestKey, state: State) {
                 actor: "tests".to_owned(),
                 at: clock::now(),
             };
-            gateway.ledger.credit(off).await.unwrap();
+            gateway.ledger.perform(off).await.unwrap();
             let change = customer(CustomerAct::Close);
-            gateway.ledger.change_customer(change).await.unwrap();
+            gateway.ledger.perform(change).await.unwrap();
         }
     }
 }
@@ -127,7 +127,7 @@ impl<'a> Owner<'a> {
             once_per_customer: false,
             act: act(),
         };
-        gateway.ledger.create_lot(lot).await.unwrap();
+        gateway.ledger.perform(lot).await.unwrap();
         let visitor = Visitor::signed_in(gateway, &key).await;
         let page = visitor.get("/keys").await.text;
         let once = page.split(r#"name="once" value=""#).nth(1).unwrap();
@@ -268,9 +268,12 @@ async fn nothing_moves_but_for_the_active_one() {
             Timestamp::from_millis(clock::now().millis() + 3_600_000),
         );
         let hash = farebox_ledger::SecretHash::of(&link);
-        let made = gateway
-            .ledger
-            .create_link(second.key.id, hash, in_an_hour, act());
+        let made = gateway.ledger.perform(NewLink {
+            key: second.key.id,
+            token: hash,
+            expires: in_an_hour,
+            act: act(),
+        });
         assert_eq!(made.await.is_ok(), state == State::Active, "{state:?}");
         let stranger = Visitor::new(&gateway);
         let entered = stranger.post("enter", &[("token", &link)], None).await;
@@ -345,7 +348,13 @@ async fn no_token_but_an_active_one_does_anything() {
     let ledger = &*gateway.ledger;
     let (_, expired) = new_token(ledger, "expired", TokenRole::Manage, Some(past)).await;
     let (revoked, secret) = new_token(ledger, "revoked", TokenRole::Manage, None).await;
-    ledger.revoke_token(revoked.id, act()).await.unwrap();
+    ledger
+        .perform(RevokeToken {
+            token: revoked.id,
+            act: act(),
+        })
+        .await
+        .unwrap();
     let (_, read) = new_token(ledger, "reads", TokenRole::Read, None).await;
     let mut program = Program::new(&gateway, TokenRole::Sell).await;
     let before = everything(&gateway).await;
@@ -409,7 +418,7 @@ async fn a_shop_gives_nothing_to_who_is_stopped() {
                 change,
                 act: act(),
             };
-            gateway.ledger.change_customer(change).await.unwrap();
+            gateway.ledger.perform(change).await.unwrap();
         }
         let balance = async || {
             let found = gateway
@@ -452,7 +461,7 @@ async fn stop_bought(gateway: &Gateway, key: &TestKey, state: State) {
         change: CustomerAct::Close,
         act: act(),
     };
-    gateway.ledger.change_customer(change).await.unwrap();
+    gateway.ledger.perform(change).await.unwrap();
 }
 
 #[tokio::test]
@@ -476,7 +485,10 @@ async fn a_token_that_is_revoked_while_its_request_arrives_does_nothing() {
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     gateway
         .ledger
-        .revoke_token(shop.token.id, act())
+        .perform(RevokeToken {
+            token: shop.token.id,
+            act: act(),
+        })
         .await
         .unwrap();
     stream.write_all(end.as_bytes()).await.unwrap();

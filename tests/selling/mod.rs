@@ -18,7 +18,7 @@ mod walk;
 mod ways;
 
 use farebox::clock;
-use farebox_ledger::{Amount, Ledger, NewToken, Timestamp, Token, TokenRole, TokenSecret};
+use farebox_ledger::{Amount, Ledger, NewToken, Perform, Timestamp, Token, TokenRole, TokenSecret};
 use serde_json::Value;
 
 use crate::support::upstream::ScriptedUpstream;
@@ -61,7 +61,7 @@ pub(crate) async fn new_token_of(
         expires_at,
         act: act(),
     };
-    let token = ledger.create_token(new).await.unwrap();
+    let token = ledger.perform(new).await.unwrap();
     (token, secret.reveal().to_owned())
 }
 

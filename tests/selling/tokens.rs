@@ -1,7 +1,7 @@
 //! Forged, expired and revoked tokens, and those who try many.
 
 use farebox::clock;
-use farebox_ledger::{Timestamp, TokenRole};
+use farebox_ledger::{Perform, RevokeToken, Timestamp, TokenRole};
 
 use super::{Program, code, gateway, new_token};
 use crate::support::Answer;
@@ -40,7 +40,10 @@ async fn without_a_good_token_nothing_is_shown() {
     program.secret = good;
     gateway
         .ledger
-        .revoke_token(program.token.id, super::act())
+        .perform(RevokeToken {
+            token: program.token.id,
+            act: super::act(),
+        })
         .await
         .unwrap();
     let answer = program.get("/customers").await;

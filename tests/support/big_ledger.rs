@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use farebox_ledger::{
     Act, Amount, Bill, BillLine, CustomerId, EndReason, Finish, KeyId, KeySettings, Ledger,
-    Membership, NewHold, NewKey, OperationId, Secret, SharedLedger, Timestamp, Usage,
+    Membership, NewHold, NewKey, OperationId, Perform, Secret, SharedLedger, Timestamp, Usage,
 };
 use tokio::task::JoinSet;
 
@@ -118,7 +118,7 @@ async fn create(ledger: &dyn Ledger, number: u64, requests: u64, at: Timestamp) 
         first_credit,
         act,
     };
-    ledger.create_key(new).await.unwrap();
+    ledger.perform(new).await.unwrap();
 }
 
 async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
@@ -134,7 +134,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
         "chat".to_owned(),
     );
     ledger
-        .open_hold(NewHold {
+        .perform(NewHold {
             request,
             customer: CustomerId::made_for(key),
             key,
@@ -173,7 +173,7 @@ async fn charge(ledger: &dyn Ledger, number: u64, keys: u64, at: Timestamp) {
         ..Bill::default()
     };
     ledger
-        .finish_hold(Finish { request, bill, at })
+        .perform(Arc::new(Finish { request, bill, at }))
         .await
         .unwrap();
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use farebox::clock;
 use farebox_ledger::{
-    Amount, Bill, BillLine, CustomerId, Evidence, Finish, Ledger, NewHold, OperationId,
+    Amount, Bill, BillLine, CustomerId, Evidence, Finish, Ledger, NewHold, OperationId, Perform,
 };
 use farebox_protocol::Family;
 
@@ -33,7 +33,7 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
         class: None,
     }];
     ledger
-        .finish_hold(Finish {
+        .perform(Arc::new(Finish {
             request,
             bill: Bill {
                 lines,
@@ -41,7 +41,7 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
                 ..Bill::default()
             },
             at: clock::now(),
-        })
+        }))
         .await
         .unwrap();
     ledger.close();
@@ -69,7 +69,7 @@ async fn books(charge: i64) -> (tempfile::TempDir, PathBuf, TestKey, Outside, Se
 async fn hold(ledger: &dyn Ledger, key: &TestKey, request: OperationId) {
     let (slug, family) = ("test-model".to_owned(), "chat".to_owned());
     ledger
-        .open_hold(NewHold {
+        .perform(NewHold {
             request,
             customer: CustomerId::made_for(key.id),
             key: key.id,

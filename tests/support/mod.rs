@@ -38,7 +38,7 @@ use farebox_cli::app::{App, Files, Settings};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Act, Amount, Change, Credit, CreditKind, EntryKind, EntryQuery, JournalEntry, Key, KeyChange,
-    KeyId, KeySettings, Ledger, Membership, NewKey, Secret,
+    KeyId, KeySettings, Ledger, Membership, NewKey, Perform, Secret,
 };
 use farebox_protocol::Family;
 pub(crate) use load::sized;
@@ -67,7 +67,7 @@ pub(crate) async fn new_key_within(
     let amount = Amount::from_usd_str(usd).unwrap();
     let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
     ledger
-        .create_key(NewKey {
+        .perform(NewKey {
             within,
             id,
             secret: secret.hash(),
@@ -282,7 +282,7 @@ impl Gateway {
     /// Changes a key as an operator would.
     pub(crate) async fn change(&self, key: &TestKey, change: Change) {
         self.ledger
-            .change_key(KeyChange {
+            .perform(KeyChange {
                 key: key.id,
                 change,
                 act: act(),
@@ -295,7 +295,7 @@ impl Gateway {
     pub(crate) async fn top_up(&self, key: &TestKey, usd: &str) {
         let reference = format!("top-up-{}", clock::operation_id());
         self.ledger
-            .credit(payment(
+            .perform(payment(
                 key.id,
                 Amount::from_usd_str(usd).unwrap(),
                 reference,

@@ -192,6 +192,11 @@ impl Reader {
                     if called && begin > 0 && is(begin - 1, '.') {
                         self.facts.calls.insert(ident.to_string());
                     }
+                    if let ("enum" | "struct", Some(TokenTree::Ident(name))) =
+                        (&*segments[0], tokens.get(at))
+                    {
+                        self.facts.types.push((line, name.to_string()));
+                    }
                     let equals = |at: usize| (is(at, '=') || is(at, '!')) && is(at + 1, '=');
                     let arm = is(at, '=') && is(at + 1, '>') || is(at, '|') && !is(at + 1, '|');
                     let compared = arm || equals(at) || begin > 1 && equals(begin - 2);

@@ -35,6 +35,11 @@ fn only_the_protocol_crate_tells_families_apart() {
 }
 
 #[test]
+fn operations_are_told_apart_where_they_are_listed() {
+    report(&rules::operations(House::load()));
+}
+
+#[test]
 fn vendors_are_data() {
     report(&rules::vendors(House::load()));
 }

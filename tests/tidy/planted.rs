@@ -121,6 +121,27 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         "fn p(f: Family) { assert!(Family::Chat != f); }",
         rules::families,
     ),
+    // Operations are told apart where they are listed.
+    (
+        "ledger/src/store/postgres/job.rs",
+        "fn planted(o: &Operation) -> bool { match o { Operation::Open(_) => true, _ => false } }",
+        rules::operations,
+    ),
+    (
+        "src/selling/mod.rs",
+        "fn planted(o: &Operation) -> bool { matches!(o, Operation::Create(_)) }",
+        rules::operations,
+    ),
+    (
+        "cli/src/demo.rs",
+        "fn p(d: D) { let farebox_ledger::Operation::Pay(_) = d.operation else { return }; }",
+        rules::operations,
+    ),
+    (
+        "src/server/mod.rs",
+        "use farebox_ledger::Operation::{self as O, Move}; fn p(o: O) { if let Move(_) = o {} }",
+        rules::operations,
+    ),
     // Clocks, environment, tasks, threads, clients, snapshots.
     (
         "src/upstream/mod.rs",

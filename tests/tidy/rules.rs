@@ -314,6 +314,22 @@ pub(crate) fn families(house: &House) -> Vec<String> {
     faults
 }
 
+/// Which operation of the ledger it has is asked in the file with their list alone: what differs is said by each operation itself.
+pub(crate) fn operations(house: &House) -> Vec<String> {
+    let mut faults = Vec::new();
+    each_name(house, |file, _, name, path| {
+        let variant = path.len() > 4 && begins(path, "farebox_ledger::batch::operation::Operation");
+        if variant && (name.compared || name.imported) && file != "ledger/src/batch/operation.rs" {
+            faults.push(format!(
+                "{file}:{}: let the operation say it (`LedgerOperation`, or a method of `Operation`) instead of asking whether it is {}",
+                name.line,
+                path.join("::")
+            ));
+        }
+    });
+    faults
+}
+
 /// Vendors' names belong into `protocol/`, the TOML files, tests or docs.
 pub(crate) fn vendors(house: &House) -> Vec<String> {
     let mut faults = Vec::new();

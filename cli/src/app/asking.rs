@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, OwnCost, SharedLedger, Timestamp};
+use farebox_ledger::{Amount, OwnCost, Perform, SharedLedger, Timestamp};
 use tokio::sync::Mutex;
 
 use farebox::clock;
@@ -89,7 +89,7 @@ impl Referee for Asking {
                 target: target.clone(),
                 cost: total.cost,
             };
-            match self.ledger.own_cost(cost).await {
+            match self.ledger.perform(cost).await {
                 Ok(()) => total.is_stored = true,
                 Err(error) => {
                     tracing::warn!(target, %error, "what our own requests cost is not in the ledger yet");

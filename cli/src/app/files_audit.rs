@@ -1,6 +1,6 @@
 //! The audit of the two files: every configuration that came into force, what it changed, and whose files it was.
 
-use farebox_ledger::{EventKind, FilesAct, Ledger, LedgerError, News, owner};
+use farebox_ledger::{EventKind, FilesAct, Ledger, LedgerError, News, NoteFiles, Perform, owner};
 use serde_json::{Value, json};
 
 use farebox::clock;
@@ -22,7 +22,12 @@ pub(super) async fn started(admin: &Admin, reloader: &Reloader) -> Result<(), Le
         return Ok(());
     }
     let details = json!({ "act": "start", "files": files });
-    ledger.note_files(act(admin, reloader, &details)).await
+    ledger
+        .perform(NoteFiles {
+            act: act(admin, reloader, &details),
+            news: Vec::new(),
+        })
+        .await
 }
 
 /// Notes a reload. Of a fleet, the gateway that was first with these files tells what they changed; two that load them in the same
@@ -41,7 +46,7 @@ pub(super) async fn note(
         .first()
         .is_some_and(|newest| files_of(newest) == files_of(&act));
     let news = if same { Vec::new() } else { news };
-    ledger.note_reload(act, news).await
+    ledger.perform(NoteFiles { act, news }).await
 }
 
 /// The digest of the files that an act is about.

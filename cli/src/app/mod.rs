@@ -27,7 +27,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
-use farebox_ledger::{AdminToken, LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
+use farebox_ledger::{
+    AdminToken, LedgerAddress, LedgerError, OpenMode, Opening, Perform, Publish, SharedLedger,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -105,8 +107,8 @@ impl App {
             ledger.announce(reloader.status().files());
         }
         recover(&ledger).await?;
-        let slugs = reload::slugs(&config.current());
-        ledger.publish(slugs, clock::now()).await?;
+        let (slugs, now) = (reload::slugs(&config.current()), clock::now());
+        ledger.perform(Publish { slugs, now }).await?;
         // Before anybody is told that it serves: without a handler the signal ends a process.
         let hangup = signal(SignalKind::hangup()).ok();
         let listening = listen(settings.listen)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::sqlite::{FilesCheck, ServeLock, SqliteLedger};
-use farebox_ledger::{Ledger, LedgerError};
+use farebox_ledger::{Ledger, LedgerError, Perform, Publish};
 
 use super::reload;
 use farebox::clock;
@@ -63,6 +63,9 @@ async fn recover(ledger: &Arc<SqliteLedger>, config: &ConfigHandle) -> Result<()
         "ended the open holds of the restored ledger"
     );
     ledger
-        .publish(reload::slugs(&config.current()), clock::now())
+        .perform(Publish {
+            slugs: reload::slugs(&config.current()),
+            now: clock::now(),
+        })
         .await
 }

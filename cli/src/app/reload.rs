@@ -12,6 +12,7 @@ use farebox::config::{
     ReloadObserver, Severity, Summary, Trigger, diff,
 };
 use farebox::server::admin::Admin;
+use farebox_ledger::{Perform, Publish};
 
 /// Changed prices that one log line names.
 const MOST_PRICES: usize = 20;
@@ -62,7 +63,7 @@ impl ReloadFollower {
             (act, files_audit::news(&rows))
         });
         proxy.tasks.spawn(async move {
-            if let Err(error) = ledger.publish(slugs, clock::now()).await {
+            if let Err(error) = ledger.perform(Publish { slugs, now: clock::now() }).await {
                 tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");
             }
             if let Some((act, news)) = noted

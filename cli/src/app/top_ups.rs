@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use farebox_ledger::{LedgerError, Operation, SharedLedger};
+use farebox_ledger::{JudgeTopUp, LedgerError, Perform, SharedLedger};
 
 use farebox::clock;
 
@@ -23,12 +23,11 @@ pub(super) async fn watch(ledger: SharedLedger) -> Infallible {
 
 async fn look(ledger: &SharedLedger) -> Result<(), LedgerError> {
     for customer in ledger.due_top_ups(clock::now()).await? {
-        let operation = clock::operation_id();
-        let judge = Operation::JudgeTopUp {
+        let judge = JudgeTopUp {
             customer,
-            operation,
+            operation: clock::operation_id(),
         };
-        ledger.apply(judge).await?;
+        ledger.perform(judge).await?;
     }
     Ok(())
 }

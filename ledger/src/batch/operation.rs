@@ -1,150 +1,197 @@
 //! Operations: every change that a ledger can make, as data.
 //!
 //! An operation is created once, by a caller who keeps its id, and may be applied again: after a rollback, after an unknown commit,
-//! by another node. It declares what it reads (`needs`) and how durable it must be ([`Operation::class`]), so that a store can gather
-//! many into one batch before it decides any of them. `apply` has what an operation does.
+//! by another node. `operations!` is the only list of them; who may ask for one, what it reads and what it does stands beside its procedure
+//! in `apply`. So a store can gather many into one batch before it decides any of them.
 //!
 //! An [`Asked`] wraps an administrative operation with who asks for it: a token, or a customer's owner key. Its right, its bounds and a
 //! repetition are decided in the transaction of the effect, so no caller can forget them, and no two gateways can differ.
 
-use std::fmt;
+use std::borrow::{Borrow, BorrowMut};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::answer::{AnswerId, ApiAnswer};
+use super::answer::AnswerId;
+use super::asker::{Asker, BoundedAsker};
+use super::needs::Needs;
+use super::outcome::{AnswerOf, Answered, Outcome};
+use super::rows::Rows;
 use crate::{
-    Act, CapMaker, Credit, Customer, CustomerChange, CustomerId, DeliveryStep, EndedHold, FilesAct,
-    Finish, Held, HoldMove, Key, KeyChange, KeyId, LedgerError, Lot, LotId, Moved, NewCustomer,
-    NewHold, NewKey, NewLot, NewMove, NewPayment, NewReversal, NewToken, News, OperationId,
-    OwnCost, PaymentMoved, Posted, Recovered, Redemption, Scope, SecretHash, Session, Taught,
-    Timestamp, Token, TokenId, UnappliedAct,
+    BeginEpoch, CloseSession, CloseSessions, ConsumeLink, Credit, Customer, CustomerChange,
+    DeliverySteps, EndedHold, Enrolment, Finish, FirstPayment, ForgetTarget, Held, HoldMove,
+    JudgeTopUp, Key, KeyChange, KeyId, LedgerError, Lot, MarkUsed, Moved, NewCustomer, NewHold,
+    NewKey, NewLink, NewLot, NewMove, NewPayment, NewReversal, NewToken, NoteFiles, OperationId,
+    OwnCost, PaymentMoved, Posted, Publish, Recover, Recovered, Redemption, Refusal, ResolveHold,
+    RevokeToken, Scope, SecretHash, Session, Taught, Timestamp, Token, TokenId, UnappliedAct,
+    VoidLot,
 };
 
-/// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are behind a
-/// pointer, and a bill is shared with its hold, which may have to submit it again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
-    /// Creates a key with its first credit.
-    Create(Box<NewKey>),
-    /// Changes a key.
-    Change(Box<KeyChange>),
-    /// Moves money in or back.
-    Credit(Box<Credit>),
-    /// Creates a customer.
-    CreateCustomer(Box<NewCustomer>),
+/// What an operation is and does. Nothing has a default, so that none is half done.
+pub(crate) trait LedgerOperation {
+    /// One that an administrator does, and a token or an owner key may ask for.
+    fn askable(&self) -> Option<&dyn AskableOperation>;
+    /// Everything that applying it may read.
+    fn needs(&self) -> Needs<'_>;
+    /// Applies it. It may be applied again after a rollback; repeating it later has no second effect, but for what targets have taught,
+    /// which then counts twice.
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal>;
+    /// Replaces what a store cannot keep in a text.
+    fn clean(&mut self);
+}
+
+/// An administrative operation. A token that manages may do every one.
+pub(crate) trait AskableOperation {
+    /// Its id, under which its act stands.
+    fn id(&self) -> OperationId;
+    /// Refuses what of it others may not do.
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal>;
+}
+
+/// What is given to [`Perform::perform`](crate::Perform::perform), and what comes of it.
+pub trait Performable: Into<Operation> + Send {
+    /// What it gives.
+    type Gives: TryFrom<Outcome, Error = LedgerError>;
+}
+
+/// The type of an operation that may be boxed.
+macro_rules! payload {
+    (Box $of:ident) => { $of };
+    ($of:ident) => { $of };
+    ($of:ident $with:ident) => { $of<$with> };
+}
+
+/// The enum of all operations, what each gives and how durable it must be, the way from the enum to what each does, and from each into it.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($of:ident $(<$in:ident>)?) => $gives:ty, $class:ident;)+) => {
+        /// One change of a ledger. Small, because it is moved through futures and queues on its way to the writer: large parts are
+        /// behind a pointer, and a bill is shared with its hold, which may have to submit it again.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Operation {
+            $($(#[$doc])* $name($of $(<$in>)?),)+
+        }
+
+        impl Operation {
+            /// How durable it must be before it is confirmed.
+            #[must_use]
+            pub const fn class(&self) -> OperationClass {
+                match self {
+                    $(Self::$name(_) => OperationClass::$class,)+
+                }
+            }
+
+            fn inner(&self) -> &dyn LedgerOperation {
+                match self {
+                    $(Self::$name(one) => Borrow::<payload!($of $($in)?)>::borrow(one),)+
+                }
+            }
+
+            fn inner_mut(&mut self) -> &mut dyn LedgerOperation {
+                match self {
+                    $(Self::$name(one) => BorrowMut::<payload!($of $($in)?)>::borrow_mut(one),)+
+                }
+            }
+        }
+
+        $(
+            impl From<payload!($of $($in)?)> for Operation {
+                fn from(one: payload!($of $($in)?)) -> Self {
+                    Self::$name(one.into())
+                }
+            }
+
+            impl Performable for payload!($of $($in)?) {
+                type Gives = $gives;
+            }
+        )+
+    };
+}
+
+operations! {
+    /// Creates a key with its first credit, and its customer if it names none, in one step. Repeating the operation id returns the key
+    /// created first.
+    Create(Box<NewKey>) => Key, Money;
+    /// Applies one administrative change to a key and writes it to the audit. Block, revoke and rotate end its sessions and links. A
+    /// revoked key accepts only another revocation.
+    Change(Box<KeyChange>) => Key, Money;
+    /// Top-up, adjustment, refund or write-off, of a customer. A revoked key and a closed customer accept no more top-ups. Repeating a
+    /// reference with the same facts returns the first answer; with other facts it is a [`Refusal::ReferenceUsed`].
+    Credit(Box<Credit>) => Posted, Money;
+    /// Creates a customer without keys or money. Repeating the operation id returns the one created first. An external id that another
+    /// customer has is refused.
+    CreateCustomer(Box<NewCustomer>) => Customer, Money;
     /// Creates a customer together with its first key.
-    Enrol(Box<(NewCustomer, NewKey)>),
-    /// Changes a customer.
-    ChangeCustomer(Box<CustomerChange>),
-    /// Moves money from one customer to another.
-    Move(Box<NewMove>),
-    /// Books a payment with particulars, or stores it as unapplied.
-    Pay(Box<NewPayment>),
+    Enrol(Box<Enrolment>) => Key, Money;
+    /// Applies one administrative change to a customer and writes it to the audit.
+    ChangeCustomer(Box<CustomerChange>) => Customer, Money;
+    /// Moves money that was paid and is not held from one customer to another: two entries with one reference, in one step. Repeating
+    /// the reference with the same facts returns both as they are.
+    Move(Box<NewMove>) => Moved, Money;
+    /// Books a payment with particulars. One whose credit a rule refuses (a closed customer, the highest balance) is stored as
+    /// unapplied under its reference. Repeating the reference with the same facts returns the payment as it is.
+    Pay(Box<NewPayment>) => PaymentMoved, Money;
     /// Creates a customer together with its first payment, unless that is known.
-    PayFirst(Box<(NewCustomer, NewPayment)>),
-    /// Takes in what went back of a payment.
-    Reverse(Box<NewReversal>),
-    /// Assigns an unapplied payment, or notes that it was sent back.
-    EndUnapplied(Box<UnappliedAct>),
+    PayFirst(Box<FirstPayment>) => PaymentMoved, Money;
+    /// Takes in what went back of a payment so far, and books the difference in what is due. What is not there becomes the customer's
+    /// claim, which is paid first. Any order and repetition ends in the same registers, claims and sums.
+    Reverse(Box<NewReversal>) => PaymentMoved, Money;
+    /// Assigns an unapplied payment to a customer, or notes that its money was sent back.
+    EndUnapplied(Box<UnappliedAct>) => PaymentMoved, Money;
     /// Any of these on behalf of a token of the admin API or of an owner key, within its bounds and at most once.
-    Asked(Box<Asked>),
-    /// Creates a token.
-    CreateToken(Box<NewToken>),
-    /// Ends a token.
-    RevokeToken {
-        /// The token.
-        token: TokenId,
-        /// By whom and when.
-        act: Act,
-    },
-    /// Makes a lot of vouchers.
-    CreateLot(Box<NewLot>),
+    Asked(Box<Asked>) => Answered, Money;
+    /// Creates a token. Repeating the operation id returns the one created first.
+    CreateToken(Box<NewToken>) => Token, Money;
+    /// Ends a token for ever.
+    RevokeToken(RevokeToken) => Token, Money;
+    /// Makes a lot of vouchers. Repeating the operation id returns the lot as it is.
+    CreateLot(Box<NewLot>) => Lot, Money;
     /// What is left of a lot is worth nothing from now on.
-    VoidLot {
-        /// The lot.
-        lot: LotId,
-        /// By whom and when.
-        act: Act,
-    },
-    /// Redeems a voucher.
-    Redeem(Box<Redemption>),
-    /// Opens a hold.
-    Open(NewHold),
-    /// Gives a hold another size, and stores its checkpoint.
-    MoveHold(Box<HoldMove>),
-    /// Ends a hold.
-    Finish(Arc<Finish>),
+    VoidLot(VoidLot) => Lot, Money;
+    /// Redeems a voucher, once. Whoever redeemed it gets the same entry again; unknown, void, expired and used by another are one refusal.
+    Redeem(Box<Redemption>) => Posted, Money;
+    /// Reserves money of a key's customer. Refused when key or customer is not active, there is less room, or the hold's id was used.
+    /// Repeating it with the same facts while the hold is open has no second effect.
+    Open(NewHold) => Held, Hold;
+    /// Gives a hold another size, and stores its checkpoint. A move that is not newer than what is known changes nothing, and is answered
+    /// with what is held.
+    MoveHold(Box<HoldMove>) => Held, Continue;
+    /// Ends a hold with exactly one charge entry. Repeating it, even with another bill, returns the first outcome (with the amount
+    /// available now). An absurd bill is refused and the hold stays open.
+    Finish(Arc<Finish>) => EndedHold, Settle;
     /// Ends a hold whatever its bill says: an absurd bill is replaced by the last checkpoint's counts.
-    Resolve(Arc<Finish>),
+    Resolve(ResolveHold) => EndedHold, Resolve;
     /// Starts a new epoch.
-    BeginEpoch {
-        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
-        now: Timestamp,
-    },
+    BeginEpoch(BeginEpoch) => i64, Money;
     /// Ends some of the holds of earlier epochs at their checkpoints.
-    Recover {
-        /// The current epoch.
-        epoch: i64,
-        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
-        now: Timestamp,
-    },
-    /// Records slugs as published.
-    Publish {
-        /// The slugs.
-        slugs: Vec<String>,
-        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
-        now: Timestamp,
-    },
-    /// Adds what targets have taught.
-    Teach(Box<Taught>),
-    /// Forgets what a target has taught.
-    ForgetTarget(String),
-    /// Stores what our own requests to a target cost.
-    OwnCost(OwnCost),
-    /// Notes that a configuration came into force, and tells what it changed for all.
-    Files(FilesAct, Vec<News>),
+    Recover(Recover) => Option<Recovered>, Settle;
+    /// Records slugs as published. Known ones keep their first date.
+    Publish(Publish) => (), Settle;
+    /// Adds what targets have taught to the sums of before, which are halved whenever they reach five million tokens. An excess stands
+    /// with the largest that its customer had there in seven days; those that are older go. Repeating it adds it twice.
+    Teach(Box<Taught>) => (), Continue;
+    /// Forgets what a target has taught, excesses too.
+    ForgetTarget(ForgetTarget) => (), Money;
+    /// Stores what our own requests to a target cost in an hour, in place of this gateway's earlier total of that hour.
+    OwnCost(OwnCost) => (), Continue;
+    /// Notes that a configuration came into force, and tells what it changed for all customers. Repeating it has no second effect.
+    Files(NoteFiles) => (), Continue;
     /// Asks for money by a customer's rule, when nothing but time has passed.
-    JudgeTopUp {
-        /// The customer.
-        customer: CustomerId,
-        /// The cause of what is told.
-        operation: OperationId,
-    },
-    /// Notes steps of delivering events to webhooks.
-    Deliver(Vec<DeliveryStep>),
-    /// Stores a sign-in link.
-    CreateLink {
-        /// The key.
-        key: KeyId,
-        /// SHA-256 of its token.
-        token: SecretHash,
-        /// When it expires.
-        expires: Timestamp,
-        /// Who created it.
-        act: Act,
-    },
-    /// Consumes a sign-in link.
-    ConsumeLink {
-        /// SHA-256 of its token.
-        token: SecretHash,
-        /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
-        now: Timestamp,
-    },
-    /// Opens a dashboard session.
-    OpenSession(Session),
-    /// Ends a dashboard session.
-    CloseSession(SecretHash),
+    JudgeTopUp(JudgeTopUp) => (), Continue;
+    /// Notes what became of events on their way to webhooks.
+    Deliver(DeliverySteps) => (), Continue;
+    /// Stores a one-time sign-in link of a key and audits who created it.
+    CreateLink(NewLink) => (), Money;
+    /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
+    ConsumeLink(ConsumeLink) => Option<KeyId>, Money;
+    /// Opens a dashboard session, unless the key is blocked or revoked. Beyond [`Session::MOST_OF_KEY`], the key's oldest session ends.
+    OpenSession(Session) => (), Continue;
+    /// Ends a dashboard session; unknown ones are fine.
+    CloseSession(CloseSession) => (), Money;
     /// Ends every dashboard session of a key.
-    CloseSessions(KeyId),
-    /// Notes the first use of a key, of one that a token made.
-    MarkUsed {
-        /// The key.
-        key: KeyId,
-        /// The caller's clock.
-        now: Timestamp,
-    },
+    CloseSessions(CloseSessions) => (), Money;
+    /// Notes the first use of a key that a token made, so that no token reissues it.
+    MarkUsed(MarkUsed) => (), Continue;
 }
 
 /// How a store must treat an operation.
@@ -174,212 +221,81 @@ impl OperationClass {
 }
 
 impl Operation {
-    /// How durable it must be before it is confirmed.
+    /// The id of an operation that a token or an owner key may ask for.
     #[must_use]
-    pub const fn class(&self) -> OperationClass {
-        match self {
-            Self::Create(_)
-            | Self::Change(_)
-            | Self::Credit(_)
-            | Self::CreateCustomer(_)
-            | Self::Enrol(_)
-            | Self::ChangeCustomer(_)
-            | Self::Move(_)
-            | Self::Pay(_)
-            | Self::PayFirst(_)
-            | Self::Reverse(_)
-            | Self::EndUnapplied(_)
-            | Self::Asked(_)
-            | Self::CreateToken(_)
-            | Self::RevokeToken { .. }
-            | Self::CreateLot(_)
-            | Self::VoidLot { .. }
-            | Self::Redeem(_)
-            | Self::BeginEpoch { .. }
-            | Self::ForgetTarget(_)
-            | Self::CreateLink { .. }
-            | Self::ConsumeLink { .. }
-            | Self::CloseSession(_)
-            | Self::CloseSessions(_) => OperationClass::Money,
-            Self::Open(_) => OperationClass::Hold,
-            Self::MoveHold(_)
-            | Self::Teach(_)
-            | Self::OwnCost(_)
-            | Self::Files(..)
-            | Self::JudgeTopUp { .. }
-            | Self::Deliver(_)
-            | Self::OpenSession(_)
-            | Self::MarkUsed { .. } => OperationClass::Continue,
-            Self::Finish(_) | Self::Recover { .. } | Self::Publish { .. } => OperationClass::Settle,
-            Self::Resolve(_) => OperationClass::Resolve,
+    pub fn id(&self) -> Option<OperationId> {
+        self.askable().map(AskableOperation::id)
+    }
+
+    /// It, if a token or an owner key may ask for it.
+    pub(crate) fn askable(&self) -> Option<&dyn AskableOperation> {
+        self.inner().askable()
+    }
+
+    /// Everything that applying it may read.
+    pub(crate) fn needs(&self) -> Needs<'_> {
+        self.inner().needs()
+    }
+
+    /// Applies it.
+    pub(crate) fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        self.inner().apply(rows)
+    }
+
+    /// Replaces what a store cannot keep in a text.
+    pub(crate) fn clean(&mut self) {
+        self.inner_mut().clean();
+    }
+
+    /// The hold that it opens.
+    pub(crate) const fn opens(&self) -> Option<&NewHold> {
+        if let Self::Open(new) = self {
+            Some(new)
+        } else {
+            None
         }
     }
 
-    /// Whether an administrator does it, and a token or an owner key may ask for it.
-    pub(crate) const fn is_administrative(&self) -> bool {
-        matches!(
-            self,
-            Self::Create(_)
-                | Self::Change(_)
-                | Self::Credit(_)
-                | Self::CreateCustomer(_)
-                | Self::Enrol(_)
-                | Self::ChangeCustomer(_)
-                | Self::Move(_)
-                | Self::Pay(_)
-                | Self::PayFirst(_)
-                | Self::Reverse(_)
-                | Self::EndUnapplied(_)
-                | Self::CreateLink { .. }
-                | Self::CreateLot(_)
-                | Self::VoidLot { .. }
-        )
-    }
-
-    /// The id of an administrative operation.
-    #[must_use]
-    pub const fn id(&self) -> Option<OperationId> {
-        let act = match self {
-            Self::Create(new) => &new.act,
-            Self::Change(change) => &change.act,
-            Self::Credit(credit) => return Some(credit.operation),
-            Self::CreateCustomer(new) => &new.act,
-            Self::Enrol(both) => &both.1.act,
-            Self::ChangeCustomer(change) => &change.act,
-            Self::Move(moved) => &moved.act,
-            Self::Pay(new) => &new.act,
-            Self::PayFirst(both) => &both.1.act,
-            Self::Reverse(new) => &new.act,
-            Self::EndUnapplied(ending) => &ending.act,
-            Self::CreateLink { act, .. } | Self::RevokeToken { act, .. } => act,
-            Self::CreateToken(new) => &new.act,
-            Self::CreateLot(new) => &new.act,
-            Self::VoidLot { act, .. } => act,
-            Self::Redeem(new) => &new.act,
-            _ => return None,
-        };
-        Some(act.operation)
-    }
-}
-
-/// The result of an operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// Done, without a result.
-    Done,
-    /// The key as it is now.
-    Key(Box<Key>),
-    /// The customer as it is now.
-    Customer(Box<Customer>),
-    /// A credit was posted.
-    Posted(Box<Posted>),
-    /// Money was moved.
-    Moved(Box<Moved>),
-    /// A payment came, or went back.
-    Payment(Box<PaymentMoved>),
-    /// The token as it is now.
-    Token(Box<Token>),
-    /// The lot as it is now.
-    Lot(Box<Lot>),
-    /// What a token asked for was done, now or before.
-    Answered(Box<Answered>),
-    /// So much is held.
-    Held(Held),
-    /// A hold has ended.
-    Finished(EndedHold),
-    /// The epoch that began.
-    Epoch(i64),
-    /// The number of recovered holds; `None` if none were left.
-    Recovered(Option<Recovered>),
-    /// The key that a link belonged to.
-    Owner(Option<KeyId>),
-}
-
-impl From<Key> for Outcome {
-    fn from(key: Key) -> Self {
-        Self::Key(Box::new(key))
-    }
-}
-
-macro_rules! outcome {
-    ($name:ident, $variant:ident, $inner:ty, $take:expr) => {
-        pub(crate) fn $name(self) -> Result<$inner, LedgerError> {
-            let take: fn(_) -> $inner = $take;
-            match self {
-                Self::$variant(value) => Ok(take(value)),
-                other => Err(other.unexpected()),
-            }
-        }
-    };
-}
-
-impl Outcome {
-    outcome!(key, Key, Key, |key: Box<Key>| *key);
-    outcome!(customer, Customer, Customer, |customer: Box<Customer>| {
-        *customer
-    });
-    outcome!(moved, Moved, Moved, |moved: Box<Moved>| *moved);
-    outcome!(payment, Payment, PaymentMoved, |moved: Box<
-        PaymentMoved,
-    >| { *moved });
-    outcome!(lot, Lot, Lot, |lot: Box<Lot>| *lot);
-    outcome!(token, Token, Token, |token: Box<Token>| *token);
-    outcome!(answered, Answered, Answered, |answered: Box<Answered>| {
-        *answered
-    });
-    outcome!(posted, Posted, Posted, |posted: Box<Posted>| *posted);
-    outcome!(held, Held, Held, |held| held);
-    outcome!(finished, Finished, EndedHold, |finished| finished);
-    outcome!(epoch, Epoch, i64, |epoch| epoch);
-    outcome!(recovered, Recovered, Option<Recovered>, |recovered| {
-        recovered
-    });
-    outcome!(owner, Owner, Option<KeyId>, |owner| owner);
-
-    /// The store applied something other than the requested operation.
-    fn unexpected(&self) -> LedgerError {
-        LedgerError::unknown(format!(
-            "the store answered with {self:?}, which does not belong to the operation"
-        ))
-    }
-}
-
-/// Who asks for an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asker {
-    /// Whoever has the ledger itself, with a command or the console.
-    #[default]
-    House,
-    /// A program of the seller's, with this token.
-    Token(TokenId),
-    /// A customer, with this owner key.
-    Owner(KeyId),
-}
-
-impl Asker {
-    /// The token.
-    #[must_use]
-    pub const fn token(self) -> Option<TokenId> {
-        match self {
-            Self::Token(token) => Some(token),
-            Self::House | Self::Owner(_) => None,
+    /// What it makes of an open hold.
+    pub(crate) const fn moves(&self) -> Option<&HoldMove> {
+        if let Self::MoveHold(moved) = self {
+            Some(moved)
+        } else {
+            None
         }
     }
 
-    /// The key.
-    pub(crate) const fn key(self) -> Option<KeyId> {
-        match self {
-            Self::Owner(key) => Some(key),
-            Self::House | Self::Token(_) => None,
+    /// How it ends a hold.
+    pub(crate) const fn finish(&self) -> Option<&Arc<Finish>> {
+        if let Self::Finish(finish) | Self::Resolve(ResolveHold(finish)) = self {
+            Some(finish)
+        } else {
+            None
         }
     }
 
-    /// Whose limit a cap of it is.
-    pub(crate) const fn caps_as(self) -> CapMaker {
-        match self {
-            Self::House | Self::Token(_) => CapMaker::Seller,
-            Self::Owner(_) => CapMaker::Owner,
+    /// How it ends a hold whose end nobody else will tell again.
+    pub(crate) fn resolution(self) -> Option<Arc<Finish>> {
+        if let Self::Resolve(ResolveHold(finish)) = self {
+            Some(finish)
+        } else {
+            None
         }
+    }
+
+    /// Whether an epoch begins with it.
+    pub(crate) const fn begins_epoch(&self) -> bool {
+        matches!(self, Self::BeginEpoch(_))
+    }
+
+    /// Whether it ends holds of earlier epochs, whichever there are.
+    pub(crate) const fn recovers(&self) -> bool {
+        matches!(self, Self::Recover(_))
+    }
+
+    /// Whether somebody signs in with it.
+    pub(crate) const fn signs_in(&self) -> bool {
+        matches!(self, Self::OpenSession(_))
     }
 }
 
@@ -438,51 +354,55 @@ impl Once {
     }
 }
 
-/// What makes an answer of an outcome, inside the transaction, without secrets.
-#[derive(Clone)]
-pub struct AnswerOf(Arc<dyn Fn(&Outcome) -> ApiAnswer + Send + Sync>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl AnswerOf {
-    /// From a function that must give the same answer for the same outcome.
-    #[must_use]
-    pub fn new(of: impl Fn(&Outcome) -> ApiAnswer + Send + Sync + 'static) -> Self {
-        Self(Arc::new(of))
+    #[test]
+    fn the_list_makes_the_enum_and_the_ways_to_and_from_it() {
+        let now = Timestamp::from_millis(7);
+        let finish = Arc::new(Finish {
+            request: OperationId::from_bytes([1; 16]),
+            bill: crate::Bill::default(),
+            at: now,
+        });
+        // Boxed, shared, plain, and one of another operation's type.
+        let asked = Asked {
+            by: Asker::House,
+            at: now,
+            once: None,
+            expected: None,
+            operation: BeginEpoch { now }.into(),
+        };
+        assert!(matches!(Operation::from(asked.clone()), Operation::Asked(of) if *of == asked));
+        let shared = Operation::from(Arc::clone(&finish));
+        assert!(shared.finish().is_some_and(|of| Arc::ptr_eq(of, &finish)));
+        let resolve = Operation::from(ResolveHold(finish));
+        assert_ne!(resolve, shared);
+        let classes = [
+            (Operation::from(asked), OperationClass::Money),
+            (shared, OperationClass::Settle),
+            (resolve, OperationClass::Resolve),
+            (ForgetTarget(String::new()).into(), OperationClass::Money),
+        ];
+        for (operation, class) in classes {
+            assert_eq!(operation.class(), class, "{operation:?}");
+        }
+        let mut forget = Operation::from(ForgetTarget("a\0b".to_owned()));
+        forget.clean();
+        assert_eq!(forget, ForgetTarget("a\u{fffd}b".to_owned()).into());
+        // It is moved through every queue.
+        assert!(size_of::<Operation>() <= 136);
     }
 
-    /// The answer to an outcome.
-    #[must_use]
-    pub fn of(&self, outcome: &Outcome) -> ApiAnswer {
-        (self.0)(outcome)
-    }
-}
-
-impl PartialEq for AnswerOf {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for AnswerOf {}
-
-impl fmt::Debug for AnswerOf {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("AnswerOf(…)")
-    }
-}
-
-/// The result of an [`Asked`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// What the operation did; `None` if it was done by an earlier request, whose answer this is.
-    pub outcome: Option<Outcome>,
-    /// The stored answer; `None` without [`Asked::once`].
-    pub answer: Option<ApiAnswer>,
-}
-
-impl Answered {
-    /// Whether an earlier request did it.
-    #[must_use]
-    pub const fn is_replay(&self) -> bool {
-        self.outcome.is_none()
+    #[test]
+    fn what_comes_of_an_operation_is_what_it_gives_or_an_error() {
+        let gives = |outcome: Outcome| <Publish as Performable>::Gives::try_from(outcome);
+        assert_eq!(gives(Outcome::Done), Ok(()));
+        assert!(matches!(
+            gives(Outcome::Epoch(1)),
+            Err(LedgerError::Unknown(_))
+        ));
+        assert_eq!(i64::try_from(Outcome::from(3_i64)), Ok(3));
     }
 }

@@ -11,8 +11,8 @@ mod vouchers;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::answer::{AnswerId, KeptAnswer};
+use super::asker::Asker;
 use super::changes::{Changes, clear};
-use super::operation::Asker;
 pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};

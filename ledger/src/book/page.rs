@@ -282,6 +282,15 @@ pub struct PublishedSlug {
     pub since: Timestamp,
 }
 
+/// Slugs to record as published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    /// The slugs.
+    pub slugs: Vec<String>,
+    /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
+    pub now: Timestamp,
+}
+
 /// A dashboard session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -301,6 +310,14 @@ impl Session {
     /// The most of all keys of a customer, so that a thousand keys do not fill the table.
     pub const MOST_OF_CUSTOMER: u8 = 200;
 }
+
+/// A dashboard session to end, by SHA-256 of its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloseSession(pub SecretHash);
+
+/// A key of which every dashboard session is to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloseSessions(pub KeyId);
 
 /// What `verify` found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

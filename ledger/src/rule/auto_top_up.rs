@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::value::reference::{self, OF_WISHES};
-use crate::{Account, Amount, CapInterval, CustomerId, Refusal, Timestamp, UtcDay};
+use crate::{Account, Amount, CapInterval, CustomerId, OperationId, Refusal, Timestamp, UtcDay};
 
 /// How long a wish waits for its payment, and how long nothing is wanted after one that failed, in milliseconds.
 const DAY: i64 = 86_400_000;
@@ -395,6 +395,15 @@ impl AutoTopUp {
             self.off = Some(AutoTopUpOff::Failures);
         }
     }
+}
+
+/// A customer whose rule is looked at when nothing but time has passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgeTopUp {
+    /// The customer.
+    pub customer: CustomerId,
+    /// The cause of what is told.
+    pub operation: OperationId,
 }
 
 #[cfg(test)]

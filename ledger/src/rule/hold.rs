@@ -1,6 +1,8 @@
 //! What a hold is: how large it is, how it begins, moves, ends, and is recovered when its process has died. Pure; what it does to a
 //! customer's money is in `account`.
 
+use std::sync::Arc;
+
 use crate::value::owed::{Owed, UNMETERED};
 use crate::{Amount, Bill, CustomerId, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
 
@@ -180,6 +182,26 @@ impl Finish {
         }
         Self { bill, ..self }
     }
+}
+
+/// The end of a hold that must be reached: nobody else will tell it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolveHold(pub Arc<Finish>);
+
+/// A new epoch to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BeginEpoch {
+    /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
+    pub now: Timestamp,
+}
+
+/// Holds of earlier epochs to end at their checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recover {
+    /// The current epoch.
+    pub epoch: i64,
+    /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
+    pub now: Timestamp,
 }
 
 /// The finish that recovery gives a hold whose process died.

@@ -10,7 +10,7 @@ use crate::rule::customer::KeyPurse;
 use crate::value::text::{check_label, check_text};
 use crate::{
     Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId,
-    CustomerSettings, KeyId, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
+    CustomerSettings, KeyId, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
 };
 
 /// What a key is allowed to do now. `Expired` is never stored: it follows from the clock.
@@ -414,4 +414,22 @@ pub enum Change {
         /// The cap's model.
         model: Option<String>,
     },
+}
+
+/// A customer to create together with its first key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enrolment {
+    /// The customer.
+    pub customer: NewCustomer,
+    /// Its first key.
+    pub key: NewKey,
+}
+
+/// A key that is used, perhaps for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkUsed {
+    /// The key.
+    pub key: KeyId,
+    /// The caller's clock.
+    pub now: Timestamp,
 }

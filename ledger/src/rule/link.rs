@@ -1,7 +1,7 @@
 //! One-time sign-in links to the dashboard: the same token, lifetime and address format in gateway, commands and console.
 
-use crate::Timestamp;
 use crate::rule::secret::shown_once;
+use crate::{Act, KeyId, SecretHash, Timestamp};
 
 const LIFETIME_HOURS: i64 = 24;
 
@@ -39,10 +39,31 @@ impl LinkToken {
     }
 }
 
+/// A sign-in link to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewLink {
+    /// The key.
+    pub key: KeyId,
+    /// SHA-256 of its token.
+    pub token: SecretHash,
+    /// When it expires.
+    pub expires: Timestamp,
+    /// Who created it.
+    pub act: Act,
+}
+
+/// A sign-in link that somebody follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumeLink {
+    /// SHA-256 of its token.
+    pub token: SecretHash,
+    /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
+    pub now: Timestamp,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SecretHash;
 
     #[test]
     fn a_link_carries_the_token_behind_the_hash_sign() {

@@ -12,7 +12,8 @@ use crate::value::gross::Gross;
 use crate::value::reference;
 use crate::value::text::{check_text, is_unseen};
 use crate::{
-    Account, Act, Amount, CustomerId, OperationId, PersonalData, Refusal, Timestamp, TokenId,
+    Account, Act, Amount, CustomerId, NewCustomer, OperationId, PersonalData, Refusal, Timestamp,
+    TokenId,
 };
 
 /// What was paid, and in what.
@@ -304,6 +305,15 @@ pub struct NewPayment {
     pub addressee: Option<PersonalData>,
     /// By whom and when.
     pub act: Act,
+}
+
+/// A customer to create together with its first payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstPayment {
+    /// The customer.
+    pub customer: NewCustomer,
+    /// Its first payment.
+    pub payment: NewPayment,
 }
 
 impl NewPayment {

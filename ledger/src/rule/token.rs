@@ -213,6 +213,15 @@ impl NewToken {
     }
 }
 
+/// A token to end for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokeToken {
+    /// The token.
+    pub token: TokenId,
+    /// By whom and when.
+    pub act: Act,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -206,6 +206,15 @@ pub struct Redemption {
     pub act: Act,
 }
 
+/// A lot of which what is left is worth nothing from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoidLot {
+    /// The lot.
+    pub lot: LotId,
+    /// By whom and when.
+    pub act: Act,
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 
 use super::Store;
 use super::unsettled::cost;
-use crate::{Amount, EndReason, Finish, LedgerError, Operation, Recovered, Refusal, Timestamp};
+use crate::{
+    Amount, EndReason, Finish, LedgerError, Perform, Recovered, Refusal, ResolveHold, Timestamp,
+};
 
 /// Bills booked at the same time.
 const TOGETHER: usize = 256;
@@ -68,9 +70,9 @@ pub(crate) async fn begin(
 
 async fn book(store: &(impl Store + ?Sized), bill: &Finish) -> Result<Booked, LedgerError> {
     let finish = Arc::new(bill.clone());
-    let finished = match store.finish_shared(Arc::clone(&finish)).await {
+    let finished = match store.perform(Arc::clone(&finish)).await {
         Err(LedgerError::Refused(Refusal::Limit(_))) => {
-            store.apply(Operation::Resolve(finish)).await.map(drop)
+            store.apply(ResolveHold(finish).into()).await.map(drop)
         }
         finished => finished.map(drop),
     };

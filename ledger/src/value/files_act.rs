@@ -1,6 +1,6 @@
 //! A configuration that a gateway put into force. It belongs to no key and is in no chain; the database refuses to change or delete it.
 
-use crate::{OperationId, Timestamp};
+use crate::{News, OperationId, Timestamp};
 
 /// Who changed what is sold, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,4 +13,13 @@ pub struct FilesAct {
     pub actor: String,
     /// What changed: JSON.
     pub details: String,
+}
+
+/// A configuration to note, and what it changed for all customers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoteFiles {
+    /// What came into force.
+    pub act: FilesAct,
+    /// What customers are told.
+    pub news: Vec<News>,
 }

@@ -192,6 +192,10 @@ impl Taught {
     }
 }
 
+/// A target of which everything that it has taught is to be forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgetTarget(pub String);
+
 #[cfg(test)]
 mod tests {
     use super::*;

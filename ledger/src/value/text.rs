@@ -37,6 +37,14 @@ pub fn visible(text: &str) -> String {
     all.map(|(character, _)| character).collect()
 }
 
+/// PostgreSQL's texts cannot contain the character U+0000, but text from outside may. It is replaced before anything is hashed, so that
+/// no bill is refused because of a byte that a provider sent.
+pub(crate) fn clean(text: &mut String) {
+    if text.contains('\0') {
+        *text = text.replace('\0', "\u{fffd}");
+    }
+}
+
 /// Refuses a label with a character that forges lines, controls a terminal or turns text around.
 pub(crate) fn check_label(
     what: &str,

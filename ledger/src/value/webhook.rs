@@ -156,6 +156,10 @@ pub enum DeliveryStep {
     },
 }
 
+/// Steps of delivering events, to note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliverySteps(pub Vec<DeliveryStep>);
+
 #[cfg(test)]
 mod tests {
     use super::*;

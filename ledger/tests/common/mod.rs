@@ -387,10 +387,7 @@ pub(crate) async fn sound(ledger: &dyn Ledger) {
 /// Parallel holds of a dollar, sent to several stores of one new ledger, on a key with three dollars: in each round three are
 /// admitted, and another store than the one that admitted them ends them.
 pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u64) {
-    stores[0]
-        .create_key(new_key(1, 10, Some("3")))
-        .await
-        .unwrap();
+    stores[0].perform(new_key(1, 10, Some("3"))).await.unwrap();
     for round in 0..rounds {
         let begin = 1_000 + round * 100;
         let tasks: Vec<_> = (begin..begin + 45)
@@ -398,7 +395,7 @@ pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u
             .map(|(operation, ledger)| {
                 tokio::spawn(async move {
                     ledger
-                        .open_hold(new_hold(1, operation, "1"))
+                        .perform(new_hold(1, operation, "1"))
                         .await
                         .is_ok()
                         .then_some(operation)
@@ -413,7 +410,7 @@ pub(crate) async fn hold_the_last_dollar_once(stores: &[SharedLedger], rounds: u
         for operation in admitted {
             let other = usize::try_from(operation - begin + 1).unwrap() % stores.len();
             stores[other]
-                .finish_hold(finish(operation, 0))
+                .perform(Arc::new(finish(operation, 0)))
                 .await
                 .unwrap();
         }
@@ -493,11 +490,11 @@ pub(crate) async fn a_customer_with_several_keys(ledger: &SqliteLedger) {
         }),
         act: act(40, 500),
     };
-    ledger.create_customer(new).await.unwrap();
+    ledger.perform(new).await.unwrap();
     for number in [41, 42] {
         let mut key = new_key(number, number, None);
         key.within.customer = Some(customer);
-        ledger.create_key(key).await.unwrap();
+        ledger.perform(key).await.unwrap();
     }
     let moved = NewMove {
         from: CustomerId::made_for(key(1)),
@@ -506,11 +503,11 @@ pub(crate) async fn a_customer_with_several_keys(ledger: &SqliteLedger) {
         reference: "one purse".to_owned(),
         act: act(43, 500),
     };
-    ledger.move_money(moved).await.unwrap();
+    ledger.perform(moved).await.unwrap();
     let hold = NewHold {
         customer,
         ..new_hold(41, 44, "0.1")
     };
-    ledger.open_hold(hold).await.unwrap();
-    ledger.finish_hold(finish(44, 10)).await.unwrap();
+    ledger.perform(hold).await.unwrap();
+    ledger.perform(Arc::new(finish(44, 10))).await.unwrap();
 }

@@ -1,24 +1,26 @@
 //! The customer's dashboard, and slugs: sessions, links, dates.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
 use super::refused;
 
 pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
     let session = |token: u8| Session {
         token: secret(token),
         key: key(1),
         at: at(500),
         expires: at(600),
     };
-    ledger.open_session(session(50)).await.unwrap();
-    ledger.open_session(session(50)).await.unwrap();
+    ledger.perform(session(50)).await.unwrap();
+    ledger.perform(session(50)).await.unwrap();
     assert!(matches!(
         refused(
             ledger
-                .open_session(Session {
+                .perform(Session {
                     at: at(501),
                     ..session(50)
                 })
@@ -38,8 +40,8 @@ pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
         ledger.find_session(secret(51), at(500)).await.unwrap(),
         None
     );
-    ledger.close_session(secret(50)).await.unwrap();
-    ledger.close_session(secret(50)).await.unwrap();
+    ledger.perform(CloseSession(secret(50))).await.unwrap();
+    ledger.perform(CloseSession(secret(50))).await.unwrap();
     assert_eq!(
         ledger.find_session(secret(50), at(500)).await.unwrap(),
         None
@@ -56,12 +58,17 @@ pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
         (13, Change::Revoke),
     ] {
         let token = u8::try_from(operation).unwrap();
-        ledger.open_session(session(token)).await.unwrap();
+        ledger.perform(session(token)).await.unwrap();
         ledger
-            .create_link(key(1), secret(token), at(900), act(operation + 100, 400))
+            .perform(NewLink {
+                key: key(1),
+                token: secret(token),
+                expires: at(900),
+                act: act(operation + 100, 400),
+            })
             .await
             .unwrap();
-        ledger.change_key(change(1, operation, what)).await.unwrap();
+        ledger.perform(change(1, operation, what)).await.unwrap();
         assert_eq!(
             ledger.find_session(secret(token), at(500)).await.unwrap(),
             None
@@ -72,11 +79,11 @@ pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
         );
         if operation == 12 {
             assert_eq!(
-                refused(ledger.open_session(session(60)).await),
+                refused(ledger.perform(session(60)).await),
                 Refusal::NotActive(KeyStatus::Blocked)
             );
             ledger
-                .change_key(change(1, 20, Change::Unblock))
+                .perform(change(1, 20, Change::Unblock))
                 .await
                 .unwrap();
             assert_eq!(
@@ -87,26 +94,41 @@ pub(crate) async fn sessions_end_with_the_key(ledger: SharedLedger) {
         }
     }
     assert_eq!(
-        refused(ledger.open_session(session(61)).await),
+        refused(ledger.perform(session(61)).await),
         Refusal::NotActive(KeyStatus::Revoked)
     );
     sound(&*ledger).await;
 }
 
 pub(crate) async fn links_open_once(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
     ledger
-        .create_link(key(1), secret(70), at(900), act(11, 400))
+        .perform(NewLink {
+            key: key(1),
+            token: secret(70),
+            expires: at(900),
+            act: act(11, 400),
+        })
         .await
         .unwrap();
     ledger
-        .create_link(key(1), secret(70), at(900), act(11, 400))
+        .perform(NewLink {
+            key: key(1),
+            token: secret(70),
+            expires: at(900),
+            act: act(11, 400),
+        })
         .await
         .unwrap();
     assert!(matches!(
         refused(
             ledger
-                .create_link(key(1), secret(70), at(900), act(12, 400))
+                .perform(NewLink {
+                    key: key(1),
+                    token: secret(70),
+                    expires: at(900),
+                    act: act(12, 400)
+                })
                 .await
         ),
         Refusal::NotApplicable(_)
@@ -114,7 +136,12 @@ pub(crate) async fn links_open_once(ledger: SharedLedger) {
     assert_eq!(
         refused(
             ledger
-                .create_link(key(9), secret(71), at(900), act(13, 400))
+                .perform(NewLink {
+                    key: key(9),
+                    token: secret(71),
+                    expires: at(900),
+                    act: act(13, 400)
+                })
                 .await
         ),
         Refusal::NoSuchKey(key(9))
@@ -128,7 +155,12 @@ pub(crate) async fn links_open_once(ledger: SharedLedger) {
         None
     );
     ledger
-        .create_link(key(1), secret(72), at(900), act(14, 400))
+        .perform(NewLink {
+            key: key(1),
+            token: secret(72),
+            expires: at(900),
+            act: act(14, 400),
+        })
         .await
         .unwrap();
     assert_eq!(
@@ -146,12 +178,15 @@ pub(crate) async fn links_open_once(ledger: SharedLedger) {
 
 pub(crate) async fn slugs_keep_their_first_date(ledger: SharedLedger) {
     ledger
-        .publish(vec!["b".into(), "a".into()], at(1))
+        .perform(Publish {
+            slugs: vec!["b".into(), "a".into()],
+            now: at(1),
+        })
         .await
         .unwrap();
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
-    ledger.finish_hold(finish(20, 1)).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "0.1")).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 1))).await.unwrap();
     let published = |slug: &str, seconds| PublishedSlug {
         slug: slug.into(),
         since: at(seconds),
@@ -162,7 +197,10 @@ pub(crate) async fn slugs_keep_their_first_date(ledger: SharedLedger) {
         "use is not publication"
     );
     ledger
-        .publish(vec!["b".into(), "small".into()], at(2))
+        .perform(Publish {
+            slugs: vec!["b".into(), "small".into()],
+            now: at(2),
+        })
         .await
         .unwrap();
     assert_eq!(
@@ -173,11 +211,11 @@ pub(crate) async fn slugs_keep_their_first_date(ledger: SharedLedger) {
 }
 
 pub(crate) async fn sessions_of_a_key_and_of_a_customer_are_bounded(ledger: SharedLedger) {
-    let owner = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let owner = ledger.perform(new_key(1, 10, None)).await.unwrap();
     for number in 2..=11 {
         let mut member = new_key(number, 10 + number, None);
         member.within.customer = Some(owner.customer.id);
-        ledger.create_key(member).await.unwrap();
+        ledger.perform(member).await.unwrap();
     }
     let token = |number: u64, of: u64| {
         let mut bytes = [0; 32];
@@ -192,7 +230,7 @@ pub(crate) async fn sessions_of_a_key_and_of_a_customer_are_bounded(ledger: Shar
             at: at(1_000 + i64::try_from(of * 100 + number).unwrap()),
             expires: at(99_999),
         };
-        ledger.open_session(session).await.unwrap();
+        ledger.perform(session).await.unwrap();
     };
     let is_open = async |number, of| {
         let found = ledger.find_session(token(number, of), at(5_000)).await;

@@ -26,23 +26,23 @@ fn cap(limit: &str) -> Cap {
 async fn people(ledger: &dyn Ledger) {
     let mut owner = new_key(OWNER, 10, Some("20"));
     owner.within.is_owner = true;
-    ledger.create_key(owner).await.unwrap();
+    ledger.perform(owner).await.unwrap();
     let mut member = new_key(MEMBER, 11, None);
     member.within.customer = Some(own());
-    ledger.create_key(member).await.unwrap();
+    ledger.perform(member).await.unwrap();
     let stranger = new_key(STRANGER, 12, Some("20"));
-    ledger.create_key(stranger).await.unwrap();
+    ledger.perform(stranger).await.unwrap();
     for (operation, of) in [(13, Scope::Key(key(MEMBER))), (14, Scope::Customer(own()))] {
         set_cap(ledger, of, cap("10"), operation).await;
     }
-    ledger.create_lot(new_lot(1, 15, 9)).await.unwrap();
+    ledger.perform(new_lot(1, 15, 9)).await.unwrap();
 }
 
 async fn set_cap(ledger: &dyn Ledger, of: Scope, cap: Cap, operation: u64) {
     match of {
         Scope::Key(_) => {
             let set = change(MEMBER, operation, Change::SetCap(cap));
-            ledger.change_key(set).await.unwrap();
+            ledger.perform(set).await.unwrap();
         }
         Scope::Customer(customer) => {
             let change = CustomerChange {
@@ -50,7 +50,7 @@ async fn set_cap(ledger: &dyn Ledger, of: Scope, cap: Cap, operation: u64) {
                 change: CustomerAct::SetCap(cap),
                 act: act(operation, 200),
             };
-            ledger.change_customer(change).await.unwrap();
+            ledger.perform(change).await.unwrap();
         }
     }
 }
@@ -133,12 +133,17 @@ async fn acts(ledger: &dyn Ledger, first: u64) -> Vec<(&'static str, bool)> {
         done.push((what, ledger.ask(by_owner(operation)).await.is_ok()));
     }
     let code = 200 + u8::try_from(first / 100).unwrap();
-    let voucher = ledger.redeem(redemption(code, OWNER, first + 20)).await;
+    let voucher = ledger.perform(redemption(code, OWNER, first + 20)).await;
     done.push(("voucher", voucher.is_ok()));
-    let hold = ledger.open_hold(new_hold(OWNER, first + 21, "0.5")).await;
+    let hold = ledger.perform(new_hold(OWNER, first + 21, "0.5")).await;
     done.push(("request", hold.is_ok()));
     let link = secret(u8::try_from(first / 100).unwrap());
-    let made = ledger.create_link(key(OWNER), link, at(900), act(first + 22, 400));
+    let made = ledger.perform(NewLink {
+        key: key(OWNER),
+        token: link,
+        expires: at(900),
+        act: act(first + 22, 400),
+    });
     done.push(("link", made.await.is_ok()));
     done
 }
@@ -200,9 +205,14 @@ pub(crate) async fn nothing_moves_but_for_who_is_active(ledger: SharedLedger) {
     let mut first = 200;
     for (name, stop, back, looks) in stops() {
         let number = u8::try_from(first / 100).unwrap() + 100;
-        ledger.open_session(session(number)).await.unwrap();
+        ledger.perform(session(number)).await.unwrap();
         let link = secret(number + 50);
-        let made = ledger.create_link(key(OWNER), link, at(900), act(first + 90, 400));
+        let made = ledger.perform(NewLink {
+            key: key(OWNER),
+            token: link,
+            expires: at(900),
+            act: act(first + 90, 400),
+        });
         made.await.unwrap();
         ledger.apply(stop).await.unwrap();
         let before = everything(&*ledger).await;
@@ -211,7 +221,7 @@ pub(crate) async fn nothing_moves_but_for_who_is_active(ledger: SharedLedger) {
         assert_eq!(everything(&*ledger).await, before, "{name}");
         let signed_in = ledger.find_session(secret(number), at(550)).await.unwrap();
         assert_eq!(signed_in.is_some(), looks, "{name}");
-        let again = ledger.open_session(session(number + 20)).await;
+        let again = ledger.perform(session(number + 20)).await;
         assert_eq!(again.is_ok(), looks, "{name}");
         let entered = ledger.consume_link(link, at(500)).await.unwrap();
         assert_eq!(entered, None, "{name}");
@@ -228,18 +238,18 @@ pub(crate) async fn nothing_moves_but_for_who_is_active(ledger: SharedLedger) {
 pub(crate) async fn a_closed_customer_looks_and_does_nothing(ledger: SharedLedger) {
     let mut owner = new_key(OWNER, 10, None);
     owner.within.is_owner = true;
-    ledger.create_key(owner).await.unwrap();
+    ledger.perform(owner).await.unwrap();
     let mut member = new_key(MEMBER, 11, None);
     member.within.customer = Some(own());
-    ledger.create_key(member).await.unwrap();
-    ledger.create_lot(new_lot(1, 15, 9)).await.unwrap();
+    ledger.perform(member).await.unwrap();
+    ledger.perform(new_lot(1, 15, 9)).await.unwrap();
     let session = Session {
         token: secret(100),
         key: key(OWNER),
         at: at(500),
         expires: at(600),
     };
-    ledger.open_session(session).await.unwrap();
+    ledger.perform(session).await.unwrap();
     ledger
         .apply(of_customer(CustomerAct::Close, 50))
         .await
@@ -303,7 +313,7 @@ pub(crate) async fn an_owner_manages_its_own_customer_and_nothing_else(ledger: S
     let of = Scope::Key(key(MEMBER));
     let position = ledger.last_act(of).await.unwrap();
     ledger
-        .change_key(change(MEMBER, 115, Change::Block))
+        .perform(change(MEMBER, 115, Change::Block))
         .await
         .unwrap();
     let stale = Asked {
@@ -340,12 +350,12 @@ pub(crate) async fn caps_of_seller_and_owner_stand_beside_each_other(ledger: Sha
     let (ten, four) = (Some(usd("10")), Some(usd("4")));
     let stands = Some((usd("4"), CapMaker::Owner, ten, four));
     assert_eq!(known().await, stands);
-    let full = refused(ledger.open_hold(new_hold(OWNER, 103, "4.1")).await);
+    let full = refused(ledger.perform(new_hold(OWNER, 103, "4.1")).await);
     let Refusal::CapReached(reached) = full else {
         panic!("{full}")
     };
     assert_eq!((reached.made_by, reached.scope), (CapMaker::Owner, all));
-    ledger.open_hold(new_hold(OWNER, 104, "4")).await.unwrap();
+    ledger.perform(new_hold(OWNER, 104, "4")).await.unwrap();
     // The seller lowers his below it, and lifts it: the owner's is still there.
     set_cap(&*ledger, all, cap("3"), 105).await;
     let stands = Some((usd("3"), CapMaker::Seller, Some(usd("3")), four));
@@ -357,20 +367,22 @@ pub(crate) async fn caps_of_seller_and_owner_stand_beside_each_other(ledger: Sha
     ledger.ask(by_owner(clear(108))).await.unwrap();
     let stands = Some((usd("8"), CapMaker::Seller, Some(usd("8")), None));
     assert_eq!(known().await, stands);
-    ledger.open_hold(new_hold(OWNER, 109, "4")).await.unwrap();
-    refused(ledger.open_hold(new_hold(OWNER, 110, "0.1")).await);
+    ledger.perform(new_hold(OWNER, 109, "4")).await.unwrap();
+    refused(ledger.perform(new_hold(OWNER, 110, "0.1")).await);
     sound(&*ledger).await;
 }
 
 pub(crate) async fn a_key_that_was_used_is_not_reissued(ledger: SharedLedger) {
     let shop = new_token(1, 901, TokenRole::Sell, Some("50"));
-    ledger.create_token(shop).await.unwrap();
+    ledger.perform(shop).await.unwrap();
     for number in 1..=4 {
         let mut first = new_key(number, 11 + number * 10, None);
         first.within.customer = Some(CustomerId::made_for(key(number)));
-        let both = Box::new((new_customer(number, 10 + number * 10), first));
-        let enrol = Operation::Enrol(both);
-        ledger.ask(asked(1, 400, enrol)).await.unwrap();
+        let enrol = Enrolment {
+            customer: new_customer(number, 10 + number * 10),
+            key: first,
+        };
+        ledger.ask(asked(1, 400, enrol.into())).await.unwrap();
     }
     let reissue = |number, operation| {
         let change = change(number, operation, Change::Reissue { secret: secret(9) });
@@ -378,8 +390,20 @@ pub(crate) async fn a_key_that_was_used_is_not_reissued(ledger: SharedLedger) {
     };
     ledger.ask(reissue(1, 100)).await.unwrap();
     // A call, a session, or a request: each is a first use.
-    ledger.mark_used(key(1), at(500)).await.unwrap();
-    ledger.mark_used(key(1), at(501)).await.unwrap();
+    ledger
+        .perform(MarkUsed {
+            key: key(1),
+            now: at(500),
+        })
+        .await
+        .unwrap();
+    ledger
+        .perform(MarkUsed {
+            key: key(1),
+            now: at(501),
+        })
+        .await
+        .unwrap();
     let marked = ledger.find_key(key(1)).await.unwrap().unwrap();
     assert_eq!(marked.used_at, Some(at(500)));
     let session = Session {
@@ -388,16 +412,13 @@ pub(crate) async fn a_key_that_was_used_is_not_reissued(ledger: SharedLedger) {
         at: at(500),
         expires: at(600),
     };
-    ledger.open_session(session).await.unwrap();
+    ledger.perform(session).await.unwrap();
     for (number, operation) in [(1, 101), (2, 102)] {
         let refusal = refused(ledger.ask(reissue(number, operation)).await);
         assert!(refusal.to_string().contains("has been used"), "{refusal}");
     }
     // Nobody replaces the secret of a key that is stopped, or whose customer is.
-    ledger
-        .change_key(change(3, 103, Change::Block))
-        .await
-        .unwrap();
+    ledger.perform(change(3, 103, Change::Block)).await.unwrap();
     let refusal = refused(ledger.ask(reissue(3, 104)).await);
     assert_eq!(refusal, Refusal::NotActive(KeyStatus::Blocked));
     let suspend = CustomerChange {
@@ -405,12 +426,18 @@ pub(crate) async fn a_key_that_was_used_is_not_reissued(ledger: SharedLedger) {
         change: CustomerAct::Suspend,
         act: act(105, 400),
     };
-    ledger.change_customer(suspend).await.unwrap();
+    ledger.perform(suspend).await.unwrap();
     let refusal = refused(ledger.ask(reissue(4, 106)).await);
     assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
     // Of a key that no token made nothing is noted.
-    ledger.create_key(new_key(9, 107, None)).await.unwrap();
-    ledger.mark_used(key(9), at(500)).await.unwrap();
+    ledger.perform(new_key(9, 107, None)).await.unwrap();
+    ledger
+        .perform(MarkUsed {
+            key: key(9),
+            now: at(500),
+        })
+        .await
+        .unwrap();
     let plain = ledger.find_key(key(9)).await.unwrap().unwrap();
     assert_eq!(plain.used_at, None);
     sound(&*ledger).await;

@@ -17,7 +17,7 @@ fn cap(interval: CapInterval, limit: &str) -> Cap {
 
 async fn set(ledger: &SharedLedger, operation: u64, cap: Cap) -> Key {
     let change = change(1, operation, Change::SetCap(cap));
-    ledger.change_key(change).await.unwrap()
+    ledger.perform(change).await.unwrap()
 }
 
 async fn of_key(ledger: &SharedLedger) -> Key {
@@ -32,13 +32,13 @@ fn reached<T: std::fmt::Debug>(result: Result<T, LedgerError>) -> CapReached {
 }
 
 pub(crate) async fn caps_bound_holds_extensions_and_charges(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("9"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("9"))).await.unwrap();
     let monthly = cap(CapInterval::Month, "3");
     let made = set(&ledger, 11, monthly.clone()).await;
     assert_eq!(made, of_key(&ledger).await);
-    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
-    ledger.open_hold(new_hold(1, 21, "0.5")).await.unwrap();
-    let full = reached(ledger.open_hold(new_hold(1, 22, "0.6")).await);
+    ledger.perform(new_hold(1, 20, "2")).await.unwrap();
+    ledger.perform(new_hold(1, 21, "0.5")).await.unwrap();
+    let full = reached(ledger.perform(new_hold(1, 22, "0.6")).await);
     assert_eq!((full.cap, full.needed), (monthly, usd("0.6")));
     assert_eq!(
         (full.room, full.spent, full.held),
@@ -51,18 +51,24 @@ pub(crate) async fn caps_bound_holds_extensions_and_charges(ledger: SharedLedger
             number,
             ..moved(21, "1.1", 1)
         };
-        let held = ledger.move_hold(grown).await.unwrap();
+        let held = ledger.perform(grown).await.unwrap();
         assert_eq!((held.amount, held.by_cap), (usd("1"), true));
     }
     assert_eq!(
-        reached(ledger.open_hold(new_hold(1, 22, "0")).await).room,
+        reached(ledger.perform(new_hold(1, 22, "0")).await).room,
         usd("0"),
         "as an empty purse"
     );
     // What it cost beyond its hold is paid as far as there is room.
-    let ended = ledger.finish_hold(finish(20, 1_500_000)).await.unwrap();
+    let ended = ledger
+        .perform(Arc::new(finish(20, 1_500_000)))
+        .await
+        .unwrap();
     assert_eq!((ended.charge, ended.remaining), (usd("1.5"), usd("1.5")));
-    let ended = ledger.finish_hold(finish(21, 1_700_000)).await.unwrap();
+    let ended = ledger
+        .perform(Arc::new(finish(21, 1_700_000)))
+        .await
+        .unwrap();
     assert_eq!((ended.charge, ended.loss), (usd("1.5"), usd("0.2")));
     assert_eq!(ended.remaining, usd("0"));
     assert_eq!(account(&*ledger, 1).await.available(), usd("6"));
@@ -70,42 +76,45 @@ pub(crate) async fn caps_bound_holds_extensions_and_charges(ledger: SharedLedger
 }
 
 pub(crate) async fn a_lowered_cap_cuts_no_hold(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("9"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("9"))).await.unwrap();
     set(&ledger, 11, cap(CapInterval::Total, "5")).await;
-    ledger.open_hold(new_hold(1, 20, "4")).await.unwrap();
+    ledger.perform(new_hold(1, 20, "4")).await.unwrap();
     let lowered = set(&ledger, 12, cap(CapInterval::Total, "1")).await;
     assert_eq!(lowered.caps.iter().count(), 1);
-    assert!(ledger.open_hold(new_hold(1, 21, "0.1")).await.is_err());
-    let ended = ledger.finish_hold(finish(20, 6_000_000)).await.unwrap();
+    assert!(ledger.perform(new_hold(1, 21, "0.1")).await.is_err());
+    let ended = ledger
+        .perform(Arc::new(finish(20, 6_000_000)))
+        .await
+        .unwrap();
     assert_eq!((ended.charge, ended.loss), (usd("4"), usd("2")));
     let clear = Change::ClearCap {
         interval: CapInterval::Total,
         model: None,
     };
-    let cleared = ledger.change_key(change(1, 13, clear.clone())).await;
+    let cleared = ledger.perform(change(1, 13, clear.clone())).await;
     assert!(cleared.unwrap().caps.is_empty());
-    ledger.open_hold(new_hold(1, 21, "5")).await.unwrap();
+    ledger.perform(new_hold(1, 21, "5")).await.unwrap();
     assert!(matches!(
-        refused(ledger.change_key(change(1, 14, clear)).await),
+        refused(ledger.perform(change(1, 14, clear)).await),
         Refusal::NotApplicable(_)
     ));
 }
 
 pub(crate) async fn a_new_cap_counts_what_is_spent_and_held(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("9"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("9"))).await.unwrap();
     let now = clock::now();
     for request in [20, 21] {
         let hold = NewHold {
             at: now,
             ..new_hold(1, request, "1")
         };
-        ledger.open_hold(hold).await.unwrap();
+        ledger.perform(hold).await.unwrap();
     }
     let ended = Finish {
         at: now,
         ..finish(20, 700_000)
     };
-    ledger.finish_hold(ended).await.unwrap();
+    ledger.perform(Arc::new(ended)).await.unwrap();
     let counted = |key: &Key| {
         let caps = key.caps.iter();
         let counts = caps.map(|counted| (counted.current.charged, counted.current.held));
@@ -124,14 +133,14 @@ pub(crate) async fn a_new_cap_counts_what_is_spent_and_held(ledger: SharedLedger
         request: op(20),
         reason: "bad".to_owned(),
     };
-    let posted = ledger.credit(credit(1, 13, refund, "0.2", "r-1")).await;
+    let posted = ledger.perform(credit(1, 13, refund, "0.2", "r-1")).await;
     let key = posted.unwrap().key;
     assert_eq!(counted(key.as_ref().unwrap())[0], (usd("0.5"), usd("1")));
     assert_eq!(key, Some(of_key(&ledger).await));
 }
 
 pub(crate) async fn caps_that_make_no_sense_are_refused(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("9"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("9"))).await.unwrap();
     set(&ledger, 11, cap(CapInterval::Week, "5")).await;
     for (operation, wrong) in [
         (12, cap(CapInterval::Day, "5.01")),
@@ -141,7 +150,7 @@ pub(crate) async fn caps_that_make_no_sense_are_refused(ledger: SharedLedger) {
     ] {
         let refusal = refused(
             ledger
-                .change_key(change(1, operation, Change::SetCap(wrong)))
+                .perform(change(1, operation, Change::SetCap(wrong)))
                 .await,
         );
         assert!(matches!(refusal, Refusal::Limit(_)), "{refusal:?}");
@@ -159,19 +168,22 @@ pub(crate) async fn caps_that_make_no_sense_are_refused(ledger: SharedLedger) {
 
 /// Many requests want the last dollar of a cap at once: charged and held never pass it.
 pub(crate) async fn nobody_gets_past_the_last_dollar_of_a_cap(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("90"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("90"))).await.unwrap();
     set(&ledger, 11, cap(CapInterval::Month, "1")).await;
     let racers = (0..48_u64).map(|racer| {
         let ledger = Arc::clone(&ledger);
         tokio::spawn(async move {
             for turn in 0..4 {
                 let request = 100 + racer * 10 + turn;
-                if ledger.open_hold(new_hold(1, request, "0.1")).await.is_err() {
+                if ledger.perform(new_hold(1, request, "0.1")).await.is_err() {
                     continue;
                 }
-                let _ = ledger.move_hold(moved(request, "0.2", 1)).await;
+                let _ = ledger.perform(moved(request, "0.2", 1)).await;
                 let cost = 10_000 * (1 + racer % 40);
-                ledger.finish_hold(finish(request, cost)).await.unwrap();
+                ledger
+                    .perform(Arc::new(finish(request, cost)))
+                    .await
+                    .unwrap();
                 let counted = of_key(&ledger).await.own.caps;
                 let counts = counted.iter().next().unwrap().current;
                 let used = counts.charged.checked_add(counts.held).unwrap();

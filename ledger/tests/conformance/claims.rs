@@ -1,5 +1,7 @@
 //! Money back: payments, registers, claims and unapplied payments.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
@@ -47,10 +49,10 @@ async fn claim(ledger: &dyn Ledger, customer: CustomerId) -> Amount {
 }
 
 pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedger) {
-    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
     let customer = made.customer.id;
     for operation in 20..25 {
-        let paid = ledger.pay(payment(customer, operation, "pi-1")).await;
+        let paid = ledger.perform(payment(customer, operation, "pi-1")).await;
         let paid = paid.unwrap();
         assert_eq!(paid.repeated, operation != 20);
         assert_eq!(paid.payment.status, PaymentStatus::Booked);
@@ -61,12 +63,12 @@ pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedge
     let mut other = payment(customer, 30, "PI-1");
     other.credit = usd("11");
     assert!(matches!(
-        refused(ledger.pay(other).await),
+        refused(ledger.perform(other).await),
         Refusal::ReferenceUsed { .. }
     ));
     let plain = top_up(1, 31, "5", "pi-1");
     assert!(matches!(
-        refused(ledger.credit(plain).await),
+        refused(ledger.perform(plain).await),
         Refusal::ReferenceUsed { .. }
     ));
     let found = ledger.payment(" Pi-1").await.unwrap().unwrap();
@@ -74,7 +76,7 @@ pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedge
     let mut nonsense = payment(customer, 32, "pi-2");
     nonsense.paid.currency = "eur".to_owned();
     assert!(matches!(
-        refused(ledger.pay(nonsense).await),
+        refused(ledger.perform(nonsense).await),
         Refusal::NotApplicable(_)
     ));
     sound(&*ledger).await;
@@ -82,12 +84,12 @@ pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedge
 
 pub(crate) async fn what_went_back_is_taken_once(ledger: SharedLedger) {
     use ReversalKind::{Dispute, DisputeWon, Refund};
-    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
     let customer = made.customer.id;
-    ledger.pay(payment(customer, 20, "pi-1")).await.unwrap();
+    ledger.perform(payment(customer, 20, "pi-1")).await.unwrap();
     let early = reversal("pi-2", 21, Refund, "1", "re-0");
     assert_eq!(
-        refused(ledger.reverse(early).await),
+        refused(ledger.perform(early).await),
         Refusal::NoSuchPayment("pi-2".to_owned())
     );
     for (operation, kind, told, name, moved, credit) in [
@@ -99,7 +101,7 @@ pub(crate) async fn what_went_back_is_taken_once(ledger: SharedLedger) {
         (35, DisputeWon, "11.90", "dp-2", None, "0"),
     ] {
         let done = ledger
-            .reverse(reversal("pi-1", operation, kind, told, name))
+            .perform(reversal("pi-1", operation, kind, told, name))
             .await
             .unwrap();
         assert_eq!(
@@ -113,38 +115,47 @@ pub(crate) async fn what_went_back_is_taken_once(ledger: SharedLedger) {
     // The name of a message is spent with it.
     let other = reversal("pi-1", 40, DisputeWon, "11.90", "re-1");
     assert!(matches!(
-        refused(ledger.reverse(other).await),
+        refused(ledger.perform(other).await),
         Refusal::ReferenceUsed { .. }
     ));
     // A top-up without particulars was paid in dollars.
-    ledger.credit(top_up(1, 41, "8", "cash-1")).await.unwrap();
+    ledger.perform(top_up(1, 41, "8", "cash-1")).await.unwrap();
     let back = reversal("cash-1", 42, Refund, "2", "re-9");
-    let back = ledger.reverse(back).await.unwrap();
+    let back = ledger.perform(back).await.unwrap();
     assert_eq!(back.entry.unwrap().amount, usd("-2"));
     sound(&*ledger).await;
 }
 
 pub(crate) async fn what_is_not_there_is_a_claim_that_is_paid_first(ledger: SharedLedger) {
     use ReversalKind::{Dispute, DisputeWon};
-    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
     let customer = made.customer.id;
-    ledger.pay(payment(customer, 20, "pi-1")).await.unwrap();
-    ledger.open_hold(new_hold(1, 100, "4")).await.unwrap();
-    ledger.open_hold(new_hold(1, 101, "3")).await.unwrap();
-    ledger.finish_hold(finish(101, 3_000_000)).await.unwrap();
+    ledger.perform(payment(customer, 20, "pi-1")).await.unwrap();
+    ledger.perform(new_hold(1, 100, "4")).await.unwrap();
+    ledger.perform(new_hold(1, 101, "3")).await.unwrap();
+    ledger
+        .perform(Arc::new(finish(101, 3_000_000)))
+        .await
+        .unwrap();
     let taken = reversal("pi-1", 30, Dispute, "11.90", "dp-1");
-    let taken = ledger.reverse(taken).await.unwrap();
+    let taken = ledger.perform(taken).await.unwrap();
     assert_eq!(taken.entry.unwrap().amount, usd("-3"));
     assert_eq!(claim(&*ledger, customer).await, usd("7"));
     // It refuses by itself, and what a hold releases pays it.
     assert!(matches!(
-        refused(ledger.open_hold(new_hold(1, 102, "0")).await),
+        refused(ledger.perform(new_hold(1, 102, "0")).await),
         Refusal::Insufficient { .. }
     ));
-    let ended = ledger.finish_hold(finish(100, 1_000_000)).await.unwrap();
+    let ended = ledger
+        .perform(Arc::new(finish(100, 1_000_000)))
+        .await
+        .unwrap();
     assert_eq!((ended.charge, ended.remaining), (usd("1"), usd("0")));
     assert_eq!(claim(&*ledger, customer).await, usd("4"));
-    let again = ledger.finish_hold(finish(100, 1_000_000)).await.unwrap();
+    let again = ledger
+        .perform(Arc::new(finish(100, 1_000_000)))
+        .await
+        .unwrap();
     assert_eq!(again.remaining, usd("0"));
     // So does a refund, and a top-up ends it.
     let reason = CreditKind::Refund {
@@ -152,36 +163,39 @@ pub(crate) async fn what_is_not_there_is_a_claim_that_is_paid_first(ledger: Shar
         reason: "late".to_owned(),
     };
     ledger
-        .credit(credit(1, 31, reason, "1", "rf-1"))
+        .perform(credit(1, 31, reason, "1", "rf-1"))
         .await
         .unwrap();
     assert_eq!(claim(&*ledger, customer).await, usd("3"));
-    let paid = ledger.credit(top_up(1, 32, "5", "inv-2")).await.unwrap();
+    let paid = ledger.perform(top_up(1, 32, "5", "inv-2")).await.unwrap();
     assert_eq!(
         (paid.customer.claim, paid.customer.account.available()),
         (usd("0"), usd("2"))
     );
-    ledger.open_hold(new_hold(1, 103, "1")).await.unwrap();
+    ledger.perform(new_hold(1, 103, "1")).await.unwrap();
     // A dispute that is won gives back everything that was taken for it.
     let won = reversal("pi-1", 33, DisputeWon, "11.90", "dp-2");
-    let won = ledger.reverse(won).await.unwrap();
+    let won = ledger.perform(won).await.unwrap();
     assert_eq!(won.entry.unwrap().amount, usd("10"));
     assert_eq!(won.customer.account.available(), usd("11"));
     sound(&*ledger).await;
 }
 
 pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger) {
-    let made = ledger.create_key(new_key(1, 10, None)).await.unwrap();
-    let other = ledger.create_key(new_key(2, 11, None)).await.unwrap();
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
+    let other = ledger.perform(new_key(2, 11, None)).await.unwrap();
     let (closed, open) = (made.customer.id, other.customer.id);
     let change = CustomerChange {
         customer: closed,
         change: CustomerAct::Close,
         act: act(12, 200),
     };
-    ledger.change_customer(change).await.unwrap();
+    ledger.perform(change).await.unwrap();
     for (operation, name) in [(20, "pi-1"), (21, "pi-1"), (22, "pi-2")] {
-        let kept = ledger.pay(payment(closed, operation, name)).await.unwrap();
+        let kept = ledger
+            .perform(payment(closed, operation, name))
+            .await
+            .unwrap();
         assert_eq!(kept.entry, None);
         assert!(
             matches!(kept.payment.status, PaymentStatus::Unapplied { ref why } if why.contains("closed"))
@@ -191,12 +205,12 @@ pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger
     let reason = "a gift".to_owned();
     let gift = credit(2, 23, CreditKind::Adjust { reason }, "10", "pi-1");
     assert!(matches!(
-        refused(ledger.credit(gift).await),
+        refused(ledger.perform(gift).await),
         Refusal::ReferenceUsed { .. }
     ));
     // Half of it goes back before anybody has it.
     let back = reversal("pi-1", 24, ReversalKind::Refund, "5.95", "re-1");
-    assert_eq!(ledger.reverse(back).await.unwrap().entry, None);
+    assert_eq!(ledger.perform(back).await.unwrap().entry, None);
     let ending = |payment: &str, operation, end| UnappliedAct {
         payment: payment.to_owned(),
         end,
@@ -204,12 +218,12 @@ pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger
     };
     for operation in [30, 30] {
         let assigned = ending("pi-1", operation, UnappliedEnd::Assign(open));
-        let assigned = ledger.end_unapplied(assigned).await.unwrap();
+        let assigned = ledger.perform(assigned).await.unwrap();
         assert_eq!(assigned.entry.unwrap().amount, usd("10"));
         assert_eq!(assigned.customer.account.balance(), usd("5"));
     }
     // Its processor tells about it again, and knows nothing of the other customer.
-    let again = ledger.pay(payment(closed, 25, "pi-1")).await.unwrap();
+    let again = ledger.perform(payment(closed, 25, "pi-1")).await.unwrap();
     assert!(again.repeated);
     assert_eq!(
         (again.customer.id, again.entry.unwrap().operation),
@@ -217,12 +231,12 @@ pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger
     );
     let twice = ending("pi-1", 31, UnappliedEnd::Assign(open));
     assert!(matches!(
-        refused(ledger.end_unapplied(twice).await),
+        refused(ledger.perform(twice).await),
         Refusal::NotApplicable(_)
     ));
     let reason = "by bank transfer".to_owned();
     let returned = ending("pi-2", 32, UnappliedEnd::Return { reason });
-    let returned = ledger.end_unapplied(returned).await.unwrap();
+    let returned = ledger.perform(returned).await.unwrap();
     assert_eq!(returned.payment.status, PaymentStatus::Returned);
     assert_eq!(ledger.unapplied().await.unwrap(), []);
     sound(&*ledger).await;
@@ -241,16 +255,16 @@ pub(crate) async fn any_order_of_messages_ends_in_the_same(ledger: SharedLedger)
     let mut ends = Vec::new();
     for (order, number) in (1..=20_u64).enumerate() {
         let first = number * 100;
-        let made = ledger.create_key(new_key(number, first, None)).await;
+        let made = ledger.perform(new_key(number, first, None)).await;
         let customer = made.unwrap().customer.id;
         let name = format!("pi-{number}");
         let paid = payment(customer, first + 1, &name);
-        ledger.pay(paid).await.unwrap();
+        ledger.perform(paid).await.unwrap();
         let mut hold = new_hold(number, first + 2, "6");
         hold.customer = customer;
-        ledger.open_hold(hold).await.unwrap();
+        ledger.perform(hold).await.unwrap();
         ledger
-            .finish_hold(finish(first + 2, 6_000_000))
+            .perform(Arc::new(finish(first + 2, 6_000_000)))
             .await
             .unwrap();
         for step in 0..messages.len() {
@@ -261,7 +275,7 @@ pub(crate) async fn any_order_of_messages_ends_in_the_same(ledger: SharedLedger)
             let operation = first + 10 + step as u64;
             let text = format!("msg-{number}-{step}");
             let told = reversal(&name, operation, kind, told, &text);
-            ledger.reverse(told).await.unwrap();
+            ledger.perform(told).await.unwrap();
         }
         let payment = ledger.payment(&name).await.unwrap().unwrap();
         let found = ledger.find_customer(customer).await.unwrap().unwrap();

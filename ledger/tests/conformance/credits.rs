@@ -1,15 +1,17 @@
 //! Money in: credits, references, adjustments and refunds.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
 use super::{account, refused};
 
 pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, None)).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, None)).await.unwrap();
     let posted = ledger
-        .credit(top_up(1, 12, "20.00", "inv-1"))
+        .perform(top_up(1, 12, "20.00", "inv-1"))
         .await
         .unwrap();
     assert!(!posted.repeated);
@@ -23,7 +25,7 @@ pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
     );
     for operation in [12, 13] {
         let again = ledger
-            .credit(top_up(1, operation, "20.00", "inv-1"))
+            .perform(top_up(1, operation, "20.00", "inv-1"))
             .await
             .unwrap();
         assert!(again.repeated);
@@ -37,35 +39,39 @@ pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
         customer: CustomerId::made_for(key(1)),
     };
     assert_eq!(
-        refused(ledger.credit(top_up(1, 14, "21.00", "inv-1")).await),
+        refused(ledger.perform(top_up(1, 14, "21.00", "inv-1")).await),
         conflict
     );
     assert_eq!(
-        refused(ledger.credit(top_up(2, 14, "20.00", "inv-1")).await),
+        refused(ledger.perform(top_up(2, 14, "20.00", "inv-1")).await),
         conflict
     );
     assert_eq!(
-        refused(ledger.credit(top_up(1, 12, "20.00", "inv-2")).await),
+        refused(ledger.perform(top_up(1, 12, "20.00", "inv-2")).await),
         Refusal::OperationUsed(op(12))
     );
     assert_eq!(
-        refused(ledger.credit(top_up(9, 15, "20.00", "inv-3")).await),
+        refused(ledger.perform(top_up(9, 15, "20.00", "inv-3")).await),
         Refusal::NoSuchKey(key(9))
     );
     let adjust = CreditKind::Adjust {
         reason: "gift".into(),
     };
     assert_eq!(
-        refused(ledger.credit(credit(1, 16, adjust, "20.00", "inv-1")).await),
+        refused(
+            ledger
+                .perform(credit(1, 16, adjust, "20.00", "inv-1"))
+                .await
+        ),
         conflict
     );
     assert!(matches!(
-        refused(ledger.credit(top_up(1, 17, "1", " ")).await),
+        refused(ledger.perform(top_up(1, 17, "1", " ")).await),
         Refusal::NotApplicable(_)
     ));
     assert!(
         ledger
-            .credit(top_up(1, 18, "5", "first-1"))
+            .perform(top_up(1, 18, "5", "first-1"))
             .await
             .unwrap()
             .repeated,
@@ -76,9 +82,9 @@ pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
 }
 
 pub(crate) async fn references_are_one_in_every_spelling(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
     let posted = ledger
-        .credit(top_up(1, 11, "5", " Caf\u{e9}-7 "))
+        .perform(top_up(1, 11, "5", " Caf\u{e9}-7 "))
         .await
         .unwrap();
     assert_eq!(
@@ -94,7 +100,7 @@ pub(crate) async fn references_are_one_in_every_spelling(ledger: SharedLedger) {
     ];
     for (operation, spelling) in (20..).zip(spellings) {
         let again = ledger
-            .credit(top_up(1, operation, "5", spelling))
+            .perform(top_up(1, operation, "5", spelling))
             .await
             .unwrap();
         assert!(
@@ -106,16 +112,16 @@ pub(crate) async fn references_are_one_in_every_spelling(ledger: SharedLedger) {
             customer: CustomerId::made_for(key(1)),
         };
         assert_eq!(
-            refused(ledger.credit(top_up(1, operation, "6", spelling)).await),
+            refused(ledger.perform(top_up(1, operation, "6", spelling)).await),
             conflict
         );
         let mut other = new_key(2, 40, None);
         other.first_credit = Some((usd("5"), spelling.to_owned()));
-        assert_eq!(refused(ledger.create_key(other).await), conflict);
+        assert_eq!(refused(ledger.perform(other).await), conflict);
     }
     for (operation, unseen) in (50..).zip(["inv\n7", "inv\u{0}7", "inv\u{200b}7", "\u{202e}inv"]) {
         assert!(matches!(
-            refused(ledger.credit(top_up(1, operation, "5", unseen)).await),
+            refused(ledger.perform(top_up(1, operation, "5", unseen)).await),
             Refusal::NotApplicable(_)
         ));
     }
@@ -124,29 +130,29 @@ pub(crate) async fn references_are_one_in_every_spelling(ledger: SharedLedger) {
 }
 
 pub(crate) async fn credits_obey_the_limits(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, None)).await.unwrap();
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
     for (operation, amount) in [(11, "0"), (12, "-1"), (13, "100000.000001")] {
         assert!(matches!(
-            refused(ledger.credit(top_up(1, operation, amount, amount)).await),
+            refused(ledger.perform(top_up(1, operation, amount, amount)).await),
             Refusal::Limit(_)
         ));
     }
     for number in 0..10 {
         ledger
-            .credit(top_up(1, 20 + number, "100000", &format!("big-{number}")))
+            .perform(top_up(1, 20 + number, "100000", &format!("big-{number}")))
             .await
             .unwrap();
     }
     assert!(matches!(
-        refused(ledger.credit(top_up(1, 40, "0.000001", "more")).await),
+        refused(ledger.perform(top_up(1, 40, "0.000001", "more")).await),
         Refusal::Limit(_)
     ));
     sound(&*ledger).await;
 }
 
 pub(crate) async fn adjustments_take_only_what_is_available(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "2")).await.unwrap();
     let adjust = |operation, amount: &str| {
         credit(
             1,
@@ -163,19 +169,19 @@ pub(crate) async fn adjustments_take_only_what_is_available(ledger: SharedLedger
         available: usd("3"),
         held: usd("2"),
     };
-    assert_eq!(refused(ledger.credit(adjust(11, "-3.01")).await), refusal);
+    assert_eq!(refused(ledger.perform(adjust(11, "-3.01")).await), refusal);
     assert!(matches!(
-        refused(ledger.credit(adjust(12, "0")).await),
+        refused(ledger.perform(adjust(12, "0")).await),
         Refusal::Limit(_)
     ));
-    let posted = ledger.credit(adjust(13, "-3")).await.unwrap();
+    let posted = ledger.perform(adjust(13, "-3")).await.unwrap();
     assert_eq!(
         (posted.entry.amount, posted.entry.reason.as_deref()),
         (usd("-3"), Some("typing error"))
     );
     assert_eq!(
         ledger
-            .credit(adjust(14, "1.5"))
+            .perform(adjust(14, "1.5"))
             .await
             .unwrap()
             .customer
@@ -193,16 +199,16 @@ pub(crate) async fn adjustments_take_only_what_is_available(ledger: SharedLedger
         "adjust-15",
     );
     assert!(matches!(
-        refused(ledger.credit(unexplained).await),
+        refused(ledger.perform(unexplained).await),
         Refusal::NotApplicable(_)
     ));
     sound(&*ledger).await;
 }
 
 pub(crate) async fn refunds_never_exceed_their_charge(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "2")).await.unwrap();
     let refund = |number, operation, request, amount: &str| {
         let kind = CreditKind::Refund {
             request: op(request),
@@ -221,29 +227,32 @@ pub(crate) async fn refunds_never_exceed_their_charge(ledger: SharedLedger) {
         refundable: Amount::ZERO,
     };
     assert_eq!(
-        refused(ledger.credit(refund(1, 12, 20, "1")).await),
+        refused(ledger.perform(refund(1, 12, 20, "1")).await),
         nothing(20),
         "not ended yet"
     );
-    ledger.finish_hold(finish(20, 2_000_000)).await.unwrap();
+    ledger
+        .perform(Arc::new(finish(20, 2_000_000)))
+        .await
+        .unwrap();
     assert_eq!(
-        refused(ledger.credit(refund(2, 13, 20, "1")).await),
+        refused(ledger.perform(refund(2, 13, 20, "1")).await),
         nothing(20),
         "another key's request"
     );
     assert_eq!(
-        refused(ledger.credit(refund(1, 14, 10, "1")).await),
+        refused(ledger.perform(refund(1, 14, 10, "1")).await),
         nothing(10),
         "not a charge"
     );
-    let posted = ledger.credit(refund(1, 15, 20, "1.5")).await.unwrap();
+    let posted = ledger.perform(refund(1, 15, 20, "1.5")).await.unwrap();
     assert_eq!(
         (posted.entry.request(), posted.customer.account.spent),
         (Some(op(20)), usd("0.5"))
     );
     assert!(
         ledger
-            .credit(refund(1, 15, 20, "1.5"))
+            .perform(refund(1, 15, 20, "1.5"))
             .await
             .unwrap()
             .repeated
@@ -253,12 +262,12 @@ pub(crate) async fn refunds_never_exceed_their_charge(ledger: SharedLedger) {
         refundable: usd("0.5"),
     };
     assert_eq!(
-        refused(ledger.credit(refund(1, 16, 20, "0.500001")).await),
+        refused(ledger.perform(refund(1, 16, 20, "0.500001")).await),
         left
     );
-    ledger.credit(refund(1, 17, 20, "0.5")).await.unwrap();
+    ledger.perform(refund(1, 17, 20, "0.5")).await.unwrap();
     assert_eq!(
-        refused(ledger.credit(refund(1, 18, 20, "0.000001")).await),
+        refused(ledger.perform(refund(1, 18, 20, "0.000001")).await),
         nothing(20)
     );
     assert_eq!(

@@ -1,9 +1,11 @@
 //! Customers: their acts, several keys of one purse, caps of both, and moves.
 
+use std::sync::Arc;
+
 use super::*;
 use farebox_ledger::{
     CustomerAct, CustomerChange, CustomerQuery, CustomerStatus, EntryQuery, NewCustomer, NewMove,
-    NewPayment, PersonalData, Scope, TokenRole, UnappliedAct, UnappliedEnd,
+    NewPayment, Perform, PersonalData, Scope, TokenRole, UnappliedAct, UnappliedEnd,
 };
 
 fn customer(number: u64) -> CustomerId {
@@ -45,7 +47,7 @@ async fn change(
     change: CustomerAct,
 ) -> Result<farebox_ledger::Customer, LedgerError> {
     ledger
-        .change_customer(CustomerChange {
+        .perform(CustomerChange {
             customer: customer(of),
             change,
             act: act(operation, 2),
@@ -65,25 +67,25 @@ fn give(from: u64, into: u64, operation: u64, usd_of: &str, reference: &str) -> 
 
 /// Two keys spend one purse; each is charged for itself, and the books name both.
 pub(crate) async fn several_keys_spend_one_purse(ledger: SharedLedger) {
-    let made = ledger.create_customer(new_customer(1, 10, None)).await;
+    let made = ledger.perform(new_customer(1, 10, None)).await;
     assert_eq!(made.unwrap().status, CustomerStatus::Active);
     for (number, operation) in [(1, 11), (2, 12)] {
-        let key = ledger.create_key(key_of(number, 1, operation)).await;
+        let key = ledger.perform(key_of(number, 1, operation)).await;
         assert_eq!(key.unwrap().customer.id, customer(1));
     }
-    let posted = ledger.credit(credit_of(1, 13, "5", "paid")).await.unwrap();
+    let posted = ledger.perform(credit_of(1, 13, "5", "paid")).await.unwrap();
     assert_eq!((posted.entry.key, posted.key), (None, None));
     assert_eq!(posted.customer.account.credit, usd("5"));
-    ledger.open_hold(hold_of(1, 1, 20, "3")).await.unwrap();
-    let refusal = refused(ledger.open_hold(hold_of(2, 1, 21, "3")).await);
+    ledger.perform(hold_of(1, 1, 20, "3")).await.unwrap();
+    let refusal = refused(ledger.perform(hold_of(2, 1, 21, "3")).await);
     assert!(matches!(refusal, Refusal::Insufficient { .. }), "{refusal}");
-    ledger.open_hold(hold_of(2, 1, 22, "2")).await.unwrap();
+    ledger.perform(hold_of(2, 1, 22, "2")).await.unwrap();
     for of in [Scope::Key(key(2)), Scope::Customer(customer(1))] {
         let open = ledger.open_holds(Some(of), 9).await.unwrap();
         assert_eq!(open.len(), if of == key(2).into() { 1 } else { 2 });
     }
     for request in [20, 22] {
-        ledger.finish_hold(finish(request, 10)).await.unwrap();
+        ledger.perform(Arc::new(finish(request, 10))).await.unwrap();
     }
     let entries = ledger.entries(EntryQuery {
         customer: Some(customer(1)),
@@ -108,7 +110,7 @@ pub(crate) async fn several_keys_spend_one_purse(ledger: SharedLedger) {
         assert_eq!(ledger.usage(of, at(0), at(99_999)).await.unwrap(), rows);
     }
     // A hold that names another customer than its key's is none.
-    let refusal = refused(ledger.open_hold(hold_of(1, 2, 23, "1")).await);
+    let refusal = refused(ledger.perform(hold_of(1, 2, 23, "1")).await);
     assert!(matches!(refusal, Refusal::NoSuchKey(_)), "{refusal}");
     sound(&*ledger).await;
 }
@@ -117,10 +119,10 @@ pub(crate) async fn several_keys_spend_one_purse(ledger: SharedLedger) {
 pub(crate) async fn what_nobody_paid_is_told_from_what_was_paid(ledger: SharedLedger) {
     for number in [1, 2] {
         let made = new_customer(number, 10 + number, None);
-        ledger.create_customer(made).await.unwrap();
+        ledger.perform(made).await.unwrap();
     }
     let given = async |of| ledger.given(customer(of)).await.unwrap();
-    ledger.credit(credit_of(1, 13, "5", "paid")).await.unwrap();
+    ledger.perform(credit_of(1, 13, "5", "paid")).await.unwrap();
     assert_eq!(given(1).await, Amount::ZERO);
     let gift = Credit {
         kind: CreditKind::Adjust {
@@ -128,10 +130,10 @@ pub(crate) async fn what_nobody_paid_is_told_from_what_was_paid(ledger: SharedLe
         },
         ..credit_of(1, 14, "3", "gift")
     };
-    ledger.credit(gift).await.unwrap();
+    ledger.perform(gift).await.unwrap();
     assert_eq!(given(1).await, usd("3"));
     let moved = give(1, 2, 15, "2", "moved");
-    ledger.move_money(moved).await.unwrap();
+    ledger.perform(moved).await.unwrap();
     assert_eq!((given(1).await, given(2).await), (usd("3"), Amount::ZERO));
     assert_eq!(given(9).await, Amount::ZERO, "nobody");
     sound(&*ledger).await;
@@ -139,22 +141,16 @@ pub(crate) async fn what_nobody_paid_is_told_from_what_was_paid(ledger: SharedLe
 
 /// A customer's cap counts all of its keys, a key's only that key, and a refusal names whose cap it was.
 pub(crate) async fn caps_of_both_bound_a_request(ledger: SharedLedger) {
+    ledger.perform(new_customer(1, 10, None)).await.unwrap();
     ledger
-        .create_customer(new_customer(1, 10, None))
-        .await
-        .unwrap();
-    ledger
-        .credit(credit_of(1, 11, "100", "paid"))
+        .perform(credit_of(1, 11, "100", "paid"))
         .await
         .unwrap();
     for (number, operation) in [(1, 12), (2, 13)] {
-        ledger
-            .create_key(key_of(number, 1, operation))
-            .await
-            .unwrap();
+        ledger.perform(key_of(number, 1, operation)).await.unwrap();
     }
     // What happened before counts in a new cap.
-    ledger.open_hold(hold_of(1, 1, 20, "2")).await.unwrap();
+    ledger.perform(hold_of(1, 1, 20, "2")).await.unwrap();
     let cap = |usd_of: &str| Cap {
         interval: CapInterval::Day,
         model: None,
@@ -170,24 +166,24 @@ pub(crate) async fn caps_of_both_bound_a_request(ledger: SharedLedger) {
         change: Change::SetCap(cap("1")),
         act: act(15, 2),
     };
-    ledger.change_key(of_key).await.unwrap();
+    ledger.perform(of_key).await.unwrap();
     for (request, number, asked, scope) in [
         (21, 2, "2", Scope::Key(key(2))),
         (22, 1, "4", Scope::Customer(customer(1))),
     ] {
-        match refused(ledger.open_hold(hold_of(number, 1, request, asked)).await) {
+        match refused(ledger.perform(hold_of(number, 1, request, asked)).await) {
             Refusal::CapReached(reached) => assert_eq!(reached.scope, scope),
             other => panic!("{other}"),
         }
     }
-    ledger.open_hold(hold_of(2, 1, 23, "1")).await.unwrap();
+    ledger.perform(hold_of(2, 1, 23, "1")).await.unwrap();
     let key_2 = ledger.find_key(key(2)).await.unwrap().unwrap();
     assert_eq!(key_2.spendable(clock::now()), Amount::ZERO);
     let key_1 = ledger.find_key(key(1)).await.unwrap().unwrap();
     assert_eq!(key_1.spendable(clock::now()), usd("2"));
     sound(&*ledger).await;
     for request in [20, 23] {
-        ledger.finish_hold(finish(request, 10)).await.unwrap();
+        ledger.perform(Arc::new(finish(request, 10))).await.unwrap();
     }
     // A refund gives room back to both.
     let before = ledger.find_key(key(2)).await.unwrap().unwrap();
@@ -198,7 +194,7 @@ pub(crate) async fn caps_of_both_bound_a_request(ledger: SharedLedger) {
         },
         ..top_up(2, 30, "0.00001", "back")
     };
-    ledger.credit(back).await.unwrap();
+    ledger.perform(back).await.unwrap();
     let after = ledger.find_key(key(2)).await.unwrap().unwrap();
     let charged = |caps: &farebox_ledger::Caps| caps.iter().next().unwrap().current.charged;
     assert!(charged(&after.caps) < charged(&before.caps));
@@ -209,24 +205,24 @@ pub(crate) async fn caps_of_both_bound_a_request(ledger: SharedLedger) {
 /// A suspended customer's keys are refused, a closed one's forever, and it is closed only when nothing is left.
 pub(crate) async fn customers_are_suspended_resumed_and_closed(ledger: SharedLedger) {
     ledger
-        .create_customer(new_customer(1, 10, Some("crm-1")))
+        .perform(new_customer(1, 10, Some("crm-1")))
         .await
         .unwrap();
-    ledger.create_key(key_of(1, 1, 11)).await.unwrap();
-    ledger.credit(credit_of(1, 12, "5", "paid")).await.unwrap();
-    ledger.open_hold(hold_of(1, 1, 20, "1")).await.unwrap();
+    ledger.perform(key_of(1, 1, 11)).await.unwrap();
+    ledger.perform(credit_of(1, 12, "5", "paid")).await.unwrap();
+    ledger.perform(hold_of(1, 1, 20, "1")).await.unwrap();
     change(&ledger, 1, 13, CustomerAct::Suspend).await.unwrap();
-    let refusal = refused(ledger.open_hold(hold_of(1, 1, 21, "1")).await);
+    let refusal = refused(ledger.perform(hold_of(1, 1, 21, "1")).await);
     assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
-    let refusal = refused(ledger.move_hold(moved(20, "2", 10)).await);
+    let refusal = refused(ledger.perform(moved(20, "2", 10)).await);
     assert_eq!(refusal, Refusal::CustomerStopped(CustomerStatus::Suspended));
     let refusal = refused(change(&ledger, 1, 14, CustomerAct::Close).await);
     assert!(refusal.to_string().contains("held by running"), "{refusal}");
-    ledger.finish_hold(finish(20, 0)).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 0))).await.unwrap();
     let refusal = refused(change(&ledger, 1, 15, CustomerAct::Close).await);
     assert!(refusal.to_string().contains("5.00 USD left"), "{refusal}");
     ledger
-        .credit(credit_of(1, 16, "1", "while it is suspended"))
+        .perform(credit_of(1, 16, "1", "while it is suspended"))
         .await
         .unwrap();
     let off = Credit {
@@ -236,14 +232,14 @@ pub(crate) async fn customers_are_suspended_resumed_and_closed(ledger: SharedLed
         },
         ..credit_of(1, 17, "6", "off")
     };
-    ledger.credit(off).await.unwrap();
+    ledger.perform(off).await.unwrap();
     change(&ledger, 1, 18, CustomerAct::Close).await.unwrap();
     for act in [CustomerAct::Resume, CustomerAct::Suspend] {
         let refusal = refused(change(&ledger, 1, 19, act).await);
         assert!(refusal.to_string().contains("is closed"), "{refusal}");
     }
-    assert!(ledger.credit(credit_of(1, 30, "1", "late")).await.is_err());
-    assert!(ledger.create_key(key_of(2, 1, 31)).await.is_err());
+    assert!(ledger.perform(credit_of(1, 30, "1", "late")).await.is_err());
+    assert!(ledger.perform(key_of(2, 1, 31)).await.is_err());
     sound(&*ledger).await;
 }
 
@@ -259,13 +255,9 @@ pub(crate) async fn customers_are_found_and_forgotten(ledger: SharedLedger) {
         personal: Some(data.clone()),
         ..new_customer(1, 10, Some("crm-1"))
     };
-    let made = ledger.create_customer(new.clone()).await.unwrap();
-    assert_eq!(ledger.create_customer(new).await.unwrap(), made);
-    let refusal = refused(
-        ledger
-            .create_customer(new_customer(2, 11, Some("crm-1")))
-            .await,
-    );
+    let made = ledger.perform(new.clone()).await.unwrap();
+    assert_eq!(ledger.perform(new).await.unwrap(), made);
+    let refusal = refused(ledger.perform(new_customer(2, 11, Some("crm-1"))).await);
     assert_eq!(
         refusal,
         Refusal::ExternalIdUsed {
@@ -275,12 +267,9 @@ pub(crate) async fn customers_are_found_and_forgotten(ledger: SharedLedger) {
     );
     for bad in [" crm", "", "a\u{200b}b", "a\nb", "a\0b"] {
         let new = new_customer(3, 12, Some(bad));
-        assert!(ledger.create_customer(new).await.is_err(), "{bad:?}");
+        assert!(ledger.perform(new).await.is_err(), "{bad:?}");
     }
-    ledger
-        .create_customer(new_customer(2, 13, None))
-        .await
-        .unwrap();
+    ledger.perform(new_customer(2, 13, None)).await.unwrap();
     let found = ledger.find_external("crm-1").await.unwrap().unwrap();
     assert_eq!(found.id, customer(1));
     assert_eq!(ledger.find_external("CRM-1").await.unwrap(), None);
@@ -322,20 +311,17 @@ pub(crate) async fn payments_keep_whom_they_are_addressed_to(ledger: SharedLedge
         personal: Some(ada.clone()),
         ..new_customer(1, 10, None)
     };
-    ledger.create_customer(new).await.unwrap();
-    ledger
-        .create_customer(new_customer(2, 11, None))
-        .await
-        .unwrap();
+    ledger.perform(new).await.unwrap();
+    ledger.perform(new_customer(2, 11, None)).await.unwrap();
     let shop = new_token(1, 20, TokenRole::Sell, Some("100"));
-    ledger.create_token(shop).await.unwrap();
+    ledger.perform(shop).await.unwrap();
     let paid = |operation, reference: &str, addressee: Option<&PersonalData>| NewPayment {
         customer: customer(1),
         addressee: addressee.cloned(),
         ..new_payment(1, operation, "10", reference)
     };
     // By the seller; by anybody through a shop, who says who it is, or does not.
-    ledger.pay(paid(30, "by-seller", None)).await.unwrap();
+    ledger.perform(paid(30, "by-seller", None)).await.unwrap();
     for (operation, reference, buyer) in [(31, "By-Eve", Some(&eve)), (32, "by-nobody", None)] {
         let sale = Operation::Pay(Box::new(paid(operation, reference, buyer)));
         ledger.ask(asked(1, 310, sale)).await.unwrap();
@@ -344,7 +330,7 @@ pub(crate) async fn payments_keep_whom_they_are_addressed_to(ledger: SharedLedge
         to: customer(1).into(),
         ..top_up(1, 33, "5", "plain")
     };
-    ledger.credit(plain).await.unwrap();
+    ledger.perform(plain).await.unwrap();
     let addressed = async |number: u64| {
         let found = ledger.addressees(customer(number)).await.unwrap();
         let to = |payment| {
@@ -374,13 +360,13 @@ pub(crate) async fn payments_keep_whom_they_are_addressed_to(ledger: SharedLedge
         customer: customer(2),
         ..paid(42, "late", Some(&eve))
     };
-    ledger.pay(late).await.unwrap();
+    ledger.perform(late).await.unwrap();
     let assign = UnappliedAct {
         payment: "late".to_owned(),
         end: UnappliedEnd::Assign(customer(1)),
         act: act(43, 500),
     };
-    ledger.end_unapplied(assign).await.unwrap();
+    ledger.perform(assign).await.unwrap();
     let of_it = ledger.addressees(customer(1)).await.unwrap();
     assert_eq!(of_it.of("late"), Some(Some(&eve)));
     assert_eq!(
@@ -424,7 +410,7 @@ pub(crate) async fn external_ids_are_any_text_that_can_be_typed_again(ledger: Sh
     ];
     for (number, id) in (1_u64..).zip(good) {
         let new = new_customer(number, 10 + number, Some(id));
-        ledger.create_customer(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
     for (number, id) in (1_u64..).zip(good) {
         let found = ledger.find_external(id).await.unwrap().unwrap();
@@ -446,7 +432,7 @@ pub(crate) async fn external_ids_are_any_text_that_can_be_typed_again(ledger: Sh
         &too_long,
     ] {
         let new = new_customer(99, 99, Some(bad));
-        let refusal = refused(ledger.create_customer(new).await);
+        let refusal = refused(ledger.perform(new).await);
         assert!(!refusal.to_string().is_empty(), "{bad:?}");
         assert_eq!(ledger.find_external(bad).await.unwrap(), None, "{bad:?}");
     }
@@ -456,12 +442,9 @@ pub(crate) async fn external_ids_are_any_text_that_can_be_typed_again(ledger: Sh
 /// Caps of customers that make no sense: nothing, less than nothing, more than the ledger counts, a wider one below a narrower one, more
 /// than there is room for. A model that nobody publishes bounds nothing.
 pub(crate) async fn caps_of_customers_that_make_no_sense_are_refused(ledger: SharedLedger) {
-    ledger
-        .create_customer(new_customer(1, 10, None))
-        .await
-        .unwrap();
-    ledger.create_key(key_of(1, 1, 11)).await.unwrap();
-    ledger.credit(credit_of(1, 12, "9", "paid")).await.unwrap();
+    ledger.perform(new_customer(1, 10, None)).await.unwrap();
+    ledger.perform(key_of(1, 1, 11)).await.unwrap();
+    ledger.perform(credit_of(1, 12, "9", "paid")).await.unwrap();
     let cap = |interval, limit: Amount, model: Option<String>| {
         CustomerAct::SetCap(Cap {
             interval,
@@ -497,10 +480,10 @@ pub(crate) async fn caps_of_customers_that_make_no_sense_are_refused(ledger: Sha
     }
     assert_eq!(kept, 8);
     // Caps of models that are not asked for have no say.
-    ledger.open_hold(hold_of(1, 1, 2_000, "4")).await.unwrap();
-    let refusal = refused(ledger.open_hold(hold_of(1, 1, 2_001, "2")).await);
+    ledger.perform(hold_of(1, 1, 2_000, "4")).await.unwrap();
+    let refusal = refused(ledger.perform(hold_of(1, 1, 2_001, "2")).await);
     assert!(matches!(refusal, Refusal::CapReached(_)), "{refusal}");
-    ledger.finish_hold(finish(2_000, 10)).await.unwrap();
+    ledger.perform(Arc::new(finish(2_000, 10))).await.unwrap();
     sound(&*ledger).await;
 }
 
@@ -508,30 +491,30 @@ pub(crate) async fn caps_of_customers_that_make_no_sense_are_refused(ledger: Sha
 pub(crate) async fn money_moves_between_customers(ledger: SharedLedger) {
     for number in [1, 2] {
         ledger
-            .create_customer(new_customer(number, 10 + number, None))
+            .perform(new_customer(number, 10 + number, None))
             .await
             .unwrap();
     }
-    ledger.create_key(key_of(1, 1, 13)).await.unwrap();
-    ledger.credit(credit_of(1, 14, "5", "paid")).await.unwrap();
-    ledger.open_hold(hold_of(1, 1, 20, "2")).await.unwrap();
-    let refusal = refused(ledger.move_money(give(1, 2, 15, "4", "one purse")).await);
+    ledger.perform(key_of(1, 1, 13)).await.unwrap();
+    ledger.perform(credit_of(1, 14, "5", "paid")).await.unwrap();
+    ledger.perform(hold_of(1, 1, 20, "2")).await.unwrap();
+    let refusal = refused(ledger.perform(give(1, 2, 15, "4", "one purse")).await);
     assert!(matches!(refusal, Refusal::Insufficient { .. }), "{refusal}");
     for (from, into, amount) in [(1, 1, "1"), (1, 9, "1"), (1, 2, "0")] {
         let bad = give(from, into, 16, amount, "bad");
-        assert!(ledger.move_money(bad).await.is_err());
+        assert!(ledger.perform(bad).await.is_err());
     }
-    let moved = ledger.move_money(give(1, 2, 17, "3", "one purse")).await;
+    let moved = ledger.perform(give(1, 2, 17, "3", "one purse")).await;
     let moved = moved.unwrap();
     let balances = (moved.from.account.balance(), moved.into.account.balance());
     assert_eq!((balances, moved.repeated), ((usd("2"), usd("3")), false));
-    let again = ledger.move_money(give(1, 2, 18, "3", "ONE purse")).await;
+    let again = ledger.perform(give(1, 2, 18, "3", "ONE purse")).await;
     assert!(again.unwrap().repeated);
     for other in [
         give(1, 2, 19, "1", "one purse"),
         give(2, 1, 21, "3", "one purse"),
     ] {
-        let refusal = refused(ledger.move_money(other).await);
+        let refusal = refused(ledger.perform(other).await);
         assert!(
             matches!(refusal, Refusal::ReferenceUsed { .. }),
             "{refusal}"
@@ -551,7 +534,7 @@ pub(crate) async fn money_moves_between_customers(ledger: SharedLedger) {
             (customer(2), usd("3"), format!("from {}", customer(1)))
         ]
     );
-    ledger.finish_hold(finish(20, 10)).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 10))).await.unwrap();
     sound(&*ledger).await;
 }
 
@@ -559,22 +542,22 @@ pub(crate) async fn money_moves_between_customers(ledger: SharedLedger) {
 pub(crate) async fn owners_make_keys(ledger: SharedLedger) {
     for number in [1, 2] {
         ledger
-            .create_customer(new_customer(number, 10 + number, None))
+            .perform(new_customer(number, 10 + number, None))
             .await
             .unwrap();
     }
     let mut owner = key_of(1, 1, 13);
     owner.within.is_owner = true;
-    assert!(ledger.create_key(owner).await.unwrap().is_owner);
+    assert!(ledger.perform(owner).await.unwrap().is_owner);
     let made = |number: u64, of: u64, by: u64, operation: u64| {
         let mut new = key_of(number, of, operation);
         new.within.made_by = Some(key(by));
         new
     };
-    let member = ledger.create_key(made(2, 1, 1, 14)).await.unwrap();
+    let member = ledger.perform(made(2, 1, 1, 14)).await.unwrap();
     assert_eq!((member.made_by, member.is_owner), (Some(key(1)), false));
     for bad in [made(3, 1, 2, 15), made(3, 2, 1, 16)] {
-        let refusal = refused(ledger.create_key(bad).await);
+        let refusal = refused(ledger.perform(bad).await);
         assert!(refusal.to_string().contains("no owner key"), "{refusal}");
     }
     let block = KeyChange {
@@ -582,8 +565,8 @@ pub(crate) async fn owners_make_keys(ledger: SharedLedger) {
         change: Change::Block,
         act: act(17, 2),
     };
-    ledger.change_key(block).await.unwrap();
-    assert!(ledger.create_key(made(3, 1, 1, 18)).await.is_err());
+    ledger.perform(block).await.unwrap();
+    assert!(ledger.perform(made(3, 1, 1, 18)).await.is_err());
     let query = KeyQuery {
         customer: Some(customer(1)),
         limit: 9,

@@ -1,5 +1,7 @@
 //! Events: told in the transaction of their cause, once, and read so that none is missed.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 use serde_json::{Value, json};
 
@@ -22,24 +24,24 @@ async fn newest(ledger: &SharedLedger, count: usize) -> Value {
 /// Charges so many millionths of a dollar.
 async fn charge(ledger: &SharedLedger, operation: u64, millionths: u64) {
     let hold = new_hold(1, operation, "0.000001");
-    ledger.open_hold(hold).await.unwrap();
+    ledger.perform(hold).await.unwrap();
     ledger
-        .finish_hold(finish(operation, millionths))
+        .perform(Arc::new(finish(operation, millionths)))
         .await
         .unwrap();
 }
 
 pub(crate) async fn what_happens_is_told_once(ledger: SharedLedger) {
     for _ in 0..2 {
-        ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-        ledger.credit(top_up(1, 11, "2", "inv-1")).await.unwrap();
+        ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+        ledger.perform(top_up(1, 11, "2", "inv-1")).await.unwrap();
         let rotate = Change::Rotate {
             secret: secret(2),
             old_until: None,
         };
         for (operation, change_to) in [(12, Change::Block), (13, Change::Block), (14, rotate)] {
             ledger
-                .change_key(change(1, operation, change_to))
+                .perform(change(1, operation, change_to))
                 .await
                 .unwrap();
         }
@@ -54,12 +56,9 @@ pub(crate) async fn what_happens_is_told_once(ledger: SharedLedger) {
                 change: act_on,
                 act: act(operation, 250),
             };
-            ledger.change_customer(change).await.unwrap();
+            ledger.perform(change).await.unwrap();
         }
-        ledger
-            .change_key(change(1, 19, Change::Revoke))
-            .await
-            .unwrap();
+        ledger.perform(change(1, 19, Change::Revoke)).await.unwrap();
     }
     let told = kinds(&ledger, 9).await;
     assert_eq!(
@@ -86,16 +85,16 @@ pub(crate) async fn what_happens_is_told_once(ledger: SharedLedger) {
         json!({ "amount": "2.00", "reference": "inv-1", "balance": "7.00", "key": key(1), "actor": "ada" })
     );
     // What is refused tells nothing.
-    assert!(ledger.credit(top_up(1, 30, "0", "inv-2")).await.is_err());
+    assert!(ledger.perform(top_up(1, 30, "0", "inv-2")).await.is_err());
     assert_eq!(kinds(&ledger, 9).await.len(), 9);
     sound(&*ledger).await;
 }
 
 pub(crate) async fn a_balance_is_told_once_until_it_is_well(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
     // A tenth of the last top-up is low; what is held is not.
-    ledger.open_hold(new_hold(1, 20, "0.95")).await.unwrap();
-    ledger.finish_hold(finish(20, 890_000)).await.unwrap();
+    ledger.perform(new_hold(1, 20, "0.95")).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 890_000))).await.unwrap();
     assert_eq!(kinds(&ledger, 3).await.len(), 3);
     charge(&ledger, 21, 10_001).await;
     let low = json!({ "balance": "0.099999", "threshold": "0.10" });
@@ -104,7 +103,7 @@ pub(crate) async fn a_balance_is_told_once_until_it_is_well(ledger: SharedLedger
     charge(&ledger, 23, 90_000).await;
     let gone = json!({ "balance": "0.00", "threshold": "0.10" });
     assert_eq!(newest(&ledger, 5).await, gone);
-    ledger.credit(top_up(1, 30, "4", "inv-4")).await.unwrap();
+    ledger.perform(top_up(1, 30, "4", "inv-4")).await.unwrap();
     let back = json!({ "balance": "4.00", "threshold": "0.40" });
     assert_eq!(newest(&ledger, 7).await, back);
     charge(&ledger, 24, 3_700_000).await;
@@ -129,7 +128,7 @@ pub(crate) async fn a_balance_is_told_once_until_it_is_well(ledger: SharedLedger
         }),
         act: act(40, 300),
     };
-    ledger.change_customer(set).await.unwrap();
+    ledger.perform(set).await.unwrap();
     charge(&ledger, 25, 1).await;
     assert_eq!(
         newest(&ledger, 9).await,
@@ -139,7 +138,7 @@ pub(crate) async fn a_balance_is_told_once_until_it_is_well(ledger: SharedLedger
 }
 
 pub(crate) async fn caps_are_told_at_80_and_at_100_per_cent(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("9"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("9"))).await.unwrap();
     let cap = |limit| {
         Change::SetCap(Cap {
             interval: CapInterval::Total,
@@ -147,7 +146,7 @@ pub(crate) async fn caps_are_told_at_80_and_at_100_per_cent(ledger: SharedLedger
             limit: usd(limit),
         })
     };
-    ledger.change_key(change(1, 11, cap("1"))).await.unwrap();
+    ledger.perform(change(1, 11, cap("1"))).await.unwrap();
     let of_customer = CustomerChange {
         customer: CustomerId::made_for(key(1)),
         change: CustomerAct::SetCap(Cap {
@@ -157,7 +156,7 @@ pub(crate) async fn caps_are_told_at_80_and_at_100_per_cent(ledger: SharedLedger
         }),
         act: act(12, 200),
     };
-    ledger.change_customer(of_customer).await.unwrap();
+    ledger.perform(of_customer).await.unwrap();
     charge(&ledger, 20, 790_000).await;
     assert_eq!(
         kinds(&ledger, 3).await.len(),
@@ -191,17 +190,17 @@ pub(crate) async fn caps_are_told_at_80_and_at_100_per_cent(ledger: SharedLedger
         "each once for its window"
     );
     // Above a higher limit it can be told again.
-    ledger.change_key(change(1, 13, cap("1.3"))).await.unwrap();
+    ledger.perform(change(1, 13, cap("1.3"))).await.unwrap();
     charge(&ledger, 24, 50_000).await;
     assert_eq!(newest(&ledger, 7).await["charged"], "1.05");
     sound(&*ledger).await;
 }
 
 pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
-    let made = ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    let made = ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     charge(&ledger, 20, 2_000_000).await;
     for _ in 0..2 {
-        ledger.reverse(refund_of("first-1", 30, "5")).await.unwrap();
+        ledger.perform(refund_of("first-1", 30, "5")).await.unwrap();
     }
     let told = kinds(&ledger, 6).await;
     assert_eq!(
@@ -216,7 +215,7 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
             "claim": "2.00", "actor": "ada",
         })
     );
-    ledger.credit(top_up(1, 31, "6", "inv-1")).await.unwrap();
+    ledger.perform(top_up(1, 31, "6", "inv-1")).await.unwrap();
     let told = kinds(&ledger, 9).await;
     assert_eq!(
         told[6..],
@@ -228,12 +227,12 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
         change: CustomerAct::Suspend,
         act: act(32, 300),
     };
-    ledger.change_customer(close).await.unwrap();
+    ledger.perform(close).await.unwrap();
     let off = CreditKind::WriteOff {
         reason: "gone".to_owned(),
     };
     ledger
-        .credit(credit(1, 33, off, "-4", "off"))
+        .perform(credit(1, 33, off, "-4", "off"))
         .await
         .unwrap();
     let close = CustomerChange {
@@ -241,7 +240,7 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
         change: CustomerAct::Close,
         act: act(34, 300),
     };
-    ledger.change_customer(close).await.unwrap();
+    ledger.perform(close).await.unwrap();
     let late = NewPayment {
         customer: made.customer.id,
         paid: PaidSum::in_usd(usd("7")),
@@ -250,7 +249,7 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
         addressee: None,
         act: act(35, 400),
     };
-    ledger.pay(late).await.unwrap();
+    ledger.perform(late).await.unwrap();
     let told = kinds(&ledger, 12).await;
     assert_eq!(
         told[9..],
@@ -261,7 +260,7 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
 
 pub(crate) async fn events_are_read_on_from_the_last_one(ledger: SharedLedger) {
     assert_eq!(ledger.events(None, 9).await.unwrap(), []);
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     let act = FilesAct {
         operation: op(700),
         at: at(7),
@@ -273,7 +272,12 @@ pub(crate) async fn events_are_read_on_from_the_last_one(ledger: SharedLedger) {
         data: json!({ "slug": slug }).to_string(),
     });
     for _ in 0..2 {
-        let told = ledger.note_reload(act.clone(), news.to_vec()).await;
+        let told = ledger
+            .perform(NoteFiles {
+                act: act.clone(),
+                news: news.to_vec(),
+            })
+            .await;
         told.unwrap();
     }
     let all = events(&*ledger, 5).await;
@@ -298,7 +302,7 @@ pub(crate) async fn events_are_read_on_from_the_last_one(ledger: SharedLedger) {
 pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
     ledger.recover(at(1)).await.unwrap();
     assert_eq!(ledger.newest_event().await.unwrap(), None);
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     let told = events(&*ledger, 3).await;
     let url = "https://shop.example/hook".to_owned();
     let webhook = WebhookId::of(&url);
@@ -317,7 +321,7 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
     };
     for _ in 0..2 {
         let steps = vec![register.clone(), hand.clone()];
-        ledger.deliver(steps).await.unwrap();
+        ledger.perform(DeliverySteps(steps)).await.unwrap();
     }
     let known = ledger.webhooks().await.unwrap();
     assert_eq!(
@@ -358,7 +362,7 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
     ];
     let failed = || ledger.failed_delivery(webhook);
     assert_eq!(failed().await.unwrap(), None);
-    ledger.deliver(steps).await.unwrap();
+    ledger.perform(DeliverySteps(steps)).await.unwrap();
     let most = FailedDelivery {
         event: second,
         tries: 1,
@@ -375,10 +379,13 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
         webhook,
         due: at(150),
     };
-    ledger.deliver(vec![enable]).await.unwrap();
+    ledger.perform(DeliverySteps(vec![enable])).await.unwrap();
     assert_eq!(failed().await.unwrap(), None);
     assert_eq!(due(150, 9).await, [(second, 0)]);
-    ledger.deliver(vec![tried(second, 1, again)]).await.unwrap();
+    ledger
+        .perform(DeliverySteps(vec![tried(second, 1, again)]))
+        .await
+        .unwrap();
     assert_eq!(due(199, 9).await, []);
     assert_eq!(due(200, 9).await, [(second, 1)]);
     let why = "it answered 410 Gone".to_owned();
@@ -389,7 +396,7 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
         why: why.clone(),
     };
     ledger
-        .deliver(vec![tried(second, 2, up), disable])
+        .perform(DeliverySteps(vec![tried(second, 2, up), disable]))
         .await
         .unwrap();
     let known = ledger.webhooks().await.unwrap();
@@ -406,7 +413,10 @@ pub(crate) async fn a_delivery_is_due_until_it_is_there(ledger: SharedLedger) {
         events: vec![first],
         due: at(400),
     };
-    ledger.deliver(vec![enable, replay]).await.unwrap();
+    ledger
+        .perform(DeliverySteps(vec![enable, replay]))
+        .await
+        .unwrap();
     assert_eq!(ledger.webhooks().await.unwrap()[0].disabled, None);
     let mut both = vec![(first, 0), (second, 0)];
     both.sort();

@@ -1,23 +1,25 @@
 //! Reading: history, answers and usage.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
 
 pub(crate) async fn history_is_filtered_and_paged(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, Some("5"))).await.unwrap();
     for number in 0..20 {
         let owner = 1 + number % 2;
         ledger
-            .open_hold(new_hold(owner, 100 + number, "0.1"))
+            .perform(new_hold(owner, 100 + number, "0.1"))
             .await
             .unwrap();
         let end = Finish {
             at: at(1_000 + i64::try_from(number).unwrap()),
             ..finish(100 + number, number)
         };
-        ledger.finish_hold(end).await.unwrap();
+        ledger.perform(Arc::new(end)).await.unwrap();
     }
     let find = async |query: EntryQuery| ledger.entries(query).await.unwrap();
     let all = find(EntryQuery::default()).await;
@@ -90,14 +92,14 @@ pub(crate) async fn history_is_filtered_and_paged(ledger: SharedLedger) {
 }
 
 pub(crate) async fn answers_are_found_by_their_own_id(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, Some("5"))).await.unwrap();
     for (operation, count) in [(20, 7), (21, 8), (22, 7)] {
+        ledger.perform(new_hold(1, operation, "0.1")).await.unwrap();
         ledger
-            .open_hold(new_hold(1, operation, "0.1"))
+            .perform(Arc::new(finish(operation, count)))
             .await
             .unwrap();
-        ledger.finish_hold(finish(operation, count)).await.unwrap();
     }
     let newest = ledger
         .entry_by_answer(key(1), "answer-7")
@@ -117,8 +119,8 @@ pub(crate) async fn answers_are_found_by_their_own_id(ledger: SharedLedger) {
 }
 
 pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, Some("5"))).await.unwrap();
     for (owner, operation, slug, count, seconds) in [
         (1, 20, "b", 10, 3_600),
         (1, 21, "b", 5, 7_199),
@@ -127,7 +129,7 @@ pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
         (2, 24, "a", 3, 7_200),
     ] {
         ledger
-            .open_hold(new_hold(owner, operation, "0.1"))
+            .perform(new_hold(owner, operation, "0.1"))
             .await
             .unwrap();
         let ended = Bill {
@@ -135,11 +137,11 @@ pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
             ..bill(count)
         };
         ledger
-            .finish_hold(Finish {
+            .perform(Arc::new(Finish {
                 request: op(operation),
                 bill: ended,
                 at: at(seconds),
-            })
+            }))
             .await
             .unwrap();
     }
@@ -228,7 +230,7 @@ pub(crate) async fn usage_is_rolled_up_by_hour_and_slug(ledger: SharedLedger) {
 
 /// Every word of it is in the entry again, and each kind of answer has its own row in the rollup, which `verify` recomputes.
 pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     let band = |context_band| Served {
         context_band,
         ..Served::default()
@@ -252,13 +254,10 @@ pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
         served(account),
     ];
     for (bill, operation) in bills.iter().zip(20..) {
-        ledger
-            .open_hold(new_hold(1, operation, "0.1"))
-            .await
-            .unwrap();
+        ledger.perform(new_hold(1, operation, "0.1")).await.unwrap();
         let request = op(operation);
         ledger
-            .move_hold(HoldMove {
+            .perform(HoldMove {
                 checkpoint: Some(bill.clone()),
                 ..moved(operation, "0.2", 7)
             })
@@ -269,7 +268,7 @@ pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
             bill: bill.clone(),
             at: at(3_600),
         };
-        ledger.finish_hold(finish).await.unwrap();
+        ledger.perform(Arc::new(finish)).await.unwrap();
         let entry = ledger.entry(request).await.unwrap().unwrap();
         let stored = entry.bill.unwrap();
         assert_eq!(
@@ -339,11 +338,11 @@ pub(crate) async fn what_was_served_stays_with_the_entry(ledger: SharedLedger) {
 
 /// A hold that ends in recovery is charged by its checkpoint, class and all.
 pub(crate) async fn a_checkpoint_keeps_what_was_served(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "0.1")).await.unwrap();
     let checkpoint = fast(7);
     ledger
-        .move_hold(HoldMove {
+        .perform(HoldMove {
             checkpoint: Some(checkpoint.clone()),
             ..moved(20, "0.2", 7)
         })
@@ -360,8 +359,8 @@ pub(crate) async fn a_checkpoint_keeps_what_was_served(ledger: SharedLedger) {
 
 /// A class or an account that could not be read back as it was written is refused before anything is.
 pub(crate) async fn classes_are_short_words(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "0.1")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "0.1")).await.unwrap();
     let class = |class: &str| {
         let mut bill = fast(7);
         bill.lines[0].class = Some(class.to_owned().into());
@@ -387,17 +386,17 @@ pub(crate) async fn classes_are_short_words(ledger: SharedLedger) {
         twice,
     ] {
         let refused = ledger
-            .finish_hold(Finish {
+            .perform(Arc::new(Finish {
                 request: op(20),
                 bill,
                 at: at(500),
-            })
+            }))
             .await;
         assert!(
             matches!(refused, Err(LedgerError::Refused(Refusal::Limit(_)))),
             "{refused:?}"
         );
     }
-    ledger.finish_hold(finish(20, 7)).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 7))).await.unwrap();
     sound(&*ledger).await;
 }

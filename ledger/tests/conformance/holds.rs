@@ -8,9 +8,9 @@ use super::common::*;
 use super::{account, refused};
 
 pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "2")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "2")).await.unwrap();
+    ledger.perform(new_hold(1, 20, "2")).await.unwrap();
     assert_eq!(account(&*ledger, 1).await.held, usd("2"));
     let refusal = Refusal::Insufficient {
         needed: usd("3.000001"),
@@ -18,7 +18,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         held: usd("2"),
     };
     assert_eq!(
-        refused(ledger.open_hold(new_hold(1, 21, "3.000001")).await),
+        refused(ledger.perform(new_hold(1, 21, "3.000001")).await),
         refusal
     );
     let open = ledger.open_holds(None, 10).await.unwrap();
@@ -30,7 +30,10 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         ledger.open_holds(Some((key(2)).into()), 10).await.unwrap(),
         Vec::new()
     );
-    let finished = ledger.finish_hold(finish(20, 1_500_000)).await.unwrap();
+    let finished = ledger
+        .perform(Arc::new(finish(20, 1_500_000)))
+        .await
+        .unwrap();
     assert_eq!(
         finished,
         EndedHold {
@@ -40,7 +43,7 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         }
     );
     assert_eq!(
-        ledger.finish_hold(finish(20, 0)).await.unwrap(),
+        ledger.perform(Arc::new(finish(20, 0))).await.unwrap(),
         finished,
         "a release after the settlement changes nothing"
     );
@@ -83,11 +86,11 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
         "nobody counted anything"
     );
     assert_eq!(
-        refused(ledger.finish_hold(finish(99, 1)).await),
+        refused(ledger.perform(Arc::new(finish(99, 1))).await),
         Refusal::NoSuchHold(op(99))
     );
     assert_eq!(
-        refused(ledger.finish_hold(finish(10, 1)).await),
+        refused(ledger.perform(Arc::new(finish(10, 1))).await),
         Refusal::NoSuchHold(op(10)),
         "a top-up is not a hold"
     );
@@ -102,90 +105,92 @@ pub(crate) async fn holds_reserve_and_settle_once(ledger: SharedLedger) {
 pub(crate) async fn holds_are_refused_by_key_state(ledger: SharedLedger) {
     let mut new = new_key(1, 10, Some("5"));
     new.settings.expires_at = Some(at(401));
-    ledger.create_key(new).await.unwrap();
-    ledger.create_key(new_key(2, 11, None)).await.unwrap();
+    ledger.perform(new).await.unwrap();
+    ledger.perform(new_key(2, 11, None)).await.unwrap();
     assert_eq!(
-        refused(ledger.open_hold(new_hold(3, 20, "1")).await),
+        refused(ledger.perform(new_hold(3, 20, "1")).await),
         Refusal::NoSuchKey(key(3))
     );
     assert!(
         matches!(
-            refused(ledger.open_hold(new_hold(2, 20, "0")).await),
+            refused(ledger.perform(new_hold(2, 20, "0")).await),
             Refusal::Insufficient { .. }
         ),
         "nothing left: not even free"
     );
-    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    ledger.perform(new_hold(1, 20, "1")).await.unwrap();
     let late = NewHold {
         at: at(401),
         ..new_hold(1, 21, "1")
     };
     assert_eq!(
-        refused(ledger.open_hold(late).await),
+        refused(ledger.perform(late).await),
         Refusal::NotActive(KeyStatus::Expired)
     );
     assert_eq!(
-        refused(ledger.move_hold(moved(20, "2", 1)).await),
+        refused(ledger.perform(moved(20, "2", 1)).await),
         Refusal::NotActive(KeyStatus::Expired)
     );
-    ledger
-        .change_key(change(1, 12, Change::Block))
-        .await
-        .unwrap();
+    ledger.perform(change(1, 12, Change::Block)).await.unwrap();
     assert_eq!(
-        refused(ledger.open_hold(new_hold(1, 22, "1")).await),
+        refused(ledger.perform(new_hold(1, 22, "1")).await),
         Refusal::NotActive(KeyStatus::Blocked)
     );
     assert!(matches!(
-        refused(ledger.open_hold(new_hold(1, 23, "-1")).await),
+        refused(ledger.perform(new_hold(1, 23, "-1")).await),
         Refusal::NotActive(_)
     ));
-    ledger.finish_hold(finish(20, 1)).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 1))).await.unwrap();
     sound(&*ledger).await;
 }
 
 pub(crate) async fn an_operation_id_is_spent_once(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "1")).await.unwrap();
     let used = |operation| Refusal::OperationUsed(op(operation));
     assert_eq!(
-        refused(ledger.open_hold(new_hold(1, 20, "2")).await),
+        refused(ledger.perform(new_hold(1, 20, "2")).await),
         used(20)
     );
     assert_eq!(
-        refused(ledger.open_hold(new_hold(1, 10, "1")).await),
+        refused(ledger.perform(new_hold(1, 10, "1")).await),
         used(10)
     );
     assert_eq!(
-        refused(ledger.credit(top_up(1, 20, "1", "x")).await),
+        refused(ledger.perform(top_up(1, 20, "1", "x")).await),
         used(20)
     );
     assert_eq!(
-        refused(ledger.change_key(change(1, 20, Change::Block)).await),
+        refused(ledger.perform(change(1, 20, Change::Block)).await),
         used(20)
     );
     assert_eq!(
-        refused(ledger.change_key(change(1, 10, Change::Block)).await),
+        refused(ledger.perform(change(1, 10, Change::Block)).await),
         used(10)
     );
     assert_eq!(
-        refused(ledger.create_key(new_key(2, 20, None)).await),
+        refused(ledger.perform(new_key(2, 20, None)).await),
         used(20)
     );
-    ledger.finish_hold(finish(20, 1)).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 1))).await.unwrap();
     assert_eq!(
-        refused(ledger.open_hold(new_hold(1, 20, "1")).await),
+        refused(ledger.perform(new_hold(1, 20, "1")).await),
         used(20),
         "an ended hold is not opened again"
     );
     assert_eq!(
-        refused(ledger.move_hold(moved(20, "1", 1)).await),
+        refused(ledger.perform(moved(20, "1", 1)).await),
         Refusal::NoSuchHold(op(20))
     );
     assert_eq!(
         refused(
             ledger
-                .create_link(key(1), secret(9), at(900), act(20, 1))
+                .perform(NewLink {
+                    key: key(1),
+                    token: secret(9),
+                    expires: at(900),
+                    act: act(20, 1)
+                })
                 .await
         ),
         used(20)
@@ -194,7 +199,7 @@ pub(crate) async fn an_operation_id_is_spent_once(ledger: SharedLedger) {
 }
 
 pub(crate) async fn holds_move_and_checkpoint(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     let mut hold = Hold::open(Arc::clone(&ledger), new_hold(1, 20, "1"))
         .await
         .unwrap();
@@ -215,7 +220,7 @@ pub(crate) async fn holds_move_and_checkpoint(ledger: SharedLedger) {
         number: 2,
         ..moved(20, "4", 1)
     };
-    let held = ledger.move_hold(late).await.unwrap();
+    let held = ledger.perform(late).await.unwrap();
     assert_eq!((held.amount, held.by_cap), (usd("2"), false));
     let same = ledger.open_holds(None, 10).await.unwrap();
     assert_eq!(same, open, "one that was overtaken changes nothing");
@@ -227,7 +232,7 @@ pub(crate) async fn holds_move_and_checkpoint(ledger: SharedLedger) {
     sound(&*ledger).await;
     hold.settle(bill(5_000_000), at(500)).await.unwrap();
     assert_eq!(
-        refused(ledger.move_hold(moved(21, "1", 1)).await),
+        refused(ledger.perform(moved(21, "1", 1)).await),
         Refusal::NoSuchHold(op(21))
     );
     sound(&*ledger).await;
@@ -235,7 +240,7 @@ pub(crate) async fn holds_move_and_checkpoint(ledger: SharedLedger) {
 
 /// A request names what it costs and what each token of its limit adds; the ledger grants what its share of the room buys.
 pub(crate) async fn a_limit_is_granted_by_the_room(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("10"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("10"))).await.unwrap();
     let way = |fixed: &str, most| HoldWay {
         fixed: usd(fixed),
         token: usd("0.001"),
@@ -263,7 +268,7 @@ pub(crate) async fn a_limit_is_granted_by_the_room(ledger: SharedLedger) {
     let refusal = refused(open(new(23, &[way("0", 9_000)])).await.map(drop));
     assert!(matches!(refusal, Refusal::Insufficient { needed, .. } if needed == usd("0.4")));
     // A repetition is answered as the first time.
-    let again = ledger.open_hold(new(22, &ways)).await.unwrap();
+    let again = ledger.perform(new(22, &ways)).await.unwrap();
     assert_eq!(again.amount, usd("2.8"));
     // Another way in place of what it holds: everything else is held by others.
     first.reopen(vec![way("5", 9_000)], at(460)).await.unwrap();
@@ -281,10 +286,13 @@ pub(crate) async fn a_limit_is_granted_by_the_room(ledger: SharedLedger) {
 }
 
 pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-    ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
-    let finished = ledger.finish_hold(finish(20, 6_000_000)).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "1")).await.unwrap();
+    ledger.perform(new_hold(1, 21, "1")).await.unwrap();
+    let finished = ledger
+        .perform(Arc::new(finish(20, 6_000_000)))
+        .await
+        .unwrap();
     assert_eq!(
         finished,
         EndedHold {
@@ -293,7 +301,10 @@ pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: Sh
             remaining: usd("1")
         }
     );
-    assert_eq!(ledger.finish_hold(finish(20, 1)).await.unwrap(), finished);
+    assert_eq!(
+        ledger.perform(Arc::new(finish(20, 1))).await.unwrap(),
+        finished
+    );
     let bill = ledger.entry(op(20)).await.unwrap().unwrap().bill.unwrap();
     assert_eq!(
         (bill.hold, bill.loss, bill.total().unwrap()),
@@ -308,24 +319,27 @@ pub(crate) async fn a_charge_beyond_the_balance_is_the_operators_loss(ledger: Sh
         }
     );
     assert_eq!(ledger.totals().await.unwrap().loss, 2_000_000_000_000);
-    ledger.finish_hold(finish(21, 1_000_000)).await.unwrap();
+    ledger
+        .perform(Arc::new(finish(21, 1_000_000)))
+        .await
+        .unwrap();
     sound(&*ledger).await;
 }
 
 pub(crate) async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-    ledger.move_hold(moved(20, "1", 250_000)).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "1")).await.unwrap();
+    ledger.perform(moved(20, "1", 250_000)).await.unwrap();
     let mut absurd = finish(20, 1);
     absurd.bill.lines[0].count = u64::MAX;
     assert!(matches!(
-        refused(ledger.finish_hold(absurd.clone()).await),
+        refused(ledger.perform(Arc::new(absurd.clone())).await),
         Refusal::Limit(_)
     ));
     let mut counts = finish(20, 1);
     counts.bill.usage.input = u64::MAX;
     assert!(matches!(
-        refused(ledger.finish_hold(counts).await),
+        refused(ledger.perform(Arc::new(counts)).await),
         Refusal::Limit(_)
     ));
     let checkpoint = HoldMove {
@@ -333,7 +347,7 @@ pub(crate) async fn absurd_bills_are_refused_and_abandoned_ones_disputed(ledger:
         ..moved(20, "1", 1)
     };
     assert!(matches!(
-        refused(ledger.move_hold(checkpoint).await),
+        refused(ledger.perform(checkpoint).await),
         Refusal::Limit(_)
     ));
     ledger.abandon_hold(Arc::new(absurd));
@@ -358,7 +372,7 @@ async fn eventually(ledger: &SharedLedger, operation: OperationId) -> JournalEnt
 }
 
 pub(crate) async fn a_dropped_hold_is_settled_with_its_note(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     let mut hold = Hold::open(Arc::clone(&ledger), new_hold(1, 20, "1"))
         .await
         .unwrap();
@@ -381,7 +395,7 @@ pub(crate) async fn a_dropped_hold_is_settled_with_its_note(ledger: SharedLedger
 }
 
 pub(crate) async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     assert_eq!(
         ledger.recover(at(50)).await.unwrap(),
         Recovered {
@@ -390,9 +404,9 @@ pub(crate) async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: S
             released: 0
         }
     );
-    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-    ledger.move_hold(moved(20, "2", 1_250_000)).await.unwrap();
-    ledger.open_hold(new_hold(1, 21, "1")).await.unwrap();
+    ledger.perform(new_hold(1, 20, "1")).await.unwrap();
+    ledger.perform(moved(20, "2", 1_250_000)).await.unwrap();
+    ledger.perform(new_hold(1, 21, "1")).await.unwrap();
     assert_eq!(ledger.open_holds(None, 9).await.unwrap()[0].epoch, 1);
     assert_eq!(
         ledger.recover(at(800)).await.unwrap(),
@@ -430,7 +444,10 @@ pub(crate) async fn recovery_settles_checkpoints_and_releases_the_rest(ledger: S
     );
     let totals = ledger.totals().await.unwrap();
     assert_eq!((totals.exposure, totals.cost), (1_750_000_000_000, 0));
-    let late = ledger.finish_hold(finish(20, 2_000_000)).await.unwrap();
+    let late = ledger
+        .perform(Arc::new(finish(20, 2_000_000)))
+        .await
+        .unwrap();
     assert_eq!(
         late.charge,
         usd("1.25"),

@@ -1,15 +1,14 @@
 //! Keys: created once with their first money, changed, and revoked for ever.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
 use super::{account, refused};
 
 pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedLedger) {
-    let made = ledger
-        .create_key(new_key(1, 10, Some("5.00")))
-        .await
-        .unwrap();
+    let made = ledger.perform(new_key(1, 10, Some("5.00"))).await.unwrap();
     assert_eq!(
         (
             made.customer.account.credit,
@@ -19,22 +18,19 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
         (usd("5"), KeyStatus::Active, Some(at(100)))
     );
     assert_eq!(
-        ledger
-            .create_key(new_key(1, 10, Some("5.00")))
-            .await
-            .unwrap(),
+        ledger.perform(new_key(1, 10, Some("5.00"))).await.unwrap(),
         made
     );
     assert_eq!(ledger.find_key(key(1)).await.unwrap(), Some(made.clone()));
     assert_eq!(ledger.find_key(key(2)).await.unwrap(), None);
     assert!(matches!(
-        refused(ledger.create_key(new_key(1, 11, None)).await),
+        refused(ledger.perform(new_key(1, 11, None)).await),
         Refusal::NotApplicable(_)
     ));
     let mut other = new_key(2, 12, Some("5.00"));
     other.first_credit = Some((usd("5"), "first-1".to_owned()));
     assert_eq!(
-        refused(ledger.create_key(other.clone()).await),
+        refused(ledger.perform(other.clone()).await),
         Refusal::ReferenceUsed {
             reference: "first-1".into(),
             customer: CustomerId::made_for(key(1))
@@ -42,7 +38,7 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
     );
     other.first_credit = Some((usd("100000.01"), "big".to_owned()));
     assert!(matches!(
-        refused(ledger.create_key(other).await),
+        refused(ledger.perform(other).await),
         Refusal::Limit(_)
     ));
     assert_eq!(
@@ -50,7 +46,7 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
         None,
         "a refused creation leaves nothing"
     );
-    let empty = ledger.create_key(new_key(3, 13, None)).await.unwrap();
+    let empty = ledger.perform(new_key(3, 13, None)).await.unwrap();
     assert_eq!(
         (empty.customer.account, empty.customer.last_entry_at),
         (Account::default(), None)
@@ -69,7 +65,7 @@ pub(crate) async fn keys_are_created_once_with_their_first_money(ledger: SharedL
 }
 
 pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
     let settings = KeySettings {
         label: "New".into(),
         models: Some(vec!["small".into()]),
@@ -77,9 +73,9 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
         ..KeySettings::default()
     };
     let set = change(1, 11, Change::Set(settings.clone()));
-    let changed = ledger.change_key(set.clone()).await.unwrap();
+    let changed = ledger.perform(set.clone()).await.unwrap();
     assert_eq!(changed.settings, settings);
-    assert_eq!(ledger.change_key(set).await.unwrap(), changed);
+    assert_eq!(ledger.perform(set).await.unwrap(), changed);
     let rotate = change(
         1,
         12,
@@ -88,13 +84,13 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
             old_until: Some(at(900)),
         },
     );
-    let rotated = ledger.change_key(rotate.clone()).await.unwrap();
+    let rotated = ledger.perform(rotate.clone()).await.unwrap();
     assert!(
         rotated.opens_with(secret(2), at(1))
             && rotated.opens_with(secret(1), at(899))
             && !rotated.opens_with(secret(1), at(900))
     );
-    ledger.change_key(rotate).await.unwrap();
+    ledger.perform(rotate).await.unwrap();
     let other = change(
         1,
         12,
@@ -104,11 +100,11 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
         },
     );
     assert_eq!(
-        refused(ledger.change_key(other).await),
+        refused(ledger.perform(other).await),
         Refusal::OperationUsed(op(12))
     );
     let at_once = ledger
-        .change_key(change(
+        .perform(change(
             1,
             13,
             Change::Rotate {
@@ -121,7 +117,7 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
     assert!(at_once.opens_with(secret(4), at(1)) && !at_once.opens_with(secret(2), at(1)));
     assert_eq!(
         ledger
-            .change_key(change(1, 14, Change::Block))
+            .perform(change(1, 14, Change::Block))
             .await
             .unwrap()
             .stored_status,
@@ -129,7 +125,7 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
     );
     assert_eq!(
         ledger
-            .change_key(change(1, 15, Change::Block))
+            .perform(change(1, 15, Change::Block))
             .await
             .unwrap()
             .stored_status,
@@ -137,14 +133,14 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
     );
     assert_eq!(
         ledger
-            .change_key(change(1, 16, Change::Unblock))
+            .perform(change(1, 16, Change::Unblock))
             .await
             .unwrap()
             .stored_status,
         KeyStatus::Active
     );
     assert_eq!(
-        refused(ledger.change_key(change(9, 17, Change::Block)).await),
+        refused(ledger.perform(change(9, 17, Change::Block)).await),
         Refusal::NoSuchKey(key(9))
     );
     let long = KeySettings {
@@ -152,10 +148,10 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
         ..KeySettings::default()
     };
     assert!(matches!(
-        refused(ledger.change_key(change(1, 18, Change::Set(long))).await),
+        refused(ledger.perform(change(1, 18, Change::Set(long))).await),
         Refusal::Limit(_)
     ));
-    ledger.credit(top_up(1, 19, "1", "r-19")).await.unwrap();
+    ledger.perform(top_up(1, 19, "1", "r-19")).await.unwrap();
     let audit = ledger.audit(Some(key(1).into()), None, 100).await.unwrap();
     let acts: Vec<&str> = audit.iter().rev().map(|record| &*record.act).collect();
     assert_eq!(
@@ -182,33 +178,27 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
 }
 
 pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.open_hold(new_hold(1, 20, "1")).await.unwrap();
-    ledger.finish_hold(finish(20, 1_000)).await.unwrap();
-    ledger
-        .change_key(change(1, 11, Change::Revoke))
-        .await
-        .unwrap();
-    ledger
-        .change_key(change(1, 12, Change::Revoke))
-        .await
-        .unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_hold(1, 20, "1")).await.unwrap();
+    ledger.perform(Arc::new(finish(20, 1_000))).await.unwrap();
+    ledger.perform(change(1, 11, Change::Revoke)).await.unwrap();
+    ledger.perform(change(1, 12, Change::Revoke)).await.unwrap();
     for (operation, what) in [
         (13, Change::Unblock),
         (14, Change::Block),
         (15, Change::Set(KeySettings::default())),
     ] {
         assert!(matches!(
-            refused(ledger.change_key(change(1, operation, what)).await),
+            refused(ledger.perform(change(1, operation, what)).await),
             Refusal::NotApplicable(_)
         ));
     }
     assert!(matches!(
-        refused(ledger.credit(top_up(1, 16, "1", "late")).await),
+        refused(ledger.perform(top_up(1, 16, "1", "late")).await),
         Refusal::NotApplicable(_)
     ));
     assert_eq!(
-        refused(ledger.open_hold(new_hold(1, 21, "1")).await),
+        refused(ledger.perform(new_hold(1, 21, "1")).await),
         Refusal::NotActive(KeyStatus::Revoked)
     );
     let refund = CreditKind::Refund {
@@ -216,14 +206,14 @@ pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
         reason: "closing".into(),
     };
     ledger
-        .credit(credit(1, 17, refund, "0.001", "refund"))
+        .perform(credit(1, 17, refund, "0.001", "refund"))
         .await
         .unwrap();
     let back = CreditKind::Adjust {
         reason: "paid back".into(),
     };
     ledger
-        .credit(credit(1, 18, back, "-5", "back"))
+        .perform(credit(1, 18, back, "-5", "back"))
         .await
         .unwrap();
     assert_eq!(account(&*ledger, 1).await.balance(), usd("0"));
@@ -233,7 +223,7 @@ pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
 pub(crate) async fn keys_that_have_ended_are_named(ledger: SharedLedger) {
     for number in 1..=4 {
         let new = new_key(number, 10 + number, Some("5"));
-        ledger.create_key(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
     // One that nobody has made has not ended.
     let all = [key(1), key(2), key(3), key(4), key(9)];
@@ -248,35 +238,32 @@ pub(crate) async fn keys_that_have_ended_are_named(ledger: SharedLedger) {
     };
     assert_eq!(ended(&all).await, []);
     assert_eq!(ended(&[]).await, []);
-    ledger
-        .change_key(change(1, 21, Change::Block))
-        .await
-        .unwrap();
-    ledger
-        .change_key(change(2, 22, Change::Revoke))
-        .await
-        .unwrap();
+    ledger.perform(change(1, 21, Change::Block)).await.unwrap();
+    ledger.perform(change(2, 22, Change::Revoke)).await.unwrap();
     let of_customer = |operation, change| CustomerChange {
         customer: CustomerId::made_for(key(3)),
         change,
         act: act(operation, 100),
     };
     let suspended = of_customer(23, CustomerAct::Suspend);
-    ledger.change_customer(suspended).await.unwrap();
+    ledger.perform(suspended).await.unwrap();
     for _ in 0..2 {
         assert_eq!(ended(&all).await, sorted(vec![key(1), key(2), key(3)]));
         assert_eq!(ended(&[key(4), key(3)]).await, [key(3)]);
         // What requests do changes none of it.
         let request = ledger.totals().await.unwrap().entries + 30;
-        ledger.open_hold(new_hold(4, request, "1")).await.unwrap();
-        ledger.finish_hold(finish(request, 1_000)).await.unwrap();
+        ledger.perform(new_hold(4, request, "1")).await.unwrap();
+        ledger
+            .perform(Arc::new(finish(request, 1_000)))
+            .await
+            .unwrap();
     }
     ledger
-        .change_key(change(1, 24, Change::Unblock))
+        .perform(change(1, 24, Change::Unblock))
         .await
         .unwrap();
     let resumed = of_customer(25, CustomerAct::Resume);
-    ledger.change_customer(resumed).await.unwrap();
+    ledger.perform(resumed).await.unwrap();
     assert_eq!(ended(&all).await, [key(2)]);
     sound(&*ledger).await;
 }

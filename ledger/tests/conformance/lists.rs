@@ -1,5 +1,7 @@
 //! Tests of lists: pages of keys in every order, several keys at once, one act.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
@@ -17,12 +19,9 @@ pub(crate) async fn keys_are_listed_in_pages(ledger: SharedLedger) {
             "{} 100%_{number}",
             if number % 2 == 0 { "Even" } else { "odd" }
         );
-        ledger.create_key(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
-    ledger
-        .change_key(change(7, 200, Change::Block))
-        .await
-        .unwrap();
+    ledger.perform(change(7, 200, Change::Block)).await.unwrap();
     let all = ledger
         .list_keys(KeyQuery {
             limit: 100,
@@ -152,10 +151,10 @@ pub(crate) async fn keys_are_paged_by_what_moves(ledger: SharedLedger) {
         let mut new = new_key(number * 7 % 23, 100 + number, balance);
         new.act.at = at(100 + i64::try_from(number % 3).unwrap());
         new.settings.label = format!("{} {number}", if number % 2 == 0 { "even" } else { "odd" });
-        ledger.create_key(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
-    ledger.open_hold(new_hold(7, 300, "0.50")).await.unwrap();
-    ledger.open_hold(new_hold(14, 301, "0.25")).await.unwrap();
+    ledger.perform(new_hold(7, 300, "0.50")).await.unwrap();
+    ledger.perform(new_hold(14, 301, "0.25")).await.unwrap();
     let all = ledger
         .list_keys(KeyQuery {
             limit: 100,
@@ -244,7 +243,7 @@ pub(crate) async fn keys_are_paged_by_what_moves(ledger: SharedLedger) {
         to: last.id.into(),
         ..top_up(0, 400, "50", "moves")
     };
-    ledger.credit(credit).await.unwrap();
+    ledger.perform(credit).await.unwrap();
     let after = Some(LowestBalance.place(last));
     let next = ledger
         .list_keys(KeyQuery {
@@ -262,7 +261,7 @@ pub(crate) async fn keys_are_paged_by_what_moves(ledger: SharedLedger) {
 pub(crate) async fn several_keys_are_one_read(ledger: SharedLedger) {
     for number in 1..=3 {
         ledger
-            .create_key(new_key(number, number, Some("5")))
+            .perform(new_key(number, number, Some("5")))
             .await
             .unwrap();
     }
@@ -271,12 +270,12 @@ pub(crate) async fn several_keys_are_one_read(ledger: SharedLedger) {
             at: at(hour * 3600),
             ..new_hold(number, request, "0.10")
         };
-        ledger.open_hold(open).await.unwrap();
+        ledger.perform(open).await.unwrap();
         ledger
-            .finish_hold(Finish {
+            .perform(Arc::new(Finish {
                 at: at(hour * 3600 + 1800),
                 ..finish(request, 1000 * request)
-            })
+            }))
             .await
             .unwrap();
     }
@@ -312,12 +311,9 @@ pub(crate) async fn several_keys_are_one_read(ledger: SharedLedger) {
 }
 
 pub(crate) async fn an_act_is_found_by_its_operation(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger
-        .change_key(change(1, 11, Change::Block))
-        .await
-        .unwrap();
-    ledger.credit(top_up(1, 12, "1", "inv-1")).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(change(1, 11, Change::Block)).await.unwrap();
+    ledger.perform(top_up(1, 12, "1", "inv-1")).await.unwrap();
     let acts = ledger.audit(None, None, 10).await.unwrap();
     for act in acts.iter() {
         assert_eq!(ledger.act(act.operation).await.unwrap().as_ref(), Some(act));
@@ -334,8 +330,8 @@ pub(crate) async fn an_act_is_found_by_its_operation(ledger: SharedLedger) {
 /// Each target has what it may bill, also where it failed before another one answered.
 pub(crate) async fn margins_are_by_key_target_and_day(ledger: SharedLedger) {
     const DAY: i64 = 86_400;
-    ledger.create_key(new_key(1, 10, Some("5"))).await.unwrap();
-    ledger.create_key(new_key(2, 11, Some("5"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("5"))).await.unwrap();
+    ledger.perform(new_key(2, 11, Some("5"))).await.unwrap();
     let owed = |exposure: &str, cost: Option<&str>| Owed {
         exposure: usd(exposure),
         cost: cost.map(usd),
@@ -375,7 +371,7 @@ pub(crate) async fn margins_are_by_key_target_and_day(ledger: SharedLedger) {
         ),
     ] {
         ledger
-            .open_hold(new_hold(owner, request, "0.1"))
+            .perform(new_hold(owner, request, "0.1"))
             .await
             .unwrap();
         let mut ended = Bill {
@@ -386,11 +382,11 @@ pub(crate) async fn margins_are_by_key_target_and_day(ledger: SharedLedger) {
         };
         ended.owe("b/two", failed);
         ledger
-            .finish_hold(Finish {
+            .perform(Arc::new(Finish {
                 request: op(request),
                 bill: ended,
                 at: at(seconds),
-            })
+            }))
             .await
             .unwrap();
     }
@@ -467,13 +463,13 @@ pub(crate) async fn margins_are_by_key_target_and_day(ledger: SharedLedger) {
         facts: [("failed b/two".to_owned(), "1".to_owned())].into(),
         ..bill(1)
     };
-    ledger.open_hold(new_hold(1, 30, "0.1")).await.unwrap();
+    ledger.perform(new_hold(1, 30, "0.1")).await.unwrap();
     let refused = ledger
-        .finish_hold(Finish {
+        .perform(Arc::new(Finish {
             request: op(30),
             bill: wrong,
             at: at(DAY),
-        })
+        }))
         .await;
     assert!(
         matches!(refused, Err(LedgerError::Refused(Refusal::Limit(_)))),

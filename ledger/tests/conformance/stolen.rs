@@ -19,7 +19,7 @@ async fn tokens(ledger: &dyn Ledger) {
         (4, TokenRole::Manage, None),
     ] {
         let new = new_token(number, 900 + u64::from(number), role, daily);
-        ledger.create_token(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
     let made = Operation::CreateCustomer(Box::new(new_customer(1, 10)));
     ledger.ask(asked(SHOP, 400, made)).await.unwrap();
@@ -73,10 +73,18 @@ pub(crate) async fn a_stolen_token_does_so_much_in_a_day_and_no_more(ledger: Sha
     // Neither with a key nor with a payment is there one more.
     let mut first = new_key(200, 1_901, None);
     first.within.customer = Some(customer(200));
-    let enrol = Operation::Enrol(Box::new((new_customer(200, 1_900), first)));
+    let enrol = Enrolment {
+        customer: new_customer(200, 1_900),
+        key: first,
+    }
+    .into();
     refused(ledger.ask(asked(SHOP, 400, enrol)).await);
     let payment = new_payment(200, 1_903, "1", "pi-first");
-    let paid = Operation::PayFirst(Box::new((new_customer(200, 1_902), payment)));
+    let paid = FirstPayment {
+        customer: new_customer(200, 1_902),
+        payment,
+    }
+    .into();
     refused(ledger.ask(asked(SHOP, 400, paid)).await);
     assert_eq!(ledger.find_customer(customer(200)).await.unwrap(), None);
     assert_eq!(ledger.payment("pi-first").await.unwrap(), None);
@@ -233,7 +241,7 @@ pub(crate) async fn a_recall_of_one_bad_day_fits(ledger: SharedLedger) {
 pub(crate) async fn a_name_that_was_made_up_is_taken_over(ledger: SharedLedger) {
     tokens(&*ledger).await;
     let victim = new_customer(2, 11);
-    ledger.create_customer(victim).await.unwrap();
+    ledger.perform(victim).await.unwrap();
     for (number, reference) in (0..4).zip(["inv-1", "inv-2", "inv-3", "inv-4"]) {
         let kept = moved(&*ledger, SHOP, pay(1, 20 + number, "31", reference)).await;
         assert!(matches!(
@@ -257,11 +265,11 @@ pub(crate) async fn a_name_that_was_made_up_is_taken_over(ledger: SharedLedger) 
         to: customer(2).into(),
         ..top_up(2, 42, "6", "inv-2")
     };
-    assert!(!ledger.credit(typed.clone()).await.unwrap().repeated);
-    assert!(ledger.credit(typed).await.unwrap().repeated);
+    assert!(!ledger.perform(typed.clone()).await.unwrap().repeated);
+    assert!(ledger.perform(typed).await.unwrap().repeated);
     let mut first = new_key(7, 43, Some("7"));
     first.first_credit = Some((usd("7"), "inv-3".to_owned()));
-    ledger.create_key(first).await.unwrap();
+    ledger.perform(first).await.unwrap();
     assert_eq!(balance(&*ledger, 2).await, usd("11"));
     let left = ledger.unapplied().await.unwrap();
     assert_eq!((left.len(), left[0].reference.as_str()), (1, "inv-4"));
@@ -280,7 +288,7 @@ pub(crate) async fn a_name_that_was_made_up_is_taken_over(ledger: SharedLedger) 
         to: customer(2).into(),
         ..top_up(2, 45, "1", "inv-4")
     };
-    let used = refused(ledger.credit(corrected).await);
+    let used = refused(ledger.perform(corrected).await);
     assert!(matches!(used, Refusal::ReferenceUsed { .. }), "{used}");
     let used = refused(ledger.ask(asked(4, 400, pay(1, 46, "9", "inv-2"))).await);
     assert!(matches!(used, Refusal::ReferenceUsed { .. }), "{used}");

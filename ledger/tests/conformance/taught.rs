@@ -27,7 +27,7 @@ async fn teach(ledger: &dyn Ledger, lessons: &[Lesson]) {
         lessons: lessons.to_vec(),
         excesses: Vec::new(),
     };
-    ledger.teach(taught).await.unwrap();
+    ledger.perform(taught).await.unwrap();
 }
 
 pub(crate) async fn what_targets_teach_is_added_up_and_halved(ledger: SharedLedger) {
@@ -91,7 +91,7 @@ async fn exceed(ledger: &dyn Ledger, excess: Excess) {
         lessons: Vec::new(),
         excesses: vec![excess],
     };
-    ledger.teach(taught).await.unwrap();
+    ledger.perform(taught).await.unwrap();
 }
 
 pub(crate) async fn an_excess_counts_for_seven_days(ledger: SharedLedger) {
@@ -140,15 +140,21 @@ pub(crate) async fn what_was_taught_before_a_reset_is_gone(ledger: SharedLedger)
         ],
         excesses: vec![excess("a/m", 1, 9, 1), excess("b/m", 1, 9, 1)],
     };
-    ledger.teach(taught).await.unwrap();
-    ledger.forget_target("a/m".to_owned()).await.unwrap();
-    ledger.forget_target("nobody/m".to_owned()).await.unwrap();
+    ledger.perform(taught).await.unwrap();
+    ledger
+        .perform(ForgetTarget("a/m".to_owned()))
+        .await
+        .unwrap();
+    ledger
+        .perform(ForgetTarget("nobody/m".to_owned()))
+        .await
+        .unwrap();
     let left = Taught {
         lessons: vec![lesson("b/m", "standard", [5, 6, 7, 8])],
         excesses: vec![excess("b/m", 1, 9, 1)],
     };
     assert_eq!(ledger.taught().await.unwrap(), left);
-    ledger.teach(Taught::default()).await.unwrap();
+    ledger.perform(Taught::default()).await.unwrap();
     assert_eq!(ledger.taught().await.unwrap(), left);
     sound(&*ledger).await;
 }

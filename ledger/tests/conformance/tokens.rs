@@ -1,5 +1,7 @@
 //! Tokens of the admin API: roles, daily bounds, and requests that are made once.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 
 use super::common::*;
@@ -17,7 +19,7 @@ async fn tokens(ledger: &dyn Ledger) {
         (4, TokenRole::Manage, None),
     ] {
         let new = new_token(number, 900 + u64::from(number), role, daily);
-        ledger.create_token(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
 }
 
@@ -29,7 +31,11 @@ fn customer(number: u64) -> CustomerId {
 fn enrol(number: u64, operation: u64) -> Operation {
     let mut first = new_key(number, operation + 1, None);
     first.within.customer = Some(customer(number));
-    Operation::Enrol(Box::new((new_customer(number, operation), first)))
+    Enrolment {
+        customer: new_customer(number, operation),
+        key: first,
+    }
+    .into()
 }
 
 fn pay(number: u64, operation: u64, dollars: &str, reference: &str) -> Operation {
@@ -53,27 +59,42 @@ async fn not_allowed(ledger: &dyn Ledger, token: u8, operation: Operation) {
 pub(crate) async fn tokens_are_made_found_and_revoked(ledger: SharedLedger) {
     tokens(&*ledger).await;
     let again = new_token(SHOP, 901, TokenRole::Sell, Some("10"));
-    let made = ledger.create_token(again).await.unwrap();
+    let made = ledger.perform(again).await.unwrap();
     assert_eq!(made.label, "shop 1");
     let twin = NewToken {
         label: "shop 1".to_owned(),
         ..new_token(9, 950, TokenRole::Read, None)
     };
-    let twin = refused(ledger.create_token(twin).await);
+    let twin = refused(ledger.perform(twin).await);
     assert!(matches!(twin, Refusal::NotApplicable(_)), "{twin}");
     let unbounded = new_token(9, 951, TokenRole::Sell, None);
-    refused(ledger.create_token(unbounded).await);
+    refused(ledger.perform(unbounded).await);
     let found = ledger.find_token(secret(SHOP)).await.unwrap();
     assert_eq!(found, Some(made.clone()));
     assert_eq!(ledger.find_token(secret(77)).await.unwrap(), None);
-    ledger.revoke_token(made.id, act(952, 100)).await.unwrap();
-    let again = ledger.revoke_token(made.id, act(952, 100)).await.unwrap();
+    ledger
+        .perform(RevokeToken {
+            token: made.id,
+            act: act(952, 100),
+        })
+        .await
+        .unwrap();
+    let again = ledger
+        .perform(RevokeToken {
+            token: made.id,
+            act: act(952, 100),
+        })
+        .await
+        .unwrap();
     assert!(again.is_revoked);
     let stopped = refused(ledger.ask(asked(SHOP, 400, enrol(1, 10))).await);
     assert_eq!(stopped, Refusal::TokenStopped(TokenStatus::Revoked));
     let unknown = refused(
         ledger
-            .revoke_token(TokenId::from_random(99), act(953, 1))
+            .perform(RevokeToken {
+                token: TokenId::from_random(99),
+                act: act(953, 1),
+            })
             .await,
     );
     assert!(matches!(unknown, Refusal::NoSuchToken(_)));
@@ -93,14 +114,14 @@ pub(crate) async fn tokens_are_made_found_and_revoked(ledger: SharedLedger) {
         expires_at: Some(at(300)),
         ..new_token(5, 960, TokenRole::Manage, None)
     };
-    ledger.create_token(expired).await.unwrap();
+    ledger.perform(expired).await.unwrap();
     let stopped = refused(ledger.ask(asked(5, 300, enrol(1, 10))).await);
     assert_eq!(stopped, Refusal::TokenStopped(TokenStatus::Expired));
     ledger.ask(asked(5, 299, enrol(1, 10))).await.unwrap();
     // No token makes tokens, and none does what only the gateway does.
     let new = new_token(6, 970, TokenRole::Read, None);
     not_allowed(&*ledger, 4, Operation::CreateToken(Box::new(new))).await;
-    not_allowed(&*ledger, 4, Operation::CloseSessions(key(1))).await;
+    not_allowed(&*ledger, 4, CloseSessions(key(1)).into()).await;
     sound(&*ledger).await;
 }
 
@@ -135,7 +156,7 @@ pub(crate) async fn a_shop_does_its_own_business_and_no_other(ledger: SharedLedg
         .await
         .unwrap();
     not_allowed(&*ledger, OTHER, back("pi-1", 41)).await;
-    ledger.credit(top_up(1, 42, "1", "typed")).await.unwrap();
+    ledger.perform(top_up(1, 42, "1", "typed")).await.unwrap();
     not_allowed(&*ledger, SHOP, back("typed", 43)).await;
     let early = refused(ledger.ask(asked(SHOP, 400, back("pi-9", 44))).await);
     assert!(matches!(early, Refusal::NoSuchPayment(_)));
@@ -199,7 +220,10 @@ pub(crate) async fn a_first_key_comes_with_its_customer_or_later(ledger: SharedL
     // With the payment, and the key when the buyer asks for it.
     let first = |number, operation: u64, reference: &str| {
         let payment = new_payment(number, operation + 1, "3", reference);
-        Operation::PayFirst(Box::new((new_customer(number, operation), payment)))
+        Operation::from(FirstPayment {
+            customer: new_customer(number, operation),
+            payment,
+        })
     };
     ledger
         .ask(asked(SHOP, 400, first(1, 10, "pi-1")))
@@ -240,17 +264,21 @@ pub(crate) async fn a_first_key_comes_with_its_customer_or_later(ledger: SharedL
     ledger.ask(asked(SHOP, 400, reissue(41, 51))).await.unwrap();
     let found = ledger.find_key(key(1)).await.unwrap().unwrap();
     assert_eq!((found.own.secret, found.own.old_secret), (secret(51), None));
-    ledger.open_hold(new_hold(1, 60, "1")).await.unwrap();
+    ledger.perform(new_hold(1, 60, "1")).await.unwrap();
     let used = refused(ledger.ask(asked(SHOP, 400, reissue(42, 52))).await);
     assert!(matches!(used, Refusal::NotApplicable(_)), "{used}");
-    ledger.finish_hold(finish(60, 10)).await.unwrap();
+    ledger.perform(Arc::new(finish(60, 10))).await.unwrap();
     let used = refused(ledger.ask(asked(4, 400, reissue(43, 52))).await);
     assert!(matches!(used, Refusal::NotApplicable(_)), "{used}");
     // Neither is made if one cannot be.
     let mut broken = new_key(7, 71, None);
     broken.settings.label = "x".repeat(300);
     broken.within.customer = Some(customer(7));
-    let both = Operation::Enrol(Box::new((new_customer(7, 70), broken)));
+    let both = Enrolment {
+        customer: new_customer(7, 70),
+        key: broken,
+    }
+    .into();
     refused(ledger.ask(asked(SHOP, 400, both)).await);
     assert_eq!(ledger.find_customer(customer(7)).await.unwrap(), None);
     sound(&*ledger).await;
@@ -323,7 +351,7 @@ pub(crate) async fn a_token_credits_no_more_than_its_daily_bound(ledger: SharedL
     assert_eq!(sold().await.day.booked, usd("10"));
     assert_eq!(balance(&*ledger, 1).await, usd("4"));
     // Who needs no token has no bound.
-    ledger.credit(top_up(1, 36, "100", "typed")).await.unwrap();
+    ledger.perform(top_up(1, 36, "100", "typed")).await.unwrap();
     sound(&*ledger).await;
 }
 
@@ -400,9 +428,9 @@ pub(crate) async fn an_edit_of_what_was_changed_is_refused(ledger: SharedLedger)
         .ask(asked(4, 400, pay(1, 20, "5", "pi-1")))
         .await
         .unwrap();
-    ledger.credit(top_up(1, 21, "1", "typed")).await.unwrap();
+    ledger.perform(top_up(1, 21, "1", "typed")).await.unwrap();
     let block = change(1, 22, Change::Block);
-    ledger.change_key(block).await.unwrap();
+    ledger.perform(block).await.unwrap();
     assert_eq!(ledger.last_act(of).await.unwrap(), read);
     let edit = async |operation, label: &str, position| {
         let settings = CustomerSettings {
@@ -453,10 +481,10 @@ pub(crate) async fn an_edit_of_what_was_changed_is_refused(ledger: SharedLedger)
 pub(crate) async fn references_find_their_entries(ledger: SharedLedger) {
     for number in [1, 2] {
         let new = new_key(number, 10 + number, Some("5"));
-        ledger.create_key(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
     let typed = top_up(1, 20, "1", "Invoice-7");
-    let booked = ledger.credit(typed).await.unwrap().entry;
+    let booked = ledger.perform(typed).await.unwrap().entry;
     for spelling in ["Invoice-7", "invoice-7", "INVOICE-7"] {
         let found = search::with_reference(&*ledger, spelling).await.unwrap();
         assert_eq!(found, std::slice::from_ref(&booked), "{spelling}");
@@ -468,7 +496,7 @@ pub(crate) async fn references_find_their_entries(ledger: SharedLedger) {
         reference: "one purse".to_owned(),
         act: act(21, 200),
     };
-    ledger.move_money(moved).await.unwrap();
+    ledger.perform(moved).await.unwrap();
     let found = search::with_reference(&*ledger, "ONE PURSE").await.unwrap();
     let sides: Vec<_> = found.iter().map(|entry| entry.amount).collect();
     assert_eq!(sides, [usd("-2"), usd("2")]);

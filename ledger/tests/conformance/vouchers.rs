@@ -10,17 +10,17 @@ use super::{account, refused};
 async fn customers(ledger: &dyn Ledger) {
     for number in [1, 2] {
         let new = new_key(number, 10 + number, None);
-        ledger.create_key(new).await.unwrap();
+        ledger.perform(new).await.unwrap();
     }
 }
 
 pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
     customers(&*ledger).await;
-    let lot = ledger.create_lot(new_lot(1, 20, 4)).await.unwrap();
-    let again = ledger.create_lot(new_lot(1, 20, 4)).await.unwrap();
+    let lot = ledger.perform(new_lot(1, 20, 4)).await.unwrap();
+    let again = ledger.perform(new_lot(1, 20, 4)).await.unwrap();
     assert_eq!((&again, lot.count, lot.redeemed), (&lot, 4, 0));
-    refused(ledger.create_lot(new_lot(1, 21, 4)).await);
-    let first = ledger.redeem(redemption(200, 1, 30)).await.unwrap();
+    refused(ledger.perform(new_lot(1, 21, 4)).await);
+    let first = ledger.perform(redemption(200, 1, 30)).await.unwrap();
     let reference = format!("voucher:{}-1", lot.id);
     assert_eq!(first.entry.reference.as_deref(), Some(&*reference));
     assert_eq!(
@@ -30,23 +30,29 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
     assert_eq!(account(&*ledger, 1).await.balance(), usd("2"));
     // Again by the same customer, whatever the operation: the same entry.
     for operation in [30, 31] {
-        let again = ledger.redeem(redemption(200, 1, operation)).await.unwrap();
+        let again = ledger.perform(redemption(200, 1, operation)).await.unwrap();
         assert_eq!((again.entry, again.repeated), (first.entry.clone(), true));
     }
     // Used by another, unknown, void and expired are one answer.
     let mut answers = vec![
-        refused(ledger.redeem(redemption(200, 2, 32)).await),
-        refused(ledger.redeem(redemption(99, 2, 33)).await),
+        refused(ledger.perform(redemption(200, 2, 32)).await),
+        refused(ledger.perform(redemption(99, 2, 33)).await),
     ];
     let late = Redemption {
         act: act(34, 500),
         ..redemption(201, 2, 34)
     };
-    answers.push(refused(ledger.redeem(late).await));
-    ledger.redeem(redemption(202, 2, 35)).await.unwrap();
-    let voided = ledger.void_lot(lot.id, act(36, 400)).await.unwrap();
+    answers.push(refused(ledger.perform(late).await));
+    ledger.perform(redemption(202, 2, 35)).await.unwrap();
+    let voided = ledger
+        .perform(VoidLot {
+            lot: lot.id,
+            act: act(36, 400),
+        })
+        .await
+        .unwrap();
     assert_eq!((voided.redeemed, voided.is_void), (2, true));
-    answers.push(refused(ledger.redeem(redemption(201, 2, 37)).await));
+    answers.push(refused(ledger.perform(redemption(201, 2, 37)).await));
     assert!(
         answers
             .iter()
@@ -55,7 +61,7 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
     // What was redeemed before stays, and so does its answer.
     assert!(
         ledger
-            .redeem(redemption(202, 2, 38))
+            .perform(redemption(202, 2, 38))
             .await
             .unwrap()
             .repeated
@@ -63,7 +69,16 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
     assert_eq!(account(&*ledger, 2).await.balance(), usd("2"));
     assert_eq!(ledger.lots().await.unwrap(), std::slice::from_ref(&voided));
     // Who made and voided it is in the audit, each once, without the codes; voiding it again is no act.
-    assert_eq!(ledger.void_lot(lot.id, act(42, 401)).await.unwrap(), voided);
+    assert_eq!(
+        ledger
+            .perform(VoidLot {
+                lot: lot.id,
+                act: act(42, 401)
+            })
+            .await
+            .unwrap(),
+        voided
+    );
     let acts = ledger.house_acts().await.unwrap();
     let words: Vec<_> = acts.iter().map(|act| (act.seq, &*act.act)).collect();
     assert_eq!(words, [(1, "create_lot"), (2, "void_lot")]);
@@ -73,9 +88,16 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
     assert!(!told.contains(&"c8".repeat(32)), "{told}");
     // Nobody else's money has such a name.
     let typed = top_up(1, 40, "1", &format!("VOUCHER:{}-3", lot.id));
-    refused(ledger.credit(typed).await);
+    refused(ledger.perform(typed).await);
     let unknown = LotId::from_random(9);
-    let refusal = refused(ledger.void_lot(unknown, act(41, 400)).await);
+    let refusal = refused(
+        ledger
+            .perform(VoidLot {
+                lot: unknown,
+                act: act(41, 400),
+            })
+            .await,
+    );
     assert_eq!(refusal, Refusal::NoSuchLot(unknown));
     sound(&*ledger).await;
 }
@@ -86,18 +108,18 @@ pub(crate) async fn of_some_lots_a_customer_redeems_one(ledger: SharedLedger) {
         once_per_customer: true,
         ..new_lot(1, 20, 3)
     };
-    ledger.create_lot(lot).await.unwrap();
-    ledger.redeem(redemption(200, 1, 30)).await.unwrap();
-    let second = refused(ledger.redeem(redemption(201, 1, 31)).await);
+    ledger.perform(lot).await.unwrap();
+    ledger.perform(redemption(200, 1, 30)).await.unwrap();
+    let second = refused(ledger.perform(redemption(201, 1, 31)).await);
     assert!(matches!(second, Refusal::NotApplicable(_)), "{second}");
     assert!(
         ledger
-            .redeem(redemption(200, 1, 32))
+            .perform(redemption(200, 1, 32))
             .await
             .unwrap()
             .repeated
     );
-    ledger.redeem(redemption(201, 2, 33)).await.unwrap();
+    ledger.perform(redemption(201, 2, 33)).await.unwrap();
     for wrong in [0, 10_001] {
         let codes = (0..wrong).map(|_| secret(1)).collect();
         let lot = NewLot {
@@ -105,7 +127,7 @@ pub(crate) async fn of_some_lots_a_customer_redeems_one(ledger: SharedLedger) {
             ..new_lot(2, 40, 1)
         };
         assert!(matches!(
-            refused(ledger.create_lot(lot).await),
+            refused(ledger.perform(lot).await),
             Refusal::Limit(_)
         ));
     }
@@ -115,14 +137,14 @@ pub(crate) async fn of_some_lots_a_customer_redeems_one(ledger: SharedLedger) {
 /// Sixteen at once, of two customers: one gets it, and whoever repeats it for the same customer gets its entry.
 pub(crate) async fn one_of_two_gets_a_voucher(ledger: SharedLedger) {
     customers(&*ledger).await;
-    ledger.create_lot(new_lot(1, 20, 8)).await.unwrap();
+    ledger.perform(new_lot(1, 20, 8)).await.unwrap();
     for code in 0..8_u8 {
         let racers = (0..16_u64).map(|racer| {
             let ledger = Arc::clone(&ledger);
             let operation = 1_000 + u64::from(code) * 100 + racer;
             tokio::spawn(async move {
                 let new = redemption(200 + code, 1 + racer % 2, operation);
-                ledger.redeem(new).await.map(|posted| posted.repeated)
+                ledger.perform(new).await.map(|posted| posted.repeated)
             })
         });
         let mut first = 0;

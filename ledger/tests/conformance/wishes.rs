@@ -1,5 +1,7 @@
 //! Auto top-up: asked for in the transaction of its cause, one at a time, and ended by its payment, a failure or a dispute.
 
+use std::sync::Arc;
+
 use farebox_ledger::*;
 use serde_json::{Value, json};
 
@@ -26,7 +28,7 @@ async fn set(
         change,
         act: act(operation, 250),
     };
-    ledger.change_customer(change).await
+    ledger.perform(change).await
 }
 
 /// What was asked for, oldest first, and what the rule is doing now; with so many events in all.
@@ -44,9 +46,9 @@ async fn wishes(ledger: &SharedLedger, count: usize) -> (Vec<Value>, AutoTopUpSt
 
 async fn charge(ledger: &SharedLedger, operation: u64, dollars: u64) {
     let hold = new_hold(1, operation, "0.01");
-    ledger.open_hold(hold).await.unwrap();
+    ledger.perform(hold).await.unwrap();
     let finished = finish(operation, dollars * 1_000_000);
-    ledger.finish_hold(finished).await.unwrap();
+    ledger.perform(Arc::new(finished)).await.unwrap();
 }
 
 fn payment(operation: u64, reference: &str, amount: &str) -> NewPayment {
@@ -63,7 +65,7 @@ fn payment(operation: u64, reference: &str, amount: &str) -> NewPayment {
 pub(crate) async fn money_is_asked_for_when_a_settlement_crosses_the_threshold(
     ledger: SharedLedger,
 ) {
-    ledger.create_key(new_key(1, 10, Some("10"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("10"))).await.unwrap();
     // The customer, its key and its first top-up.
     assert_eq!(events(&*ledger, 3).await.len(), 3);
     for _ in 0..2 {
@@ -88,11 +90,14 @@ pub(crate) async fn money_is_asked_for_when_a_settlement_crosses_the_threshold(
     charge(&ledger, 22, 1).await;
     assert_eq!(wishes(&ledger, 4).await.0.len(), 1);
     // Any other payment is none of its business; its own one ends it, in any spelling, once.
-    ledger.credit(top_up(1, 30, "0.50", "inv-1")).await.unwrap();
+    ledger
+        .perform(top_up(1, 30, "0.50", "inv-1"))
+        .await
+        .unwrap();
     assert_eq!(wishes(&ledger, 5).await.1, AutoTopUpState::Pending(wish));
     for _ in 0..3 {
         let paid = payment(31, &reference.to_uppercase(), "20");
-        let moved = ledger.pay(paid).await.unwrap();
+        let moved = ledger.perform(paid).await.unwrap();
         assert_eq!(moved.customer.account.balance(), usd("23.5"));
     }
     assert_eq!(wishes(&ledger, 6).await.1, AutoTopUpState::Ready);
@@ -113,7 +118,7 @@ pub(crate) async fn money_is_asked_for_when_a_settlement_crosses_the_threshold(
 }
 
 pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
     let to_target = TopUpRule {
         refill: Refill::Target(usd("6")),
         ..RULE
@@ -133,7 +138,7 @@ pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: Shar
         let turn = u64::try_from(turn).unwrap();
         let reference = format!("auto-top-up:{}-{number}", customer());
         ledger
-            .pay(payment(30 + turn, &reference, missing))
+            .perform(payment(30 + turn, &reference, missing))
             .await
             .unwrap();
         charge(&ledger, 20 + turn, 2).await;
@@ -167,7 +172,7 @@ pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: Shar
 }
 
 pub(crate) async fn a_wish_that_fails_rests_and_a_dispute_ends_the_rule(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
     set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
         .await
         .unwrap();
@@ -194,12 +199,12 @@ pub(crate) async fn a_wish_that_fails_rests_and_a_dispute_ends_the_rule(ledger: 
         .unwrap();
     assert_eq!(wishes(&ledger, 5).await.0.len(), 2);
     let reference = format!("auto-top-up:{}-5", customer());
-    ledger.pay(payment(30, &reference, "20")).await.unwrap();
+    ledger.perform(payment(30, &reference, "20")).await.unwrap();
     let booked = refused(set(&ledger, 16, fail(5)).await);
     assert!(booked.to_string().contains("was booked"), "{booked}");
     // A refund is no dispute.
     ledger
-        .reverse(refund_of(&reference, 40, "1"))
+        .perform(refund_of(&reference, 40, "1"))
         .await
         .unwrap();
     assert_eq!(wishes(&ledger, 7).await.1, AutoTopUpState::Ready);
@@ -207,7 +212,7 @@ pub(crate) async fn a_wish_that_fails_rests_and_a_dispute_ends_the_rule(ledger: 
         kind: ReversalKind::Dispute,
         ..refund_of(&reference, 41, "19")
     };
-    ledger.reverse(dispute).await.unwrap();
+    ledger.perform(dispute).await.unwrap();
     let (told, state) = wishes(&ledger, 9).await;
     assert_eq!(state, AutoTopUpState::Off(AutoTopUpOff::Dispute));
     assert_eq!(
@@ -219,11 +224,11 @@ pub(crate) async fn a_wish_that_fails_rests_and_a_dispute_ends_the_rule(ledger: 
 }
 
 pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
-    ledger.create_key(new_key(2, 12, Some("1"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_key(2, 12, Some("1"))).await.unwrap();
     let next = format!("Auto-top-up:{}-4", customer());
-    assert!(ledger.credit(top_up(1, 21, "5", &next)).await.is_err());
-    let odd = refused(ledger.credit(top_up(1, 21, "5", "auto-top-up:me")).await);
+    assert!(ledger.perform(top_up(1, 21, "5", &next)).await.is_err());
+    let odd = refused(ledger.perform(top_up(1, 21, "5", "auto-top-up:me")).await);
     assert!(matches!(odd, Refusal::NotApplicable(_)), "{odd:?}");
     set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
         .await
@@ -231,18 +236,18 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
     let gift = CreditKind::Adjust {
         reason: "gift".into(),
     };
-    let gift = refused(ledger.credit(credit(1, 22, gift, "5", &next)).await);
+    let gift = refused(ledger.perform(credit(1, 22, gift, "5", &next)).await);
     assert!(gift.to_string().contains("choose another"), "{gift}");
-    let of_other = refused(ledger.credit(top_up(2, 23, "5", &next)).await);
+    let of_other = refused(ledger.perform(top_up(2, 23, "5", &next)).await);
     assert!(
         matches!(of_other, Refusal::NotApplicable(_)),
         "{of_other:?}"
     );
-    ledger.credit(top_up(1, 24, "20", &next)).await.unwrap();
+    ledger.perform(top_up(1, 24, "20", &next)).await.unwrap();
     assert!(matches!(wishes(&ledger, 8).await.1, AutoTopUpState::Ready));
     // Who sells may say that a payment failed, and sets no rule.
     ledger
-        .create_token(new_token(1, 50, TokenRole::Sell, Some("100")))
+        .perform(new_token(1, 50, TokenRole::Sell, Some("100")))
         .await
         .unwrap();
     let of_shop = |operation, change| {
@@ -270,11 +275,11 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
 
 /// Its money came, so it is kept for somebody to look at.
 pub(crate) async fn a_payment_that_no_rule_wished_is_kept(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
     let never = format!("auto-top-up:{}-99", customer());
     for (operation, reference) in [(20, &*never), (19, "auto-top-up:nobody")] {
         let kept = ledger
-            .pay(payment(operation, reference, "5"))
+            .perform(payment(operation, reference, "5"))
             .await
             .unwrap();
         let PaymentStatus::Unapplied { why } = kept.payment.status else {
@@ -282,17 +287,17 @@ pub(crate) async fn a_payment_that_no_rule_wished_is_kept(ledger: SharedLedger) 
         };
         assert!(why.contains("no auto top-up of customer"), "{why}");
     }
-    let again = ledger.pay(payment(20, &never, "5")).await.unwrap();
+    let again = ledger.perform(payment(20, &never, "5")).await.unwrap();
     assert!(again.repeated, "told again it is the same");
     assert_eq!(ledger.unapplied().await.unwrap().len(), 2);
     // It is assigned like any other, and who credits by hand names something else.
-    assert!(ledger.credit(top_up(1, 21, "5", &never)).await.is_err());
+    assert!(ledger.perform(top_up(1, 21, "5", &never)).await.is_err());
     sound(&*ledger).await;
 }
 
 /// Nothing but time passes for a customer without money: somebody looks.
 pub(crate) async fn a_rule_that_waited_is_found_when_its_time_has_come(ledger: SharedLedger) {
-    ledger.create_key(new_key(1, 10, Some("1"))).await.unwrap();
+    ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
     set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
         .await
         .unwrap();
@@ -306,11 +311,11 @@ pub(crate) async fn a_rule_that_waited_is_found_when_its_time_has_come(ledger: S
     assert_eq!(ledger.due_top_ups(later(23)).await.unwrap(), []);
     assert_eq!(ledger.due_top_ups(later(25)).await.unwrap(), [customer()]);
     // Judged by the ledger's own clock, it is too early.
-    let judge = Operation::JudgeTopUp {
+    let judge = JudgeTopUp {
         customer: customer(),
         operation: op(60),
     };
-    ledger.apply(judge.clone()).await.unwrap();
+    ledger.apply(judge.clone().into()).await.unwrap();
     assert_eq!(wishes(&ledger, 4).await.0.len(), 1);
     for operation in [13, 14] {
         let change = if operation == 13 {
@@ -332,7 +337,7 @@ pub(crate) async fn a_rule_that_waited_is_found_when_its_time_has_come(ledger: S
     assert_eq!(wishes(&ledger, 7).await.0.len(), 1);
     set(&ledger, 17, CustomerAct::Resume).await.unwrap();
     assert_eq!(wishes(&ledger, 9).await.0.len(), 2, "served again, it asks");
-    ledger.apply(judge).await.unwrap();
+    ledger.apply(judge.into()).await.unwrap();
     assert_eq!(wishes(&ledger, 9).await.0.len(), 2, "one at a time");
     sound(&*ledger).await;
 }

@@ -77,7 +77,7 @@ pub(crate) async fn customers(
                 &format!("r-{kind}"),
             );
             let to = of.into();
-            return format!("{:?}", ledger.credit(Credit { to, ..paid }).await);
+            return format!("{:?}", ledger.perform(Credit { to, ..paid }).await);
         }
         _ => {
             let moved = NewMove {
@@ -87,7 +87,7 @@ pub(crate) async fn customers(
                 reference: format!("r-{}", amount % 12),
                 act: signed,
             };
-            return format!("{:?}", ledger.move_money(moved).await);
+            return format!("{:?}", ledger.perform(moved).await);
         }
     };
     let change = CustomerChange {
@@ -98,5 +98,5 @@ pub(crate) async fn customers(
     if is_of_owner(operation) {
         return by_owner(ledger, Operation::ChangeCustomer(Box::new(change))).await;
     }
-    format!("{:?}", ledger.change_customer(change).await)
+    format!("{:?}", ledger.perform(change).await)
 }

@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery,
@@ -382,7 +383,9 @@ impl Ledger for MemoryLedger {
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
         // A hold that is not there has ended, as wanted.
-        let _ = self.state().apply(&Operation::Resolve(finish));
+        let _ = self
+            .state()
+            .apply(&Operation::Resolve(crate::ResolveHold(finish)));
     }
 
     async fn open_holds(

@@ -5,12 +5,14 @@ use super::tokens::answered;
 use std::collections::btree_map::Entry;
 
 use super::{State, next};
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::book::audit::{self, Written};
 use crate::{
-    Account, Amount, AuditRecord, Customer, CustomerId, CustomerStatus, EntryKind, JournalEntry,
-    Key, KeyId, KeyRecord, KeyStatus, OperationId, Refusal, Scope, SecretHash, Session, Timestamp,
-    clock,
+    Account, Amount, AuditRecord, CloseSession, CloseSessions, ConsumeLink, Customer, CustomerId,
+    CustomerStatus, EntryKind, ForgetTarget, JournalEntry, JudgeTopUp, Key, KeyId, KeyRecord,
+    KeyStatus, NewLink, NoteFiles, OperationId, Publish, Refusal, ResolveHold, Scope, SecretHash,
+    Session, Timestamp, clock,
 };
 
 pub(super) type Done<T> = Result<T, Refusal>;
@@ -60,41 +62,33 @@ pub(super) fn status(key: &KeyRecord, now: Timestamp) -> KeyStatus {
 impl State {
     pub(super) fn apply(&mut self, operation: &Operation) -> Done<Outcome> {
         Ok(match operation {
-            Operation::Open(new) => Outcome::Held(self.open(new)?),
-            Operation::MoveHold(moved) => Outcome::Held(self.move_to(moved)?),
-            Operation::Finish(finish) => Outcome::Finished(self.finish(finish)?),
-            Operation::Resolve(finish) => Outcome::Finished(self.resolve(finish)?),
-            Operation::BeginEpoch { .. } => {
+            Operation::Open(new) => self.open(new)?.into(),
+            Operation::MoveHold(moved) => self.move_to(moved)?.into(),
+            Operation::Finish(finish) => self.finish(finish)?.into(),
+            Operation::Resolve(ResolveHold(finish)) => self.resolve(finish)?.into(),
+            Operation::BeginEpoch(_) => {
                 self.epoch = self.epoch.saturating_add(1);
                 Outcome::Epoch(self.epoch)
             }
-            Operation::Recover { epoch, now } => Outcome::Recovered(self.recover(*epoch, *now)?),
-            Operation::Create(new) => Outcome::Key(Box::new(self.create(new)?)),
-            Operation::Change(change) => Outcome::Key(Box::new(self.change(change)?)),
-            Operation::Credit(credit) => Outcome::Posted(Box::new(self.credit(credit)?)),
-            Operation::CreateCustomer(new) => {
-                Outcome::Customer(Box::new(self.create_customer(new)?))
-            }
-            Operation::ChangeCustomer(change) => {
-                Outcome::Customer(Box::new(self.change_customer(change)?))
-            }
-            Operation::Enrol(both) => Outcome::Key(Box::new(self.enrol(&both.0, &both.1)?)),
-            Operation::PayFirst(both) => {
-                Outcome::Payment(Box::new(self.pay_first(&both.0, &both.1)?))
-            }
+            Operation::Recover(of) => self.recover(of.epoch, of.now)?.into(),
+            Operation::Create(new) => self.create(new)?.into(),
+            Operation::Change(change) => self.change(change)?.into(),
+            Operation::Credit(credit) => self.credit(credit)?.into(),
+            Operation::CreateCustomer(new) => self.create_customer(new)?.into(),
+            Operation::ChangeCustomer(change) => self.change_customer(change)?.into(),
+            Operation::Enrol(both) => self.enrol(&both.customer, &both.key)?.into(),
+            Operation::PayFirst(both) => self.pay_first(&both.customer, &both.payment)?.into(),
             Operation::Asked(asked) => answered(self.asked(asked)?),
-            Operation::CreateLot(new) => Outcome::Lot(Box::new(self.create_lot(new)?)),
-            Operation::VoidLot { lot, act } => Outcome::Lot(Box::new(self.void_lot(*lot, act)?)),
-            Operation::Redeem(new) => Outcome::Posted(Box::new(self.redeem(new)?)),
-            Operation::CreateToken(new) => Outcome::Token(Box::new(self.create_token(new)?)),
-            Operation::RevokeToken { token, act } => {
-                Outcome::Token(Box::new(self.revoke_token(*token, act)?))
-            }
-            Operation::Pay(new) => Outcome::Payment(Box::new(self.pay(new)?)),
-            Operation::Reverse(new) => Outcome::Payment(Box::new(self.reverse(new)?)),
-            Operation::EndUnapplied(act) => Outcome::Payment(Box::new(self.end_unapplied(act)?)),
-            Operation::Move(moved) => Outcome::Moved(Box::new(self.give(moved)?)),
-            Operation::Publish { slugs, now } => {
+            Operation::CreateLot(new) => self.create_lot(new)?.into(),
+            Operation::VoidLot(of) => self.void_lot(of.lot, &of.act)?.into(),
+            Operation::Redeem(new) => self.redeem(new)?.into(),
+            Operation::CreateToken(new) => self.create_token(new)?.into(),
+            Operation::RevokeToken(of) => self.revoke_token(of.token, &of.act)?.into(),
+            Operation::Pay(new) => self.pay(new)?.into(),
+            Operation::Reverse(new) => self.reverse(new)?.into(),
+            Operation::EndUnapplied(act) => self.end_unapplied(act)?.into(),
+            Operation::Move(moved) => self.give(moved)?.into(),
+            Operation::Publish(Publish { slugs, now }) => {
                 for slug in slugs {
                     self.published.entry(slug.clone()).or_insert(*now);
                 }
@@ -104,21 +98,21 @@ impl State {
                 self.teach(taught);
                 Outcome::Done
             }
-            Operation::ForgetTarget(target) => {
+            Operation::ForgetTarget(ForgetTarget(target)) => {
                 self.forget_target(target);
                 Outcome::Done
             }
-            Operation::Files(act, news) => {
+            Operation::Files(NoteFiles { act, news }) => {
                 if let Entry::Vacant(place) = self.files.entry(act.operation) {
                     place.insert(act.clone());
                     self.tell_of_files(act, news);
                 }
                 Outcome::Done
             }
-            Operation::JudgeTopUp {
+            Operation::JudgeTopUp(JudgeTopUp {
                 customer,
                 operation,
-            } => {
+            }) => {
                 // Nobody can want anything of a customer that is not there.
                 if self.customers.contains_key(customer) {
                     self.ask_for_money(*customer, *operation)?;
@@ -126,7 +120,7 @@ impl State {
                 Outcome::Done
             }
             Operation::Deliver(steps) => {
-                steps.iter().for_each(|step| self.deliver(step));
+                steps.0.iter().for_each(|step| self.deliver(step));
                 Outcome::Done
             }
             Operation::OwnCost(own) => {
@@ -134,17 +128,17 @@ impl State {
                 self.own_costs.insert(place, own.cost);
                 Outcome::Done
             }
-            Operation::CreateLink {
+            Operation::CreateLink(NewLink {
                 key,
                 token,
                 expires,
                 act,
-            } => {
+            }) => {
                 let act = audit::link(*key, token, *expires, act);
                 self.create_link(*key, *token, *expires, act)?;
                 Outcome::Done
             }
-            Operation::ConsumeLink { token, now } => {
+            Operation::ConsumeLink(ConsumeLink { token, now }) => {
                 let link = self.links.remove(&token.0);
                 let link = link.filter(|(_, end)| now < end).map(|(key, _)| key);
                 Outcome::Owner(link.filter(|key| self.active(*key, clock::now()).is_ok()))
@@ -152,16 +146,16 @@ impl State {
             Operation::OpenSession(session) => {
                 self.open_session(session).map(|()| Outcome::Done)?
             }
-            Operation::CloseSessions(key) => {
+            Operation::CloseSessions(CloseSessions(key)) => {
                 self.sessions.retain(|_, session| session.key != *key);
                 Outcome::Done
             }
-            Operation::CloseSession(token) => {
+            Operation::CloseSession(CloseSession(token)) => {
                 self.sessions.remove(&token.0);
                 Outcome::Done
             }
-            Operation::MarkUsed { key, now } => {
-                self.mark_used(*key, *now)?;
+            Operation::MarkUsed(of) => {
+                self.mark_used(of.key, of.now)?;
                 Outcome::Done
             }
         })

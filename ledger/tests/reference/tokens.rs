@@ -2,7 +2,8 @@
 
 use super::operations::{Done, not_applicable, picos};
 use super::{State, next};
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
     Act, Amount, Answered, ApiAnswer, Asked, Asker, AuditRecord, Change, CreditKind, CustomerAct,
@@ -136,9 +137,9 @@ impl State {
                 | Operation::PayFirst(_)
                 | Operation::Reverse(_)
                 | Operation::EndUnapplied(_)
-                | Operation::CreateLink { .. }
+                | Operation::CreateLink(_)
                 | Operation::CreateLot(_)
-                | Operation::VoidLot { .. }
+                | Operation::VoidLot(_)
         );
         if !is_act {
             return Err(not_allowed("no token asks for this"));
@@ -224,7 +225,7 @@ impl State {
                 self.check_served(customer)
             }
             Operation::Pay(_) | Operation::PayFirst(_) | Operation::CreateCustomer(_) => Ok(()),
-            Operation::Enrol(both) if both.1.first_credit.is_none() => Ok(()),
+            Operation::Enrol(both) if both.key.first_credit.is_none() => Ok(()),
             Operation::Enrol(_) => Err(not_allowed(not_with_money)),
             Operation::Create(new) => {
                 if new.first_credit.is_some() {

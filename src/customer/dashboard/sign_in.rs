@@ -1,7 +1,7 @@
 //! Signing in and out, and checking a key.
 
 use farebox_door::FormFields;
-use farebox_ledger::{KeyId, SecretHash, Timestamp};
+use farebox_ledger::{CloseSession, CloseSessions, KeyId, Perform, SecretHash, Timestamp};
 use farebox_protocol::Family;
 use salvo::http::header::SET_COOKIE;
 use salvo::prelude::{Request, Response};
@@ -79,7 +79,7 @@ impl Dashboard {
         until: Option<Timestamp>,
     ) -> Result<(), Failure> {
         if let Some(earlier) = self.viewer(req).await? {
-            self.ledger().close_session(earlier.token).await?;
+            self.ledger().perform(CloseSession(earlier.token)).await?;
         }
         let token = session::open(self.ledger(), key, until).await?;
         header(
@@ -95,9 +95,9 @@ impl Dashboard {
         if let Some(viewer) = self.viewer(req).await? {
             match self.room {
                 Room::Act(PostedForm::LogoutEverywhere) => {
-                    self.ledger().close_sessions(viewer.key.id).await?
+                    self.ledger().perform(CloseSessions(viewer.key.id)).await?
                 }
-                _ => self.ledger().close_session(viewer.token).await?,
+                _ => self.ledger().perform(CloseSession(viewer.token)).await?,
             }
         }
         header(

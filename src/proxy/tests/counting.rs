@@ -1,7 +1,9 @@
 //! Counting tokens without running the request, at a target that does not answer.
 
 use farebox_ledger::sqlite::SqliteLedger;
-use farebox_ledger::{CustomerId, Durability, Fact, LedgerError, OpenMode, Timestamp};
+use farebox_ledger::{
+    CustomerId, Durability, Fact, ForgetTarget, LedgerError, OpenMode, Perform, Timestamp,
+};
 use farebox_protocol::{Classes, RequestRegion, ServiceTier};
 
 use super::*;
@@ -139,7 +141,10 @@ async fn what_targets_have_taught_outlives_a_restart_until_it_is_reset() {
         ("fast", 11_500),
         "at least half a second"
     );
-    ledger.forget_target("a/m".to_owned()).await.unwrap();
+    ledger
+        .perform(ForgetTarget("a/m".to_owned()))
+        .await
+        .unwrap();
     for running in [one, &two] {
         running.exchange(ledger).await.unwrap();
         assert_eq!(known(running), began);

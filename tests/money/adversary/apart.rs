@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Act, Change, KeyChange, KeySettings, SecretHash};
+use farebox_ledger::{Act, Change, KeyChange, KeySettings, Perform, SecretHash};
 use farebox_protocol::Family;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,7 +103,7 @@ async fn a_key_that_changes_while_it_streams_pays_for_what_was_made() {
             };
             gateway
                 .ledger
-                .change_key(KeyChange {
+                .perform(KeyChange {
                     key: key.id,
                     change,
                     act,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Cap, CapInterval, Change, EntryKind, EntryQuery, KeyChange};
+use farebox_ledger::{Cap, CapInterval, Change, EntryKind, EntryQuery, KeyChange, Perform};
 use serde_json::Value;
 
 use super::asks::{Ask, Told};
@@ -297,7 +297,7 @@ impl World {
         let amount = usd(dollars);
         let reference = format!("more-{}", self.plan());
         let paid = payment(purse.keys[0].id, amount, reference);
-        self.ledger.credit(paid).await.unwrap();
+        self.ledger.perform(paid).await.unwrap();
         let more = u64::try_from(amount.picos()).unwrap();
         purse.paid.fetch_add(more, Ordering::SeqCst);
     }
@@ -314,7 +314,7 @@ impl World {
             change: cap,
             act: act(),
         };
-        self.ledger.change_key(change).await.unwrap();
+        self.ledger.perform(change).await.unwrap();
     }
 
     /// A number that no other request has.

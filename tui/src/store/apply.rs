@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use farebox_ledger::{
     Act, Change, Credit, CustomerAct, CustomerChange, CustomerId, Key, KeyChange, KeyId,
-    LedgerError, LinkToken, Membership, NewCustomer, NewKey, NewMove, OperationId, Posted, Scope,
-    Secret, Timestamp,
+    LedgerError, LinkToken, Membership, NewCustomer, NewKey, NewLink, NewMove, OperationId,
+    Perform, Posted, Scope, Secret, Timestamp,
 };
 
 use super::StoreShared;
@@ -79,7 +79,7 @@ impl StoreShared {
                 actor,
                 at,
             };
-            return self.ledger.credit(credit).await.map(told);
+            return self.ledger.perform(credit).await.map(told);
         }
         let act = Act {
             operation,
@@ -117,7 +117,7 @@ impl StoreShared {
                     first_credit: first,
                     act,
                 };
-                let key = self.ledger.create_key(new).await?;
+                let key = self.ledger.perform(new).await?;
                 return Ok(self.new_secret(operation, key, secret));
             }
             ActPlan::Rotate { overlap } => {
@@ -127,7 +127,7 @@ impl StoreShared {
                     old_until: overlap.until(act.at),
                 };
                 let change = KeyChange { key, change, act };
-                let key = self.ledger.change_key(change).await?;
+                let key = self.ledger.perform(change).await?;
                 return Ok(self.new_secret(operation, key, secret));
             }
             ActPlan::Link => return self.link(key, act).await,
@@ -138,7 +138,7 @@ impl StoreShared {
             _ => return Err(LedgerError::unavailable("this act is of no key")),
         };
         let change = KeyChange { key, change, act };
-        let key = self.ledger.change_key(change).await?;
+        let key = self.ledger.perform(change).await?;
         Ok(ActOutcome::Changed(key.into()))
     }
 
@@ -156,7 +156,7 @@ impl StoreShared {
                     personal: None,
                     act,
                 };
-                let made = self.ledger.create_customer(new).await?;
+                let made = self.ledger.perform(new).await?;
                 return Ok(ActOutcome::Changed(made.into()));
             }
             ActPlan::Move {
@@ -167,7 +167,7 @@ impl StoreShared {
                 let from = customer;
                 let moved = self
                     .ledger
-                    .move_money(NewMove {
+                    .perform(NewMove {
                         from,
                         into,
                         amount,
@@ -191,7 +191,7 @@ impl StoreShared {
             change,
             act,
         };
-        let changed = self.ledger.change_customer(change).await?;
+        let changed = self.ledger.perform(change).await?;
         Ok(ActOutcome::Changed(changed.into()))
     }
 
@@ -216,7 +216,12 @@ impl StoreShared {
             ));
         };
         self.ledger
-            .create_link(key, token.hash(), expires, act)
+            .perform(NewLink {
+                key,
+                token: token.hash(),
+                expires,
+                act,
+            })
             .await?;
         let found = self.ledger.find_key(key).await?;
         let key =

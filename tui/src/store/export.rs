@@ -308,8 +308,8 @@ mod tests {
 
     use farebox_ledger::memory::MemoryLedger;
     use farebox_ledger::{
-        Act, Amount, Bill, Finish, KeyId, KeySettings, Ledger, MarginBy, MarginOrder, Membership,
-        NewHold, NewKey, OperationId, SecretHash,
+        Act, Amount, Bill, Finish, KeyId, KeySettings, MarginBy, MarginOrder, Membership, NewHold,
+        NewKey, OperationId, Perform, SecretHash,
     };
 
     use super::*;
@@ -334,7 +334,7 @@ mod tests {
                 at,
             };
             ledger
-                .create_key(NewKey {
+                .perform(NewKey {
                     within: Membership::default(),
                     id,
                     secret: SecretHash([number; 32]),
@@ -347,7 +347,7 @@ mod tests {
             let (slug, family, request) = ("small".to_owned(), "chat".to_owned(), operation(1));
             let amount = Amount::from_picos(1_000);
             ledger
-                .open_hold(NewHold {
+                .perform(NewHold {
                     request,
                     customer: farebox_ledger::CustomerId::made_for(id),
                     key: id,
@@ -369,7 +369,7 @@ mod tests {
                 ..Bill::default()
             };
             ledger
-                .finish_hold(Finish { request, bill, at })
+                .perform(Arc::new(Finish { request, bill, at }))
                 .await
                 .unwrap();
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Act, Amount, Durability, EntryQuery, KeyId, KeySettings, Ledger, Membership, NewKey, OpenMode,
-    OperationId, Secret, Timestamp,
+    OperationId, Perform, Secret, Timestamp,
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ pub(crate) fn new_key(number: u64) -> NewKey {
 pub(crate) async fn seed(path: &Path, keys: u64) {
     let ledger = SqliteLedger::create(path, OpenMode::Write, Durability::Prompt).unwrap();
     for number in 1..=keys {
-        ledger.create_key(new_key(number)).await.unwrap();
+        ledger.perform(new_key(number)).await.unwrap();
     }
     ledger.close();
 }

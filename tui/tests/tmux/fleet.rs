@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{LedgerAddress, OpenMode, Opening};
+use farebox_ledger::{LedgerAddress, OpenMode, Opening, Perform};
 
 use super::beside::{Served, farebox, secret};
 use super::console::*;
@@ -24,7 +24,7 @@ fn nodes_shows_the_gateways_and_every_server_through_a_failover() {
             .await
             .unwrap();
         for number in 1..=3 {
-            ledger.create_key(new_key(number)).await.unwrap();
+            ledger.perform(new_key(number)).await.unwrap();
         }
         ledger.close();
     });

@@ -2,18 +2,27 @@
 
 use super::acting::check_acts;
 use super::{check_unused, write_act};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
-use crate::{Act, KeyId, Refusal, SecretHash, Session, Timestamp};
+use crate::value::text::clean;
+use crate::{
+    CloseSession, CloseSessions, ConsumeLink, KeyId, MarkUsed, NewLink, OperationId, Refusal,
+    Session, Timestamp,
+};
 
-pub(super) fn create_link(
-    rows: &mut Rows,
-    key: KeyId,
-    token: SecretHash,
-    expires: Timestamp,
-    act: &Act,
-) -> Result<(), Refusal> {
-    let written = audit::link(key, &token, expires, act);
+fn create_link(rows: &mut Rows, new: &NewLink) -> Result<(), Refusal> {
+    let NewLink {
+        key,
+        token,
+        expires,
+        act,
+    } = new;
+    let (key, expires) = (*key, *expires);
+    let written = audit::link(key, token, expires, act);
     let known = rows.act(act.operation);
     if known.is_some_and(|record| written.repeats(record)) {
         return Ok(());
@@ -30,25 +39,25 @@ pub(super) fn create_link(
             "this link already exists".to_owned(),
         ));
     }
-    rows.insert_link(token, (key, expires), act.at);
+    rows.insert_link(*token, (key, expires), act.at);
     write_act(rows, written, owner)
 }
 
 /// The key of a link, which works once; of one with which nobody may act there is none.
-pub(super) fn consume_link(rows: &mut Rows, token: SecretHash, now: Timestamp) -> Option<KeyId> {
-    let (key, expires) = rows.take_link(token)?;
-    (now < expires && check_acts(rows, key).is_ok()).then_some(key)
+fn consume_link(rows: &mut Rows, link: &ConsumeLink) -> Option<KeyId> {
+    let (key, expires) = rows.take_link(link.token)?;
+    (link.now < expires && check_acts(rows, key).is_ok()).then_some(key)
 }
 
 /// Notes the first use of a key that a token made. That of others is not noted, and that it was used before stays so.
-pub(super) fn mark_used(rows: &mut Rows, key: KeyId, now: Timestamp) -> Result<(), Refusal> {
+fn mark_used(rows: &mut Rows, key: KeyId, now: Timestamp) -> Result<(), Refusal> {
     if rows.key(key)?.is_unmarked() {
         rows.mark_used(key, now);
     }
     Ok(())
 }
 
-pub(super) fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Refusal> {
+fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Refusal> {
     rows.key(session.key)?.check_looks()?;
     let known = rows.sessions.get(&session.token.0);
     match known.and_then(|row| row.now.as_ref()) {
@@ -61,4 +70,133 @@ pub(super) fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Ref
             mark_used(rows, session.key, session.at)
         }
     }
+}
+
+impl LedgerOperation for NewLink {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            token: Some(self.token),
+            ..Needs::administrative(self.key.into(), [Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        create_link(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewLink {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
+}
+
+impl LedgerOperation for ConsumeLink {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            token: Some(self.token),
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        Ok(consume_link(rows, self).into())
+    }
+
+    fn clean(&mut self) {}
+}
+
+impl LedgerOperation for Session {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            keys: [Some(self.key), None],
+            token: Some(self.token),
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        open_session(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {}
+}
+
+impl LedgerOperation for CloseSession {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            token: Some(self.0),
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        rows.delete_session(self.0);
+        Ok(Outcome::Done)
+    }
+
+    fn clean(&mut self) {}
+}
+
+impl LedgerOperation for CloseSessions {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            keys: [Some(self.0), None],
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        rows.close_sessions(self.0);
+        Ok(Outcome::Done)
+    }
+
+    fn clean(&mut self) {}
+}
+
+impl LedgerOperation for MarkUsed {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            keys: [Some(self.key), None],
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        mark_used(rows, self.key, self.now).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {}
 }

@@ -1,42 +1,41 @@
 //! Operations on behalf of a token or an owner key: what a token may do and how much of it, and what a repetition is answered.
 
-use super::acting::{check_acts, check_owner, refused};
-use super::apply;
+use super::acting::{check_acts, refused};
 use crate::batch::answer::KeptAnswer;
-use crate::batch::operation::{Answered, Asked, Asker, ExpectedAct, Once, Operation, Outcome};
+use crate::batch::asker::{Asker, BoundedAsker};
+use crate::batch::needs::{Few, Needs};
+use crate::batch::operation::{AskableOperation, Asked, ExpectedAct, LedgerOperation, Once};
+use crate::batch::outcome::{Answered, Outcome};
 use crate::batch::rows::Rows;
 use crate::rule::auto_top_up::TopUpWish;
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::token_day::TokenDeed;
-use crate::{
-    Amount, Change, Credit, CreditKind, CustomerAct, CustomerId, KeyChange, NewKey, Refusal, Scope,
-    Token, TokenDay, TokenId, TokenRole,
-};
+use crate::{Amount, Credit, CustomerId, KeyId, OperationId, Refusal, Token, TokenDay, TokenRole};
 
 /// Applies what is asked for, once.
-pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
-    if !asked.operation.is_administrative() {
+fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
+    let Some(askable) = asked.operation.askable() else {
         let text = "no token asks for this";
         return Err(Refusal::NotAllowed(text.to_owned()));
-    }
+    };
     if let Some(token) = asked.by.token() {
         rows.api_token(token)?.check_active(asked.at)?;
     }
     let mut is_known = false;
     if let Some(once) = &asked.once {
-        match repeated(rows, asked, once)? {
+        match repeated(rows, asked, once, askable.id())? {
             Some(answered) if answered.is_replay() => return Ok(answered),
             found => is_known = found.is_some(),
         }
     }
-    check_unchanged(rows, asked)?;
+    check_unchanged(rows, asked, askable.id())?;
     match asked.by {
         Asker::House => {}
-        Asker::Token(token) => check_allowed(rows, rows.api_token(token)?, &asked.operation)?,
-        Asker::Owner(key) => check_owner(rows, key, &asked.operation)?,
+        Asker::Token(token) => check_token(rows, rows.api_token(token)?, askable)?,
+        Asker::Owner(key) => check_owner(rows, key, askable)?,
     }
     rows.asked_by = asked.by;
-    let outcome = apply(rows, &asked.operation);
+    let outcome = asked.operation.apply(rows);
     rows.asked_by = Asker::House;
     let outcome = outcome?;
     let answer = asked.once.as_ref().map(|once| once.answer.of(&outcome));
@@ -45,7 +44,7 @@ pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal>
         let kept = KeptAnswer {
             token,
             at: asked.at,
-            operation: asked.operation.id(),
+            operation: Some(askable.id()),
             body: once.body,
             answer: answer.clone(),
         };
@@ -58,7 +57,12 @@ pub(super) fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal>
 }
 
 /// What an earlier request with the same key was answered. It is no replay if it was this very operation, whose commit got no answer.
-fn repeated(rows: &Rows, asked: &Asked, once: &Once) -> Result<Option<Answered>, Refusal> {
+fn repeated(
+    rows: &Rows,
+    asked: &Asked,
+    once: &Once,
+    operation: OperationId,
+) -> Result<Option<Answered>, Refusal> {
     let id = once.id(asked.by.token());
     if rows.is_running(id) {
         return Err(Refusal::StillRunning);
@@ -70,7 +74,7 @@ fn repeated(rows: &Rows, asked: &Asked, once: &Once) -> Result<Option<Answered>,
     if known.body != once.body {
         return Err(Refusal::KeyOfOtherBody);
     }
-    let is_this = known.operation.is_some() && known.operation == asked.operation.id();
+    let is_this = known.operation == Some(operation);
     Ok(Some(Answered {
         outcome: is_this.then_some(Outcome::Done),
         answer: Some(known.answer.clone()),
@@ -78,16 +82,12 @@ fn repeated(rows: &Rows, asked: &Asked, once: &Once) -> Result<Option<Answered>,
 }
 
 /// Refuses a change of what was changed since the caller read it. By this very operation it was, if its commit got no answer.
-fn check_unchanged(rows: &Rows, asked: &Asked) -> Result<(), Refusal> {
+fn check_unchanged(rows: &Rows, asked: &Asked, operation: OperationId) -> Result<(), Refusal> {
     let Some(ExpectedAct { of, position }) = asked.expected else {
         return Ok(());
     };
-    let is_done = asked
-        .operation
-        .id()
-        .is_some_and(|id| rows.act(id).is_some());
     let last = rows.last_act(of);
-    if last == position || is_done {
+    if last == position || rows.act(operation).is_some() {
         return Ok(());
     }
     Err(Refusal::ChangedSince {
@@ -98,84 +98,25 @@ fn check_unchanged(rows: &Rows, asked: &Asked) -> Result<(), Refusal> {
 }
 
 /// Refuses what a token's role does not cover.
-fn check_allowed(rows: &Rows, token: &Token, operation: &Operation) -> Result<(), Refusal> {
+fn check_token(
+    rows: &Rows,
+    token: &Token,
+    operation: &dyn AskableOperation,
+) -> Result<(), Refusal> {
     match token.role {
         TokenRole::Manage => Ok(()),
         TokenRole::Read => refused("a token that reads changes nothing"),
-        TokenRole::Sell => check_sale(rows, token.id, operation),
+        TokenRole::Sell => operation.check_asked(rows, BoundedAsker::Seller(token.id)),
     }
 }
 
-/// What a token that sells may do.
-fn check_sale(rows: &Rows, token: TokenId, operation: &Operation) -> Result<(), Refusal> {
-    match operation {
-        Operation::Credit(credit) if credit.kind == CreditKind::TopUp => {
-            let owner = match credit.to {
-                Scope::Key(key) => rows.key(key)?.belongs_to,
-                Scope::Customer(customer) => customer,
-            };
-            rows.customer(owner)?.customer.check_active()
-        }
-        // Whose money cannot be booked is kept as unapplied.
-        Operation::Pay(_) | Operation::PayFirst(_) | Operation::CreateCustomer(_) => Ok(()),
-        Operation::Enrol(both) => check_bare(&both.1),
-        Operation::Create(new) => {
-            check_bare(new)?;
-            check_first_key(rows, token, new)
-        }
-        Operation::Reverse(new) => match rows.payment(&new.payment) {
-            Some(payment) if payment.token == Some(token) => Ok(()),
-            Some(_) => refused("this token reverses only payments that it booked itself"),
-            // Said as to everybody, so that it is told again when the payment has come.
-            None if rows.entry_by_reference(&new.payment).is_none() => Ok(()),
-            None => refused("this token reverses only payments that it booked itself"),
-        },
-        // Who charges a card says that it failed.
-        Operation::ChangeCustomer(change)
-            if matches!(change.change, CustomerAct::FailTopUp { .. }) =>
-        {
-            Ok(())
-        }
-        Operation::Change(change) => check_reissue(rows, token, change),
-        _ => refused("a token that sells may not do this"),
+/// Refuses what an owner key may not do.
+fn check_owner(rows: &Rows, owner: KeyId, operation: &dyn AskableOperation) -> Result<(), Refusal> {
+    check_acts(rows, owner)?;
+    if !rows.key(owner)?.is_owner {
+        return refused("only an owner key manages keys and caps");
     }
-}
-
-fn check_bare(new: &NewKey) -> Result<(), Refusal> {
-    if new.first_credit.is_some() {
-        return refused("a token that sells books payments, not credit with a key");
-    }
-    Ok(())
-}
-
-/// The first key of a customer that the token made has the customer's own ten symbols: so there cannot be a second one.
-fn check_first_key(rows: &Rows, token: TokenId, new: &NewKey) -> Result<(), Refusal> {
-    let Some(id) = new.within.customer else {
-        return refused("a token that sells creates a key for a customer that it made");
-    };
-    check_own(rows, token, id)?;
-    rows.customer(id)?.customer.check_active()?;
-    if new.id != id.first_key() || new.within.made_by.is_some() {
-        return refused("a token that sells creates a customer's first key, and no further ones");
-    }
-    Ok(())
-}
-
-fn check_reissue(rows: &Rows, token: TokenId, change: &KeyChange) -> Result<(), Refusal> {
-    let is_reissue = matches!(change.change, Change::Reissue { .. });
-    if is_reissue && rows.key(change.key)?.token == Some(token) {
-        return check_acts(rows, change.key);
-    }
-    refused(
-        "a token that sells reissues unused keys that it made, and changes nothing else of keys",
-    )
-}
-
-fn check_own(rows: &Rows, token: TokenId, customer: CustomerId) -> Result<(), Refusal> {
-    if rows.customer(customer)?.customer.token == Some(token) {
-        return Ok(());
-    }
-    refused("this token did not make this customer")
+    operation.check_asked(rows, BoundedAsker::Owner(owner))
 }
 
 /// Whether a token that sells asks.
@@ -230,4 +171,38 @@ pub(super) fn check_payable(rows: &Rows, customer: CustomerId) -> Result<(), Ref
         rows.customer(customer)?.customer.check_active()?;
     }
     Ok(())
+}
+
+impl LedgerOperation for Asked {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let needs = self.operation.needs();
+        Needs {
+            api_token: self.by.token(),
+            answer: self.once.as_ref().map(|once| once.id(self.by.token())),
+            last_act: self.expected.map(|expected| expected.of),
+            keys: with_asker(needs.keys, self.by.key()),
+            ..needs
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        asked(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        self.operation.clean();
+    }
+}
+
+/// These keys, and the one that asks. What an owner asks for names at most one other.
+fn with_asker(keys: Few<KeyId>, asker: Option<KeyId>) -> Few<KeyId> {
+    match (keys, asker) {
+        ([None, second], Some(asker)) => [Some(asker), second],
+        ([first, None], Some(asker)) if first != Some(asker) => [first, Some(asker)],
+        (keys, _) => keys,
+    }
 }

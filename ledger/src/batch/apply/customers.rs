@@ -1,18 +1,24 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
+use super::acting::refused;
 use super::{asked, check_unused, news, wishes, write_act};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
 use crate::rule::cap::PastSpending;
 use crate::rule::token_day::TokenDeed;
 use crate::rule::watch::CustomerWatch;
+use crate::value::text::clean;
 use crate::{
-    Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, NewCustomer, PersonalData,
-    Refusal, Scope,
+    Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, KeyId, NewCustomer,
+    OperationId, PersonalData, Refusal, Scope,
 };
 
-pub(super) fn create(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
+fn create(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
     let act = audit::create_customer(new);
     if let Some(known) = rows.act(act.operation).filter(|known| known.act == act.act) {
         return Ok(rows.customer(known.customer)?.customer.clone());
@@ -65,7 +71,7 @@ pub(super) fn insert(rows: &mut Rows, mut customer: Customer) -> Result<(), Refu
     Ok(())
 }
 
-pub(super) fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal> {
+fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal> {
     let act = audit::change_customer(change);
     let known = rows.act(act.operation);
     if known.is_some_and(|record| record.customer == change.customer && act.repeats(record)) {
@@ -118,4 +124,132 @@ fn check_external(
         }),
         _ => Ok(()),
     }
+}
+
+impl LedgerOperation for NewCustomer {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            external_id: self.settings.external_id.as_deref(),
+            ..Needs::administrative(self.id.into(), [Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        create(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean_settings(&mut self.settings);
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewCustomer {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match by {
+            BoundedAsker::Seller(_) => Ok(()),
+            BoundedAsker::Owner(_) => by.refused(),
+        }
+    }
+}
+
+impl LedgerOperation for CustomerChange {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let of = Scope::Customer(self.customer);
+        let (spending, external_id) = match &self.change {
+            CustomerAct::SetCap(_) => (Some(of), None),
+            CustomerAct::Set(settings) => (None, settings.external_id.as_deref()),
+            CustomerAct::Suspend
+            | CustomerAct::Resume
+            | CustomerAct::Close
+            | CustomerAct::Describe(_)
+            | CustomerAct::Erase
+            | CustomerAct::ClearCap { .. }
+            | CustomerAct::SetAutoTopUp(_)
+            | CustomerAct::ClearAutoTopUp
+            | CustomerAct::FailTopUp { .. } => (None, None),
+        };
+        Needs {
+            spending,
+            external_id,
+            ..Needs::administrative(of, [Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        change(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        if let CustomerAct::Set(settings) = &mut self.change {
+            clean_settings(settings);
+        }
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for CustomerChange {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match by {
+            // Who charges a card says that it failed.
+            BoundedAsker::Seller(_) if matches!(self.change, CustomerAct::FailTopUp { .. }) => {
+                Ok(())
+            }
+            BoundedAsker::Seller(_) => by.refused(),
+            BoundedAsker::Owner(owner) => check_own(rows, owner, self),
+        }
+    }
+}
+
+fn check_own(rows: &Rows, owner: KeyId, change: &CustomerChange) -> Result<(), Refusal> {
+    let own = rows.key(owner)?.belongs_to;
+    if change.customer != own {
+        return Err(Refusal::NoSuchCustomer(change.customer));
+    }
+    let known = &rows.customer(own)?.customer.settings;
+    match &change.change {
+        CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } => Ok(()),
+        CustomerAct::Set(settings)
+            if *settings
+                == (CustomerSettings {
+                    low_balance: settings.low_balance,
+                    ..known.clone()
+                }) =>
+        {
+            Ok(())
+        }
+        CustomerAct::Set(_)
+        | CustomerAct::Suspend
+        | CustomerAct::Resume
+        | CustomerAct::Close
+        | CustomerAct::Describe(_)
+        | CustomerAct::Erase
+        | CustomerAct::SetAutoTopUp(_)
+        | CustomerAct::ClearAutoTopUp
+        | CustomerAct::FailTopUp { .. } => {
+            refused("an owner key sets caps and the low balance of its customer, and nothing else")
+        }
+    }
+}
+
+/// An external id with this character is refused, and personal data is stored as JSON.
+fn clean_settings(settings: &mut CustomerSettings) {
+    clean(&mut settings.label);
+    settings.price_list.iter_mut().for_each(clean);
 }

@@ -1,16 +1,22 @@
 //! Holds: open, move, finish, recover. A hold's row ends with exactly one charge entry, in the same transaction.
 
+use std::sync::Arc;
+
 use super::{append, claims, news};
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::head::EntryHead;
 use crate::rule::account::HoldEffect;
 use crate::rule::hold::{StoredHold, recovered};
+use crate::value::text::clean;
 use crate::{
-    Amount, Bill, CustomerId, EndedHold, EntryKind, Finish, Held, HoldMove, HoldWay, JournalEntry,
-    NewHold, NewSize, OpenHold, Recovered, Refusal, Timestamp,
+    Amount, BeginEpoch, Bill, CustomerId, EndedHold, EntryKind, Finish, Held, HoldMove, HoldWay,
+    JournalEntry, NewHold, NewSize, OpenHold, Recover, Recovered, Refusal, ResolveHold, Timestamp,
 };
 
-pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
+fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
     // A repeated open gets the same answer as the first one. The key's present state does not matter: it may have been blocked
     // since, but the first open was granted.
     if let Some(hold) = rows.hold(new.request) {
@@ -39,7 +45,7 @@ pub(super) fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
     Ok(held)
 }
 
-pub(super) fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal> {
+fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal> {
     let StoredHold {
         open, day, moves, ..
     } = rows
@@ -77,7 +83,7 @@ pub(super) fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal
     Ok(held)
 }
 
-pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
+fn finish(rows: &mut Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     match rows.hold(finish.request) {
         Some(_) => end(rows, finish.clone()),
         None => ended(rows, finish),
@@ -86,7 +92,7 @@ pub(super) fn finish(rows: &mut Rows, finish: &Finish) -> Result<EndedHold, Refu
 
 /// A finish that must succeed, because no caller is left to correct it: a bill over the limits is replaced by that of the last
 /// checkpoint.
-pub(super) fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<EndedHold, Refusal> {
+fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<EndedHold, Refusal> {
     match finish(rows, wanted) {
         Err(Refusal::Limit(_)) => {
             // A checkpoint passed the same limits when it was stored, so this second attempt cannot be refused for them.
@@ -198,7 +204,7 @@ fn ended(rows: &Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     })
 }
 
-pub(super) fn begin_epoch(rows: &mut Rows, now: Timestamp) -> i64 {
+fn begin_epoch(rows: &mut Rows, now: Timestamp) -> i64 {
     rows.epoch = rows.epoch.saturating_add(1);
     rows.changes.epoch = Some((rows.epoch, now));
     rows.epoch
@@ -206,10 +212,9 @@ pub(super) fn begin_epoch(rows: &mut Rows, now: Timestamp) -> i64 {
 
 /// Ends some holds of dead processes, as many as were fetched; `None` if none are left. They are charged their last checkpoint, or
 /// released if they have none.
-pub(super) fn recover(
+fn recover(
     rows: &mut Rows,
-    epoch: i64,
-    now: Timestamp,
+    Recover { epoch, now }: &Recover,
 ) -> Result<Option<Recovered>, Refusal> {
     let mut done = None;
     for request in std::mem::take(&mut rows.dead) {
@@ -218,10 +223,10 @@ pub(super) fn recover(
         };
         let finished = end(
             rows,
-            recovered(&hold.open, hold.checkpoint.as_deref().cloned(), now),
+            recovered(&hold.open, hold.checkpoint.as_deref().cloned(), *now),
         )?;
         let done = done.get_or_insert(Recovered {
-            epoch,
+            epoch: *epoch,
             ..Recovered::default()
         });
         let count = if finished.charge.is_positive() {
@@ -232,4 +237,195 @@ pub(super) fn recover(
         *count = count.saturating_add(1);
     }
     Ok(done)
+}
+
+impl LedgerOperation for NewHold {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let one = [Some(self.request), None];
+        Needs {
+            keys: [Some(self.key), None],
+            customers: [Some(self.customer), None],
+            holds: one,
+            entries: one,
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        open(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        [&mut self.slug, &mut self.family]
+            .into_iter()
+            .for_each(clean);
+    }
+}
+
+impl LedgerOperation for HoldMove {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            holds: [Some(self.request), None],
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        move_to(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        self.checkpoint.iter_mut().for_each(clean_bill);
+    }
+}
+
+impl LedgerOperation for Arc<Finish> {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let one = [Some(self.request), None];
+        Needs {
+            holds: one,
+            entries: one,
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        finish(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        // Shared with its hold, so it is copied only if something has to be replaced.
+        if !is_clean(&self.bill) {
+            clean_bill(&mut Arc::make_mut(self).bill);
+        }
+    }
+}
+
+impl LedgerOperation for ResolveHold {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        self.0.needs()
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        resolve(rows, &self.0).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        self.0.clean();
+    }
+}
+
+impl LedgerOperation for BeginEpoch {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs::default()
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        Ok(begin_epoch(rows, self.now).into())
+    }
+
+    fn clean(&mut self) {}
+}
+
+impl LedgerOperation for Recover {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            dead: Some(self.epoch),
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        recover(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {}
+}
+
+fn is_clean(bill: &Bill) -> bool {
+    let texts = [
+        bill.slug.as_str(),
+        &bill.family,
+        &bill.target,
+        &bill.served.account,
+        bill.end_reason.as_str(),
+    ];
+    !texts
+        .into_iter()
+        .chain(bill.answer_id.as_deref())
+        .any(|text| text.contains('\0'))
+}
+
+fn clean_bill(bill: &mut Bill) {
+    [
+        &mut bill.slug,
+        &mut bill.family,
+        &mut bill.target,
+        &mut bill.served.account,
+    ]
+    .into_iter()
+    .for_each(clean);
+    bill.answer_id.iter_mut().for_each(clean);
+    if bill.end_reason.as_str().contains('\0') {
+        bill.end_reason = bill
+            .end_reason
+            .as_str()
+            .replace('\0', "\u{fffd}")
+            .as_str()
+            .into();
+    }
+    // Facts and lines are stored as JSON, which writes the character as an escape of six.
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OperationId;
+
+    #[test]
+    fn the_one_character_that_cannot_be_stored_is_replaced() {
+        let mut bill = Bill {
+            target: "a\0b".to_owned(),
+            answer_id: Some("\0".to_owned()),
+            ..Bill::default()
+        };
+        bill.end_reason = "x\0".into();
+        let finish = Finish {
+            request: OperationId::from_bytes([1; 16]),
+            bill,
+            at: Timestamp::from_millis(0),
+        };
+        let mut cleaned = Arc::new(finish);
+        cleaned.clean();
+        let texts = (
+            cleaned.bill.target.as_str(),
+            cleaned.bill.answer_id.as_deref(),
+            cleaned.bill.end_reason.as_str(),
+        );
+        assert_eq!(texts, ("a\u{fffd}b", Some("\u{fffd}"), "x\u{fffd}"));
+    }
 }

@@ -1,16 +1,25 @@
 //! Keys: create and change. Each leaves one audit record in the same transaction.
 
+use super::acting::{check_acts, refused};
 use super::payments::{check_first_reference, take_over};
 use super::{append, asked, check_unused, claims, customers, news, write_act};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::{made, settings_for};
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::token_day::TokenDeed;
-use crate::{Change, Credit, Customer, Key, KeyChange, KeyId, NewCustomer, NewKey, Refusal};
+use crate::value::text::clean;
+use crate::{
+    Change, Credit, Customer, CustomerId, Enrolment, Key, KeyChange, KeyId, NewKey, OperationId,
+    Refusal, TokenId,
+};
 
-pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
+fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let operation = new.act.operation;
     if let Some(record) = rows.act(operation).filter(|act| act.act == "create") {
         return rows.whole_key(record.key.unwrap_or(new.id));
@@ -33,7 +42,8 @@ pub(super) fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
 }
 
 /// Makes a customer and its first key, or neither.
-pub(super) fn enrol(rows: &mut Rows, owner: &NewCustomer, new: &NewKey) -> Result<Key, Refusal> {
+fn enrol(rows: &mut Rows, both: &Enrolment) -> Result<Key, Refusal> {
+    let (owner, new) = (&both.customer, &both.key);
     let known = rows.act(new.act.operation);
     if let Some(record) = known.filter(|act| act.act == "create") {
         return rows.whole_key(record.key.unwrap_or(new.id));
@@ -128,7 +138,7 @@ fn check_maker(rows: &Rows, new: &NewKey) -> Result<(), Refusal> {
     )))
 }
 
-pub(super) fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
+fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
     let act = audit::change(change);
     let known = rows.act(act.operation);
     if known.is_some_and(|record| act.repeats(record)) {
@@ -164,4 +174,200 @@ pub(super) fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal
     }
     write_act(rows, act, belongs_to)?;
     rows.whole_key(id)
+}
+
+impl LedgerOperation for NewKey {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            references: [self.first_credit.as_ref().map(|(_, name)| &**name), None],
+            keys: [Some(self.id), self.within.made_by],
+            customers: [Some(self.belongs_to()), None],
+            ..Needs::administrative(self.id.into(), [Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        create(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.settings.label);
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewKey {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match by {
+            BoundedAsker::Seller(token) => {
+                check_bare(self)?;
+                check_first_key(rows, token, self)
+            }
+            BoundedAsker::Owner(owner) => check_member(rows, owner, self),
+        }
+    }
+}
+
+impl LedgerOperation for Enrolment {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let operations = [
+            Some(self.customer.act.operation),
+            Some(self.key.act.operation),
+        ];
+        Needs {
+            external_id: self.customer.settings.external_id.as_deref(),
+            references: [
+                self.key.first_credit.as_ref().map(|(_, name)| &**name),
+                None,
+            ],
+            customers: [Some(self.customer.id), None],
+            ..Needs::administrative(self.key.id.into(), operations)
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        enrol(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        self.customer.clean();
+        self.key.clean();
+    }
+}
+
+impl AskableOperation for Enrolment {
+    fn id(&self) -> OperationId {
+        self.key.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match by {
+            BoundedAsker::Seller(_) => check_bare(&self.key),
+            BoundedAsker::Owner(_) => by.refused(),
+        }
+    }
+}
+
+impl LedgerOperation for KeyChange {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        // A limit that is new counts what runs.
+        let counts = match self.change {
+            Change::SetCap(_) | Change::Set(_) | Change::Reissue { .. } => true,
+            Change::Block
+            | Change::Unblock
+            | Change::Revoke
+            | Change::Rotate { .. }
+            | Change::ClearCap { .. } => false,
+        };
+        Needs {
+            spending: counts.then_some(self.key.into()),
+            ..Needs::administrative(self.key.into(), [Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        change(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        if let Change::Set(settings) = &mut self.change {
+            clean(&mut settings.label);
+        }
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for KeyChange {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match by {
+            BoundedAsker::Seller(token) => check_reissue(rows, token, self),
+            BoundedAsker::Owner(owner) => check_owned(rows, owner, self),
+        }
+    }
+}
+
+fn check_bare(new: &NewKey) -> Result<(), Refusal> {
+    if new.first_credit.is_some() {
+        return refused("a token that sells books payments, not credit with a key");
+    }
+    Ok(())
+}
+
+/// The first key of a customer that the token made has the customer's own ten symbols: so there cannot be a second one.
+fn check_first_key(rows: &Rows, token: TokenId, new: &NewKey) -> Result<(), Refusal> {
+    let Some(id) = new.within.customer else {
+        return refused("a token that sells creates a key for a customer that it made");
+    };
+    check_made(rows, token, id)?;
+    rows.customer(id)?.customer.check_active()?;
+    if new.id != id.first_key() || new.within.made_by.is_some() {
+        return refused("a token that sells creates a customer's first key, and no further ones");
+    }
+    Ok(())
+}
+
+fn check_reissue(rows: &Rows, token: TokenId, change: &KeyChange) -> Result<(), Refusal> {
+    let is_reissue = matches!(change.change, Change::Reissue { .. });
+    if is_reissue && rows.key(change.key)?.token == Some(token) {
+        return check_acts(rows, change.key);
+    }
+    refused(
+        "a token that sells reissues unused keys that it made, and changes nothing else of keys",
+    )
+}
+
+fn check_made(rows: &Rows, token: TokenId, customer: CustomerId) -> Result<(), Refusal> {
+    if rows.customer(customer)?.customer.token == Some(token) {
+        return Ok(());
+    }
+    refused("this token did not make this customer")
+}
+
+fn check_member(rows: &Rows, owner: KeyId, new: &NewKey) -> Result<(), Refusal> {
+    let within = new.within;
+    let is_of = within.customer == Some(rows.key(owner)?.belongs_to);
+    if is_of && within.made_by == Some(owner) && !within.is_owner && new.first_credit.is_none() {
+        return Ok(());
+    }
+    refused("an owner key makes members of its own customer, without credit")
+}
+
+fn check_owned(rows: &Rows, owner: KeyId, change: &KeyChange) -> Result<(), Refusal> {
+    let is_own = rows.key(change.key)?.belongs_to == rows.key(owner)?.belongs_to;
+    if !is_own {
+        return Err(Refusal::NoSuchKey(change.key));
+    }
+    match change.change {
+        Change::Block if change.key == owner => refused(
+            "an owner key does not block itself; rotate it instead, or block it with another owner key",
+        ),
+        Change::Rotate { .. }
+        | Change::Block
+        | Change::Unblock
+        | Change::SetCap(_)
+        | Change::ClearCap { .. } => Ok(()),
+        Change::Set(_) | Change::Revoke | Change::Reissue { .. } => refused(
+            "an owner key rotates, blocks and unblocks keys and bounds them, and changes nothing else of them",
+        ),
+    }
 }

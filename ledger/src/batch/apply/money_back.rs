@@ -1,20 +1,26 @@
 //! Payments with particulars, and what of them goes back.
 
+use super::acting::refused;
 use super::claims::{book, claimed, collect, entry};
 use super::{append, asked, check_unused, customers, news, payments, wishes, write_act};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::payment::{PaymentAddressee, assigned};
 use crate::rule::token_day::TokenDeed;
 use crate::value::reference;
+use crate::value::text::clean;
 use crate::{
-    Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, NewCustomer, NewPayment,
-    NewReversal, Payment, PaymentMoved, PaymentStatus, Refusal, Registers, ReversalKind, Scope,
-    TokenDay, UnappliedAct, UnappliedEnd,
+    Amount, Credit, CreditKind, CustomerId, EntryKind, FirstPayment, JournalEntry, NewPayment,
+    NewReversal, OperationId, Payment, PaymentMoved, PaymentStatus, Refusal, Registers,
+    ReversalKind, Scope, TokenDay, UnappliedAct, UnappliedEnd,
 };
 
 /// Books a payment. One whose credit a rule refuses is stored under its reference all the same: its money is there.
-pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
+fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     new.check()?;
     if let Some(known) = rows.payment(&new.reference) {
         let entry = rows.entry_by_reference(&new.reference);
@@ -30,11 +36,8 @@ pub(super) fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Ref
 }
 
 /// Makes a customer and books its first payment. Whoever tells of the payment again cannot know the customer that was made.
-pub(super) fn pay_first(
-    rows: &mut Rows,
-    payer: &NewCustomer,
-    new: &NewPayment,
-) -> Result<PaymentMoved, Refusal> {
+fn pay_first(rows: &mut Rows, both: &FirstPayment) -> Result<PaymentMoved, Refusal> {
+    let (payer, new) = (&both.customer, &both.payment);
     new.check()?;
     if let Some(known) = rows.payment(&new.reference) {
         let repeats = new.is_same_sum(known);
@@ -134,7 +137,7 @@ fn credit_of(new: &NewPayment) -> Credit {
 }
 
 /// Takes in what was told about a payment, and books what this changes of what is due.
-pub(super) fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> {
+fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> {
     new.check()?;
     let known = find(rows, &new.payment)?;
     let mut payment = known.clone();
@@ -221,7 +224,7 @@ fn wait(
 }
 
 /// Assigns a payment that could not be booked, or notes that its money was sent back.
-pub(super) fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<PaymentMoved, Refusal> {
+fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<PaymentMoved, Refusal> {
     act.end.check()?;
     reference::check(&act.payment)?;
     let mut payment = find(rows, &act.payment)?;
@@ -333,4 +336,153 @@ fn answer(
         entry,
         repeated,
     })
+}
+
+impl LedgerOperation for NewPayment {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            references: [Some(&self.reference), None],
+            ..Needs::administrative(self.customer.into(), [Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        pay(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+/// Of a token that sells: whose money cannot be booked is kept as unapplied.
+impl AskableOperation for NewPayment {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match by {
+            BoundedAsker::Seller(_) => Ok(()),
+            BoundedAsker::Owner(_) => by.refused(),
+        }
+    }
+}
+
+impl LedgerOperation for FirstPayment {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let operations = [
+            Some(self.customer.act.operation),
+            Some(self.payment.act.operation),
+        ];
+        Needs {
+            external_id: self.customer.settings.external_id.as_deref(),
+            references: [Some(&self.payment.reference), None],
+            ..Needs::administrative(self.customer.id.into(), operations)
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        pay_first(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        self.customer.clean();
+        self.payment.clean();
+    }
+}
+
+impl AskableOperation for FirstPayment {
+    fn id(&self) -> OperationId {
+        self.payment.act.operation
+    }
+
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        self.payment.check_asked(rows, by)
+    }
+}
+
+impl LedgerOperation for NewReversal {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            references: [Some(&self.payment), Some(&self.reference)],
+            ..Needs::used([Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        reverse(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewReversal {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        let BoundedAsker::Seller(token) = by else {
+            return by.refused();
+        };
+        match rows.payment(&self.payment) {
+            Some(payment) if payment.token == Some(token) => Ok(()),
+            // Said as to everybody, so that it is told again when the payment has come.
+            None if rows.entry_by_reference(&self.payment).is_none() => Ok(()),
+            Some(_) | None => refused("this token reverses only payments that it booked itself"),
+        }
+    }
+}
+
+impl LedgerOperation for UnappliedAct {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let operation = self.act.operation;
+        let assigned = match self.end {
+            UnappliedEnd::Assign(customer) => Some(customer),
+            UnappliedEnd::Return { .. } => None,
+        };
+        Needs {
+            references: [Some(&self.payment), None],
+            customers: [assigned, None],
+            ..Needs::used([Some(operation), Some(operation.derived(b"farebox due"))])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        end_unapplied(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        // A reason with this character is refused.
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for UnappliedAct {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
 }

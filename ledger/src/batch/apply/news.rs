@@ -7,8 +7,8 @@ use crate::batch::rows::Rows;
 use crate::book::head::StoredCustomer;
 use crate::rule::cap::CapNews;
 use crate::{
-    Act, Change, Credit, CustomerAct, CustomerId, CustomerStatus, EventKind, FilesAct,
-    JournalEntry, KeyStatus, NewKey, NewPayment, NewReversal, News, OperationId, Scope, UtcDay,
+    Act, Change, Credit, CustomerAct, CustomerId, CustomerStatus, EventKind, JournalEntry,
+    KeyStatus, NewKey, NewPayment, NewReversal, OperationId, Scope, UtcDay,
 };
 
 /// Tells what has become of a customer's balance, if that is worth it, and asks for money by its rule.
@@ -203,12 +203,4 @@ pub(super) fn claim_moved(
         _ => return,
     };
     rows.tell(customer, cause, kind, &json!({ "claim": after }));
-}
-
-/// Notes a configuration that came into force, and tells what it changed for all.
-pub(super) fn of_files(rows: &mut Rows, act: &FilesAct, news: &[News]) {
-    rows.changes.files(act);
-    for (News { kind, data }, number) in news.iter().zip(1_u32..) {
-        rows.tell_all(act.operation, number, *kind, data.clone());
-    }
 }

@@ -2,17 +2,22 @@
 //! transaction.
 
 use super::{append, append_named, asked, check_unused, claims, news, write_act};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::book::head::{EntryHead, StoredCustomer};
 use crate::rule::auto_top_up::TopUpWish;
 use crate::value::reference::{self, OF_WISHES};
+use crate::value::text::clean;
 use crate::{
     Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Moved, NewMove, OperationId,
     PaidSum, Payment, PaymentStatus, Posted, Refusal, Registers, Scope, UtcDay,
 };
 
-pub(super) fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
+fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
     let posted = book(rows, credit, audit::credit(credit))?;
     take_over(rows, &posted.entry);
     Ok(posted)
@@ -249,7 +254,7 @@ fn refunded(rows: &Rows, to: Scope, request: OperationId) -> Result<(Amount, Amo
 
 /// Moves money between customers. The entry of who gives has the operation's id and takes the reference; that of who gets has a
 /// derived id and the same reference.
-pub(super) fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
+fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
     reference::check(&moved.reference)?;
     let found = rows.entry(moved.act.operation);
     let found = found.or_else(|| rows.entry_by_reference(&moved.reference));
@@ -339,4 +344,87 @@ fn answer(rows: &Rows, moved: &NewMove, repeated: bool) -> Result<Moved, Refusal
         into: rows.customer(moved.into)?.customer.clone(),
         repeated,
     })
+}
+
+impl LedgerOperation for Credit {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let (_, _, refunded) = self.facts();
+        Needs {
+            references: [Some(&self.reference), None],
+            ..Needs::administrative(self.to, [Some(self.operation), refunded])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        credit(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.actor);
+        match &mut self.kind {
+            CreditKind::Adjust { reason }
+            | CreditKind::WriteOff { reason }
+            | CreditKind::Refund { reason, .. } => clean(reason),
+            CreditKind::TopUp => {}
+        }
+    }
+}
+
+impl AskableOperation for Credit {
+    fn id(&self) -> OperationId {
+        self.operation
+    }
+
+    fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        match (by, &self.kind) {
+            (BoundedAsker::Seller(_), CreditKind::TopUp) => {
+                let owner = owner(rows, self.to)?;
+                rows.customer(owner)?.customer.check_active()
+            }
+            (
+                BoundedAsker::Seller(_),
+                CreditKind::Adjust { .. } | CreditKind::WriteOff { .. } | CreditKind::Refund { .. },
+            )
+            | (BoundedAsker::Owner(_), _) => by.refused(),
+        }
+    }
+}
+
+impl LedgerOperation for NewMove {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            references: [Some(&self.reference), None],
+            customers: [Some(self.from), Some(self.into)],
+            ..Needs::administrative(
+                self.from.into(),
+                [Some(self.act.operation), Some(self.arrival())],
+            )
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        give(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewMove {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
 }

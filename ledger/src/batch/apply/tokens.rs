@@ -1,15 +1,19 @@
 //! Tokens of the admin API: create and revoke. Only commands do that; no token makes another.
 
 use super::check_unused;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::house_act::{self, HouseAct, HouseSubject};
-use crate::{Act, NewToken, Refusal, Token, TokenId};
+use crate::value::text::clean;
+use crate::{Act, NewToken, Refusal, RevokeToken, Token};
 
 /// The words of the acts.
 const CREATE: &str = "create_token";
 const REVOKE: &str = "revoke_token";
 
-pub(super) fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
+fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
     let known = rows.house_act(new.act.operation);
     if let Some((CREATE, HouseSubject::Token(token))) = known.map(|act| (&*act.act, act.of)) {
         return rows.api_token(token).cloned();
@@ -38,7 +42,8 @@ pub(super) fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> 
     Ok(token)
 }
 
-pub(super) fn revoke(rows: &mut Rows, id: TokenId, act: &Act) -> Result<Token, Refusal> {
+fn revoke(rows: &mut Rows, RevokeToken { token, act }: &RevokeToken) -> Result<Token, Refusal> {
+    let id = *token;
     let known = rows.house_act(act.operation);
     if known.is_some_and(|known| known.act == REVOKE && known.of == HouseSubject::Token(id)) {
         return rows.api_token(id).cloned();
@@ -64,4 +69,48 @@ fn write(rows: &mut Rows, act: &Act, word: &str, token: &Token, details: String)
         },
         house_act::state_of_token(token),
     );
+}
+
+impl LedgerOperation for NewToken {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            api_token: Some(self.id),
+            api_label: Some(&self.label),
+            ..Needs::of_house(self.act.operation)
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        create(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        // A label with this character is refused.
+        clean(&mut self.act.actor);
+    }
+}
+
+impl LedgerOperation for RevokeToken {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            api_token: Some(self.token),
+            ..Needs::of_house(self.act.operation)
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        revoke(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
 }

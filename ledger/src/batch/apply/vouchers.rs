@@ -4,21 +4,25 @@ use serde_json::{Value, json};
 
 use super::acting::check_acts;
 use super::{check_unused, payments};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::credit::VOUCHER;
 use crate::book::house_act::{self, HouseAct, HouseSubject};
-use crate::value::text::check_text;
+use crate::value::text::{check_text, clean};
 use crate::{
-    Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,
-    Redemption, Refusal, Scope,
+    Act, Credit, CreditKind, CustomerId, EventKind, Lot, NewLot, OperationId, Posted, Redemption,
+    Refusal, Scope, VoidLot,
 };
 
 /// The words of the acts.
 const CREATE: &str = "create_lot";
 const VOID: &str = "void_lot";
 
-pub(super) fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
+fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
     if let Some((lot, made_by)) = rows.lot(new.id) {
         return if made_by == new.act.operation {
             Ok(lot.clone())
@@ -36,8 +40,8 @@ pub(super) fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
 }
 
 /// What is left of a lot is worth nothing from now on. Repeating it is fine, and no act.
-pub(super) fn void(rows: &mut Rows, id: LotId, act: &Act) -> Result<Lot, Refusal> {
-    let (lot, _) = rows.lot(id).ok_or(Refusal::NoSuchLot(id))?;
+fn void(rows: &mut Rows, VoidLot { lot, act }: &VoidLot) -> Result<Lot, Refusal> {
+    let (lot, _) = rows.lot(*lot).ok_or(Refusal::NoSuchLot(*lot))?;
     if lot.is_void {
         return Ok(lot.clone());
     }
@@ -69,7 +73,7 @@ fn write(rows: &mut Rows, act: &Act, word: &str, lot: &Lot, details: &Value) {
 }
 
 /// Credits what a voucher is worth. Whoever redeemed it gets the same answer again; everybody else one and the same refusal.
-pub(super) fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
+fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
     check_acts(rows, new.key)?;
     let owner = rows.key(new.key)?.belongs_to;
     let voucher = rows.voucher(new.code).ok_or(Refusal::NoSuchVoucher)?;
@@ -118,4 +122,88 @@ fn redeemed_before(
         key: None,
         repeated: true,
     })
+}
+
+impl LedgerOperation for NewLot {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            lot: Some(self.id),
+            ..Needs::of_house(self.act.operation)
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        create(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewLot {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
+}
+
+impl LedgerOperation for VoidLot {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            lot: Some(self.lot),
+            ..Needs::of_house(self.act.operation)
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        void(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for VoidLot {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
+}
+
+impl LedgerOperation for Redemption {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            keys: [Some(self.key), None],
+            voucher: Some(self.code),
+            ..Needs::used([Some(self.act.operation), None])
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        redeem(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
 }

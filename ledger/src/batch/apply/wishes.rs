@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::rule::auto_top_up::{AutoTopUp, TopUpWish};
-use crate::{CustomerId, EventKind, JournalEntry, OperationId};
+use crate::{CustomerId, EventKind, JournalEntry, JudgeTopUp, OperationId, Refusal};
 
 /// Asks for money if the customer's rule wants some now.
 pub(super) fn judge(rows: &mut Rows, customer: CustomerId, cause: OperationId) {
@@ -53,4 +56,24 @@ pub(super) fn disputed(rows: &mut Rows, customer: CustomerId) {
 fn known(rows: &Rows, customer: CustomerId) -> Option<AutoTopUp> {
     let stored = rows.customer(customer).ok()?;
     stored.customer.auto_top_up.as_deref().copied()
+}
+
+impl LedgerOperation for JudgeTopUp {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            customers: [Some(self.customer), None],
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        judge(rows, self.customer, self.operation);
+        Ok(Outcome::Done)
+    }
+
+    fn clean(&mut self) {}
 }

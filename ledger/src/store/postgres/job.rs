@@ -1,6 +1,7 @@
 //! A queue entry: an operation, and who waits for it.
 
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::store::replies::{Caller, CallerValue};
 use crate::{CustomerId, LedgerError, OperationId};
 
@@ -20,10 +21,7 @@ pub(super) struct Job {
 impl Job {
     /// The request whose hold this ends, if it does.
     pub(super) fn ends(&self) -> Option<OperationId> {
-        match &self.operation {
-            Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish.request),
-            _ => None,
-        }
+        self.operation.finish().map(|finish| finish.request)
     }
 
     /// The reply, if somebody waits for it.

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::job::Job;
 use crate::CustomerId;
 use crate::batch::batching::{Batching, MAX_BATCH};
-use crate::batch::operation::Operation;
 use crate::store::trouble_record::LedgerWork;
 
 /// How long a customer that was found locked keeps its lane. Each batch that finds it locked restarts this time.
@@ -279,12 +278,7 @@ impl LaneQueue {
 /// At most one batch. Operations that end the holds of dead nodes, or begin an epoch, go alone.
 fn some(jobs: &mut VecDeque<Job>) -> Vec<Job> {
     // They read whatever holds there are, so that nothing in their batch may change them; and a batch of 500 ends is long enough.
-    let alone = |job: &Job| {
-        matches!(
-            job.operation,
-            Operation::Recover { .. } | Operation::BeginEpoch { .. }
-        )
-    };
+    let alone = |job: &Job| job.operation.recovers() || job.operation.begins_epoch();
     let count = match jobs.iter().position(alone) {
         Some(0) => 1,
         Some(at) => at.min(MAX_BATCH),
@@ -312,7 +306,7 @@ mod tests {
             at,
         };
         Job {
-            operation: Operation::Open(new),
+            operation: new.into(),
             customer: Some(customer),
             caller: None,
         }
@@ -321,10 +315,11 @@ mod tests {
     fn rest() -> Job {
         let now = Timestamp::from_millis(1);
         Job {
-            operation: Operation::Publish {
+            operation: crate::Publish {
                 slugs: Vec::new(),
                 now,
-            },
+            }
+            .into(),
             customer: None,
             caller: None,
         }
@@ -340,9 +335,9 @@ mod tests {
     }
 
     fn numbers(queue: &mut LaneQueue, lane: Lane, now: Instant) -> Vec<u8> {
-        let number = |job: &Job| match &job.operation {
-            Operation::Open(new) => new.request.to_bytes()[0],
-            _ => 0,
+        let number = |job: &Job| {
+            let opened = job.operation.opens();
+            opened.map_or(0, |new| new.request.to_bytes()[0])
         };
         taken(queue, lane, now).iter().map(number).collect()
     }

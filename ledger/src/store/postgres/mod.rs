@@ -33,7 +33,6 @@ mod node;
 mod owner_tables;
 mod parameters;
 mod payments;
-mod printable;
 mod probe_leases;
 mod readers;
 mod reads;
@@ -62,7 +61,8 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
@@ -72,8 +72,9 @@ use crate::{
     Addressees, Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery,
     FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
     LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
-    Payment, PersonalData, ProbeLease, PublishedSlug, Scope, SecretHash, Server, SlugHour, SlugUse,
-    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
+    Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold, Scope, SecretHash, Server,
+    SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport,
+    WriterStats,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -347,7 +348,7 @@ impl Ledger for PostgresLedger {
 
     fn abandon_hold(&self, finish: Arc<Finish>) {
         match &self.writer {
-            Some(writer) => writer.resolve(Operation::Resolve(finish)),
+            Some(writer) => writer.resolve(ResolveHold(finish).into()),
             None => {
                 tracing::error!(request = %finish.request, "cannot end a hold: the ledger was opened read-only")
             }

@@ -23,7 +23,7 @@ use super::shared::Shared;
 use super::silence::{NodeSighting, observe, reap};
 use super::standby;
 use super::trouble::TransactionTrouble;
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::outcome::Outcome;
 use crate::store::begin::log_late;
 use crate::store::rows::RowColumns as _;
 use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
@@ -193,7 +193,7 @@ impl NodeLease {
                 // Any batch would find out; this reports it even without customers.
                 Ok(Err(TransactionTrouble::Fenced)) => self
                     .shared
-                    .resolve(Operation::CloseSession(crate::SecretHash([0; 32]))),
+                    .resolve(crate::CloseSession(crate::SecretHash([0; 32])).into()),
                 Ok(Err(trouble)) => self.interrupted(under_way, &trouble),
                 Err(_) => {
                     let silent = TransactionTrouble::Lost("no answer in time".into());
@@ -417,7 +417,7 @@ impl NodeLease {
         self.recovering = Some(tokio::spawn(async move {
             let mut ended = 0_usize;
             while let Ok(Outcome::Recovered(Some(some))) =
-                shared.submit(Operation::Recover { epoch, now }).await
+                shared.submit(crate::Recover { epoch, now }.into()).await
             {
                 ended = ended
                     .saturating_add(some.settled)

@@ -18,8 +18,8 @@ use super::lanes::{Lane, LaneQueue};
 use super::link::Link;
 use super::lock::lock;
 use super::migrations::{VERSION, changed};
-use super::printable::printable;
-use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::batch::operation::{Operation, OperationClass};
+use crate::batch::outcome::Outcome;
 use crate::store::copy::MOVED;
 use crate::store::replies::Caller;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
@@ -129,7 +129,7 @@ impl Shared {
     /// Runs an operation in one of the next batches and waits for its commit.
     pub(super) async fn submit(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         let (caller, answer) = Caller::new();
-        self.enqueue(printable(operation), Some(caller));
+        self.enqueue(operation, Some(caller));
         answer.await.unwrap_or_else(|_| {
             Err(LedgerError::unknown(
                 "the ledger's writer stopped".to_owned(),
@@ -139,15 +139,16 @@ impl Shared {
 
     /// Repeats an operation until its outcome is known. Nobody waits for it.
     pub(super) fn resolve(&self, operation: Operation) {
-        self.enqueue(printable(operation), None);
+        self.enqueue(operation, None);
     }
 
-    fn enqueue(&self, operation: Operation, caller: Option<OutcomeCaller>) {
-        let customer = match &operation {
-            Operation::Open(new) => Some(new.customer),
-            Operation::MoveHold(moved) => self.runs(moved.request),
-            Operation::Finish(finish) | Operation::Resolve(finish) => self.runs(finish.request),
-            _ => None,
+    fn enqueue(&self, mut operation: Operation, caller: Option<OutcomeCaller>) {
+        operation.clean();
+        let moved = operation.moves().map(|moved| moved.request);
+        let ended = operation.finish().map(|finish| finish.request);
+        let customer = match operation.opens() {
+            Some(new) => Some(new.customer),
+            None => moved.or(ended).and_then(|request| self.runs(request)),
         };
         let job = Job {
             operation,
@@ -155,8 +156,7 @@ impl Shared {
             caller,
         };
         let class = job.operation.class();
-        let begins =
-            class == OperationClass::Hold || matches!(job.operation, Operation::MoveHold(_));
+        let begins = class == OperationClass::Hold || moved.is_some();
         let mut queue = lock(&self.queue);
         let refused = match &queue.closed {
             Some(reason) => Some(reason.clone()),
@@ -170,7 +170,7 @@ impl Shared {
             drop(queue);
             return self.refuse(job, LedgerError::unavailable(reason));
         }
-        if let Operation::Open(new) = &job.operation {
+        if let Some(new) = job.operation.opens() {
             // Registered before anything can be committed: a hold found in the database but not here belongs to no request.
             lock(&self.running).insert(new.request, new.customer);
             self.asked.fetch_add(1, Ordering::Relaxed);
@@ -273,17 +273,18 @@ impl Shared {
         if let Some(request) = job.ends() {
             lock(&self.unresolved).remove(&request);
         }
-        let over = match (&job.operation, &outcome) {
-            // The id was used by an earlier attempt, which may have opened the hold.
-            (Operation::Open(_), Err(LedgerError::Refused(Refusal::OperationUsed(_)))) => None,
-            (Operation::Open(new), Err(LedgerError::Refused(_) | LedgerError::Unavailable(_))) => {
-                Some(new.request)
+        let opened = job.operation.opens().map(|new| new.request);
+        let over = match &outcome {
+            Ok(_) | Err(LedgerError::Refused(Refusal::NoSuchHold(_))) if job.ends().is_some() => {
+                job.ends()
             }
-            (
-                Operation::Finish(finish) | Operation::Resolve(finish),
-                Ok(_) | Err(LedgerError::Refused(Refusal::NoSuchHold(_))),
-            ) => Some(finish.request),
-            _ => None,
+            // The id was used by an earlier attempt, which may have opened the hold.
+            Err(LedgerError::Refused(Refusal::OperationUsed(_))) => None,
+            Err(LedgerError::Refused(_) | LedgerError::Unavailable(_)) => opened,
+            Ok(_)
+            | Err(LedgerError::Unknown(_) | LedgerError::Unusable(_) | LedgerError::Misplaced(_)) => {
+                None
+            }
         };
         // Nobody hears a refusal of the rules here: the hold is ended as one that no request knows.
         let refused = match &outcome {
@@ -314,10 +315,9 @@ impl Shared {
 
     /// Replies that nothing was done. A bill that nobody waits for is kept for whoever closes the ledger.
     pub(super) fn refuse(&self, job: Job, error: LedgerError) {
-        match (job.caller, job.operation) {
-            (Some(caller), _) => caller.reply(Err(error)),
-            (None, Operation::Resolve(finish)) => lock(&self.due).push(finish),
-            (None, _) => {}
+        match job.caller {
+            Some(caller) => caller.reply(Err(error)),
+            None => lock(&self.due).extend(job.operation.resolution()),
         }
     }
 

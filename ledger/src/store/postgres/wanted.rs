@@ -66,5 +66,5 @@ impl WantedRows {
 
 /// Whether a standby must have flushed this operation before it is confirmed, even with prompt durability.
 fn must_be_flushed(operation: &Operation) -> bool {
-    operation.class() == OperationClass::Money || matches!(operation, Operation::OpenSession(_))
+    operation.class() == OperationClass::Money || operation.signs_in()
 }

@@ -21,8 +21,7 @@ use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use super::wanted::WantedRows;
 use super::{faults, fetch, flush, node};
-use crate::batch::apply::apply;
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::outcome::Outcome;
 use crate::store::replies::Replies;
 use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
 use crate::{Cause, CustomerId, Durability, Fault, LedgerError, Refusal, TroubleKind};
@@ -290,10 +289,8 @@ impl LaneWriter {
         }
         self.shared.wake_all();
         tracing::error!(why, "the ledger has stopped");
-        let bills = jobs.iter().filter_map(|job| match &job.operation {
-            Operation::Finish(finish) | Operation::Resolve(finish) => Some(finish.as_ref()),
-            _ => None,
-        });
+        let bills = jobs.iter().filter_map(|job| job.operation.finish());
+        let bills = bills.map(AsRef::as_ref);
         let epoch = self.shared.epoch.load(Ordering::SeqCst);
         let stored = match &self.link {
             Some(link) => node::store_late_bills(link, epoch, bills).await,
@@ -486,12 +483,8 @@ async fn transaction(
     locked: Locked,
 ) -> Result<Outcomes, TransactionTrouble> {
     let epoch = place.shared.epoch.load(Ordering::SeqCst);
-    if let [
-        Job {
-            operation: Operation::BeginEpoch { .. },
-            ..
-        },
-    ] = jobs
+    if let [job] = jobs
+        && job.operation.begins_epoch()
     {
         let run = tokio::time::timeout(TRIP, node::begin(link, epoch, &place.shared.name))
             .await
@@ -538,7 +531,7 @@ async fn transaction(
             outcomes.push(None);
             continue;
         }
-        outcomes.push(Some(apply(&mut rows, &job.operation)));
+        outcomes.push(Some(job.operation.apply(&mut rows)));
     }
     let late =
         |_| TransactionTrouble::Unknown("the database did not answer a commit in time".into());

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::tests::{new_hold, new_key, op};
 use super::{files, totals, verify};
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::store::rows::number;
 use crate::{
     Act, Amount, Bill, BillLine, Finish, KeyId, NewHold, NewKey, OpenMode, Refusal, SecretHash,

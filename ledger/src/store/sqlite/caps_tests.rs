@@ -2,7 +2,8 @@
 
 use super::batch::Batch;
 use super::files;
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::{
     Act, Amount, Bill, BillLine, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerAct,
     CustomerChange, CustomerId, Finish, Held, HoldMove, KeyChange, KeyId, KeySettings, Membership,

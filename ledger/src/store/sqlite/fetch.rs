@@ -8,9 +8,9 @@ use rusqlite::{OptionalExtension, Result, params};
 use super::batch::Batch;
 use super::statements::Sql;
 use super::{payments, rows};
-use crate::batch::apply::apply;
 use crate::batch::needs::Few;
-use crate::batch::operation::{Operation, Outcome};
+use crate::batch::operation::Operation;
+use crate::batch::outcome::Outcome;
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
 use crate::value::reference;
@@ -23,7 +23,7 @@ impl Batch<'_> {
         operation: &Operation,
     ) -> Result<std::result::Result<Outcome, Refusal>> {
         self.fetch(operation)?;
-        Ok(apply(&mut self.rows, operation))
+        Ok(operation.apply(&mut self.rows))
     }
 
     /// Fetches what an operation needs, and the keys and customers that own it.

@@ -8,6 +8,7 @@ use super::batch::Batch;
 use super::*;
 use crate::{
     Act, Amount, Credit, CreditKind, EntryQuery, KeySettings, Membership, NewKey, OperationId,
+    Perform,
 };
 
 fn op(number: u64) -> OperationId {
@@ -39,7 +40,7 @@ async fn create(ledger: &SqliteLedger, number: u64) {
         first_credit: Some((Amount::from_picos(1_000_000), format!("first-{number}"))),
         act: act(number),
     };
-    ledger.create_key(new).await.unwrap();
+    ledger.perform(new).await.unwrap();
 }
 
 fn run<T>(test: impl Future<Output = T>) -> T {
@@ -62,7 +63,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
         assert_eq!(ledger.look(true), FilesCheck::Here);
         // In place, as `cp` does it: the file keeps its inode.
         std::fs::write(&path, std::fs::read(&backup).unwrap()).unwrap();
-        let refused = ledger.create_key(NewKey {
+        let refused = ledger.perform(NewKey {
             within: Membership::default(),
             id: KeyId::from_random(3),
             secret: SecretHash([1; 32]),
@@ -252,9 +253,9 @@ fn a_misdated_entry_dates_nothing_else_and_is_exported_where_it_belongs() {
             batch.commit().unwrap();
         }
         let ledger = open(&path);
-        let next = ledger.credit(paid(11, now)).await.unwrap().entry;
+        let next = ledger.perform(paid(11, now)).await.unwrap().entry;
         assert_eq!(next.at, now, "the ledger's clock counts again");
-        let wrong = ledger.credit(paid(12, ahead)).await.unwrap().entry;
+        let wrong = ledger.perform(paid(12, ahead)).await.unwrap().entry;
         assert!(
             wrong.at.millis() < now.millis() + 60_000,
             "and nobody else's"

@@ -5,7 +5,8 @@
 use tokio::runtime::Handle;
 
 use super::batch::Batch;
-use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::batch::operation::{Operation, OperationClass};
+use crate::batch::outcome::Outcome;
 use crate::store::replies::{Caller, CallerReply};
 use crate::{LedgerError, Refusal};
 

@@ -77,7 +77,7 @@ pub use lock::ServeLock;
 pub use paths::belongs_to_ledger;
 pub use reopen::FilesCheck;
 
-use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::batch::operation::OperationClass;
 use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
@@ -86,9 +86,9 @@ use crate::store::unsettled::{Left, Unsettled};
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
     FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
-    LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, OperationId, OwnCost, Payment,
-    PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Taught, Timestamp, Token,
-    TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
+    LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Operation, OperationId, Outcome,
+    OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Taught,
+    Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
 };
 use ended::EndedKeys;
 use file_id::FileId;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     Act, Bill, Change, Credit, CreditKind, CustomerId, Hold, KeyChange, KeySettings, KeyStatus,
-    Membership, NewHold, NewKey, Refusal,
+    Membership, NewHold, NewKey, Perform, Publish, Refusal,
 };
 
 /// A gateway's ledger with keys of a dollar, and another program's view of the same file.
@@ -40,7 +40,7 @@ impl Two {
             let first_credit = Some((Amount::from_picos(1_000_000), format!("first of {number}")));
             let (secret, settings) = (SecretHash([1; 32]), KeySettings::default());
             two.console
-                .create_key(NewKey {
+                .perform(NewKey {
                     within: Membership::default(),
                     id: key(number),
                     secret,
@@ -70,7 +70,7 @@ impl Two {
 
     async fn change(&self, ledger: &SqliteLedger, change: Change) {
         ledger
-            .change_key(KeyChange {
+            .perform(KeyChange {
                 key: key(1),
                 change,
                 act: self.act(),
@@ -90,7 +90,7 @@ impl Two {
             actor: "ada".to_owned(),
             at: Timestamp::from_millis(8),
         };
-        ledger.credit(credit).await.unwrap();
+        ledger.perform(credit).await.unwrap();
     }
 
     async fn hold(&self, number: u64, picos: i64) -> Result<Hold, LedgerError> {
@@ -217,7 +217,7 @@ async fn which_keys_have_ended_is_read_again_only_after_an_act() {
             }],
             excesses: Vec::new(),
         };
-        two.gateway.teach(taught).await.unwrap();
+        two.gateway.perform(taught).await.unwrap();
         assert_eq!(ask().await, (0, vec![]), "money is no act on a key");
         assert!(!two.at_the_door(1).1, "nor is what targets teach");
     }
@@ -276,11 +276,17 @@ async fn a_session_and_a_slug_make_the_door_forget_and_nothing_worse() {
     two.pair(1).await;
     two.agree().await;
     two.gateway
-        .publish(vec!["new".to_owned()], Timestamp::from_millis(3))
+        .perform(Publish {
+            slugs: vec!["new".to_owned()],
+            now: Timestamp::from_millis(3),
+        })
         .await
         .unwrap();
     two.console
-        .publish(vec!["newer".to_owned()], Timestamp::from_millis(3))
+        .perform(Publish {
+            slugs: vec!["newer".to_owned()],
+            now: Timestamp::from_millis(3),
+        })
         .await
         .unwrap();
     two.agree().await;
@@ -388,7 +394,7 @@ proptest! {
                     Step::Refused => assert!(two.hold(2, 5_000_000).await.is_err()),
                     Step::Publish(own) => {
                         let ledger = if own { &*two.gateway } else { &two.console };
-                        ledger.publish(vec![two.operation().to_string()], Timestamp::from_millis(4)).await.unwrap();
+                        ledger.perform(Publish { slugs: vec![two.operation().to_string()], now: Timestamp::from_millis(4) }).await.unwrap();
                     }
                 }
                 two.agree().await;

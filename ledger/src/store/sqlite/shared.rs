@@ -9,7 +9,6 @@ use tokio::sync::watch;
 use super::gate::HoldGate;
 use super::job::{BatchWork, Job};
 use super::log_readers::LogLocks;
-use crate::batch::operation::Operation;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::{Fault, Finish, TroubleKind, WriterStats};
 
@@ -75,8 +74,7 @@ impl Shared {
     /// Keeps the bills of these jobs for whoever closes the ledger.
     pub(super) fn keep(&self, jobs: impl IntoIterator<Item = Job>) {
         let bills = jobs.into_iter().filter_map(|job| match job.work {
-            BatchWork::Apply(Operation::Resolve(finish)) => Some(finish),
-            BatchWork::Apply(_) => None,
+            BatchWork::Apply(operation) => operation.resolution(),
             #[cfg(test)]
             BatchWork::Test(..) => None,
         });

@@ -8,7 +8,8 @@ use super::batch::Batch;
 use super::*;
 use crate::batch::operation::OperationClass;
 use crate::{
-    Act, Amount, Bill, CustomerId, Hold, KeySettings, Membership, NewHold, NewKey, Refusal,
+    Act, Amount, Bill, CustomerId, Hold, KeySettings, Membership, NewHold, NewKey, NewLink,
+    Perform, Refusal,
 };
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ pub(super) fn new_key() -> NewKey {
 }
 
 pub(super) async fn create(ledger: &SqliteLedger) {
-    ledger.create_key(new_key()).await.unwrap();
+    ledger.perform(new_key()).await.unwrap();
 }
 
 /// Something that no operation does.
@@ -127,7 +128,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
         }
         assert!(ledger.stats().unresolved > 0);
         assert!(matches!(
-            ledger.open_hold(new_hold(90)).await,
+            ledger.perform(new_hold(90)).await,
             Err(LedgerError::Unavailable(_))
         ));
         limit_pages_when_full(&ledger).await;
@@ -137,7 +138,7 @@ fn a_full_disk_stops_holds_and_mends_itself() {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        ledger.open_hold(new_hold(91)).await.unwrap();
+        ledger.perform(new_hold(91)).await.unwrap();
         assert!(ledger.obstacle().is_none());
         let totals = ledger.totals().await.unwrap();
         assert_eq!((totals.entries, totals.holds), (1 + count as u64, 1));
@@ -176,7 +177,7 @@ fn an_io_error_stops_the_writer_for_good() {
             Err(LedgerError::Unknown(_))
         ));
         assert!(matches!(
-            ledger.open_hold(new_hold(100)).await,
+            ledger.perform(new_hold(100)).await,
             Err(LedgerError::Unavailable(_))
         ));
         assert!(
@@ -207,20 +208,20 @@ fn one_failing_operation_does_not_fail_its_batch() {
                 .map(|_| ())
         };
         let (first, second, third) = tokio::join!(
-            ledger.open_hold(new_hold(100)),
+            ledger.perform(new_hold(100)),
             ledger.submit(test(wrong)),
-            ledger.open_hold(new_hold(101))
+            ledger.perform(new_hold(101))
         );
         assert!(first.is_ok() && third.is_ok());
         assert!(matches!(second, Err(LedgerError::Unavailable(_))));
-        let again = ledger.open_hold(new_hold(101)).await;
+        let again = ledger.perform(new_hold(101)).await;
         assert_eq!(again.map(|held| held.amount), Ok(Amount::from_picos(10)));
         let other = NewHold {
             ways: vec![crate::HoldWay::exactly(Amount::from_picos(11))],
             ..new_hold(101)
         };
         assert_eq!(
-            ledger.open_hold(other).await,
+            ledger.perform(other).await,
             Err(LedgerError::Refused(Refusal::OperationUsed(op(101))))
         );
     });
@@ -312,7 +313,7 @@ fn closing_does_not_wait_for_space() {
     let (_dir, ledger) = open();
     run(async {
         create(&ledger).await;
-        ledger.open_hold(new_hold(100)).await.unwrap();
+        ledger.perform(new_hold(100)).await.unwrap();
         limit_pages(&ledger, 0).await;
         let bill = Bill {
             slug: "s".to_owned(),
@@ -341,7 +342,7 @@ fn a_panicking_writer_leaves_nobody_waiting() {
         ));
         assert!(ledger.fatal().await.contains("panicked"));
         assert!(matches!(
-            ledger.open_hold(new_hold(100)).await,
+            ledger.perform(new_hold(100)).await,
             Err(LedgerError::Unavailable(_))
         ));
     });
@@ -391,7 +392,12 @@ fn a_token_that_nobody_was_given_does_not_reach_the_writer() {
             at: Timestamp::default(),
         };
         ledger
-            .create_link(KeyId::from_random(1), token, end, act)
+            .perform(NewLink {
+                key: KeyId::from_random(1),
+                token,
+                expires: end,
+                act,
+            })
             .await
             .unwrap();
         let before = ledger.stats().operations;

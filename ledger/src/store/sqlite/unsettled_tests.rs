@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::tests::{create, limit_pages, new_hold, op, open, run, test};
 use super::*;
-use crate::{Bill, BillLine, EndReason, Hold, HoldMove, NewSize};
+use crate::{Bill, BillLine, EndReason, Hold, HoldMove, NewSize, Perform};
 
 /// A bill too long for what is left of a full disk. Its request costs 7 picodollars.
 fn bill() -> Bill {
@@ -185,7 +185,7 @@ fn a_bill_whose_hold_was_recovered_meanwhile_is_not_charged_again() {
             checkpoint: Some(checkpoint),
             at: Timestamp::default(),
         };
-        ledger.move_hold(moved).await.unwrap();
+        ledger.perform(moved).await.unwrap();
         assert!(ledger.submit(test(broken)).await.is_err());
         assert!(hold.settle(bill(), Timestamp::default()).await.is_err());
         assert_eq!(ledger.close().bills, 1);

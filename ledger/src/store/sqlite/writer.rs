@@ -19,10 +19,11 @@ use super::remembered::KeyCache;
 use super::shared::{JobQueue, Shared, lock};
 use super::upkeep;
 use super::worker::{Chores, Worker};
-use crate::batch::operation::{Operation, OperationClass, Outcome};
+use crate::batch::operation::OperationClass;
+use crate::batch::outcome::Outcome;
 use crate::store::replies::Caller;
 use crate::store::trouble_record::{LATE, LedgerWork, TroubleRecord};
-use crate::{Cause, Durability, Finish, LedgerError, OpenMode, WriterStats};
+use crate::{Cause, Durability, Finish, LedgerError, OpenMode, ResolveHold, WriterStats};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
 const MAX_QUEUE: usize = 20_000;
@@ -119,7 +120,7 @@ impl WriterHandle {
     /// Ends a hold in the next batch, and retries until the outcome is known. Returns without waiting.
     pub(super) fn resolve(&self, finish: Arc<Finish>) {
         self.enqueue(Job {
-            work: BatchWork::Apply(Operation::Resolve(finish)),
+            work: BatchWork::Apply(ResolveHold(finish).into()),
             outcome: None,
             caller: None,
         });

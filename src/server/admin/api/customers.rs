@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use farebox_ledger::{
     Customer, CustomerAct, CustomerId, CustomerQuery, CustomerStatus, KeyOrder, KeySettings,
-    Operation, Outcome, Timestamp,
+    Outcome, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use super::table::ApiTask;
 use crate::clock;
 use crate::selling::customers::{self, CustomerEdit, PersonalEdit};
 use crate::selling::reads::CustomerPage;
-use crate::selling::{Deed, documents, keys, money};
+use crate::selling::{documents, keys, money};
 
 /// The list's name in its cursors.
 const LIST: &str = "customers";
@@ -114,24 +114,14 @@ async fn shown(call: &ApiCall<'_>, id: CustomerId) -> Result<ApiReply, ApiError>
 
 pub(super) async fn create(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let edit = edit_of(&call.body)?;
-    let created = customers::create(edit, call.act());
     let Some(key) = call.body.object("key") else {
-        return call.perform(created).await;
-    };
-    let Operation::CreateCustomer(customer) = created.operation else {
-        return call.perform(created).await;
+        return call.perform(customers::create(edit, call.act())).await;
     };
     let label = key.text("label").or(call.body.text("label"));
     let settings = new_key(&key, label)?.over(&KeySettings::default());
     let settings = settings.map_err(|why| ApiError::bad("invalid_field", why))?;
-    let first = keys::first(customer.id, settings, key.flag("owner"), call.act());
-    let deed = match first.operation {
-        Operation::Create(key) => Deed {
-            operation: Operation::Enrol(Box::new((*customer, *key))),
-            shown_once: first.shown_once,
-        },
-        operation => Deed::from(operation),
-    };
+    let customer = customers::new(edit, call.act());
+    let deed = keys::enrol(customer, settings, key.flag("owner"), call.act());
     let status = call.route.status;
     let show = move |outcome: &Outcome| (status, with_first_key(outcome));
     call.perform_as(deed, Arc::new(show)).await
