@@ -1,4 +1,4 @@
-//! Rows of the table of limits about bodies and strangers; `limits.rs` compares them with the code.
+//! Rows of the table of limits about bodies, what is kept of them, and strangers; `limits.rs` compares them with the code.
 
 use super::limits::LimitNumber;
 
@@ -14,6 +14,24 @@ pub(super) const DOOR_NUMBERS: &[LimitNumber] = &[
         "16 MiB with nothing",
         "src/proxy/waiting.rs",
         "MOST_BYTES: usize = 16 * 1024 * 1024;",
+    ),
+    (
+        "items of answers",
+        "an hour; 1 MiB of a customer",
+        "src/proxy/items.rs",
+        "OF_ONE: usize = 1 << 20;",
+    ),
+    (
+        "items of answers",
+        "256 MiB over all",
+        "src/proxy/items.rs",
+        "GENERATION: usize = 128 << 20;",
+    ),
+    (
+        "items of answers",
+        "an hour",
+        "src/proxy/items.rs",
+        "KEPT: Duration = Duration::from_secs(60 * 60);",
     ),
     (
         "a form, and a voucher",

@@ -134,24 +134,6 @@ const NUMBERS: &[LimitNumber] = &[
         "LARGEST_BODY: usize = 32 * 1024 * 1024;",
     ),
     (
-        "items of answers",
-        "an hour; 1 MiB of a customer",
-        "src/proxy/items.rs",
-        "OF_ONE: usize = 1 << 20;",
-    ),
-    (
-        "items of answers",
-        "256 MiB over all",
-        "src/proxy/items.rs",
-        "GENERATION: usize = 128 << 20;",
-    ),
-    (
-        "items of answers",
-        "an hour",
-        "src/proxy/items.rs",
-        "KEPT: Duration = Duration::from_secs(60 * 60);",
-    ),
-    (
         "one body",
         "; 30 s and",
         "door/src/body.rs",

@@ -304,8 +304,7 @@ impl Gateway {
             .unwrap();
     }
 
-    /// Does something in which requests wait for money, and lets them wait as long as they may without waiting for it. Only for tests on one
-    /// thread.
+    /// Does something in which requests wait for money, and lets them wait as long as they may without waiting for it. For one thread alone.
     pub(crate) async fn waited_out<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -314,8 +313,8 @@ impl Gateway {
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
             // Who waits for a thread gives up after seconds of this clock, not of the machine's.
-            let (proxy, turns) = (&self.front.proxy, self.front.proxy.turns.counts());
-            if !proxy.waiting.is_empty() && turns.waiting == 0 {
+            let proxy = &self.front.proxy;
+            if !proxy.waiting.is_empty() && proxy.turns.counts().waiting == 0 {
                 pass(Duration::from_secs(46)).await;
             }
         }
