@@ -457,20 +457,6 @@ fn client_fault(
         moved,
         ..
     } = candidate;
-    let named = call.moves(&fault, target).filter(|_| !moved);
-    // That one path does not know the model is the operator's business, if no other is left.
-    if named.is_none() && matches!(fault, AttemptFailure::Client { status: 404, .. }) {
-        return Err(AttemptFailure::NotServed(fault.reason()));
-    }
-    let otherwise = if let Some(family) = named {
-        Some(Otherwise::OnPath(family))
-    } else if call.unpins(&fault, target, &prepared.pinned) {
-        Some(Otherwise::Unpinned)
-    } else if call.unseals(Some(&fault)) {
-        Some(Otherwise::Unsealed)
-    } else {
-        call.drops(&fault, &prepared.body).map(Otherwise::Without)
-    };
     let AttemptFailure::Client {
         status,
         error,
@@ -478,6 +464,25 @@ fn client_fault(
     } = fault
     else {
         return Err(fault);
+    };
+    let named = call.moves(&error, target).filter(|_| !moved);
+    // That one path does not know the model is the operator's business, if no other is left.
+    if named.is_none() && status == 404 {
+        let refused = AttemptFailure::Client {
+            status,
+            error,
+            usage,
+        };
+        return Err(AttemptFailure::NotServed(refused.reason()));
+    }
+    let otherwise = if let Some(family) = named {
+        Some(Otherwise::OnPath(family))
+    } else if call.unpins(&error, target, &prepared.pinned) {
+        Some(Otherwise::Unpinned)
+    } else if call.unseals(&error) {
+        Some(Otherwise::Unsealed)
+    } else {
+        call.drops(&error, &prepared.body).map(Otherwise::Without)
     };
     let error = Box::new(DispatchError::ClientFault {
         status: if status == 404 { 400 } else { status },

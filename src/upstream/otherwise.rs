@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use farebox_protocol::{Family, translate};
+use farebox_protocol::{Family, UpstreamError, translate};
 
 use super::UpstreamCall;
-use super::classify::AttemptFailure;
 use crate::config::Target;
 
 /// What targets have refused of one request that can be repeated otherwise: from then on `prepare` knows it.
@@ -61,24 +60,21 @@ pub struct RefusedPin {
 }
 
 impl UpstreamCall<'_> {
-    /// Whether this failure is the first rejection of a seal, and the request may be repeated without any.
-    pub(super) fn unseals(&self, failed: Option<&AttemptFailure>) -> bool {
-        matches!(failed, Some(AttemptFailure::Client { error, .. }) if translate::rejects_seal(error))
+    /// Whether this is the first rejection of a seal, and the request may be repeated without any.
+    pub(super) fn unseals(&self, error: &UpstreamError) -> bool {
+        translate::rejects_seal(error)
             && self
                 .refusals
                 .is_some_and(|refusals| !refusals.seal.swap(true, Ordering::Relaxed))
     }
 
-    /// Whether this failure is the first refusal of a pinned field, and the request may be repeated without any.
+    /// Whether this is the first refusal of a pinned field, and the request may be repeated without any.
     pub(super) fn unpins(
         &self,
-        failed: &AttemptFailure,
+        error: &UpstreamError,
         target: &Target,
         pinned: &[&'static str],
     ) -> bool {
-        let AttemptFailure::Client { error, .. } = failed else {
-            return false;
-        };
         let names = |field: &&&'static str| {
             error.param.as_deref() == Some(**field) || error.message.contains(**field)
         };
@@ -93,11 +89,8 @@ impl UpstreamCall<'_> {
         refusals.pin.set(refused).is_ok()
     }
 
-    /// The hint that this failure says the target does not know, if it was sent one and is the first to refuse any.
-    pub(super) fn drops(&self, failed: &AttemptFailure, sent: &[Bytes]) -> Option<String> {
-        let AttemptFailure::Client { error, .. } = failed else {
-            return None;
-        };
+    /// The hint that the target says it does not know, if it was sent one and is the first to refuse any.
+    pub(super) fn drops(&self, error: &UpstreamError, sent: &[Bytes]) -> Option<String> {
         let path = translate::refused_hint(self.family, error)?;
         let name = path.rsplit('.').next().unwrap_or(&path);
         let name = format!("\"{name}\"");
@@ -108,11 +101,8 @@ impl UpstreamCall<'_> {
         (!refusals.hint.swap(true, Ordering::Relaxed)).then_some(path)
     }
 
-    /// The family on whose path this failure says that the target serves the request, if it may be asked there.
-    pub(super) fn moves(&self, failed: &AttemptFailure, target: &Target) -> Option<Family> {
-        let AttemptFailure::Client { error, .. } = failed else {
-            return None;
-        };
+    /// The family on whose path the target says that it serves the request, if it may be asked there.
+    pub(super) fn moves(&self, error: &UpstreamError, target: &Target) -> Option<Family> {
         let refusals = self.refusals.filter(|_| self.route.translate)?;
         let family = translate::named_path(self.family, error)?;
         if !target.provider.speaks.contains(&family) {
