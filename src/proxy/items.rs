@@ -81,20 +81,23 @@ impl GivenItem {
 impl AnswerItems {
     /// Keeps the items of a whole answer, or of the end of a stream.
     fn keep(&self, customer: CustomerId, answer: &[u8], now: Instant) {
-        let items = items_of(answer);
+        let items = items_of(answer).into_iter();
+        let items = items.filter(|(_, text)| text.len() <= OF_ONE);
+        // Copied before the lock, which every answer and every reference takes.
+        let items: Vec<GivenItem> = items
+            .map(|(id, text)| GivenItem {
+                id: id.into(),
+                text: Bytes::copy_from_slice(text),
+                given: now,
+            })
+            .collect();
         if items.is_empty() {
             return;
         }
         let mut all = self.lock();
         all.turn(now);
         all.put(customer, |own| {
-            for (id, text) in items {
-                own.push(GivenItem {
-                    id: id.into(),
-                    text: Bytes::copy_from_slice(text),
-                    given: now,
-                });
-            }
+            items.into_iter().for_each(|item| own.push(item));
             own.forget(now);
         });
     }
