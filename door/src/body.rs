@@ -16,7 +16,8 @@ use salvo::http::header::CONTENT_TYPE;
 use salvo::http::{HeaderValue, ReqBody};
 use salvo::hyper::body::Body as _;
 use salvo::prelude::{Depot, Request};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::byte_room::ByteShare;
 use crate::path::BodyRule;
@@ -31,6 +32,13 @@ const PATIENCE_WITH_FORM: Duration = Duration::from_secs(10);
 const SLOWEST: usize = 8 * 1024;
 /// How much of a body that nobody reads is dropped at most, and for how long.
 const DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));
+/// Bytes per second that are dropped of all such bodies together: whoever sends them as fast as this machine can take them would
+/// otherwise have a third of its CPU time, most of it in the kernel, where requests cannot interrupt it.
+const DISCARDED_PER_SECOND: usize = 64 * 1024 * 1024;
+/// Whoever has just dropped a piece waits for its time here, the others behind it.
+static DISCARDING: Semaphore = Semaphore::const_new(1);
+/// After so many bytes of one body, other requests of the same thread have their turn.
+const AT_A_TIME: usize = 256 * 1024;
 
 /// Who has room and money for a body.
 pub trait BodyPayer: Send {
@@ -228,7 +236,11 @@ impl UnreadBody {
                 .map_err(|_| BodyFault::Broken)?
                 .into_data()
                 .map_err(|_| BodyFault::Trailers)?;
+            let before = length;
             length += data.len();
+            if length / AT_A_TIME > before / AT_A_TIME {
+                tokio::task::yield_now().await;
+            }
             if length > largest {
                 return Err(BodyFault::TooLarge(largest).into());
             }
@@ -300,10 +312,13 @@ impl Drop for UnreadBody {
             let reading = async {
                 let mut dropped = 0;
                 while let Some(Ok(frame)) = body.frame().await {
-                    dropped += frame.data_ref().map_or(0, Bytes::len);
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    dropped += bytes;
                     if dropped > DISCARD.0 {
                         break;
                     }
+                    let _turn = DISCARDING.acquire().await;
+                    sleep(Duration::from_secs(1).mul_f64(bytes as f64 / DISCARDED_PER_SECOND as f64)).await;
                 }
             };
             // A client that still sends after this long is not reading the answer.
