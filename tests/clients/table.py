@@ -1,4 +1,4 @@
-"""The table of docs/results/moves.md: table.py LINES REFUSED VERSIONS. Each line is `CLIENT took|broke FROM TO …`."""
+"""The table of `run switches`: table.py LINES REFUSED VERSIONS. Each line is `CLIENT took|broke FROM TO …`."""
 
 import collections
 import sys
@@ -16,7 +16,7 @@ Each loop is five requests: the model of the row, the model of the column, and a
 last. The client sends back what it got (`input += output`) and the results. Each cell counts the loops that came to their end with
 every call and result intact, of {len(clients)} clients
 ({", ".join(clients)}), whole and streamed. Written by
-`RESULTS=docs/results/moves.md tests/clients/run switches` with {", ".join(names)}.
+`tests/clients/run switches` with {", ".join(names)}.
 
 | from, to | {" | ".join(kinds)} |
 |---|{"---|" * len(kinds)}""")

@@ -366,22 +366,39 @@ async fn leave(
     Ok(())
 }
 
+/// What a cell says where nothing is odd: the page leaves it out.
+const USUAL: [&str; 3] = ["served", "called, result taken", "its refusal, free"];
+
 fn page(rows: &[(String, Family, Vec<String>)]) -> String {
-    let mut out = "# Every service, every family of callers, every shape of request\n\n\
-        Each service is configured as `farebox init --provider …` writes it and stands in front of\n\
-        the strict double of its vendor (`tests/doubles/`), which refuses what the real service refuses and streams as oddly. `served`: a\n\
-        complete answer, charged once. `called, result taken`: the model called (parallel tools: twice, in a stream), the caller got\n\
-        the calls, sent results, and was served. `thought returned`: the thought of the first turn came back in the second, as its\n\
-        vendor had sealed or shown it; without that word it was left out, or there is none to see. `refused here`: a 400 before anything is held, with the field at fault. Written and verified\n\
-        by `tests/http/presets.rs`. `refused there`: the service itself has no such thing, and says so for nothing. \
-        `left, read and charged`: the service finishes what is closed, so the gateway reads it to its usage.\n\n| service | calls |"
-        .to_owned();
-    SHAPES
-        .iter()
-        .for_each(|shape| out.push_str(&format!(" {} |", shape.name)));
-    out.push_str(&format!("\n|---|---|{}\n", "---|".repeat(SHAPES.len())));
-    for (name, family, cells) in rows {
-        out.push_str(&format!("| {name} | {family} | {} |\n", cells.join(" | ")));
+    let shapes: Vec<&str> = SHAPES.iter().map(|shape| shape.name).collect();
+    let mut out = format!(
+        "# Every service, every family of callers, every shape of request\n\n\
+        Each service as `farebox init --provider …` writes it, before the strict double of its vendor (`tests/doubles/`), which refuses\n\
+        what the real service refuses and streams as oddly. Shapes: {}. A shape that is not named was *served*: a complete\n\
+        answer, charged once; its calls came, their results were taken; its refusal was free. `thought returned`: the thought of the\n\
+        first turn came back in the second. `refused here`: a 400 before anything is held. `refused there`: the service itself has no\n\
+        such thing. `left, read`: the service finishes what is closed, so the gateway reads it to its usage.\n\
+        `FAREBOX_BLESS=1 cargo test --test blackbox -- presets` writes this page.\n\n\
+        | calls | services | what is not simply served |\n|---|---|---|\n",
+        shapes.join("; ")
+    );
+    for family in Family::ALL {
+        let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+        for (name, _, cells) in rows.iter().filter(|(_, of, _)| *of == family) {
+            let odd =
+                (shapes.iter().zip(cells)).filter(|(_, cell)| !USUAL.contains(&cell.as_str()));
+            let odd: Vec<String> = odd
+                .map(|(shape, cell)| format!("{shape}: {cell}"))
+                .collect();
+            let odd = odd.join("; ");
+            match groups.iter_mut().find(|(of, _)| *of == odd) {
+                Some((_, names)) => names.push(name),
+                None => groups.push((odd, vec![name.as_str()])),
+            }
+        }
+        for (odd, names) in groups {
+            out.push_str(&format!("| {family} | {} | {odd} |\n", names.join(", ")));
+        }
     }
     out
 }

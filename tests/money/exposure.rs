@@ -2,7 +2,7 @@
 //!
 //! The provider has its own counting code (`support/billing.rs`). Each kind of customer, honest or not, sends rounds of 100
 //! requests with one key, up to 64 at once, because the promise is about any 100 requests of one key. Everyday runs do a round or
-//! two, `FAREBOX_FULL=1` a minute of each kind; the figures are printed and recorded in `docs/PROMISES.md`.
+//! two, `FAREBOX_FULL=1` a minute of each kind; the figures are printed, and summed up in `docs/results/exposure.md`.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -237,7 +237,7 @@ async fn run(attack: &Attack, rounds: u64, time: Duration) -> Sums {
     sums
 }
 
-/// A line of the table in `docs/PROMISES.md`.
+/// A line of the table that `docs/results/exposure.md` sums up.
 fn row(attack: &Attack, sums: &Sums) -> String {
     format!(
         "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.3} | {:+.2} |",
