@@ -15,17 +15,17 @@ const HEAD: &str = "# How a request is translated for another family
 
 A slug serves callers of all three families, whatever its targets speak. A request in the target's own family is not translated: its
 bytes pass, except what *Thinking* says and `x-farebox-removed` and `x-farebox-lost` name. Any other is translated. (*Slug*: the model name that callers send.
-*Target*: a provider's model behind it. *Seal*: a vendor's signature on its thinking.) These tables give the fate of each field of a
+*Target*: a provider's model behind it. *Seal*: a vendor's signature on its thinking.) These lists give the fate of each field of a
 request; the gateway reads the same tables.
 
 - *carried*: the target gets the same field.
-- *converted*: expressed in the target's words, in the field of the same name or in the one after the colon.
+- *converted*: expressed in the target's words, in the field of the same name, or in the one after the colon.
 - *dropped*: left out, and named in `x-farebox-lost`.
 - *silent*: means nothing to the model; left out and not named.
-- *refused*: leaving it out would change the answer, so the request gets a 400 with code `unsupported_by_model`, followed here by
-  what to do instead.
+- *refused*: leaving it out would change the answer, so the request gets a 400 with code `unsupported_by_model`; in brackets what to do
+  instead.
 
-A test checks each cell (`protocol/tests/translation/matrix.rs` and, for converted fields, the examples in `cells.rs` beside it).
+A test checks each field (`protocol/tests/translation/matrix.rs` and, for converted fields, the examples in `cells.rs` beside it).
 
 A field that no table names is dropped and named. Values that request nothing (`null`, `false`, an empty list, the default) are
 never dropped or refused. Some carried and converted fields depend on the target's abilities; then `x-farebox-lost` names them too:
@@ -105,19 +105,6 @@ Unknown blocks and items are reported as `answer.block` and `answer.item`, frame
 answer has one text: texts around calls are joined.
 ";
 
-fn word(from: Family, to: Family, row: &FateRow) -> String {
-    match row.fate(to) {
-        FieldFate::Carried => "carried".to_owned(),
-        FieldFate::Converted => match cells::place(from, to, row.name) {
-            place if place == row.name => "converted".to_owned(),
-            place => format!("converted: `{place}`"),
-        },
-        FieldFate::Dropped => "dropped".to_owned(),
-        FieldFate::Silent => "silent".to_owned(),
-        FieldFate::Refused(remedy) => format!("refused. {remedy}"),
-    }
-}
-
 fn targets(from: Family) -> Vec<Family> {
     Family::ALL
         .into_iter()
@@ -125,30 +112,45 @@ fn targets(from: Family) -> Vec<Family> {
         .collect()
 }
 
+/// The fields of one direction, by their fate.
+fn direction(from: Family, to: Family) -> String {
+    let mut lists =
+        ["carried", "converted", "dropped", "silent", "refused"].map(|fate| (fate, Vec::new()));
+    for row in fields(from) {
+        let (list, note) = match row.fate(to) {
+            FieldFate::Carried => (0, String::new()),
+            FieldFate::Converted => match cells::place(from, to, row.name) {
+                place if place == row.name => (1, String::new()),
+                place => (1, format!(": `{place}`")),
+            },
+            FieldFate::Dropped => (2, String::new()),
+            FieldFate::Silent => (3, String::new()),
+            FieldFate::Refused(remedy) => (4, format!(" ({})", remedy.trim_end_matches('.'))),
+        };
+        lists[list].1.push(format!("`{}`{note}", row.name));
+    }
+    let lines = lists.iter().filter(|(_, names)| !names.is_empty());
+    let lines = lines.map(|(fate, names)| format!("- *{fate}*: {}\n", names.join(", ")));
+    format!("\nTo {to}:\n\n{}", lines.collect::<String>())
+}
+
 fn page() -> String {
     let mut out = HEAD.to_owned();
     for from in Family::ALL {
-        let targets = targets(from);
-        out.push_str(&format!("\n## From {from}\n\n| field |"));
-        targets
-            .iter()
-            .for_each(|to| out.push_str(&format!(" to {to} |")));
-        out.push_str(&format!(
-            " requests nothing |\n|---|{}---|\n",
-            "---|".repeat(targets.len())
-        ));
-        for row in fields(from) {
-            out.push_str(&format!("| `{}` |", row.name));
-            targets
-                .iter()
-                .for_each(|to| out.push_str(&format!(" {} |", word(from, *to, row))));
-            let defaults: Vec<String> = row
+        out.push_str(&format!("\n## From {from}\n"));
+        for to in targets(from) {
+            out.push_str(&direction(from, to));
+        }
+        let nothing = |row: &FateRow| {
+            let values: Vec<String> = row
                 .defaults
                 .iter()
                 .map(|value| format!("`{value}`"))
                 .collect();
-            out.push_str(&format!(" {} |\n", defaults.join(", ")));
-        }
+            (!values.is_empty()).then(|| format!("`{}` {}", row.name, values.join(", ")))
+        };
+        let nothing: Vec<String> = fields(from).iter().filter_map(nothing).collect();
+        out.push_str(&format!("\nRequests nothing: {}.\n", nothing.join("; ")));
     }
     out
 }
