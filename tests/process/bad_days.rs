@@ -1,5 +1,5 @@
 //! Bad days, each caused for real on the real program, and read as an operator would: in the log, in `/status`, in the metrics, in an
-//! open console, and in the table of `docs/operations.md`.
+//! open console, and in the runbook, `docs/operations.md`.
 //!
 //! Further bad days: of the machine (`bad_machines.rs`), of a fleet (`bad_fleets.rs`), a full disk (`money::storage`), a key's exposure
 //! (`money::stop`), a request that was refused (`show.rs`).
@@ -167,7 +167,7 @@ pub(crate) async fn told(served: &Served, kind: &str, subject: &str) -> Value {
     let manual = include_str!("../../docs/operations.md");
     let rules = include_str!("../../deploy/alerts.yml");
     assert!(
-        manual.contains(&format!("\n| `{kind}` | {severity} |")),
+        manual.contains(&format!("\n#### `{kind}`\n\n*{severity}:*")),
         "{kind} is not in the manual"
     );
     assert!(

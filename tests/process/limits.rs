@@ -479,10 +479,10 @@ fn read(path: &str) -> String {
 fn rows() -> Vec<[String; 5]> {
     let page = read("docs/operations.md");
     let section = page
-        .split("\n### Limits\n")
+        .split("\n## Limits\n")
         .nth(1)
         .unwrap()
-        .split("\n### ")
+        .split("\n## ")
         .next()
         .unwrap();
     let cells = |line: &str| {

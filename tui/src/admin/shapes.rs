@@ -1,6 +1,6 @@
 //! The admin listener's answers: the document of `/status` and the events of `/live`.
 //!
-//! Every field is optional: a gateway of another version shows less, and never breaks the console. `docs/console.md` lists the
+//! Every field is optional: a gateway of another version shows less, and never breaks the console. `docs/reference.md` lists the
 //! shapes.
 
 use serde::Deserialize;

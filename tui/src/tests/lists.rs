@@ -168,7 +168,7 @@ fn the_palette_completes_and_takes_values() {
     assert!(screen.contains("this screen has no filter"), "{screen}");
 }
 
-/// The column of `docs/console.md` that compares keystrokes.
+/// The keys of *The console* in `docs/operations.md`.
 #[test]
 fn the_keystrokes_of_the_manual_do_what_it_says() {
     let bench = |keys: &str| {
