@@ -170,3 +170,26 @@ async fn diff_says_how_many_keys_a_change_reaches() {
     );
     assert_eq!(row(&document, "sim-chat")["keys_last_week"], 0);
 }
+
+/// The complete files that the two pages show are files: all that `check` says of them is that their secrets are elsewhere.
+#[test]
+fn the_examples_of_the_pages_pass_the_check() {
+    for page in ["docs/config.md", "docs/first-day.md"] {
+        let text = fs::read_to_string(Path::new(crate::support::HOME).join(page)).unwrap();
+        let blocks: Vec<&str> = (text.split("```toml\n").skip(1))
+            .filter_map(|block| block.split("```").next())
+            .collect();
+        let shown = |mark| *blocks.iter().find(|block| block.contains(mark)).unwrap();
+        let (catalog, routes) = (shown("[[model]]"), shown("[[route]]"));
+        // One block may show both.
+        let catalog = catalog.split("# routes.toml").next().unwrap();
+        let routes = routes.rsplit("# routes.toml").next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("catalog.toml"), catalog).unwrap();
+        fs::write(folder.path().join("routes.toml"), routes).unwrap();
+        let (code, said) = run(folder.path(), &["check", "--no-secrets"]);
+        assert_eq!(code, Some(0), "{page}: {said}");
+        let other = said.matches("error[").count() + said.matches("warning[").count();
+        assert!(other == 0 && said.contains("note[N501]"), "{page}: {said}");
+    }
+}
