@@ -150,6 +150,21 @@ fn every_test_that_a_promise_names_exists() {
     report(&faults);
 }
 
+/// What all pages together may say. A change may raise it by at most 700, and says so.
+const MOST_WORDS: usize = 50_000;
+
+#[test]
+fn the_pages_stay_short() {
+    let pages = files(&["."], ".md");
+    let words: usize = (pages.iter())
+        .map(|page| page.text.split_whitespace().count())
+        .sum();
+    assert!(
+        words <= MOST_WORDS,
+        "the pages have {words} words, at most {MOST_WORDS}: say each fact once, and leave history to git"
+    );
+}
+
 #[test]
 fn no_program_depends_on_what_is_below_tests() {
     let (below, programs): (Vec<_>, Vec<_>) = (files(&["."], "Cargo.toml").into_iter())
