@@ -10,6 +10,7 @@ mod page;
 mod read;
 
 use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,28 +47,12 @@ pub(crate) struct StoreShared {
     pub(crate) secrets: PendingSecrets,
 }
 
-/// Kinds of queries, of which only the newest of each matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum QuerySlot {
-    Keys,
-    Count,
-    Visible,
-    Customers,
-    VisibleCustomers,
-    Detail,
-    Check,
-    Holds,
-    Slugs,
-    Margins,
-    Request,
-    Find,
-}
-
 /// The store, as the main loop holds it.
 #[derive(Debug)]
 pub(crate) struct StoreHandle {
     shared: StoreShared,
-    running: HashMap<QuerySlot, AbortHandle>,
+    /// The newest query of each kind.
+    running: HashMap<Discriminant<Effect>, AbortHandle>,
 }
 
 impl StoreHandle {
@@ -107,109 +92,95 @@ impl StoreHandle {
 
     /// Runs one effect. [`Effect::Copy`] and [`Effect::Mouse`] belong to the terminal and never come here.
     pub(crate) fn handle(&mut self, effect: Effect) {
-        let shared = self.shared.clone();
         match effect {
-            Effect::LoadKeys(request) => {
-                self.newest(QuerySlot::Keys, async move { shared.keys(request).await })
-            }
-            Effect::CountKeys { generation, filter } => self.newest(QuerySlot::Count, async move {
-                shared.count(generation, filter).await
-            }),
-            Effect::Visible(ids) => {
-                self.newest(QuerySlot::Visible, async move { shared.visible(ids).await })
-            }
-            Effect::LoadDetail { of, debounce } => self.newest(QuerySlot::Detail, async move {
-                if debounce {
-                    tokio::time::sleep(MOVING).await;
-                }
-                shared.detail(of).await;
-            }),
-            Effect::MoreEntries { of, before } => drop(tokio::spawn(async move {
-                shared.more_entries(of, before).await
-            })),
-            Effect::CheckBooks { of, customer } => self.newest(QuerySlot::Check, async move {
-                shared.check_books(of, customer).await
-            }),
-            Effect::LoadHolds => self.newest(QuerySlot::Holds, async move { shared.holds().await }),
-            Effect::LoadAudit { before } => {
-                drop(tokio::spawn(async move { shared.audit(before).await }))
-            }
-            Effect::LoadSlugs => self.newest(QuerySlot::Slugs, async move { shared.slugs().await }),
-            Effect::LoadMargins { view, query } => self.newest(QuerySlot::Margins, async move {
-                shared.margins(view, query).await
-            }),
-            Effect::LoadSpend { from, to } => {
-                drop(tokio::spawn(async move { shared.spend(from, to).await }))
-            }
-            Effect::Verify => drop(tokio::spawn(async move { shared.verify().await })),
-            Effect::Apply(pending) => {
-                drop(tokio::spawn(async move { shared.send(*pending).await }))
-            }
-            Effect::Resolve(pending) => {
-                drop(tokio::spawn(async move { shared.resolve(*pending).await }))
-            }
             Effect::Forget(operation) => {
                 // A file that stays is queried again at the next start; nothing is lost.
                 let _ = self.shared.state.forget(operation);
             }
-            Effect::Export {
-                what,
-                filter,
-                json,
-                path,
-            } => drop(tokio::spawn(async move {
-                let result = shared.export(&what, &filter, json, &path).await;
-                shared.tell(Message::Exported(result));
-            })),
             Effect::WriteSecret { path, text } => {
                 let line = format!("{}\n", text.0);
                 let result = match write_private(&path, line.as_bytes()) {
                     Ok(()) => Ok(path.display().to_string()),
                     Err(error) => Err(format!("{}: {error}", path.display())),
                 };
-                shared.tell(Message::SecretWritten(result));
+                self.shared.tell(Message::SecretWritten(result));
             }
-            Effect::ReadStatus => drop(tokio::spawn(async move { shared.read_status().await })),
-            other => self.look_up(other),
+            query => self.spawn(query),
         }
     }
 
-    /// Looks for customers and for single things.
-    fn look_up(&mut self, effect: Effect) {
+    /// Runs an effect in a task of its own, in the place of an older query of its kind.
+    fn spawn(&mut self, effect: Effect) {
+        let (kind, is_newest) = (discriminant(&effect), only_newest_matters(&effect));
         let shared = self.shared.clone();
-        match effect {
-            Effect::LoadRequest(request) => {
-                self.newest(
-                    QuerySlot::Request,
-                    async move { shared.request(request).await },
-                )
-            }
-            Effect::Find(text) => {
-                self.newest(QuerySlot::Find, async move { shared.find(&text.0).await })
-            }
-            Effect::LoadLabels(ids) => drop(tokio::spawn(async move { shared.labels(ids).await })),
-            Effect::LoadCustomers(request) => self.newest(QuerySlot::Customers, async move {
-                shared.customers(request).await
-            }),
-            Effect::VisibleCustomers(ids) => self.newest(QuerySlot::VisibleCustomers, async move {
-                shared.visible_customers(ids).await
-            }),
-            Effect::LoadKeysOf(customer) => {
-                drop(tokio::spawn(async move { shared.keys_of(customer).await }))
-            }
-            _ => {}
-        }
-    }
-
-    fn newest(&mut self, slot: QuerySlot, task: impl Future<Output = ()> + Send + 'static) {
-        let handle = tokio::spawn(task).abort_handle();
-        if let Some(older) = self.running.insert(slot, handle) {
+        let task = tokio::spawn(async move { shared.fulfil(effect).await });
+        if is_newest && let Some(older) = self.running.insert(kind, task.abort_handle()) {
             older.abort();
         }
     }
 }
 
+const fn only_newest_matters(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::LoadKeys(_)
+            | Effect::CountKeys { .. }
+            | Effect::Visible(_)
+            | Effect::LoadCustomers(_)
+            | Effect::VisibleCustomers(_)
+            | Effect::LoadDetail { .. }
+            | Effect::CheckBooks { .. }
+            | Effect::LoadHolds
+            | Effect::LoadSlugs
+            | Effect::LoadMargins { .. }
+            | Effect::LoadRequest(_)
+            | Effect::Find(_)
+    )
+}
+
 impl StoreShared {
+    async fn fulfil(&self, effect: Effect) {
+        match effect {
+            Effect::LoadKeys(request) => self.keys(request).await,
+            Effect::CountKeys { generation, filter } => self.count(generation, filter).await,
+            Effect::Visible(ids) => self.visible(ids).await,
+            Effect::LoadCustomers(request) => self.customers(request).await,
+            Effect::VisibleCustomers(ids) => self.visible_customers(ids).await,
+            Effect::LoadKeysOf(customer) => self.keys_of(customer).await,
+            Effect::LoadDetail { of, debounce } => {
+                if debounce {
+                    tokio::time::sleep(MOVING).await;
+                }
+                self.detail(of).await;
+            }
+            Effect::MoreEntries { of, before } => self.more_entries(of, before).await,
+            Effect::CheckBooks { of, customer } => self.check_books(of, customer).await,
+            Effect::LoadHolds => self.holds().await,
+            Effect::LoadAudit { before } => self.audit(before).await,
+            Effect::LoadSlugs => self.slugs().await,
+            Effect::LoadMargins { view, query } => self.margins(view, query).await,
+            Effect::LoadSpend { from, to } => self.spend(from, to).await,
+            Effect::Verify => self.verify().await,
+            Effect::LoadRequest(request) => self.request(request).await,
+            Effect::Find(text) => self.find(&text.0).await,
+            Effect::LoadLabels(ids) => self.labels(ids).await,
+            Effect::Apply(pending) => self.send(*pending).await,
+            Effect::Resolve(pending) => self.resolve(*pending).await,
+            Effect::Export {
+                what,
+                filter,
+                json,
+                path,
+            } => {
+                let result = self.export(&what, &filter, json, &path).await;
+                self.tell(Message::Exported(result));
+            }
+            Effect::ReadStatus => drop(self.read_status().await),
+            Effect::Forget(_) | Effect::WriteSecret { .. } | Effect::Copy(_) | Effect::Mouse(_) => {
+            }
+        }
+    }
+
     fn tell(&self, message: Message) {
         // The receiver is gone only when the console ends.
         let _ = self.tell.send(message);
