@@ -7,7 +7,7 @@ use crossterm::event::{
 };
 use ratatui::layout::{Position, Rect};
 
-use crate::app::bindings::BINDINGS;
+use crate::app::bindings::{BINDINGS, works_at};
 use crate::app::command::{CommandContext, ConsoleCommand};
 use crate::app::modal::Modal;
 use crate::app::mouse::Spot;
@@ -155,6 +155,7 @@ const fn page(code: KeyCode, ctrl: bool) -> Option<Action> {
 
 fn on_screen(app: &ConsoleApp, code: KeyCode, ctrl: bool) -> Option<ConsoleCommand> {
     let place = app.place();
+    let has_tabs = works_at(ConsoleCommand::NextTab, place);
     match code {
         KeyCode::Char('d') if ctrl => Some(ConsoleCommand::HalfDown),
         KeyCode::Char('u') if ctrl => Some(ConsoleCommand::HalfUp),
@@ -168,32 +169,18 @@ fn on_screen(app: &ConsoleApp, code: KeyCode, ctrl: bool) -> Option<ConsoleComma
         KeyCode::PageDown => Some(ConsoleCommand::PageDown),
         KeyCode::PageUp => Some(ConsoleCommand::PageUp),
         KeyCode::Enter | KeyCode::Char('l') | KeyCode::Right => {
-            opens(place).then_some(ConsoleCommand::Open)
+            works_at(ConsoleCommand::Open, place).then_some(ConsoleCommand::Open)
         }
         KeyCode::Char('h') | KeyCode::Left => {
             (place == CommandContext::Detail).then_some(ConsoleCommand::Back)
         }
         KeyCode::Esc => Some(ConsoleCommand::Back),
-        KeyCode::Char(']') | KeyCode::Tab if has_tabs(place) => Some(ConsoleCommand::NextTab),
-        KeyCode::Char('[') | KeyCode::BackTab if has_tabs(place) => {
-            Some(ConsoleCommand::PreviousTab)
-        }
+        KeyCode::Char(']') | KeyCode::Tab if has_tabs => Some(ConsoleCommand::NextTab),
+        KeyCode::Char('[') | KeyCode::BackTab if has_tabs => Some(ConsoleCommand::PreviousTab),
         KeyCode::Char(letter) => BINDINGS
             .iter()
-            .find(|bound| bound.letter == Some(letter) && bound.works_at(place))
+            .find(|bound| bound.is_on(letter) && bound.works_at(place))
             .map(|bound| bound.command),
         _ => None,
     }
-}
-
-fn has_tabs(place: CommandContext) -> bool {
-    BINDINGS
-        .iter()
-        .any(|bound| bound.command == ConsoleCommand::NextTab && bound.works_at(place))
-}
-
-fn opens(place: CommandContext) -> bool {
-    BINDINGS
-        .iter()
-        .any(|bound| bound.command == ConsoleCommand::Open && bound.works_at(place))
 }

@@ -8,9 +8,7 @@ use super::command::{CommandContext, ConsoleCommand};
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) command: ConsoleCommand,
-    /// Its letter; `None` for commands that only have special keys.
-    pub(crate) letter: Option<char>,
-    /// How the key is written.
+    /// How its key is written: most are one letter.
     pub(crate) key: &'static str,
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
@@ -58,7 +56,6 @@ const SUMS: &[CommandContext] = &[CommandContext::Exposure, CommandContext::Marg
 
 const fn bind(
     command: ConsoleCommand,
-    letter: char,
     key: &'static str,
     name: &'static str,
     help: &'static str,
@@ -66,24 +63,6 @@ const fn bind(
 ) -> Binding {
     Binding {
         command,
-        letter: Some(letter),
-        key,
-        name,
-        help,
-        places,
-    }
-}
-
-const fn special(
-    command: ConsoleCommand,
-    key: &'static str,
-    name: &'static str,
-    help: &'static str,
-    places: &'static [CommandContext],
-) -> Binding {
-    Binding {
-        command,
-        letter: None,
         key,
         name,
         help,
@@ -93,17 +72,16 @@ const fn special(
 
 const fn screen(
     shows: Screen,
-    letter: char,
     key: &'static str,
     name: &'static str,
     help: &'static str,
 ) -> Binding {
-    bind(ConsoleCommand::Show(shows), letter, key, name, help, &[])
+    bind(ConsoleCommand::Show(shows), key, name, help, &[])
 }
 
 /// All commands, in the order of the footer, the help and the palette.
 pub(crate) const BINDINGS: &[Binding] = &[
-    special(
+    bind(
         ConsoleCommand::Open,
         "enter",
         "open",
@@ -125,7 +103,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::TopUp,
-        't',
         "t",
         "top up",
         "pay money onto this key",
@@ -133,7 +110,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::NewKey,
-        'n',
         "n",
         "new key",
         "create a key; its secret is shown once",
@@ -141,7 +117,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Fold,
-        ' ',
         "space",
         "its keys",
         "show the keys of this customer below it, or fold them in",
@@ -149,7 +124,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::TopUp,
-        't',
         "t",
         "top up",
         "pay money to this customer",
@@ -157,7 +131,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::NewCustomer,
-        'n',
         "n",
         "new",
         "create a customer, without keys",
@@ -165,7 +138,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::NewKey,
-        'n',
         "n",
         "new key",
         "create a key of this customer; its secret is shown once",
@@ -173,7 +145,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Edit,
-        'e',
         "e",
         "edit",
         "label, external id, low balance and limits",
@@ -181,7 +152,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Block,
-        'b',
         "b",
         "suspend",
         "refuse all keys of this customer, or serve them again",
@@ -189,7 +159,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Move,
-        'm',
         "m",
         "move money",
         "to another customer: both sides are booked, or neither",
@@ -197,7 +166,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Adjust,
-        'a',
         "a",
         "adjust",
         "correct the balance in either direction, with a reason",
@@ -205,7 +173,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Revoke,
-        'x',
         "x",
         "close",
         "for ever, with nothing held or left; asks for the end of its id",
@@ -213,7 +180,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::OpenKey,
-        'K',
         "K",
         "its key",
         "open the key of this line",
@@ -226,7 +192,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Block,
-        'b',
         "b",
         "block",
         "refuse this key's requests, or serve them again",
@@ -234,7 +199,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Revoke,
-        'x',
         "x",
         "revoke",
         "refuse it permanently; asks for the end of its id",
@@ -242,7 +206,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Edit,
-        'e',
         "e",
         "edit",
         "label, models, last day and limits",
@@ -250,7 +213,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Rotate,
-        'R',
         "R",
         "rotate",
         "a new secret; balance and history stay",
@@ -258,7 +220,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Adjust,
-        'a',
         "a",
         "adjust",
         "correct the balance in either direction, with a reason",
@@ -266,7 +227,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Refund,
-        'f',
         "f",
         "refund",
         "give back the selected charge or a part of it",
@@ -274,7 +234,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Link,
-        'L',
         "L",
         "link",
         "a one-time sign-in link to the customer's dashboard",
@@ -282,7 +241,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::OpenCustomer,
-        'C',
         "C",
         "customer",
         "open the customer of this key",
@@ -290,7 +248,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Mark,
-        ' ',
         "space",
         "mark",
         "mark this key: t, a, b, e and x then act on all marked ones",
@@ -298,7 +255,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::MarkRange,
-        'm',
         "m",
         "mark to here",
         "mark all from the last mark to this key",
@@ -306,7 +262,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::MarkAll,
-        '*',
         "*",
         "mark all",
         "mark all that the filter lets through, or none",
@@ -314,7 +269,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Pause,
-        ' ',
         "space",
         "pause",
         "pause the list; requests are still counted",
@@ -322,7 +276,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Verify,
-        'v',
         "v",
         "verify",
         "check the books: this customer's here, all of them on Config",
@@ -334,7 +287,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Filter,
-        '/',
         "/",
         "filter",
         "show only lines that match",
@@ -342,7 +294,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Sort,
-        's',
         "s",
         "sort",
         "sort by the next column",
@@ -350,7 +301,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Reverse,
-        'S',
         "S",
         "reverse",
         "reverse the order",
@@ -358,7 +308,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Undo,
-        'u',
         "u",
         "undo",
         "undo the last filter, sort or marks",
@@ -366,7 +315,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Period,
-        'p',
         "p",
         "period",
         "today, 7 days, this month or the last one (UTC days)",
@@ -374,20 +322,19 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Charts,
-        'C',
         "C",
         "charts",
         "charts of all keys above the sums, or none",
         SUMS,
     ),
-    special(
+    bind(
         ConsoleCommand::NextTab,
         "]",
         "next tab",
         "the next tab of this page (also tab)",
         TABBED,
     ),
-    special(
+    bind(
         ConsoleCommand::PreviousTab,
         "[",
         "previous tab",
@@ -396,7 +343,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Export,
-        'o',
         "o",
         "export",
         "write CSV or JSON to a file only you can read",
@@ -411,7 +357,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::CopyId,
-        'c',
         "c",
         "copy id",
         "copy the id of this line to the clipboard",
@@ -427,7 +372,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Operations,
-        'O',
         "O",
         "operations",
         "operations whose outcome is not known yet",
@@ -439,23 +383,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Find,
-        'F',
         "F",
         "find",
         "a request, an answer's id, a payment, a key, a customer, a secret or a label",
         &[],
     ),
-    bind(
-        ConsoleCommand::Refresh,
-        'r',
-        "r",
-        "refresh",
-        "refresh now",
-        &[],
-    ),
+    bind(ConsoleCommand::Refresh, "r", "refresh", "refresh now", &[]),
     bind(
         ConsoleCommand::Mouse,
-        'M',
         "M",
         "mouse",
         "off, so that the terminal selects text, or on again",
@@ -463,14 +398,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Palette,
-        ':',
         ":",
         "commands",
         "every action by name",
         &[],
     ),
-    bind(ConsoleCommand::Help, '?', "?", "help", "this page", &[]),
-    special(
+    bind(ConsoleCommand::Help, "?", "help", "this page", &[]),
+    bind(
         ConsoleCommand::Back,
         "esc",
         "back",
@@ -479,27 +413,26 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(
         ConsoleCommand::Quit,
-        'q',
         "q",
         "quit",
         "leave the console (also ctrl-c)",
         &[],
     ),
-    special(
+    bind(
         ConsoleCommand::Down,
         "j ↓",
         "down",
         "next line (k ↑ up)",
         &[],
     ),
-    special(
+    bind(
         ConsoleCommand::PageDown,
         "pgdn",
         "page down",
         "next page (pgup; ctrl-d and ctrl-u half a page)",
         &[],
     ),
-    special(
+    bind(
         ConsoleCommand::First,
         "g",
         "first",
@@ -508,79 +441,63 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     screen(
         Screen::Keys,
-        '1',
         "1",
         "Keys",
         "balances, top-ups and everything about keys",
     ),
-    screen(Screen::Live, '2', "2", "Live", "requests as they end"),
+    screen(Screen::Live, "2", "Live", "requests as they end"),
     screen(
         Screen::Models,
-        '3',
         "3",
         "Models",
         "what is sold and what it costs",
     ),
-    screen(
-        Screen::Routes,
-        '4',
-        "4",
-        "Routes",
-        "targets and their health",
-    ),
+    screen(Screen::Routes, "4", "Routes", "targets and their health"),
     screen(
         Screen::Holds,
-        '5',
         "5",
         "Holds",
         "money reserved by running requests",
     ),
-    screen(Screen::Audit, '6', "6", "Audit", "who did what"),
+    screen(Screen::Audit, "6", "Audit", "who did what"),
     screen(
         Screen::Config,
-        '7',
         "7",
         "Config",
         "the configuration, mistakes in the files, the books",
     ),
     screen(
         Screen::Exposure,
-        '8',
         "8",
         "Exposure",
         "what providers may bill beyond the charges",
     ),
     screen(
         Screen::Margin,
-        '9',
         "9",
         "Margin",
         "charges against the operator's own prices",
     ),
     screen(
         Screen::Nodes,
-        '0',
         "0",
         "Nodes",
         "the gateways that share the ledger",
     ),
     screen(
         Screen::Alerts,
-        'A',
         "A",
         "Alerts",
         "what is wrong now, what customers see of it, and what to do",
     ),
     screen(
         Screen::Spend,
-        '$',
         "$",
         "Spend",
         "charts of charges and requests, of all keys or of one slug",
     ),
     screen(
         Screen::Customers,
-        'U',
         "U",
         "Customers",
         "who owns the money, with their keys folded in",
@@ -592,4 +509,18 @@ impl Binding {
     pub(crate) fn works_at(&self, place: CommandContext) -> bool {
         self.places.is_empty() || self.places.contains(&place)
     }
+
+    /// Whether a letter is its key.
+    pub(crate) fn is_on(&self, letter: char) -> bool {
+        match letter {
+            ' ' => self.key == "space",
+            letter => self.key.chars().eq([letter]),
+        }
+    }
+}
+
+/// Whether a command is meaningful here.
+pub(crate) fn works_at(command: ConsoleCommand, place: CommandContext) -> bool {
+    let mut bound = BINDINGS.iter();
+    bound.any(|bound| bound.command == command && bound.works_at(place))
 }

@@ -2,6 +2,7 @@
 //! tabs; nothing that changes the ledger is applied with it.
 
 use super::ConsoleApp;
+use super::bindings::works_at;
 use super::command::ConsoleCommand;
 use super::detail::Tab;
 use super::message::Effect;
@@ -87,13 +88,9 @@ impl ConsoleApp {
         let focused = self.focus(pane);
         let here = self.selected_row();
         if here == row && focused {
-            let opens = super::bindings::BINDINGS.iter().any(|binding| {
-                binding.command == ConsoleCommand::Open && binding.works_at(self.place())
-            });
-            return if opens {
-                self.perform(ConsoleCommand::Open)
-            } else {
-                Vec::new()
+            return match works_at(ConsoleCommand::Open, self.place()) {
+                true => self.perform(ConsoleCommand::Open),
+                false => Vec::new(),
             };
         }
         let lines = |number: usize| isize::try_from(number).unwrap_or(isize::MAX);

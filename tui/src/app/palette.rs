@@ -1,7 +1,7 @@
 //! The palette: every action by name, with the values that some of them take. Typing narrows the list, tab completes the selected
 //! line, enter does it.
 
-use super::bindings::BINDINGS;
+use super::bindings::{BINDINGS, works_at};
 use super::command::ConsoleCommand;
 use super::detail::Tab;
 use super::margins::Period;
@@ -139,10 +139,7 @@ impl ConsoleApp {
         };
         let shown = crate::sanitize::mask(value);
         let mut line = PaletteLine::with_value(word, &shown, help, does);
-        let filters = |binding: &&super::bindings::Binding| {
-            binding.command == ConsoleCommand::Filter && binding.works_at(self.place())
-        };
-        if word == "filter" && !BINDINGS.iter().any(|binding| filters(&binding)) {
+        if word == "filter" && !works_at(ConsoleCommand::Filter, self.place()) {
             line.reason = Some("this screen has no filter".to_owned());
         }
         Some(line)

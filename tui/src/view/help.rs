@@ -7,7 +7,7 @@ use super::FooterKey;
 use super::pen::Pen;
 use crate::app::ConsoleApp;
 use crate::app::bindings::BINDINGS;
-use crate::app::command::CommandContext;
+use crate::app::command::{CommandContext, ConsoleCommand};
 use crate::app::keys::window;
 use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
 use crate::app::mouse::Spot;
@@ -226,23 +226,13 @@ fn name_of(app: &ConsoleApp) -> &'static str {
         (Some(Modal::Form(_)), _) => "a form",
         (Some(Modal::Review(_) | Modal::Sending(_)), _) => "a review",
         (Some(_), _) => "this page",
-        (None, place) => match place {
-            CommandContext::Keys => "Keys",
-            CommandContext::Customers => "Customers",
-            CommandContext::Detail => "one key",
-            CommandContext::Customer => "one customer",
-            CommandContext::Live => "Live",
-            CommandContext::Models => "Models",
-            CommandContext::Routes => "Routes",
-            CommandContext::Holds => "Holds",
-            CommandContext::Audit => "Audit",
-            CommandContext::Config => "Config",
-            CommandContext::Exposure => "Exposure",
-            CommandContext::Margin => "Margin",
-            CommandContext::Nodes => "Nodes",
-            CommandContext::Alerts => "Alerts",
-            CommandContext::Spend => "Spend",
-        },
+        (None, CommandContext::Detail) => "one key",
+        (None, CommandContext::Customer) => "one customer",
+        (None, _) => {
+            let shows = ConsoleCommand::Show(app.screen);
+            let bound = BINDINGS.iter().find(|bound| bound.command == shows);
+            bound.map_or("", |bound| bound.name)
+        }
     }
 }
 
