@@ -63,7 +63,6 @@ const FAR: &[(&str, &[&str])] = &[
             "house_act",
             "house_acts",
             "low_balance",
-            "of_customer",
             "own_costs",
             "token_days",
         ],

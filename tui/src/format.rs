@@ -172,6 +172,12 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// The same of amounts.
+pub(crate) fn share(part: Amount, whole: Amount) -> String {
+    let micros = |amount: Amount| amount.picos().max(0).unsigned_abs() / 1_000_000;
+    percent(micros(part), micros(whole))
+}
+
 /// The word for a kind of entry.
 pub(crate) const fn kind(kind: EntryKind) -> &'static str {
     match kind {

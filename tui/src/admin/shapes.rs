@@ -237,6 +237,16 @@ pub(crate) struct ReportedModel {
     pub(crate) aliases: Vec<String>,
 }
 
+impl ReportedModel {
+    /// The path that suits it best, as customers know it.
+    pub(crate) fn path(&self) -> &str {
+        match self.best_path.as_str() {
+            "messages" => "native",
+            family => family,
+        }
+    }
+}
+
 /// The prices of a model below every tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]

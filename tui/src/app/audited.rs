@@ -5,7 +5,8 @@ use farebox_ledger::{AuditRecord, FilesAct, HouseAct, KeyId, OperationId, Timest
 use serde_json::Value;
 
 use super::ConsoleApp;
-use super::order::{SortRank, sorted};
+use super::cell::{faint, id, plain, strong, when};
+use super::list::{ListColumn, ListRow, fill, left, sorted};
 use crate::admin::ReportedChange;
 use crate::format;
 
@@ -16,6 +17,20 @@ pub(crate) enum Audited<'a> {
     House(&'a HouseAct),
     Files(&'a FilesAct),
 }
+
+impl ListRow for Audited<'static> {
+    type At<'a> = Audited<'a>;
+}
+
+/// The list.
+pub(crate) const AUDIT: &[ListColumn<Audited>] = &[
+    left("UTC", 11, 0).falling(5, |act, now| when(act.at(), now)),
+    left("BY", 12, 1).rising(1, |act, _| plain(act.actor())),
+    left("ACT", 8, 0).rising(2, |act, _| strong(act.act())),
+    left("KEY", 12, 0).rising(3, |act, _| act.key().map_or_else(|| id(""), id)),
+    fill("DETAILS").rising(4, |act, _| plain(act.details())),
+    left("OPERATION", 29, 3).rising(6, |act, _| faint(format!("op_{}", act.operation()))),
+];
 
 impl Audited<'_> {
     pub(crate) const fn at(&self) -> Timestamp {
@@ -119,18 +134,6 @@ fn fall(fall: &Value) -> String {
     format!("price of {slug} fell by more than half: {what}")
 }
 
-/// What a column sorts by.
-fn rank(act: &Audited<'_>, column: &str) -> SortRank {
-    match column {
-        "BY" => SortRank::text(act.actor()),
-        "ACT" => SortRank::text(act.act()),
-        "KEY" => SortRank::text(act.key().map(|key| key.to_string()).unwrap_or_default()),
-        "DETAILS" => SortRank::text(act.details()),
-        "OPERATION" => SortRank::text(act.operation().to_string()),
-        _ => SortRank::number(act.at().millis()),
-    }
-}
-
 impl ConsoleApp {
     /// Acts that pass the filter, newest first. Configurations older than the oldest act that was read come with its page.
     pub(crate) fn shown_audit(&self) -> Vec<Audited<'_>> {
@@ -142,7 +145,7 @@ impl ConsoleApp {
         let mut all: Vec<Audited<'_>> = self.audit.rows.iter().map(Audited::Key).collect();
         all.extend(files.chain(house));
         all.sort_by_key(|act| std::cmp::Reverse(act.at()));
-        let filter = self.audit.filter.to_ascii_lowercase();
+        let filter = self.audit.list.filter.to_ascii_lowercase();
         let passes = |act: &Audited<'_>| {
             filter.split_whitespace().all(|word| {
                 let word = word.split_once(':').map_or(word, |(_, rest)| rest);
@@ -150,7 +153,7 @@ impl ConsoleApp {
             })
         };
         all.retain(passes);
-        sorted(all, self.audit.order, rank)
+        sorted(AUDIT, all, self.audit.list.order, self.now)
     }
 }
 

@@ -2,9 +2,13 @@
 
 use farebox_ledger::{Key, OperationId};
 
+use super::cell::{ListCell, faint, id, plain, strong, within};
 use super::form::Form;
+use super::list::{ListColumn, ListRow, fill, left, right};
+use super::party::state_word;
+use super::tone::Tone;
 use crate::bulk_plan::BulkPlan;
-use crate::plan::Pending;
+use crate::plan::{ActPlan, Pending};
 
 /// Operations that are sent before the first is answered.
 const AT_ONCE: usize = 16;
@@ -28,6 +32,51 @@ pub(crate) struct BulkItem {
     pub(crate) pending: Pending,
     pub(crate) key: Box<Key>,
     pub(crate) state: BulkItemState,
+}
+
+/// The list of its keys.
+pub(crate) const ITEMS: &[ListColumn<BulkItem>] = &[
+    left("KEY", 12, 2).shows(|item, _| id(item.key.id)),
+    fill("LABEL").shows(|item, _| plain(&item.key.settings.label)),
+    right("NOW", 12, 0).shows(|item, now| {
+        match item.pending.plan.after(item.key.customer.account) {
+            Some(_) => within(item.key.customer.account.balance(), 12),
+            None => plain(state_word(&item.key, now)),
+        }
+    }),
+    right("AFTER", 12, 0).shows(|item, _| item.after()),
+    left("OUTCOME", 18, 1).shows(|item, _| match &item.state {
+        BulkItemState::LeftOut(why) => faint(why),
+        BulkItemState::Ready => plain(""),
+        BulkItemState::Sent => plain("…").toned(Tone::Warn),
+        BulkItemState::Unknown(why) => plain(format!("not known yet: {why}")).toned(Tone::Warn),
+        BulkItemState::Done => plain("✓ applied").toned(Tone::Good),
+        BulkItemState::Failed(why) => plain(format!("✗ {why}")).toned(Tone::Bad),
+    }),
+];
+
+impl ListRow for BulkItem {
+    type At<'a> = &'a Self;
+}
+
+impl BulkItem {
+    /// The balance or state that it would have.
+    fn after(&self) -> ListCell {
+        if matches!(self.state, BulkItemState::LeftOut(_)) {
+            return faint("—");
+        }
+        match (
+            self.pending.plan.after(self.key.customer.account),
+            &self.pending.plan,
+        ) {
+            (Some(Err(_)), _) => strong("refused"),
+            (Some(Ok(after)), _) => within(after.balance(), 12).strong(),
+            (None, ActPlan::Block) => strong("BLOCKED"),
+            (None, ActPlan::Revoke) => strong("REVOKED"),
+            (None, ActPlan::Set(_)) => strong("changed"),
+            (None, _) => strong("served"),
+        }
+    }
 }
 
 /// The page of a bulk act.

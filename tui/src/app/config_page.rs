@@ -3,21 +3,11 @@
 //! Scrolling needs the number of lines, so they are made here; the view only colours them.
 
 use super::live::GatewayLink;
+use super::tone::Tone;
 use super::{AllBooks, ConsoleApp};
 use crate::admin::{ClientField, ReportedChange, ReportedDiagnostic, StatusReport};
 use crate::format;
 use crate::sanitize::{self, wrap};
-
-/// The kind of a line, which decides its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Plain,
-    Head,
-    Faint,
-    Good,
-    Warn,
-    Bad,
-}
 
 type ConfigLine = (String, Tone);
 

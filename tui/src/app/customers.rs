@@ -8,22 +8,60 @@ use farebox_ledger::{
     Amount, Customer, CustomerId, CustomerStatus, Key, KeyOrder, Scope, Timestamp,
 };
 
-use super::keys::{PAGE, Sort, WINDOW, field_of};
-use super::order::{ListOrder, sorted};
-use super::party::LOW;
-use super::ranks;
+use super::cell::{ListCell, date, faint, id, money, plain, state};
+use super::keys::{PAGE, WINDOW, field_of, held, last_entry};
+use super::list::{
+    ListColumn, ListRow, fill, first_order, in_order, key_order, left, right, sorts_here,
+};
+use super::order::ListState;
+use super::party::{LOW, customer_word, state_word};
 
-/// The columns that sort, those of the ledger first.
-pub(crate) const COLUMNS: &[&str] = &[
-    "CREATED",
-    "BALANCE",
-    "HELD",
-    "LAST",
-    "AVAILABLE",
-    "LABEL",
-    "EXTERNAL ID",
-    "CUSTOMER",
-    "STATE",
+/// The list. A key has no money of its own: what it may spend stands in the column of what is available.
+pub(crate) const CUSTOMERS: &[ListColumn<CustomerLine>] = &[
+    left("CUSTOMER", 14, 0).rising(8, |line, _| match line {
+        CustomerLine::Customer(customer, true) => id(format!("▾ {}", customer.id)),
+        CustomerLine::Customer(customer, false) => id(format!("▸ {}", customer.id)),
+        CustomerLine::Key(key) => faint(format!("  {}", key.id)),
+        CustomerLine::Note(_) => plain(""),
+    }),
+    fill("LABEL").rising(6, |line, _| match line {
+        CustomerLine::Customer(customer, _) => plain(&customer.settings.label),
+        CustomerLine::Key(key) => plain(format!("  {}", key.settings.label)),
+        CustomerLine::Note(text) => faint(format!("  {text}")),
+    }),
+    left("EXTERNAL ID", 12, 2).rising(7, |line, _| {
+        line.shows(
+            |customer| faint(customer.settings.external_id.as_deref().unwrap_or_default()),
+            |key| faint(if key.is_owner { "owner" } else { "" }),
+        )
+    }),
+    right("BALANCE", 11, 0).in_keys(2, KeyOrder::LowestBalance, |line, _| {
+        line.money(|customer| money(customer.account.balance()).strong())
+    }),
+    right("HELD", 8, 3).in_keys(3, KeyOrder::MostHeld, |line, _| {
+        line.money(|customer| held(customer.account.held))
+    }),
+    right("AVAILABLE", 11, 4).falling(5, |line, now| {
+        line.shows(
+            |customer| money(customer.account.available()),
+            |key| money(key.spendable(now)).faint(),
+        )
+    }),
+    right("LAST", 7, 6).in_keys(4, KeyOrder::LastUsed, |line, now| {
+        line.money(|customer| last_entry(customer.last_entry_at, now))
+    }),
+    left("CREATED", 10, 5).in_keys(1, KeyOrder::Newest, |line, _| {
+        line.shows(
+            |customer| date(customer.created_at),
+            |key| date(key.created_at),
+        )
+    }),
+    left("STATE", 9, 0).rising(9, |line, now| {
+        line.shows(
+            |customer| state(customer_word(customer)),
+            |key| state(state_word(key, now)),
+        )
+    }),
 ];
 /// Customers that are kept; nobody scrolls further, a filter finds the others.
 pub(crate) const MOST: usize = 10_000;
@@ -107,11 +145,36 @@ pub(crate) struct CustomersPage {
 /// A line of the list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CustomerLine<'a> {
-    Customer(&'a Customer),
+    /// Whether its keys are shown.
+    Customer(&'a Customer, bool),
     /// A key of the customer above it.
     Key(&'a Key),
     /// There is no key to show, and why.
     Note(&'a str),
+}
+
+impl ListRow for CustomerLine<'static> {
+    type At<'a> = CustomerLine<'a>;
+}
+
+impl CustomerLine<'_> {
+    /// A cell of a customer or a key; a note has but one.
+    fn shows(
+        self,
+        customer: impl Fn(&Customer) -> ListCell,
+        key: impl Fn(&Key) -> ListCell,
+    ) -> ListCell {
+        match self {
+            Self::Customer(shown, _) => customer(shown),
+            Self::Key(shown) => key(shown),
+            Self::Note(_) => plain(""),
+        }
+    }
+
+    /// A cell that only customers have.
+    fn money(self, customer: impl Fn(&Customer) -> ListCell) -> ListCell {
+        self.shows(customer, |_| plain(""))
+    }
 }
 
 /// The screen.
@@ -120,13 +183,10 @@ pub(crate) struct CustomersScreen {
     pub(crate) rows: Vec<Customer>,
     /// The customers whose keys are shown.
     unfolded: BTreeMap<CustomerId, Result<Vec<Key>, String>>,
-    /// Among the lines.
-    pub(crate) selected: usize,
-    pub(crate) filter_text: String,
+    /// Of the lines.
+    pub(crate) list: ListState,
     pub(crate) filter: CustomerFilter,
     pub(crate) filter_error: Option<String>,
-    sort: Sort,
-    ascending: bool,
     pub(crate) loaded: bool,
     pub(crate) loading: bool,
     pub(crate) ended: bool,
@@ -136,17 +196,23 @@ pub(crate) struct CustomersScreen {
     generation: u64,
     /// The customer to select when the rows are next replaced.
     wanted: Option<CustomerId>,
-    /// The column by which more customers match than the console sorts.
-    pub(crate) unsorted: Option<&'static str>,
 }
 
 impl CustomersScreen {
+    pub(crate) fn new() -> Self {
+        Self {
+            list: ListState::sorted_by(first_order(CUSTOMERS)),
+            ..Self::default()
+        }
+    }
+
     /// Customers, each followed by its keys if they are shown.
     pub(crate) fn lines(&self) -> Vec<CustomerLine<'_>> {
         let mut lines = Vec::with_capacity(self.rows.len());
         for customer in &self.rows {
-            lines.push(CustomerLine::Customer(customer));
-            match self.unfolded.get(&customer.id) {
+            let keys = self.unfolded.get(&customer.id);
+            lines.push(CustomerLine::Customer(customer, keys.is_some()));
+            match keys {
                 None => {}
                 Some(Ok(keys)) if keys.is_empty() => lines.push(CustomerLine::Note("no keys")),
                 Some(Ok(keys)) => lines.extend(keys.iter().map(CustomerLine::Key)),
@@ -159,25 +225,20 @@ impl CustomersScreen {
     /// The customer of the selected line.
     pub(crate) fn customer(&self) -> Option<&Customer> {
         let lines = self.lines();
-        let above = lines.get(..=self.selected).unwrap_or(&lines);
+        let above = lines.get(..=self.list.selected).unwrap_or(&lines);
         above.iter().rev().find_map(|line| match line {
-            CustomerLine::Customer(customer) => Some(*customer),
+            CustomerLine::Customer(customer, _) => Some(*customer),
             CustomerLine::Key(_) | CustomerLine::Note(_) => None,
         })
     }
 
     /// What the selected line opens.
     pub(crate) fn scope(&self) -> Option<Scope> {
-        match self.lines().get(self.selected)? {
-            CustomerLine::Customer(customer) => Some(customer.id.into()),
+        match self.lines().get(self.list.selected)? {
+            CustomerLine::Customer(customer, _) => Some(customer.id.into()),
             CustomerLine::Key(key) => Some(key.id.into()),
             CustomerLine::Note(_) => None,
         }
-    }
-
-    /// Whether a customer's keys are shown.
-    pub(crate) fn is_unfolded(&self, id: CustomerId) -> bool {
-        self.unfolded.contains_key(&id)
     }
 
     /// The customers whose keys are shown, which change with them.
@@ -223,7 +284,7 @@ impl CustomersScreen {
 
     fn select_scope(&mut self, scope: Scope) {
         let is_it = |line: &CustomerLine<'_>| match (line, scope) {
-            (CustomerLine::Customer(customer), Scope::Customer(id)) => customer.id == id,
+            (CustomerLine::Customer(customer, _), Scope::Customer(id)) => customer.id == id,
             (CustomerLine::Key(key), Scope::Key(id)) => key.id == id,
             _ => false,
         };
@@ -231,29 +292,18 @@ impl CustomersScreen {
             let lines = self.lines();
             (lines.iter().position(is_it), lines.len())
         };
-        self.selected = found.unwrap_or(self.selected).min(lines.saturating_sub(1));
-    }
-
-    /// What the list is sorted by.
-    pub(crate) const fn list_order(&self) -> ListOrder {
-        ListOrder {
-            column: self.sort.column(),
-            descending: !self.ascending,
-        }
-    }
-
-    /// Sorts by a column; the rows follow with the next answer.
-    pub(crate) fn set_list_order(&mut self, order: ListOrder) {
-        (self.sort, self.ascending, self.selected) = (Sort::of(order.column), !order.descending, 0);
+        self.list.selected = found
+            .unwrap_or(self.list.selected)
+            .min(lines.saturating_sub(1));
     }
 
     /// Whether the rows still have another order.
     pub(crate) fn is_sorting(&self) -> bool {
-        self.loading && self.sort != Sort::Created
+        self.loading && self.list.order.column != first_order(CUSTOMERS).column
     }
 
-    const fn order(&self) -> KeyOrder {
-        self.sort.order(!self.ascending)
+    fn key_order(&self) -> KeyOrder {
+        key_order(CUSTOMERS, self.list.order).unwrap_or(KeyOrder::Newest)
     }
 
     /// A query for the first page, whose answer replaces the rows. `keep` leaves the cursor on its customer.
@@ -266,11 +316,11 @@ impl CustomersScreen {
 
     /// A query for what follows, if there is more and the cursor comes near its end.
     pub(crate) fn request_more(&mut self) -> Option<CustomersRequest> {
-        let near = self.selected + PAGE / 2 > self.lines().len();
+        let near = self.list.selected + PAGE / 2 > self.lines().len();
         if self.loading || self.ended || !near || self.rows.len() >= MOST {
             return None;
         }
-        let after = self.order().place_of_customer(self.rows.last()?);
+        let after = self.key_order().place_of_customer(self.rows.last()?);
         Some(self.ask(Some(after), false))
     }
 
@@ -279,12 +329,9 @@ impl CustomersScreen {
         CustomersRequest {
             generation: self.generation,
             filter: self.filter.clone(),
-            order: self.order(),
+            order: self.key_order(),
             after,
-            limit: match self.sort {
-                Sort::Other(_) => WINDOW,
-                _ => PAGE,
-            },
+            limit: key_order(CUSTOMERS, self.list.order).map_or(WINDOW, |_| PAGE),
             debounce,
         }
     }
@@ -310,7 +357,7 @@ impl CustomersScreen {
                     (self.rows, self.ordered_at) = (rows, Some(page.at));
                     self.sort_here();
                     let wanted = self.wanted.take();
-                    self.selected = self.selected.min(self.lines().len().saturating_sub(1));
+                    self.list.stay_in(self.lines().len());
                     if let Some(id) = wanted {
                         self.select(id);
                     }
@@ -321,16 +368,19 @@ impl CustomersScreen {
 
     /// Puts rows that the ledger has no order for into theirs, if all are here.
     fn sort_here(&mut self) {
-        let Sort::Other(column) = self.sort else {
-            return;
-        };
-        if !self.ended {
-            self.unsorted = Some(column);
-            (self.sort, self.ascending) = (Sort::Created, false);
+        if !sorts_here(
+            CUSTOMERS,
+            &mut self.list,
+            self.ended,
+            first_order(CUSTOMERS),
+        ) {
             return;
         }
+        let now = self.ordered_at.unwrap_or_default();
         let rows = std::mem::take(&mut self.rows);
-        self.rows = sorted(rows, self.list_order(), ranks::customer);
+        self.rows = in_order(CUSTOMERS, rows, self.list.order, |column, row| {
+            column.rank(CustomerLine::Customer(row, false), now)
+        });
     }
 
     /// Puts fresher values into rows; whether one differs.

@@ -4,7 +4,7 @@ use farebox_ledger::CustomerId;
 
 use super::ConsoleApp;
 use super::customers::CustomerLine;
-use super::keys::window;
+use super::list::window;
 use super::message::Effect;
 
 impl ConsoleApp {
@@ -17,10 +17,14 @@ impl ConsoleApp {
     /// What to read again of the visible customers.
     pub(super) fn visible_customers(&self) -> Vec<Effect> {
         let lines = self.customers.lines();
-        let range = window(self.customers.selected, lines.len(), self.page_height());
+        let range = window(
+            self.customers.list.selected,
+            lines.len(),
+            self.page_height(),
+        );
         let shown = lines.get(range).unwrap_or_default().iter();
         let ids = shown.filter_map(|line| match line {
-            CustomerLine::Customer(customer) => Some(customer.id),
+            CustomerLine::Customer(customer, _) => Some(customer.id),
             CustomerLine::Key(_) | CustomerLine::Note(_) => None,
         });
         let ids: Vec<CustomerId> = ids.collect();

@@ -9,9 +9,12 @@ use farebox_ledger::{
     Amount, AuditRecord, JournalEntry, OpenHold, Payment, Scope, Timestamp, UsageRow,
 };
 
-use super::order::{ListOrder, SortRank, sorted};
+use super::list::{ListColumn, ListRow, orders, sorted};
+use super::order::{ListOrder, ListState};
 use super::party::{MemberKey, Party};
-use super::ranks;
+use super::tabs::{
+    ACTS, ENTRIES, ENTRIES_OF_KEY, MEMBERS, MODEL_SUMS, ModelSum, PAYMENTS, RUNNING,
+};
 
 /// Entries read per page.
 pub(crate) const PAGE: usize = 200;
@@ -106,9 +109,8 @@ pub(crate) struct PartyDetail {
     pub(crate) keys: Vec<MemberKey>,
     pub(crate) unapplied: Vec<Payment>,
     pub(crate) tab: Tab,
-    pub(crate) selected: usize,
     /// Of this tab.
-    pub(crate) order: ListOrder,
+    pub(crate) list: ListState,
     pub(crate) check: BalanceCheck,
     pub(crate) loaded: bool,
     pub(crate) loading_more: bool,
@@ -117,7 +119,7 @@ pub(crate) struct PartyDetail {
 
 impl PartyDetail {
     /// An empty page, waiting for its answer. What a list already has is shown at once.
-    pub(crate) const fn new(of: Scope, party: Option<Party>) -> Self {
+    pub(crate) fn new(of: Scope, party: Option<Party>) -> Self {
         Self {
             of,
             at: Timestamp::from_millis(0),
@@ -130,11 +132,7 @@ impl PartyDetail {
             keys: Vec::new(),
             unapplied: Vec::new(),
             tab: Tab::Entries,
-            selected: 0,
-            order: ListOrder {
-                column: "",
-                descending: false,
-            },
+            list: ListState::default(),
             check: BalanceCheck::NotYet,
             loaded: false,
             loading_more: false,
@@ -147,12 +145,12 @@ impl PartyDetail {
         if data.of != self.of {
             return false;
         }
-        let at_top = self.selected == 0;
+        let at_top = self.list.selected == 0;
         let newest = self.entries.first().map_or(0, |entry| entry.position);
         let overlaps = data.entries.iter().any(|entry| entry.position == newest);
-        let moves = self.tab == Tab::Entries && !self.order.sorts();
+        let moves = self.tab == Tab::Entries && !self.list.order.sorts();
         if self.loaded && overlaps && moves && !at_top {
-            self.selected += data
+            self.list.selected += data
                 .entries
                 .iter()
                 .filter(|entry| entry.position > newest)
@@ -172,7 +170,7 @@ impl PartyDetail {
             (data.party, data.usage, data.acts, data.holds);
         (self.keys, self.unapplied) = (data.keys, data.unapplied);
         (self.loaded, self.error, self.at) = (true, None, data.at);
-        self.selected = self.selected.min(self.rows().saturating_sub(1));
+        self.list.stay_in(self.rows());
         let count = self.entries.first().map_or(0, |entry| entry.seq);
         match &self.check {
             BalanceCheck::NotYet if count <= CHECK_UNASKED => {
@@ -224,72 +222,69 @@ impl PartyDetail {
 
     /// Shows another tab, in the order in which its rows come.
     pub(crate) fn show(&mut self, tab: Tab) {
-        (self.tab, self.selected, self.order) = (tab, 0, ListOrder::default());
+        (self.tab, self.list) = (tab, ListState::default());
     }
 
-    /// The places of this tab's rows in the order in which they are shown.
-    pub(crate) fn places(&self) -> Vec<usize> {
-        let places: Vec<usize> = (0..self.rows()).collect();
-        if !self.order.sorts() {
-            return places;
+    /// The columns of entries: on a customer's page they name their keys.
+    pub(crate) const fn entry_columns(&self) -> &'static [ListColumn<JournalEntry>] {
+        match self.of {
+            Scope::Key(_) => ENTRIES_OF_KEY,
+            Scope::Customer(_) => ENTRIES,
         }
-        let (payments, models): (Vec<_>, _) = (self.payments().collect(), self.by_model());
-        let rank = |place: &usize, column: &str| {
-            let rank = match self.tab {
-                Tab::Entries => self
-                    .entries
-                    .get(*place)
-                    .map(|row| ranks::entry(row, column)),
-                Tab::Payments => payments.get(*place).map(|row| ranks::act(row, column)),
-                Tab::Keys => self
-                    .keys
-                    .get(*place)
-                    .map(|row| ranks::member(row, self.at, column)),
-                Tab::Models => models.get(*place).map(|row| ranks::of_model(row, column)),
-                Tab::Running => self.holds.get(*place).map(|row| ranks::hold(row, column)),
-                Tab::Acts => self.acts.get(*place).map(|row| ranks::act(row, column)),
-                Tab::Charts => None,
-            };
-            rank.unwrap_or_else(|| SortRank::text(""))
-        };
-        sorted(places, self.order, rank)
     }
 
-    /// The place of the selected row.
-    fn place(&self) -> usize {
-        let sorted = self.order.sorts().then(|| self.places());
-        let place = sorted.and_then(|places| places.get(self.selected).copied());
-        place.unwrap_or(self.selected)
+    /// The orders of this tab's list.
+    pub(crate) fn orders(&self) -> Vec<ListOrder> {
+        match self.tab {
+            Tab::Entries => orders(self.entry_columns()),
+            Tab::Payments => orders(PAYMENTS),
+            Tab::Keys => orders(MEMBERS),
+            Tab::Models => orders(MODEL_SUMS),
+            Tab::Running => orders(RUNNING),
+            Tab::Acts => orders(ACTS),
+            Tab::Charts => Vec::new(),
+        }
+    }
+
+    /// This tab's rows in the order in which they are shown.
+    pub(crate) fn shown<'a, R: ListRow>(
+        &self,
+        columns: &[ListColumn<R>],
+        rows: impl Iterator<Item = R::At<'a>>,
+    ) -> Vec<R::At<'a>> {
+        sorted(columns, rows.collect(), self.list.order, self.at)
+    }
+
+    /// The selected row, if this tab is shown.
+    fn selected_of<'a, R: ListRow>(
+        &self,
+        tab: Tab,
+        columns: &[ListColumn<R>],
+        rows: impl Iterator<Item = R::At<'a>>,
+    ) -> Option<R::At<'a>> {
+        let shown = (self.tab == tab).then(|| self.shown(columns, rows))?;
+        shown.get(self.list.selected).copied()
     }
 
     /// The selected entry.
     pub(crate) fn selected_entry(&self) -> Option<&JournalEntry> {
-        (self.tab == Tab::Entries)
-            .then(|| self.entries.get(self.place()))
-            .flatten()
+        self.selected_of(Tab::Entries, ENTRIES, self.entries.iter())
     }
 
     /// The selected hold.
     pub(crate) fn selected_hold(&self) -> Option<&OpenHold> {
-        (self.tab == Tab::Running)
-            .then(|| self.holds.get(self.place()))
-            .flatten()
+        self.selected_of(Tab::Running, RUNNING, self.holds.iter())
     }
 
     /// The selected payment or act.
     pub(crate) fn selected_act(&self) -> Option<&AuditRecord> {
-        match self.tab {
-            Tab::Payments => self.payments().nth(self.place()),
-            Tab::Acts => self.acts.get(self.place()),
-            Tab::Entries | Tab::Keys | Tab::Models | Tab::Running | Tab::Charts => None,
-        }
+        let payment = self.selected_of(Tab::Payments, PAYMENTS, self.payments());
+        payment.or_else(|| self.selected_of(Tab::Acts, ACTS, self.acts.iter()))
     }
 
     /// The selected key of a customer.
     pub(crate) fn selected_member(&self) -> Option<&MemberKey> {
-        (self.tab == Tab::Keys)
-            .then(|| self.keys.get(self.place()))
-            .flatten()
+        self.selected_of(Tab::Keys, MEMBERS, self.keys.iter())
     }
 
     /// The id of the selected row, for copying.
@@ -350,7 +345,7 @@ impl PartyDetail {
     }
 
     /// The last seven days by model, highest charge first.
-    pub(crate) fn by_model(&self) -> Vec<UsageRow> {
+    pub(crate) fn by_model(&self) -> Vec<ModelSum> {
         let mut models: BTreeMap<&str, UsageRow> = BTreeMap::new();
         let week = self.at.hour() - 167;
         for row in self.usage.iter().filter(|row| row.hour.hour() >= week) {
@@ -374,7 +369,12 @@ impl PartyDetail {
                 .cmp(&one.charge)
                 .then_with(|| one.slug.cmp(&other.slug))
         });
+        let all = models.iter().map(|sum| sum.charge.picos());
+        let all = Amount::from_picos(all.fold(0, i64::saturating_add));
         models
+            .into_iter()
+            .map(|sum| ModelSum { sum, all })
+            .collect()
     }
 }
 

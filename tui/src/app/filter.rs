@@ -9,20 +9,8 @@ use crate::field::TextField;
 impl ConsoleApp {
     /// The filter of this screen.
     pub(crate) fn filter_text(&self) -> String {
-        match self.screen {
-            Screen::Keys => self.keys.filter_text.clone(),
-            Screen::Customers => self.customers.filter_text.clone(),
-            Screen::Live => self.live.filter.clone(),
-            Screen::Models => self.models.filter.clone(),
-            Screen::Routes => self.routes.filter.clone(),
-            Screen::Holds => self.holds.filter.clone(),
-            Screen::Audit => self.audit.filter.clone(),
-            Screen::Config => self.config.filter.clone(),
-            // Sums, nodes and alerts have no filter.
-            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts | Screen::Spend => {
-                String::new()
-            }
-        }
+        let list = self.list_at(self.screen_place());
+        list.map(|list| list.filter.clone()).unwrap_or_default()
     }
 
     /// Filters this screen.
@@ -30,13 +18,10 @@ impl ConsoleApp {
         match self.screen {
             Screen::Keys => return self.filter_keys(text, debounce),
             Screen::Customers => return self.filter_customers(text, debounce),
-            Screen::Live => (self.live.filter, self.live.selected) = (text, 0),
-            Screen::Models => (self.models.filter, self.models.selected) = (text, 0),
-            Screen::Routes => (self.routes.filter, self.routes.selected) = (text, 0),
-            Screen::Holds => (self.holds.filter, self.holds.selected) = (text, 0),
-            Screen::Audit => (self.audit.filter, self.audit.selected) = (text, 0),
-            Screen::Config => (self.config.filter, self.config.selected) = (text, 0),
-            Screen::Exposure | Screen::Margin | Screen::Nodes | Screen::Alerts | Screen::Spend => {}
+            _ => {}
+        }
+        if let Some(list) = self.list_mut(self.screen_place()) {
+            (list.filter, list.selected) = (text, 0);
         }
         Vec::new()
     }
@@ -45,7 +30,7 @@ impl ConsoleApp {
         match super::keys::KeyFilter::parse(&text) {
             Ok(filter) => {
                 // A secret is never kept: only the public id inside it was needed.
-                self.keys.filter_text = match filter.id {
+                self.keys.list.filter = match filter.id {
                     Some(id) if text.contains("sk-") => id.to_string(),
                     _ => text,
                 };
@@ -54,7 +39,7 @@ impl ConsoleApp {
                     return Vec::new();
                 }
                 self.keys.filter = filter;
-                self.keys.selected = 0;
+                self.keys.list.selected = 0;
                 vec![Effect::LoadKeys(self.keys.request(
                     From::Start,
                     false,
@@ -62,7 +47,7 @@ impl ConsoleApp {
                 ))]
             }
             Err(error) => {
-                self.keys.filter_text = if text.contains("sk-") {
+                self.keys.list.filter = if text.contains("sk-") {
                     String::new()
                 } else {
                     text
@@ -76,7 +61,7 @@ impl ConsoleApp {
     fn filter_customers(&mut self, text: String, debounce: bool) -> Vec<Effect> {
         let parsed = CustomerFilter::parse(&text);
         let screen = &mut self.customers;
-        screen.filter_text = text;
+        screen.list.filter = text;
         match parsed {
             Err(error) => {
                 screen.filter_error = Some(error);
@@ -87,7 +72,7 @@ impl ConsoleApp {
                 if filter == screen.filter && screen.loaded {
                     return Vec::new();
                 }
-                (screen.filter, screen.selected) = (filter, 0);
+                (screen.filter, screen.list.selected) = (filter, 0);
                 vec![Effect::LoadCustomers(screen.request(false, debounce))]
             }
         }
@@ -107,7 +92,7 @@ impl ConsoleApp {
                     && text.contains("sk-")
                     && self.keys.filter_error.is_none()
                 {
-                    self.filtering = Some(TextField::new(self.keys.filter_text.clone()));
+                    self.filtering = Some(TextField::new(self.keys.list.filter.clone()));
                 }
                 effects
             }

@@ -7,65 +7,55 @@ use std::collections::VecDeque;
 
 use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
 
-use super::order::{ListOrder, SortRank, sorted};
+use super::cell::{ListCell, age, date, id, money, number, plain, state, unknown};
+use super::list::{
+    ListColumn, ListRow, fill, first_order, in_order, key_order, left, right, sorts_here, window,
+};
+use super::order::ListState;
 use super::party::{LOW, state_word};
+use super::tone::Tone;
 
 /// Rows requested at once.
 pub(crate) const PAGE: usize = 200;
 /// Rows kept, and the most that the console sorts by itself.
 pub(crate) const WINDOW: usize = 1000;
 
-/// What keys are sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) enum Sort {
-    #[default]
-    Created,
-    Balance,
-    Held,
-    LastUsed,
-    /// A column that the ledger has no order for: the console sorts it, among at most [`WINDOW`] keys.
-    Other(&'static str),
+/// What was charged in the last day: read only for the rows that are shown, and for all if they are sorted by it.
+const DAY: &str = "24 h";
+
+/// The list.
+pub(crate) const KEYS: &[ListColumn<ListedKey>] = &[
+    left("KEY", 12, 1).rising(6, |row, _| id(row.key.id)),
+    fill("LABEL").rising(5, |row, _| plain(&row.key.settings.label)),
+    right("BALANCE", 12, 0).in_keys(2, KeyOrder::LowestBalance, |row, _| {
+        money(row.key.customer.account.balance()).strong()
+    }),
+    right("HELD", 9, 3).in_keys(3, KeyOrder::MostHeld, |row, _| {
+        held(row.key.customer.account.held)
+    }),
+    right(DAY, 9, 4).falling(7, |row, _| match row.day {
+        Some(day) => money(day),
+        None => plain("…").by(number(-1)),
+    }),
+    right("LAST", 7, 6).in_keys(4, KeyOrder::LastUsed, |row, now| {
+        last_entry(row.key.customer.last_entry_at, now)
+    }),
+    left("CREATED", 10, 5).in_keys(1, KeyOrder::Newest, |row, _| date(row.key.created_at)),
+    left("STATE", 7, 0).rising(8, |row, now| state(state_word(&row.key, now))),
+];
+
+impl ListRow for ListedKey {
+    type At<'a> = &'a Self;
 }
 
-impl Sort {
-    /// All columns, those that the ledger sorts first.
-    pub(crate) const COLUMNS: &[&str] = &[
-        "CREATED", "BALANCE", "HELD", "LAST", "LABEL", "KEY", "24 h", "STATE",
-    ];
+/// What running requests hold.
+pub(super) fn held(amount: Amount) -> ListCell {
+    money(amount).toned(Tone::Faint.when(!amount.is_positive()))
+}
 
-    /// The column's heading.
-    pub(crate) const fn column(self) -> &'static str {
-        match self {
-            Self::Created => "CREATED",
-            Self::Balance => "BALANCE",
-            Self::Held => "HELD",
-            Self::LastUsed => "LAST",
-            Self::Other(column) => column,
-        }
-    }
-
-    /// The order by a column.
-    pub(super) fn of(column: &'static str) -> Self {
-        let in_ledger = [Self::Created, Self::Balance, Self::Held, Self::LastUsed];
-        let known = in_ledger.into_iter().find(|sort| sort.column() == column);
-        known.unwrap_or(Self::Other(column))
-    }
-
-    /// The ledger's order for it.
-    pub(super) const fn order(self, descending: bool) -> KeyOrder {
-        let largest_first = match self {
-            Self::Other(_) => return KeyOrder::Newest,
-            Self::Created => KeyOrder::Newest,
-            Self::Balance => KeyOrder::HighestBalance,
-            Self::Held => KeyOrder::MostHeld,
-            Self::LastUsed => KeyOrder::LastUsed,
-        };
-        if descending {
-            largest_first
-        } else {
-            largest_first.reversed()
-        }
-    }
+/// How long ago the last entry was.
+pub(super) fn last_entry(at: Option<Timestamp>, now: Timestamp) -> ListCell {
+    at.map_or_else(unknown, |at| age(at, now)).faint()
 }
 
 /// The filter of the list.
@@ -203,12 +193,9 @@ pub(crate) struct MatchCount {
 #[derive(Debug, Default)]
 pub(crate) struct KeysScreen {
     pub(crate) rows: VecDeque<ListedKey>,
-    pub(crate) selected: usize,
-    pub(crate) filter_text: String,
+    pub(crate) list: ListState,
     pub(crate) filter: KeyFilter,
     pub(crate) filter_error: Option<String>,
-    pub(crate) sort: Sort,
-    pub(crate) ascending: bool,
     pub(crate) count: Option<MatchCount>,
     pub(crate) took_ms: u64,
     /// When the order in the window was read.
@@ -223,14 +210,19 @@ pub(crate) struct KeysScreen {
     at_end: bool,
     /// Position of the first row among all, when it is known.
     first: Option<u64>,
-    /// The column by which more keys match than the console sorts.
-    pub(crate) unsorted: Option<&'static str>,
 }
 
 impl KeysScreen {
+    pub(crate) fn new() -> Self {
+        Self {
+            list: ListState::sorted_by(first_order(KEYS)),
+            ..Self::default()
+        }
+    }
+
     /// The selected row.
     pub(crate) fn row(&self) -> Option<&ListedKey> {
-        self.rows.get(self.selected)
+        self.rows.get(self.list.selected)
     }
 
     /// Whether the window reaches both ends, so that its length is the count.
@@ -245,7 +237,7 @@ impl KeysScreen {
 
     /// The rows that a list of `height` lines shows: those around the selected one.
     pub(crate) fn visible(&self, height: usize) -> std::ops::Range<usize> {
-        window(self.selected, self.rows.len(), height)
+        window(self.list.selected, self.rows.len(), height)
     }
 
     /// A query for a page; answers to earlier ones are dropped from now on, unless it only extends the window. `keep` leaves the
@@ -257,79 +249,64 @@ impl KeysScreen {
             self.wanted = self.row().filter(|_| keep).map(|row| row.key.id);
         }
         self.loading = true;
-        let (filter, order) = (self.filter.clone(), self.order());
-        let limit = match self.sort {
-            Sort::Other(_) => WINDOW,
-            _ => PAGE,
-        };
+        let in_ledger = key_order(KEYS, self.list.order);
         KeysRequest {
-            limit,
+            limit: in_ledger.map_or(WINDOW, |_| PAGE),
             generation: self.generation,
-            filter,
-            order,
+            filter: self.filter.clone(),
+            order: in_ledger.unwrap_or(KeyOrder::Newest),
             from,
             debounce,
         }
     }
 
-    const fn order(&self) -> KeyOrder {
-        self.sort.order(!self.ascending)
-    }
-
-    /// What the list is sorted by.
-    pub(crate) const fn list_order(&self) -> ListOrder {
-        ListOrder {
-            column: self.sort.column(),
-            descending: !self.ascending,
-        }
-    }
-
-    /// Sorts by a column; the rows follow with the next page.
-    pub(crate) fn set_list_order(&mut self, order: ListOrder) {
-        (self.sort, self.ascending, self.selected) = (Sort::of(order.column), !order.descending, 0);
-    }
-
     /// Puts rows that the ledger has no order for into theirs; the cursor stays on its key. Where the window does not hold all of
     /// them, they remain in the order of creation, in which they were read.
     fn sort_here(&mut self) {
-        let Sort::Other(column) = self.sort else {
-            return;
-        };
-        if !self.is_whole() {
-            self.unsorted = Some(column);
-            (self.sort, self.ascending) = (Sort::Created, false);
+        let is_whole = self.is_whole();
+        if !sorts_here(KEYS, &mut self.list, is_whole, first_order(KEYS)) {
             return;
         }
         let selected = self.row().map(|row| row.key.id);
-        let order = self.list_order();
         let now = self.ordered_at.unwrap_or_default();
         let rows = Vec::from(std::mem::take(&mut self.rows));
-        self.rows = sorted(rows, order, |row, column| rank(row, column, now)).into();
+        let rows = in_order(KEYS, rows, self.list.order, |column, row| {
+            column.rank(row, now)
+        });
+        self.rows = rows.into();
         let kept = self
             .rows
             .iter()
             .position(|row| Some(row.key.id) == selected);
-        self.selected = kept.unwrap_or(0);
+        self.list.selected = kept.unwrap_or(0);
+    }
+
+    /// Whether they are sorted by creation, whose order does not age.
+    pub(crate) fn is_as_created(&self) -> bool {
+        self.list.order.column == first_order(KEYS).column
+    }
+
+    /// Whether the charges of the last day are needed for all rows.
+    pub(crate) fn is_by_day(&self) -> bool {
+        self.list.order.column == DAY
     }
 
     /// Whether the rows still have another order, or there are none.
     pub(crate) fn is_sorting(&self) -> bool {
-        self.loading && self.sort != Sort::Created
+        self.loading && !self.is_as_created()
     }
 
-    /// Moves the selection; returns the query for more rows when it comes near an end of the window.
-    pub(crate) fn move_by(&mut self, lines: isize) -> Option<KeysRequest> {
-        let last = self.rows.len().saturating_sub(1);
-        self.selected = self.selected.saturating_add_signed(lines).min(last);
+    /// The query for more rows, when the selection has moved near an end of the window.
+    pub(crate) fn request_more(&mut self, down: bool) -> Option<KeysRequest> {
         if self.loading {
             return None;
         }
-        let near = PAGE / 2;
-        if lines > 0 && !self.at_end && self.selected + near > last {
+        let (near, last) = (PAGE / 2, self.rows.len().saturating_sub(1));
+        if down && !self.at_end && self.list.selected + near > last {
             let from = self.rows.back().map(|row| From::After(row.place))?;
             return Some(self.request(from, false, false));
         }
-        if lines < 0 && !self.at_start && self.selected < near {
+        if !down && !self.at_start && self.list.selected < near {
             let from = self.rows.front().map(|row| From::Before(row.place))?;
             return Some(self.request(from, false, false));
         }
@@ -339,11 +316,11 @@ impl KeysScreen {
     /// Goes to the first or last key of all.
     pub(crate) fn jump(&mut self, end: bool) -> Option<KeysRequest> {
         if end && self.at_end {
-            self.selected = self.rows.len().saturating_sub(1);
+            self.list.selected = self.rows.len().saturating_sub(1);
             return None;
         }
         if !end && self.at_start {
-            self.selected = 0;
+            self.list.selected = 0;
             return None;
         }
         Some(self.request(if end { From::End } else { From::Start }, false, false))
@@ -356,7 +333,7 @@ impl KeysScreen {
         }
         (self.loading, self.loaded, self.error) = (false, true, None);
         self.took_ms = page.took_ms;
-        let order = self.order();
+        let order = key_order(KEYS, self.list.order).unwrap_or(KeyOrder::Newest);
         let rows = page.rows.into_iter().map(|key| ListedKey {
             place: order.place(&key),
             key,
@@ -371,16 +348,16 @@ impl KeysScreen {
             From::After(after) if self.rows.back().is_some_and(|row| row.place == after) => {
                 self.rows.extend(rows);
                 self.at_end = page.ended;
-                while self.rows.len() > WINDOW && self.selected > 0 {
+                while self.rows.len() > WINDOW && self.list.selected > 0 {
                     self.rows.pop_front();
                     self.first = self.first.map(|first| first + 1);
-                    self.selected -= 1;
+                    self.list.selected -= 1;
                     self.at_start = false;
                 }
             }
             From::Before(before) if self.rows.front().is_some_and(|row| row.place == before) => {
                 let new: Vec<ListedKey> = rows.collect();
-                self.selected += new.len();
+                self.list.selected += new.len();
                 self.first = self
                     .first
                     .map(|first| first.saturating_sub(new.len() as u64));
@@ -388,7 +365,7 @@ impl KeysScreen {
                     .rev()
                     .for_each(|row| self.rows.push_front(row));
                 self.at_start = page.ended;
-                while self.rows.len() > WINDOW && self.selected + 1 < self.rows.len() {
+                while self.rows.len() > WINDOW && self.list.selected + 1 < self.rows.len() {
                     self.rows.pop_back();
                     self.at_end = false;
                 }
@@ -411,7 +388,7 @@ impl KeysScreen {
         self.first = (!end || ended).then_some(0);
         let last = self.rows.len().saturating_sub(1);
         let found = self.rows.iter().position(|row| Some(row.key.id) == wanted);
-        self.selected = found.unwrap_or(if end { last } else { 0 });
+        self.list.selected = found.unwrap_or(if end { last } else { 0 });
     }
 
     /// Puts fresher values into rows that are in the window.
@@ -424,29 +401,11 @@ impl KeysScreen {
                 (row.key, row.day) = (key, day);
             }
         }
-        if changed && self.sort == Sort::Other("24 h") {
+        if changed && self.is_by_day() {
             self.sort_here();
         }
         changed
     }
-}
-
-/// What a column that the ledger has no order for sorts by.
-fn rank(row: &ListedKey, column: &str, now: Timestamp) -> SortRank {
-    match column {
-        "LABEL" => SortRank::text(&row.key.settings.label),
-        "24 h" => SortRank::number(row.day.map_or(-1, Amount::picos)),
-        "STATE" => SortRank::text(state_word(&row.key, now)),
-        _ => SortRank::text(row.key.id.to_string()),
-    }
-}
-
-/// The lines around `selected` that fit into `height`.
-pub(crate) fn window(selected: usize, rows: usize, height: usize) -> std::ops::Range<usize> {
-    let start = selected
-        .saturating_sub(height / 2)
-        .min(rows.saturating_sub(height));
-    start..rows.min(start.saturating_add(height))
 }
 
 #[cfg(test)]

@@ -7,10 +7,12 @@ use std::collections::{HashMap, VecDeque};
 
 use farebox_ledger::{Amount, KeyId, OpenHold, Timestamp};
 
-use super::order::{ListOrder, sorted};
-use super::ranks;
+use super::cell::{ListCell, SortRank, age, faint, id, number, plain, text};
+use super::list::{ListColumn, ListRow, fill, left, right, sorted};
+use super::order::ListState;
+use super::tone::Tone;
 use crate::admin::{LiveEvent, StatusReport};
-use crate::clock;
+use crate::{clock, format};
 
 const KEPT: usize = 500;
 /// Running requests that are listed, the newest; Holds has all of them.
@@ -19,6 +21,114 @@ const RUNNING: usize = 8;
 const LABELS: usize = 5_000;
 /// Seconds of the small charts.
 pub(crate) const SECONDS: usize = 60;
+
+/// A request of the list, and what its key is called; empty if that is not known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveLine<'a> {
+    pub(crate) event: &'a LiveEvent,
+    label: &'a str,
+}
+
+impl ListRow for LiveLine<'static> {
+    type At<'a> = LiveLine<'a>;
+}
+
+/// The list.
+pub(crate) const LIVE: &[ListColumn<LiveLine>] = &[
+    left("UTC", 8, 0).falling(12, |LiveLine { event, .. }, _| {
+        faint(format::clock_of(&event.at)).by(text(&event.at))
+    }),
+    left("KEY", 12, 4).rising(6, |line, _| id(line.key())),
+    left("LABEL", 16, 1).rising(7, |line, _| match line.label {
+        "" => plain(line.key()),
+        label => plain(label),
+    }),
+    // The requested model, if it is not one of ours.
+    fill("MODEL").rising(8, |LiveLine { event, .. }, _| match event.slug.as_str() {
+        "" => plain(&event.asked).toned(Tone::Warn),
+        slug => plain(slug),
+    }),
+    left("PATH", 5, 3).rising(9, |line, _| match line.event.family.as_str() {
+        "responses" => faint("resp"),
+        "messages" => faint("nat"),
+        other => faint(other),
+    }),
+    right("ST", 3, 0).falling(5, |line, _| status(line.event.status)),
+    right("TOKENS", 11, 2).falling(2, |line, _| counts(line.event)),
+    right("CHARGE", 10, 0).falling(1, |line, _| charge(line.event)),
+    right("TTFB", 6, 5).falling(3, |line, _| match line.event.first_byte_ms {
+        Some(millis) => span(millis),
+        None => faint("").by(number(-1)),
+    }),
+    right("WHOLE", 6, 7).falling(4, |LiveLine { event, .. }, now| {
+        let begun = clock::parse(&event.at).filter(|_| event.status == 0);
+        begun.map_or_else(|| span(event.total_ms), |begun| age(begun, now).faint())
+    }),
+    left("ENDED", 11, 6).rising(10, |LiveLine { event, .. }, _| {
+        let tone = if event.status >= 400 {
+            Tone::Warn
+        } else {
+            Tone::Faint
+        };
+        plain(&event.end_reason).toned(tone)
+    }),
+    left("VIA", 28, 8).rising(11, |line, _| faint(&line.event.target)),
+];
+
+impl<'a> LiveLine<'a> {
+    fn key(self) -> &'a str {
+        self.event.key.as_deref().unwrap_or_default()
+    }
+}
+
+fn status(status: u16) -> ListCell {
+    let shown = match status {
+        0 => plain("···"),
+        ended => plain(ended),
+    };
+    let tone = match status {
+        0..400 => Tone::Good,
+        429 => Tone::Warn,
+        400..500 => Tone::Plain,
+        _ => Tone::Bad,
+    };
+    shown.toned(tone).by(number(status))
+}
+
+/// Tokens in and out, if any were counted.
+fn counts(event: &LiveEvent) -> ListCell {
+    let usage = &event.usage;
+    let input = usage.input.saturating_add(usage.cache_read);
+    let input = input.saturating_add(usage.cache_write);
+    let output = usage.output.saturating_add(usage.reasoning);
+    let all = input.saturating_add(output);
+    let shown = match all {
+        0 => String::new(),
+        _ => format!("{}→{}", format::tokens(input), format::tokens(output)),
+    };
+    plain(shown).by(number(all))
+}
+
+/// What was charged; while it runs, what is held, with an `h`.
+fn charge(event: &LiveEvent) -> ListCell {
+    let charge = match event.status {
+        0 => amount(event.hold.as_deref()),
+        _ => amount(event.charge.as_deref()),
+    };
+    let shown = match (event.status, charge) {
+        (0, Some(held)) => format!("{}h", format::within(held, 9)),
+        (_, Some(charge)) if charge.is_positive() => format::within(charge, 10),
+        _ => String::new(),
+    };
+    let lost = amount(event.loss.as_deref()).is_some_and(Amount::is_positive);
+    plain(shown)
+        .toned(Tone::Warn.when(lost))
+        .by(written(charge))
+}
+
+fn span(millis: u64) -> ListCell {
+    faint(format::span(millis)).by(number(millis))
+}
 
 /// Whether there is a gateway to listen to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,9 +167,7 @@ pub(crate) struct Live {
     labels: HashMap<String, String>,
     held_back: VecDeque<LiveEvent>,
     pub(crate) paused: bool,
-    pub(crate) selected: usize,
-    pub(crate) filter: String,
-    pub(crate) order: ListOrder,
+    pub(crate) list: ListState,
     seconds: VecDeque<Second>,
 }
 
@@ -68,7 +176,8 @@ impl Live {
     pub(crate) fn take(&mut self, events: Vec<LiveEvent>) {
         for event in events {
             self.count(&event);
-            let below = self.selected > self.shown_running().count() && !self.order.sorts();
+            let below =
+                self.list.selected > self.shown_running().count() && !self.list.order.sorts();
             let shown = !self.paused && below && self.passes(&event);
             let list = match self.paused {
                 true => &mut self.held_back,
@@ -81,11 +190,11 @@ impl Live {
             {
                 continue;
             }
-            let id = plain(&event.request_id);
-            (self.running).retain(|running| plain(&running.request_id) != id);
+            let id = bare(&event.request_id);
+            (self.running).retain(|running| bare(&running.request_id) != id);
             list.push_front(event);
             list.truncate(KEPT);
-            self.selected = (self.selected + usize::from(shown)).min(KEPT - 1);
+            self.list.selected = (self.list.selected + usize::from(shown)).min(KEPT - 1);
         }
     }
 
@@ -106,13 +215,14 @@ impl Live {
     }
 
     /// What the filter lets through, running requests first unless it is sorted.
-    pub(crate) fn shown(&self) -> Vec<&LiveEvent> {
+    pub(crate) fn shown(&self, now: Timestamp) -> Vec<LiveLine<'_>> {
         let ended = self.events.iter().filter(|event| self.passes(event));
-        sorted(
-            self.shown_running().chain(ended).collect(),
-            self.order,
-            |event, column| ranks::live(event, self.label(event), column),
-        )
+        let line = |event| LiveLine {
+            event,
+            label: self.label(event),
+        };
+        let lines = self.shown_running().chain(ended).map(line).collect();
+        sorted(LIVE, lines, self.list.order, now)
     }
 
     fn shown_running(&self) -> impl Iterator<Item = &LiveEvent> {
@@ -121,11 +231,11 @@ impl Live {
     }
 
     fn passes(&self, event: &LiveEvent) -> bool {
-        matches(event, self.label(event), &self.filter)
+        matches(event, self.label(event), &self.list.filter)
     }
 
     /// What the key of a request is called; empty if that is not known.
-    pub(crate) fn label(&self, event: &LiveEvent) -> &str {
+    fn label(&self, event: &LiveEvent) -> &str {
         let key = event.key.as_deref().unwrap_or_default();
         self.labels.get(key).map_or("", String::as_str)
     }
@@ -138,8 +248,8 @@ impl Live {
         let before = self.shown_running().count();
         self.running = holds.iter().rev().map(of_hold).collect();
         let after = self.shown_running().count();
-        if self.selected >= before && self.selected > 0 && !self.order.sorts() {
-            self.selected = self.selected - before + after;
+        if self.list.selected >= before && self.list.selected > 0 && !self.list.order.sorts() {
+            self.list.selected = self.list.selected - before + after;
         }
     }
 
@@ -223,7 +333,7 @@ impl Live {
 }
 
 /// A request's id without its prefix.
-pub(crate) fn plain(id: &str) -> &str {
+fn bare(id: &str) -> &str {
     id.strip_prefix("req_").unwrap_or(id)
 }
 
@@ -242,8 +352,13 @@ fn of_hold(hold: &OpenHold) -> LiveEvent {
 }
 
 /// An amount as the gateway writes it.
-pub(crate) fn amount(text: Option<&str>) -> Option<Amount> {
+pub(super) fn amount(text: Option<&str>) -> Option<Amount> {
     Amount::from_usd_str(text?).ok()
+}
+
+/// To sort by one; unknown ones are below all others.
+pub(super) fn written(amount: Option<Amount>) -> SortRank {
+    number(amount.map_or(i64::MIN, Amount::picos))
 }
 
 /// The first word of a filter that names a field which requests do not have.

@@ -4,10 +4,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use farebox_ledger::{MarginBy, MarginOrder, MarginQuery, Margins, Timestamp};
+use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, Timestamp};
 
-use super::order::{ListOrder, SortRank, sorted};
-use super::ranks;
+use super::cell::{ListCell, count, faint, plain, share, short, unknown};
+use super::list::{
+    ListColumn, ListRow, fill, first_order, in_order, left, right, sorts_here, sum_order,
+};
+use super::order::{ListOrder, ListState};
+use super::tone::Tone;
+use crate::format;
 
 const DAY: i64 = 86_400_000;
 /// More rows than anybody scrolls through.
@@ -31,45 +36,113 @@ impl MarginView {
         }
     }
 
-    /// Its columns, those that the ledger sorts first.
-    pub(crate) const fn columns(self) -> &'static [&'static str] {
+    /// Its list.
+    pub(crate) const fn columns(self) -> &'static [ListColumn<SumLine<'static>>] {
         match self {
-            Self::Exposure => &[
-                "EXPOSURE",
-                "CHARGED",
-                "LOSS",
-                "NAME",
-                "REQUESTS",
-                "OF CHARGED",
-                "STATE",
-            ],
-            Self::Margin => &[
-                "MARGIN", "CHARGED", "COST", "EXPOSURE", "LOSS", "NAME", "REQUESTS", "OF",
-            ],
+            Self::Exposure => EXPOSURE,
+            Self::Margin => MARGIN,
         }
     }
 }
 
-/// The ledger's orders.
-const ORDERS: &[MarginOrder] = &[
-    MarginOrder::Exposure,
-    MarginOrder::Charge,
-    MarginOrder::Cost,
-    MarginOrder::Loss,
-    MarginOrder::Margin,
-    MarginOrder::Name,
+/// The column of what each sum is for.
+pub(crate) const NAME: &str = "NAME";
+
+/// The list of the Exposure screen.
+const EXPOSURE: &[ListColumn<SumLine>] = &[
+    fill(NAME).in_sums(4, MarginOrder::Name, |line, _| line.name_cell()),
+    right("REQUESTS", 9, 2).falling(5, |line, _| count(line.row.requests).faint()),
+    right("CHARGED", 10, 0).in_sums(2, MarginOrder::Charge, |line, _| sum(line.row.charge, 10)),
+    right("EXPOSURE", 10, 0).in_sums(1, MarginOrder::Exposure, |SumLine { row, .. }, _| {
+        let loud = row.exposure.picos() > row.charge.picos() / 2;
+        short(row.exposure, 10).toned(if loud { Tone::Bad } else { Tone::Strong })
+    }),
+    right("OF CHARGED", 10, 1).falling(6, |line, _| part(line.row.exposure, line.row.charge)),
+    right("LOSS", 9, 0).in_sums(3, MarginOrder::Loss, |line, _| sum(line.row.loss, 9)),
+    left("STATE", 5, 3).rising(7, |line, _| {
+        plain(if line.is_stopped() { "stop" } else { "" }).toned(Tone::Warn)
+    }),
 ];
 
-/// The heading of the column of an order.
-const fn column(order: MarginOrder) -> &'static str {
-    match order {
-        MarginOrder::Name => "NAME",
-        MarginOrder::Charge => "CHARGED",
-        MarginOrder::Cost => "COST",
-        MarginOrder::Exposure => "EXPOSURE",
-        MarginOrder::Loss => "LOSS",
-        MarginOrder::Margin => "MARGIN",
+/// The list of the Margin screen.
+const MARGIN: &[ListColumn<SumLine>] = &[
+    fill(NAME).in_sums(6, MarginOrder::Name, |line, _| line.name_cell()),
+    right("REQUESTS", 9, 4).falling(7, |line, _| count(line.row.requests).faint()),
+    right("CHARGED", 9, 0).in_sums(2, MarginOrder::Charge, |line, _| sum(line.row.charge, 9)),
+    right("COST", 9, 0).in_sums(3, MarginOrder::Cost, |SumLine { row, .. }, _| {
+        match row.cost.checked_add(row.own).unwrap_or(row.cost) {
+            Amount::ZERO if row.margin().is_none() => unknown().faint(),
+            spent => sum(spent, 9),
+        }
+    }),
+    right("MARGIN", 9, 0).in_sums(1, MarginOrder::Margin, |line, _| match line.row.margin() {
+        Some(lost) if lost.is_negative() => short(lost, 9).toned(Tone::Bad),
+        Some(margin) => short(margin, 9).strong(),
+        None => unknown().strong(),
+    }),
+    right("OF", 6, 1).falling(8, |SumLine { row, .. }, _| match row.margin() {
+        Some(margin) => part(margin, row.priced),
+        None => unknown().faint(),
+    }),
+    right("EXPOSURE", 8, 3).in_sums(4, MarginOrder::Exposure, |line, _| {
+        sum(line.row.exposure, 8)
+    }),
+    right("LOSS", 7, 2).in_sums(5, MarginOrder::Loss, |line, _| sum(line.row.loss, 7)),
+];
+
+/// A sum of one of the screens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SumLine<'a> {
+    pub(crate) row: &'a MarginRow,
+    sums: &'a Sums,
+    /// Of all rows, also those that are not listed.
+    is_total: bool,
+}
+
+impl ListRow for SumLine<'static> {
+    type At<'a> = SumLine<'a>;
+}
+
+impl SumLine<'_> {
+    /// What it is for, with the label of a key.
+    pub(crate) fn name(self) -> String {
+        let name = &self.row.name;
+        match self.sums.labels.get(name) {
+            _ if self.is_total => format!("all {}", format::count(self.sums.page.count as u64)),
+            _ if name.is_empty() => "no target answered".to_owned(),
+            Some(label) if !label.is_empty() => format!("{name} {label}"),
+            _ => name.clone(),
+        }
     }
+
+    fn name_cell(self) -> ListCell {
+        plain(self.name()).toned(Tone::Id.when(self.sums.by == MarginBy::Key))
+    }
+
+    /// Whether it is a key that its exposure stops.
+    fn is_stopped(self) -> bool {
+        self.sums.by == MarginBy::Key && self.sums.stopped.contains(&self.row.name)
+    }
+}
+
+fn sum(amount: Amount, cells: usize) -> ListCell {
+    short(amount, cells).toned(Tone::Faint.when(amount == Amount::ZERO))
+}
+
+/// The share of a charge in percent.
+fn part(part: Amount, whole: Amount) -> ListCell {
+    let sign = if part.is_negative() { "-" } else { "" };
+    let percent = part
+        .picos()
+        .unsigned_abs()
+        .saturating_mul(100)
+        .checked_div(whole.picos().unsigned_abs());
+    let shown = match percent {
+        None => "—".to_owned(),
+        Some(1_000..) => format!("{sign}>999%"),
+        Some(percent) => format!("{sign}{percent}%"),
+    };
+    faint(shown).by(share(part.picos(), whole.picos()))
 }
 
 /// What each sum is for, as displayed.
@@ -142,19 +215,15 @@ pub(crate) struct Sums {
     pub(crate) view: MarginView,
     pub(crate) by: MarginBy,
     pub(crate) period: Period,
-    pub(crate) order: MarginOrder,
-    pub(crate) reverse: bool,
-    /// The order that is sorted here, if it is not the ledger's.
-    pub(crate) here: Option<ListOrder>,
-    /// The column by which there are more sums than the console sorts.
-    pub(crate) unsorted: Option<&'static str>,
+    pub(crate) list: ListState,
+    /// The last order that was the ledger's: what is sorted here comes in it.
+    in_ledger: ListOrder,
     pub(crate) asked: Option<MarginQuery>,
     pub(crate) page: Margins,
     /// Labels of the keys among the rows, by id.
     pub(crate) labels: HashMap<String, String>,
     /// The keys that an alert of the gateway is about, by id: their exposure stops them.
     stopped: BTreeSet<String>,
-    pub(crate) selected: usize,
     pub(crate) loaded: bool,
     pub(crate) error: Option<String>,
 }
@@ -165,15 +234,12 @@ impl Sums {
             view,
             by: MarginBy::Key,
             period: Period::default(),
-            order: MarginOrder::default(),
-            reverse: false,
-            here: None,
-            unsorted: None,
+            list: ListState::default(),
+            in_ledger: ListOrder::default(),
             asked: None,
             page: Margins::default(),
             labels: HashMap::new(),
             stopped: BTreeSet::new(),
-            selected: 0,
             loaded: false,
             error: None,
         };
@@ -183,12 +249,17 @@ impl Sums {
 
     /// Days newest first, margins smallest first, exposures largest first.
     fn usual_order(&mut self) {
-        (self.order, self.reverse) = match (self.by, self.view) {
-            (MarginBy::Day, _) => (MarginOrder::Name, true),
-            (_, MarginView::Exposure) => (MarginOrder::Exposure, false),
-            (_, MarginView::Margin) => (MarginOrder::Margin, true),
+        self.in_ledger = match (self.by, self.view) {
+            (MarginBy::Day, _) => ListOrder {
+                column: NAME,
+                descending: true,
+            },
+            (MarginBy::Key | MarginBy::Target | MarginBy::Class, view) => ListOrder {
+                descending: view == MarginView::Exposure,
+                ..first_order(view.columns())
+            },
         };
-        self.here = None;
+        self.list.order = self.in_ledger;
     }
 
     /// Sets what each sum is for.
@@ -213,71 +284,70 @@ impl Sums {
         self.restart();
     }
 
-    /// What the list is sorted by.
-    pub(crate) fn list_order(&self) -> ListOrder {
-        self.here.unwrap_or_else(|| ListOrder {
-            column: column(self.order),
-            // Names are in ascending order unless reversed, amounts in descending order.
-            descending: self.reverse == (self.order == MarginOrder::Name),
-        })
-    }
-
-    /// Sorts by a column, here if the ledger has no order for it.
-    pub(crate) fn set_list_order(&mut self, order: ListOrder) {
-        let in_ledger = ORDERS.iter().find(|known| column(**known) == order.column);
-        match in_ledger {
-            Some(known) => {
-                self.order = *known;
-                self.reverse = order.descending == (*known == MarginOrder::Name);
-                self.here = None;
-            }
-            None => self.here = Some(order),
+    /// Goes over to another order, which is sorted here if the ledger has none for it.
+    pub(crate) fn reorder(&mut self) {
+        if sum_order(self.view.columns(), self.list.order).is_some() {
+            self.in_ledger = self.list.order;
         }
         self.restart();
     }
 
     /// Sorts what the ledger has no order for. Where there are more sums than rows, they remain in the ledger's order.
     fn sort_here(&mut self) {
-        let Some(order) = self.here else {
-            return;
-        };
-        if self.page.count > self.page.rows.len() {
-            (self.unsorted, self.here) = (Some(order.column), None);
+        let (columns, all_here) = (self.view.columns(), self.page.count <= self.page.rows.len());
+        if !sorts_here(columns, &mut self.list, all_here, self.in_ledger) {
             return;
         }
         let rows = std::mem::take(&mut self.page.rows);
-        self.page.rows = sorted(rows, order, |row, column| match column {
-            "STATE" => SortRank::number(i128::from(self.stopped.contains(&row.name))),
-            _ => ranks::sums(row, column),
+        self.page.rows = in_order(columns, rows, self.list.order, |column, row| {
+            column.rank(self.line(row, false), Timestamp::default())
         });
+    }
+
+    /// The lines of the list.
+    pub(crate) fn lines(&self) -> Vec<SumLine<'_>> {
+        self.page
+            .rows
+            .iter()
+            .map(|row| self.line(row, false))
+            .collect()
+    }
+
+    /// Its last line.
+    pub(crate) const fn total(&self) -> SumLine<'_> {
+        self.line(&self.page.total, true)
+    }
+
+    const fn line<'a>(&'a self, row: &'a MarginRow, is_total: bool) -> SumLine<'a> {
+        SumLine {
+            row,
+            sums: self,
+            is_total,
+        }
     }
 
     /// Takes what the gateway's alerts are about.
     pub(crate) fn stop(&mut self, stopped: BTreeSet<String>) {
         let changed = std::mem::replace(&mut self.stopped, stopped) != self.stopped;
-        if changed && self.here.is_some_and(|order| order.column == "STATE") {
+        if changed && self.loaded {
             self.sort_here();
         }
     }
 
-    /// Whether a key is stopped by its exposure.
-    pub(crate) fn is_stopped(&self, name: &str) -> bool {
-        self.by == MarginBy::Key && self.stopped.contains(name)
-    }
-
     fn restart(&mut self) {
-        (self.selected, self.loaded) = (0, false);
+        (self.list.selected, self.loaded) = (0, false);
     }
 
     /// The current query.
     pub(crate) fn ask(&mut self, now: Timestamp) -> MarginQuery {
         let (from, to) = self.period.range(now);
+        let (order, reverse) = sum_order(self.view.columns(), self.in_ledger).unwrap_or_default();
         let query = MarginQuery {
             by: self.by,
             from,
             to,
-            order: self.order,
-            reverse: self.reverse,
+            order,
+            reverse,
             limit: ROWS,
         };
         self.asked = Some(query);
@@ -297,22 +367,15 @@ impl Sums {
             }
             Err(error) => self.error = Some(error),
         }
-        self.selected = self.selected.min(self.page.rows.len().saturating_sub(1));
+        self.list.stay_in(self.page.rows.len());
         true
-    }
-
-    pub(crate) fn move_by(&mut self, lines: isize) {
-        self.selected = self
-            .selected
-            .saturating_add_signed(lines)
-            .min(self.page.rows.len().saturating_sub(1));
     }
 
     /// The name of the selected row.
     pub(crate) fn selected_name(&self) -> Option<&str> {
         self.page
             .rows
-            .get(self.selected)
+            .get(self.list.selected)
             .map(|row| row.name.as_str())
     }
 }

@@ -81,7 +81,7 @@ impl ConsoleApp {
         let rows = &self.keys.rows;
         let last = self.marks.last;
         let from = rows.iter().position(|row| Some(row.key.id) == last);
-        let here = self.keys.selected;
+        let here = self.keys.list.selected;
         let from = from.unwrap_or(here);
         let (first, end) = (from.min(here), (from.max(here) + 1).min(rows.len()));
         for row in rows.range(first.min(end)..end) {

@@ -10,6 +10,7 @@ mod begin;
 pub(crate) mod bindings;
 pub(crate) mod bulk;
 mod bulk_flow;
+pub(crate) mod cell;
 pub(crate) mod command;
 pub(crate) mod config_page;
 pub(crate) mod customers;
@@ -18,27 +19,31 @@ pub(crate) mod detail;
 pub(crate) mod filter;
 pub(crate) mod find;
 pub(crate) mod form;
+pub(crate) mod holds;
 pub(crate) mod keys;
+pub(crate) mod list;
 pub(crate) mod live;
 pub(crate) mod margins;
 pub(crate) mod marks;
 pub(crate) mod message;
 pub(crate) mod modal;
 pub(crate) mod mouse;
+pub(crate) mod nodes;
 mod open;
 pub(crate) mod order;
 pub(crate) mod palette;
 pub(crate) mod party;
 pub(crate) mod perform;
-mod ranks;
 pub(crate) mod reading;
 pub(crate) mod receive;
 mod selected;
 mod show;
-mod shown;
+pub(crate) mod shown;
 mod sorting;
 pub(crate) mod spend;
 mod sums;
+pub(crate) mod tabs;
+pub(crate) mod tone;
 mod undo;
 
 use farebox_ledger::{
@@ -46,7 +51,7 @@ use farebox_ledger::{
     Scope, SlugUse, Timestamp, Totals, VerifyReport,
 };
 
-use crate::admin::{ReportedAlert, ReportedNode, ReportedServer};
+use crate::admin::ReportedAlert;
 use crate::background::{Background, ThemeChoice};
 use crate::field::{FieldEdit, TextField};
 use command::{CommandContext, ConsoleCommand};
@@ -59,7 +64,7 @@ use marks::Marks;
 use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
 use mouse::Spot;
-use order::{ListOrder, sorted};
+use order::ListState;
 use party::Party;
 use spend::Spend;
 use undo::Undo;
@@ -149,13 +154,11 @@ pub(crate) struct Palette {
     pub(crate) selected: usize,
 }
 
-/// A plain list: rows, selection, filter.
+/// A plain list with its rows.
 #[derive(Debug)]
 pub(crate) struct RowList<T> {
     pub(crate) rows: Vec<T>,
-    pub(crate) selected: usize,
-    pub(crate) filter: String,
-    pub(crate) order: ListOrder,
+    pub(crate) list: ListState,
     pub(crate) loaded: bool,
     pub(crate) end: bool,
     pub(crate) loading: bool,
@@ -166,9 +169,7 @@ impl<T> Default for RowList<T> {
     fn default() -> Self {
         Self {
             rows: Vec::new(),
-            selected: 0,
-            filter: String::new(),
-            order: ListOrder::default(),
+            list: ListState::default(),
             loaded: false,
             end: false,
             loading: false,
@@ -208,23 +209,22 @@ pub(crate) struct ConsoleApp {
     pub(crate) marks: Marks,
     pub(crate) live: Live,
     pub(crate) gateway: GatewayView,
-    pub(crate) models: RowList<()>,
+    pub(crate) models: ListState,
     pub(crate) used: Vec<SlugUse>,
     pub(crate) published: Vec<PublishedSlug>,
-    pub(crate) routes: RowList<()>,
+    pub(crate) routes: ListState,
     pub(crate) holds: RowList<OpenHold>,
     pub(crate) audit: RowList<AuditRecord>,
     pub(crate) files_acts: Vec<FilesAct>,
     pub(crate) house_acts: Vec<HouseAct>,
-    pub(crate) config: RowList<()>,
+    pub(crate) config: ListState,
     pub(crate) exposure: Sums,
     pub(crate) margin: Sums,
     pub(crate) spend: Spend,
     /// Whether Margin and Exposure have charts above their sums.
     pub(crate) charts: bool,
-    pub(crate) selected_node: usize,
-    pub(crate) nodes_order: ListOrder,
-    pub(crate) selected_alert: usize,
+    pub(crate) node_list: ListState,
+    pub(crate) alert_list: ListState,
     pub(crate) books: AllBooks,
     pub(crate) totals: Option<Totals>,
     pub(crate) ledger_error: Option<String>,
@@ -257,27 +257,26 @@ impl ConsoleApp {
             detail_open: false,
             detail: None,
             trail: Vec::new(),
-            keys: KeysScreen::default(),
-            customers: CustomersScreen::default(),
+            keys: KeysScreen::new(),
+            customers: CustomersScreen::new(),
             marks: Marks::default(),
             live: Live::default(),
             gateway: GatewayView::default(),
-            models: RowList::default(),
+            models: ListState::default(),
             used: Vec::new(),
             published: Vec::new(),
-            routes: RowList::default(),
+            routes: ListState::default(),
             holds: RowList::default(),
             audit: RowList::default(),
             files_acts: Vec::new(),
             house_acts: Vec::new(),
-            config: RowList::default(),
+            config: ListState::default(),
             exposure: Sums::new(margins::MarginView::Exposure),
             margin: Sums::new(margins::MarginView::Margin),
             spend: Spend::default(),
             charts: false,
-            selected_node: 0,
-            nodes_order: ListOrder::default(),
-            selected_alert: 0,
+            node_list: ListState::default(),
+            alert_list: ListState::default(),
             books: AllBooks::NotChecked,
             totals: None,
             ledger_error: None,
@@ -407,54 +406,6 @@ impl ConsoleApp {
         self.selected_id().is_none()
     }
 
-    /// The selected id, for copying.
-    pub(crate) fn selected_id(&self) -> Option<String> {
-        match self.place() {
-            CommandContext::Keys => self.keys.row().map(|row| row.key.id.to_string()),
-            CommandContext::Customers => self.customers.scope().map(|scope| scope.to_string()),
-            CommandContext::Detail | CommandContext::Customer => {
-                let detail = self.detail.as_ref()?;
-                let of_row = detail.selected_name();
-                of_row.or_else(|| Some(detail.of.to_string()))
-            }
-            CommandContext::Live => self
-                .live
-                .shown()
-                .get(self.live.selected)
-                .map(|event| event.request_id.clone()),
-            CommandContext::Holds => self
-                .shown_holds()
-                .get(self.holds.selected)
-                .map(|hold| format!("req_{}", hold.request)),
-            CommandContext::Audit => self
-                .shown_audit()
-                .get(self.audit.selected)
-                .map(|act| format!("op_{}", act.operation())),
-            CommandContext::Exposure | CommandContext::Margin => self
-                .sums()
-                .and_then(|sums| sums.selected_name().map(str::to_owned)),
-            CommandContext::Routes => {
-                let lines = self.shown_routes();
-                let (_, target) = lines.get(self.routes.selected)?;
-                target.map(|(_, target)| target.target.clone())
-            }
-            CommandContext::Alerts => self.alert().map(|alert| alert.kind.clone()),
-            CommandContext::Models if self.gateway.status.is_some() => {
-                let models = self.shown_models();
-                models
-                    .get(self.models.selected)
-                    .map(|model| model.slug.clone())
-            }
-            CommandContext::Models => {
-                let slugs = self.shown_published();
-                slugs
-                    .get(self.models.selected)
-                    .map(|slug| slug.slug.clone())
-            }
-            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => None,
-        }
-    }
-
     /// The sums of the Exposure or Margin screen.
     pub(crate) const fn sums(&self) -> Option<&Sums> {
         match self.screen {
@@ -484,40 +435,8 @@ impl ConsoleApp {
 
     /// The selected alert, on the screen of alerts.
     pub(crate) fn alert(&self) -> Option<&ReportedAlert> {
-        let selected = self.alerts().get(self.selected_alert);
+        let selected = self.alerts().get(self.alert_list.selected);
         selected.filter(|_| self.place() == CommandContext::Alerts)
-    }
-
-    /// The gateways that share the ledger.
-    pub(crate) fn nodes(&self) -> Vec<&ReportedNode> {
-        let status = self.gateway.status.iter();
-        let nodes = status.flat_map(|status| &status.nodes).collect();
-        sorted(nodes, self.nodes_order, |node, column| {
-            ranks::node(node, column)
-        })
-    }
-
-    /// The servers of the ledger's database.
-    pub(crate) fn servers(&self) -> &[ReportedServer] {
-        let status = self.gateway.status.as_ref();
-        status.map_or(&[], |status| &status.servers)
-    }
-
-    /// Holds that pass the filter.
-    pub(crate) fn shown_holds(&self) -> Vec<&OpenHold> {
-        let filter = self.holds.filter.to_ascii_lowercase();
-        let passes = |hold: &&OpenHold| {
-            filter.split_whitespace().all(|word| {
-                let word = word.split_once(':').map_or(word, |(_, rest)| rest);
-                hold.slug.to_ascii_lowercase().contains(word)
-                    || hold.key.to_string().contains(word)
-                    || hold.request.to_string().contains(word)
-            })
-        };
-        let shown = self.holds.rows.iter().filter(passes).collect();
-        sorted(shown, self.holds.order, |hold, column| {
-            ranks::hold(hold, column)
-        })
     }
 
     /// The base of the settings and links that are shown.

@@ -8,12 +8,16 @@ use farebox_ledger::{
 };
 
 use super::bulk::BulkAct;
+use super::cell::{faint, id, plain};
 use super::form::Form;
+use super::list::{ListColumn, ListRow, fill, left};
 use super::party::Party;
+use super::tone::Tone;
 use crate::admin::OneRequest;
 use crate::field::TextField;
 use crate::plan::Pending;
 use crate::state_file::OpenOperation;
+use crate::{clock, format};
 
 /// The page over the screen.
 #[derive(Debug)]
@@ -221,4 +225,33 @@ pub(crate) enum OutcomeLookup {
 pub(crate) struct ListedOperation {
     pub(crate) open: OpenOperation,
     pub(crate) found: OutcomeLookup,
+}
+
+/// The list of them.
+pub(crate) const OPERATIONS: &[ListColumn<ListedOperation>] = &[
+    left("WHEN", 11, 1).shows(|listed, now| {
+        let at = clock::parse(&listed.open.at);
+        faint(at.map_or_else(String::new, |at| format::when(at, now)))
+    }),
+    left("ACT", 8, 0).shows(|listed, _| plain(&listed.open.act)),
+    left("OF", 12, 2).shows(|listed, _| id(&listed.open.of)),
+    fill("WHAT").shows(|ListedOperation { open, .. }, _| {
+        let amount = open.amount.map(|amount| format!("{amount} USD "));
+        let reference = open.reference.as_deref().unwrap_or_default();
+        plain(format!(
+            "{}{reference} {}",
+            amount.unwrap_or_default(),
+            open.label
+        ))
+    }),
+    left("OUTCOME", 24, 0).shows(|listed, _| match &listed.found {
+        OutcomeLookup::Applied(_) => plain("applied").toned(Tone::Good),
+        OutcomeLookup::NotApplied => plain("NOT applied").toned(Tone::Warn),
+        OutcomeLookup::Elsewhere(pid) => faint(format!("in console process {pid}")),
+        OutcomeLookup::Unreadable(error) => plain(error).toned(Tone::Bad),
+    }),
+];
+
+impl ListRow for ListedOperation {
+    type At<'a> = &'a Self;
 }

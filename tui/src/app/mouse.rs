@@ -63,10 +63,6 @@ impl ConsoleApp {
             }
             Spot::Head(pane, column) => {
                 self.focus(pane);
-                if !self.columns().contains(&column) {
-                    self.say(format!("this list is not sorted by {column}"), false);
-                    return Vec::new();
-                }
                 self.sort_column(column)
             }
             Spot::Rows(pane, first) => self.click_row(pane, first.saturating_add(line)),
@@ -86,7 +82,7 @@ impl ConsoleApp {
     /// Selects a row; one that is selected already is opened.
     fn click_row(&mut self, pane: Pane, row: usize) -> Vec<Effect> {
         let focused = self.focus(pane);
-        let here = self.selected_row();
+        let here = self.list_at(self.place()).map_or(0, |list| list.selected);
         if here == row && focused {
             return match works_at(ConsoleCommand::Open, self.place()) {
                 true => self.perform(ConsoleCommand::Open),

@@ -2,12 +2,13 @@
 
 use farebox_ledger::{OperationId, Scope};
 
-use super::command::CommandContext;
+use super::audited::Audited;
 use super::detail::{PartyDetail, Tab};
 use super::marks::Marks;
 use super::message::Effect;
 use super::modal::{Modal, RequestPage};
 use super::party::Party;
+use super::selected::SelectedRow;
 use super::{ConsoleApp, Screen, reading};
 
 impl ConsoleApp {
@@ -32,58 +33,33 @@ impl ConsoleApp {
 
     /// Opens what is selected.
     pub(super) fn open(&mut self) -> Vec<Effect> {
-        match self.place() {
-            CommandContext::Keys => self
-                .keys
-                .row()
-                .map(|row| row.key.id)
-                .map(|id| self.open_party(id.into()))
-                .unwrap_or_default(),
-            CommandContext::Customers => self
-                .customers
-                .scope()
-                .map(|scope| self.open_party(scope))
-                .unwrap_or_default(),
-            CommandContext::Detail | CommandContext::Customer => self.open_on_page(),
-            CommandContext::Live => {
-                let shown = self.live.shown();
-                let Some(event) = shown.get(self.live.selected) else {
-                    return Vec::new();
-                };
+        match self.selected() {
+            Some(SelectedRow::Party(of)) => self.open_party(of),
+            Some(SelectedRow::OnPage(_)) => self.open_on_page(),
+            Some(SelectedRow::Request(event)) => {
                 let key = event.key.as_ref().and_then(|key| key.parse().ok());
-                let key = key.map(Scope::Key);
-                let request = event.request_id.parse::<OperationId>().ok();
-                request
-                    .map(|request| self.open_request(request, key))
-                    .unwrap_or_default()
+                match event.request_id.parse() {
+                    Ok(request) => self.open_request(request, key.map(Scope::Key)),
+                    Err(_) => Vec::new(),
+                }
             }
-            CommandContext::Holds => {
-                let hold = self
-                    .shown_holds()
-                    .get(self.holds.selected)
-                    .map(|hold| (hold.request, hold.key));
-                hold.map(|(request, key)| self.open_request(request, Some(key.into())))
-                    .unwrap_or_default()
+            Some(SelectedRow::Hold(hold)) => {
+                let (request, key) = (hold.request, hold.key);
+                self.open_request(request, Some(key.into()))
             }
-            CommandContext::Audit => {
-                let shown = self.shown_audit();
-                let act = shown.get(self.audit.selected);
-                self.modal = act.map(|act| Modal::Reading(reading::of_audited(act)));
-                Vec::new()
-            }
-            CommandContext::Routes | CommandContext::Alerts => {
+            Some(SelectedRow::Act(_) | SelectedRow::Route(_) | SelectedRow::Alert(_)) => {
                 self.modal = self.reading().map(Modal::Reading);
                 Vec::new()
             }
-            CommandContext::Exposure | CommandContext::Margin => self
-                .selected_key_id()
-                .map(|id| self.open_party(id.into()))
-                .unwrap_or_default(),
-            CommandContext::Models => {
-                let slug = self.selected_id();
-                slug.map(|slug| self.show_slug(slug)).unwrap_or_default()
+            Some(SelectedRow::Sum(name)) => match name.parse() {
+                Ok(id) => self.open_party(Scope::Key(id)),
+                Err(_) => Vec::new(),
+            },
+            Some(SelectedRow::Slug(slug)) => {
+                let slug = slug.to_owned();
+                self.show_slug(slug)
             }
-            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => Vec::new(),
+            None => Vec::new(),
         }
     }
 
@@ -100,7 +76,7 @@ impl ConsoleApp {
             Tab::Running => detail.selected_hold().map(|hold| hold.request),
             Tab::Payments => detail.selected_act().map(|act| act.operation),
             Tab::Acts => {
-                let act = detail.selected_act().map(reading::of_act);
+                let act = detail.selected_act().map(Audited::Key).map(reading::of_act);
                 self.modal = act.map(Modal::Reading);
                 None
             }
@@ -171,7 +147,7 @@ impl ConsoleApp {
     pub(super) fn show_slug(&mut self, slug: String) -> Vec<Effect> {
         let lines = self.spend.lines(self.now);
         match lines.iter().position(|line| line.slug == slug) {
-            Some(line) => self.spend.selected = line,
+            Some(line) => self.spend.list.selected = line,
             None => self.spend.wanted = Some(slug),
         }
         self.show(Screen::Spend)

@@ -7,6 +7,7 @@ use super::detail::Tab;
 use super::margins::Period;
 use super::message::Effect;
 use super::modal::{Find, Hidden, Modal};
+use super::order::ListOrder;
 use super::{Action, ConsoleApp};
 use crate::background::ThemeChoice;
 use crate::field::TextField;
@@ -86,8 +87,8 @@ impl ConsoleApp {
     /// The lines whose values are known.
     fn lines_with_values(&self) -> Vec<PaletteLine> {
         let line = PaletteLine::with_value;
-        let columns = self.columns().iter().filter(|column| !column.is_empty());
-        let sorts = columns.map(|column| {
+        let orders = self.orders().into_iter().filter(|order| order.sorts());
+        let sorts = orders.map(|ListOrder { column, .. }| {
             line(
                 "sort",
                 column,

@@ -1,7 +1,6 @@
 //! Commands: moving, showing screens, sorting, refreshing. Nothing here changes the ledger.
 
 use super::command::{CommandContext, ConsoleCommand};
-use super::config_page;
 use super::detail::{BalanceCheck, Tab};
 use super::keys::{From, PAGE};
 use super::message::Effect;
@@ -110,87 +109,45 @@ impl ConsoleApp {
     }
 
     pub(super) fn move_by(&mut self, lines: isize) -> Vec<Effect> {
-        let step = |selected: usize, rows: usize| {
-            selected
-                .saturating_add_signed(lines)
-                .min(rows.saturating_sub(1))
-        };
-        match self.place() {
-            CommandContext::Keys => {
-                let more = self.keys.move_by(lines);
-                let mut effects: Vec<Effect> = more.map(Effect::LoadKeys).into_iter().collect();
-                effects.extend(self.after_move());
-                return effects;
-            }
-            CommandContext::Customers => {
-                let all = self.customers.lines().len();
-                self.customers.selected = step(self.customers.selected, all);
-                let more = self.customers.request_more();
-                let more = more.map(Effect::LoadCustomers);
-                return more.into_iter().chain(self.after_move()).collect();
-            }
-            CommandContext::Detail | CommandContext::Customer => {
-                return self.move_in_detail(lines);
-            }
-            CommandContext::Live => {
-                self.live.selected = step(self.live.selected, self.live.shown().len())
-            }
-            CommandContext::Models => {
-                self.models.selected = step(self.models.selected, self.model_rows())
-            }
-            CommandContext::Routes => {
-                self.routes.selected = step(self.routes.selected, self.shown_routes().len())
-            }
-            CommandContext::Holds => {
-                self.holds.selected = step(self.holds.selected, self.shown_holds().len())
-            }
-            CommandContext::Config => {
-                self.config.selected = step(self.config.selected, config_page::lines(self).len())
-            }
-            CommandContext::Exposure => self.exposure.move_by(lines),
-            CommandContext::Margin => self.margin.move_by(lines),
-            CommandContext::Nodes => {
-                self.selected_node = step(self.selected_node, self.nodes().len())
-            }
-            CommandContext::Spend => {
-                let lines = self.spend.lines(self.now).len();
-                self.spend.selected = step(self.spend.selected, lines)
-            }
-            CommandContext::Alerts => {
-                self.selected_alert = step(self.selected_alert, self.alerts().len())
-            }
-            CommandContext::Audit => {
-                let shown = self.shown_audit().len();
-                self.audit.selected = step(self.audit.selected, shown);
-                if self.audit.selected + 20 > shown && !self.audit.end && !self.audit.loading {
-                    self.audit.loading = true;
-                    return vec![Effect::LoadAudit {
-                        before: self.audit.rows.last().map(|act| act.position),
-                    }];
-                }
-            }
+        let place = self.place();
+        let rows = self.rows_at(place);
+        if let Some(list) = self.list_mut(place) {
+            list.move_by(lines, rows);
         }
-        Vec::new()
+        let more = match place {
+            CommandContext::Keys => self.keys.request_more(lines > 0).map(Effect::LoadKeys),
+            CommandContext::Customers => self.customers.request_more().map(Effect::LoadCustomers),
+            CommandContext::Detail | CommandContext::Customer => self.older_entries(),
+            CommandContext::Audit => self.older_acts(rows),
+            _ => None,
+        };
+        more.into_iter().chain(self.after_move()).collect()
     }
 
-    fn move_in_detail(&mut self, lines: isize) -> Vec<Effect> {
-        let Some(detail) = self.detail.as_mut() else {
-            return Vec::new();
-        };
-        let last = detail.rows().saturating_sub(1);
-        detail.selected = detail.selected.saturating_add_signed(lines).min(last);
-        let near_end = detail.tab == Tab::Entries && detail.selected + PAGE / 4 > last;
-        if !near_end || detail.entries_end || detail.loading_more {
-            return Vec::new();
+    /// Requests older acts when the selection comes near the end of those that are shown.
+    fn older_acts(&mut self, shown: usize) -> Option<Effect> {
+        let audit = &mut self.audit;
+        if audit.list.selected + 20 <= shown || audit.end || audit.loading {
+            return None;
         }
-        let Some(oldest) = detail.entries.last() else {
-            return Vec::new();
-        };
+        audit.loading = true;
+        let before = audit.rows.last().map(|act| act.position);
+        Some(Effect::LoadAudit { before })
+    }
+
+    /// Requests older entries when the selection comes near the end.
+    fn older_entries(&mut self) -> Option<Effect> {
+        let detail = self.detail.as_mut()?;
+        let near_end = detail.list.selected + PAGE / 4 > detail.rows().saturating_sub(1);
+        if detail.tab != Tab::Entries || !near_end || detail.entries_end || detail.loading_more {
+            return None;
+        }
+        let before = detail.entries.last()?.position;
         detail.loading_more = true;
-        vec![Effect::MoreEntries {
+        Some(Effect::MoreEntries {
             of: detail.of,
-            before: oldest.position,
-        }]
+            before,
+        })
     }
 
     fn jump(&mut self, end: bool) -> Vec<Effect> {

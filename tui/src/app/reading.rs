@@ -1,12 +1,12 @@
 //! Pages that only show something in full: an alert, a target, an act.
 
-use farebox_ledger::{AuditRecord, HouseAct};
 use serde_json::Value;
 
 use super::ConsoleApp;
 use super::audited::{Audited, changes};
-use super::command::CommandContext;
 use super::modal::ReadingModal;
+use super::selected::SelectedRow;
+use super::shown::RouteLine;
 use crate::admin::{ReportedAlert, ReportedTarget};
 use crate::clock;
 use crate::format;
@@ -26,35 +26,33 @@ fn fact(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 /// An administrative act.
-pub(super) fn of_act(act: &AuditRecord) -> ReadingModal {
-    let mut facts = vec![
-        fact("Act", act.act.clone()),
-        fact(
-            "Key",
-            act.key
-                .map_or_else(|| act.customer.to_string(), |key| key.to_string()),
-        ),
-        fact("Actor", act.actor.clone()),
-        fact("At", format!("{} UTC", format::stamp(act.at))),
-        fact("Operation", format!("op_{}", act.operation)),
+pub(super) fn of_act(act: Audited<'_>) -> ReadingModal {
+    let (title, of, told) = match act {
+        Audited::Key(act) => {
+            let key = act.key.map(|key| key.to_string());
+            let of = key.unwrap_or_else(|| act.customer.to_string());
+            ("Act", Some(fact("Key", of)), told(&act.details))
+        }
+        Audited::House(act) => {
+            let of = fact("On", act.of.to_string());
+            ("Act", Some(of), told(&act.details))
+        }
+        Audited::Files(files) => {
+            let changes = changes(files).into_iter();
+            let told = changes.map(|change| fact("Changed", change));
+            ("Files", None, told.collect())
+        }
+    };
+    let mut facts = vec![fact("Act", act.act())];
+    facts.extend(of);
+    facts.extend([
+        fact("Actor", act.actor()),
+        fact("At", format!("{} UTC", format::stamp(act.at()))),
+        fact("Operation", format!("op_{}", act.operation())),
         fact("", ""),
-    ];
-    facts.extend(told(&act.details));
-    page("Act", facts)
-}
-
-/// One act on a token or a lot of vouchers.
-fn of_house(act: &HouseAct) -> ReadingModal {
-    let mut facts = vec![
-        fact("Act", act.act.clone()),
-        fact("On", act.of.to_string()),
-        fact("Actor", act.actor.clone()),
-        fact("At", format!("{} UTC", format::stamp(act.at))),
-        fact("Operation", format!("op_{}", act.operation)),
-        fact("", ""),
-    ];
-    facts.extend(told(&act.details));
-    page("Act", facts)
+    ]);
+    facts.extend(told);
+    page(title, facts)
 }
 
 /// The details of an act, one by one.
@@ -68,46 +66,19 @@ fn told(details: &str) -> FactRows {
     told.collect()
 }
 
-/// One line of the Audit screen.
-pub(super) fn of_audited(act: &Audited<'_>) -> ReadingModal {
-    let files = match act {
-        Audited::Key(act) => return of_act(act),
-        Audited::House(act) => return of_house(act),
-        Audited::Files(files) => files,
-    };
-    let mut facts = vec![
-        fact("Act", act.act()),
-        fact("Actor", act.actor()),
-        fact("At", format!("{} UTC", format::stamp(act.at()))),
-        fact("Operation", format!("op_{}", act.operation())),
-        fact("", ""),
-    ];
-    facts.extend(
-        changes(files)
-            .into_iter()
-            .map(|change| fact("Changed", change)),
-    );
-    page("Files", facts)
-}
-
 impl ConsoleApp {
-    /// The page of the selected alert, or of the selected target.
+    /// The page of the selected alert, target or act.
     pub(crate) fn reading(&self) -> Option<ReadingModal> {
-        match self.place() {
-            CommandContext::Alerts => {
-                let alert = self.alert()?;
-                Some(page(
-                    format!("Alert {} {}", alert.kind, alert.subject),
-                    self.of_alert(alert),
-                ))
+        match self.selected()? {
+            SelectedRow::Alert(alert) => {
+                let title = format!("Alert {} {}", alert.kind, alert.subject);
+                Some(page(title, self.of_alert(alert)))
             }
-            CommandContext::Routes => {
-                let lines = self.shown_routes();
-                let (slug, target) = lines.get(self.routes.selected)?;
-                let (place, target) = (*target)?;
-                let title = format!("Target {place} of {slug}");
+            SelectedRow::Route(RouteLine::Target { target, place, .. }) => {
+                let title = format!("Target {place} of {}", target.slug);
                 Some(page(title, self.of_target(target)))
             }
+            SelectedRow::Act(act) => Some(of_act(act)),
             _ => None,
         }
     }

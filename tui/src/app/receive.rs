@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use farebox_ledger::{Customer, JournalEntry, OpenHold, OperationId, Scope, Timestamp, Totals};
 
+use super::command::CommandContext;
 use super::customers::CustomersPage;
 use super::detail::{BalanceCheck, PartyDetail, Tab};
-use super::keys::{KeysPage, Sort};
+use super::keys::{KeysPage, WINDOW};
 use super::live::GatewayLink;
 use super::margins::MarginView;
 use super::message::{Effect, Message};
@@ -61,14 +62,12 @@ impl ConsoleApp {
                 query,
                 answer,
             } => {
-                let sums = if view == MarginView::Exposure {
-                    &mut self.exposure
-                } else {
-                    &mut self.margin
+                let (sums, place) = match view {
+                    MarginView::Exposure => (&mut self.exposure, CommandContext::Exposure),
+                    MarginView::Margin => (&mut self.margin, CommandContext::Margin),
                 };
                 self.dirty |= sums.take(query, answer);
-                let unsorted = sums.unsorted.take();
-                self.say_unsorted(unsorted, super::margins::ROWS, "sums are listed");
+                self.say_unsorted(place, super::margins::ROWS, "sums are listed");
             }
             Message::Spend(answer) => self.dirty |= self.spend.take(self.now, answer),
             Message::Status(status) => self.take_status(status),
@@ -84,10 +83,9 @@ impl ConsoleApp {
         let (generation, first) = (page.generation, page.from == super::keys::From::Start);
         self.keys.take(page);
         self.dirty = true;
-        let unsorted = self.keys.unsorted.take();
-        self.say_unsorted(unsorted, super::keys::WINDOW, "keys match");
+        self.say_unsorted(CommandContext::Keys, WINDOW, "keys match");
         let mut effects = self.after_move();
-        if self.keys.sort == Sort::Other("24 h") {
+        if self.keys.is_by_day() {
             let all = self.keys.rows.iter().map(|row| row.key.id).collect();
             effects.push(Effect::Visible(all));
         }
@@ -117,14 +115,13 @@ impl ConsoleApp {
     fn take_customers_page(&mut self, page: CustomersPage) -> Vec<Effect> {
         self.customers.take(page);
         self.dirty = true;
-        let unsorted = self.customers.unsorted.take();
-        self.say_unsorted(unsorted, super::keys::WINDOW, "customers match");
+        self.say_unsorted(CommandContext::Customers, WINDOW, "customers match");
         self.after_move()
     }
 
     /// Says that a column is only sorted where all rows are here.
-    fn say_unsorted(&mut self, column: Option<&str>, most: usize, what: &str) {
-        if let Some(column) = column {
+    fn say_unsorted(&mut self, place: CommandContext, most: usize, what: &str) {
+        if let Some(column) = self.list_mut(place).and_then(|list| list.unsorted.take()) {
             let most = crate::format::count(most as u64);
             let text =
                 format!("not sorted by {column}: more than {most} {what}; filter them first");
@@ -138,8 +135,7 @@ impl ConsoleApp {
         let running = self.gateway.link == GatewayLink::Live;
         self.live.run(if running { &rows } else { &[] });
         (self.holds.rows, self.holds.error, self.holds.loaded) = (rows, None, true);
-        let last = self.holds.rows.len().saturating_sub(1);
-        self.holds.selected = self.holds.selected.min(last);
+        self.holds.list.stay_in(self.holds.rows.len());
         self.labels_of_live()
     }
 
@@ -168,9 +164,7 @@ impl ConsoleApp {
                 records,
                 end,
             } => self.take_audit(before, records, end),
-            Message::Slugs { used, published } => {
-                (self.used, self.published, self.models.loaded) = (used, published, true)
-            }
+            Message::Slugs { used, published } => (self.used, self.published) = (used, published),
             Message::Verified {
                 report: Ok(report),
                 took_ms,
@@ -372,7 +366,7 @@ impl ConsoleApp {
             }
             Screen::Customers => effects.extend(self.visible_customers()),
             Screen::Holds | Screen::Live => effects.push(Effect::LoadHolds),
-            Screen::Audit if self.audit.selected == 0 => {
+            Screen::Audit if self.audit.list.selected == 0 => {
                 effects.push(Effect::LoadAudit { before: None })
             }
             _ => {}
@@ -475,10 +469,7 @@ impl ConsoleApp {
                     Some(_) => return,
                 }
                 self.audit.end = end;
-                self.audit.selected = self
-                    .audit
-                    .selected
-                    .min(self.audit.rows.len().saturating_sub(1));
+                self.audit.list.stay_in(self.audit.rows.len());
             }
         }
     }
@@ -489,8 +480,8 @@ impl ConsoleApp {
                 self.dirty |= self.gateway.link != GatewayLink::Live
                     || self.gateway.status.as_ref() != Some(&status);
                 (self.gateway.link, self.gateway.status) = (GatewayLink::Live, Some(status));
-                let last = self.alerts().len().saturating_sub(1);
-                self.selected_alert = self.selected_alert.min(last);
+                let alerts = self.alerts().len();
+                self.alert_list.stay_in(alerts);
             }
             Err(error) => {
                 let link = GatewayLink::Down(error);

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::{Amount, SlugHour, Timestamp, UsageRow};
 
-use super::order::{ListOrder, SortRank, sorted};
+use super::cell::{count, faint, short, strong, unknown};
+use super::list::{ListColumn, ListRow, fill, in_order, right};
+use super::order::{ListOrder, ListState};
+use crate::format;
 
 /// Hours and UTC days of a chart, the current ones included.
 pub(crate) const HOURS: usize = 48;
 pub(crate) const DAYS: usize = 30;
+/// The column that lists are sorted by unless one asks for another.
+const MONTH: &str = "30 d";
 /// Milliseconds of an hour.
 pub(super) const HOUR: i64 = 3_600_000;
 
@@ -90,12 +95,14 @@ pub(crate) struct SpendLine {
     /// Empty for all.
     pub(crate) slug: String,
     /// In 24 hours.
-    pub(crate) requests: u64,
-    pub(crate) day: Amount,
-    pub(crate) week: Amount,
-    pub(crate) month: Amount,
+    requests: u64,
+    day: Amount,
+    week: Amount,
+    month: Amount,
     /// Of the month, where it is known.
-    pub(crate) cost: Amount,
+    cost: Amount,
+    /// The month's of all slugs.
+    all: Amount,
 }
 
 impl SpendLine {
@@ -115,24 +122,36 @@ impl SpendLine {
     }
 }
 
-fn rank(line: &SpendLine, column: &str) -> SortRank {
-    match column {
-        "REQS 24 h" => SortRank::number(line.requests),
-        "24 h" => SortRank::number(line.day.picos()),
-        "7 d" => SortRank::number(line.week.picos()),
-        "COST 30 d" => SortRank::number(line.cost.picos()),
-        "SLUG" => SortRank::text(&line.slug),
-        _ => SortRank::number(line.month.picos()),
-    }
+/// The list.
+pub(crate) const SPEND: &[ListColumn<SpendLine>] = &[
+    fill("SLUG").rising(6, |line, _| {
+        strong(if line.slug.is_empty() {
+            "all"
+        } else {
+            &line.slug
+        })
+    }),
+    right("REQS 24 h", 10, 2).falling(2, |line, _| count(line.requests)),
+    right("24 h", 10, 0).falling(1, |line, _| short(line.day, 10)),
+    right("7 d", 10, 3).falling(3, |line, _| short(line.week, 10)),
+    right(MONTH, 10, 0).falling(4, |line, _| short(line.month, 10).strong()),
+    right("COST 30 d", 10, 4).falling(5, |line, _| match line.cost.is_positive() {
+        true => short(line.cost, 10).faint(),
+        false => unknown().faint(),
+    }),
+    right("SHARE", 6, 1).shows(|line, _| faint(format::share(line.month, line.all))),
+];
+
+impl ListRow for SpendLine {
+    type At<'a> = &'a Self;
 }
 
 /// The Spend screen, whose sums the charts of Margin and Exposure show too.
 #[derive(Debug, Default)]
 pub(crate) struct Spend {
     pub(crate) rows: Vec<SlugHour>,
-    /// 0 is all slugs together.
-    pub(crate) selected: usize,
-    pub(crate) order: ListOrder,
+    /// Its first row is all slugs together.
+    pub(crate) list: ListState,
     pub(crate) loaded: bool,
     pub(crate) error: Option<String>,
     pub(super) loading: bool,
@@ -154,12 +173,18 @@ impl Spend {
             });
             line.add(ago, sum_of(row));
         }
-        let order = match self.order {
+        let order = match self.list.order {
             order if order.sorts() => order,
-            _ => ListOrder::first("30 d"),
+            _ => ListOrder {
+                column: MONTH,
+                descending: true,
+            },
         };
-        let mut lines = sorted(slugs.into_values().collect(), order, rank);
+        let slugs: Vec<SpendLine> = slugs.into_values().collect();
+        let mut lines = in_order(SPEND, slugs, order, |column, line| column.rank(line, now));
+        let month = all.month;
         lines.insert(0, all);
+        lines.iter_mut().for_each(|line| line.all = month);
         lines
     }
 
@@ -189,9 +214,8 @@ impl Spend {
         let lines = self.lines(now);
         let wanted = self.wanted.take();
         let found = wanted.and_then(|slug| lines.iter().position(|line| line.slug == slug));
-        self.selected = found
-            .unwrap_or(self.selected)
-            .min(lines.len().saturating_sub(1));
+        self.list.selected = found.unwrap_or(self.list.selected);
+        self.list.stay_in(lines.len());
         changed || first || found.is_some()
     }
 }

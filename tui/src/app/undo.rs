@@ -56,10 +56,11 @@ impl Undo {
 impl ConsoleApp {
     /// How this screen lists its rows now.
     pub(super) fn look(&self) -> Look {
+        let list = self.list_at(self.screen_place());
         Look {
             screen: self.screen,
             filter: self.filter_text(),
-            order: self.order_at(self.screen_place()),
+            order: list.map(|list| list.order).unwrap_or_default(),
             marks: self.marks.clone(),
         }
     }

@@ -272,7 +272,7 @@ impl Bench {
     }
 
     /// Made-up sums; the second target has no price of the operator's.
-    fn sums(&self, query: MarginQuery) -> SumsPage {
+    pub(super) fn sums(&self, query: MarginQuery) -> SumsPage {
         let row = |name: &str, requests, charge: &str, cost: &str, exposure: &str, loss: &str| {
             MarginRow {
                 name: name.to_owned(),
@@ -495,7 +495,7 @@ impl Bench {
     }
 
     /// The screen, and what is where on it.
-    fn draw(&self, theme: Theme) -> (Terminal<TestBackend>, view::Spots) {
+    pub(super) fn draw(&self, theme: Theme) -> (Terminal<TestBackend>, view::Spots) {
         let (width, height) = self.app.size;
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let mut spots = view::Spots::new();

@@ -124,7 +124,7 @@ fn marks_survive_a_filter_and_are_undone() {
     bench.press("/customer<enter>");
     assert!(bench.screen().contains("5 MARKED"), "{}", bench.screen());
     bench.press("<esc>");
-    assert!(bench.app.marks.is_empty() && !bench.app.keys.filter_text.is_empty());
+    assert!(bench.app.marks.is_empty() && !bench.app.keys.list.filter.is_empty());
     bench.press("u");
     assert_eq!(bench.app.marks.len(), 5);
     bench.press("uuu");

@@ -39,8 +39,10 @@ fn keys_are_folded_into_their_customer() {
     assert!(!bench.app.detail_open && bench.app.screen == Screen::Customers);
     // Folding in leaves the cursor on the customer.
     bench.press("<space>");
-    let line = bench.app.customers.lines()[bench.app.customers.selected];
-    assert!(matches!(line, CustomerLine::Customer(customer) if customer.id == class[0].belongs_to));
+    let line = bench.app.customers.lines()[bench.app.customers.list.selected];
+    assert!(
+        matches!(line, CustomerLine::Customer(customer, _) if customer.id == class[0].belongs_to)
+    );
     assert!(!bench.screen().contains("pupil-1"));
 }
 
@@ -216,7 +218,7 @@ fn customers_are_found_by_what_they_are_called_and_by_their_payments() {
     bench.hit = Ok(Hit::Customers("Class".to_owned()));
     bench.press("FClass<enter>");
     assert_eq!(
-        (bench.app.screen, bench.app.customers.filter_text.as_str()),
+        (bench.app.screen, bench.app.customers.list.filter.as_str()),
         (Screen::Customers, "Class")
     );
 }

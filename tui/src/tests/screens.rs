@@ -216,8 +216,8 @@ fn a_selected_line_of_live_stays_selected_when_requests_begin_and_end() {
     let mut bench = Bench::new(160, 40).live();
     bench.press("2jjjj");
     let selected = |bench: &Bench| {
-        let shown = bench.app.live.shown();
-        shown[bench.app.live.selected].request_id.clone()
+        let shown = bench.app.live.shown(bench.app.now);
+        shown[bench.app.live.list.selected].event.request_id.clone()
     };
     let before = selected(&bench);
     bench.tell(Message::Holds(Ok(Vec::new())));

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::pen::Pen;
+use super::pen::{Pen, line_of};
 use super::theme::Theme;
 use crate::admin::ReportedAlert;
 use crate::app::ConsoleApp;
@@ -43,7 +43,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .flat_map(|(index, alert)| block(app, pen.theme, (index, alert), cells))
         .collect();
     let height = usize::from(inner.height);
-    let of_selected = |line: &AlertLine| line.alert == app.selected_alert;
+    let of_selected = |line: &AlertLine| line.alert == app.alert_list.selected;
     let start = lines.iter().position(of_selected).unwrap_or(0);
     let end = lines
         .iter()
@@ -51,20 +51,14 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         .map_or(0, |last| last + 1);
     // The whole selected alert is visible, or at least its beginning.
     let first = end.saturating_sub(height).min(start);
-    for (y, line) in lines.iter().skip(first).take(height).enumerate() {
-        let y = u16::try_from(y).unwrap_or(u16::MAX);
-        let selected = line.alert == app.selected_alert;
+    for (y, line) in (0..inner.height).zip(lines.iter().skip(first)) {
+        let selected = line.alert == app.alert_list.selected;
         let bar = if selected { "▌" } else { " " };
         pen.text(inner, 0, y, bar, pen.theme.strong());
         pen.text(inner, 2, y, line.name, pen.theme.faint());
         pen.text(inner, NAME, y, &line.text, line.style);
-        let place = Rect {
-            y: inner.y + y,
-            height: 1,
-            ..inner
-        };
         if line.alert < alerts.len() {
-            pen.rows_from(place, &(line.alert..line.alert + 1));
+            pen.rows_from(line_of(inner, y), &(line.alert..line.alert + 1));
         }
     }
     pen.extent(area, (first, height, lines.len()), " · j k");

@@ -4,26 +4,15 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::fields::NAME;
-use super::pen::{Cell, Column, Pen, left, right};
-use crate::app::ConsoleApp;
-use crate::app::bulk::{BulkAct, BulkItem, BulkItemState};
+use super::pen::{Pen, above, below};
+use crate::app::bulk::{BulkAct, BulkItem, BulkItemState, ITEMS};
 use crate::app::order::ListOrder;
-use crate::app::party::state_word;
 use crate::bulk_plan::BulkPlan;
 use crate::format;
-use crate::plan::ActPlan;
 use crate::sanitize::width;
 
-const COLUMNS: &[Column] = &[
-    left("KEY", 12, 2),
-    left("LABEL", 0, 0),
-    right("NOW", 12, 0),
-    right("AFTER", 12, 0),
-    left("OUTCOME", 18, 1),
-];
-
 /// Draws it.
-pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
+pub(super) fn draw(pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
     let changes = act.changes();
     let stage = match (act.sent, act.is_over()) {
         (false, _) => "review",
@@ -40,12 +29,8 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, act: &BulkAc
     for line in facts(act, changes) {
         y += pen.paragraph(inner, y, &line, Style::new());
     }
-    let list = Rect {
-        y: inner.y + y,
-        height: inner.height.saturating_sub(y + 2),
-        ..inner
-    };
-    rows(app, pen, list, act);
+    let list = above(below(inner, y), 2);
+    rows(pen, list, act);
     let last = inner.height.saturating_sub(1);
     pen.blank(inner, last);
     buttons(pen, inner, last, act, changes);
@@ -79,19 +64,11 @@ fn facts(act: &BulkAct, changes: usize) -> Vec<String> {
     lines
 }
 
-fn rows(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
-    let placed = pen.heads(area, 0, COLUMNS, ListOrder::default());
-    let list = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
-    let height = usize::from(list.height);
+fn rows(pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
+    let height = usize::from(area.height.saturating_sub(1));
     let first = usize::from(act.scroll).min(act.items.len().saturating_sub(height));
-    for (y, item) in act.items.iter().skip(first).take(height).enumerate() {
-        let y = u16::try_from(y).unwrap_or(u16::MAX);
-        pen.line(list, y, COLUMNS, &placed, &cells(app, pen, item), false);
-    }
+    let shown: Vec<&BulkItem> = act.items.iter().skip(first).collect();
+    pen.rows(area, ITEMS, &shown, ListOrder::default());
     if act.items.len() > height {
         let end = (first + height).min(act.items.len());
         let place = format!("{}–{end} of {} · j k", first + 1, act.items.len());
@@ -102,50 +79,6 @@ fn rows(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
         };
         pen.text(below, 2, 0, &place, pen.theme.faint());
     }
-}
-
-fn cells(app: &ConsoleApp, pen: &Pen<'_>, item: &BulkItem) -> [Cell; 5] {
-    let theme = pen.theme;
-    let left_out = matches!(item.state, BulkItemState::LeftOut(_));
-    let (now, after) = match item.pending.plan.after(item.key.customer.account) {
-        Some(after) => (
-            format::within(item.key.customer.account.balance(), 12),
-            after.map_or_else(
-                |_| "refused".to_owned(),
-                |after| format::within(after.balance(), 12),
-            ),
-        ),
-        None => (
-            state_word(&item.key, app.now).to_owned(),
-            match item.pending.plan {
-                ActPlan::Block => "BLOCKED",
-                ActPlan::Revoke => "REVOKED",
-                ActPlan::Set(_) => "changed",
-                _ => "served",
-            }
-            .to_owned(),
-        ),
-    };
-    let (outcome, style) = match &item.state {
-        BulkItemState::LeftOut(why) => (why.clone(), theme.faint()),
-        BulkItemState::Ready => (String::new(), Style::new()),
-        BulkItemState::Sent => ("…".to_owned(), theme.warn()),
-        BulkItemState::Unknown(why) => (format!("not known yet: {why}"), theme.warn()),
-        BulkItemState::Done => ("✓ applied".to_owned(), theme.good()),
-        BulkItemState::Failed(why) => (format!("✗ {why}"), theme.bad()),
-    };
-    let after_style = if left_out {
-        theme.faint()
-    } else {
-        theme.strong()
-    };
-    [
-        (item.key.id.to_string(), theme.key()),
-        (item.key.settings.label.clone(), Style::new()),
-        (now, Style::new()),
-        (if left_out { "—".to_owned() } else { after }, after_style),
-        (outcome, style),
-    ]
 }
 
 fn buttons(pen: &mut Pen<'_>, inner: Rect, y: u16, act: &BulkAct, changes: usize) {

@@ -7,7 +7,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::Span;
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
 
-use super::pen::Pen;
+use super::pen::{Pen, below};
 use crate::app::spend::{FlowSum, SpendFlow};
 use crate::format;
 
@@ -170,13 +170,8 @@ fn draw(pen: &mut Pen<'_>, area: Rect, chart: &ChartPlace<'_>) {
         .bounds([0.0, f64::from(SHARES)])
         .labels([label("0"), label(&chart.most)])
         .style(faint);
-    let below = Rect {
-        y: area.y + 1,
-        height: area.height - 1,
-        ..area
-    };
     let chart = Chart::new(sets).x_axis(x).y_axis(y).legend_position(None);
-    chart.render(below, pen.buf);
+    chart.render(below(area, 1), pen.buf);
 }
 
 /// Steps of the vertical axis: more than any terminal has dots.

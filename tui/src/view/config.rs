@@ -23,14 +23,8 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let lines = lines(app);
     let height = usize::from(inner.height);
     let first = app.config.selected.min(lines.len().saturating_sub(height));
-    for (y, (text, tone)) in lines.iter().skip(first).take(height).enumerate() {
-        pen.text(
-            inner,
-            0,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            text,
-            pen.theme.tone(*tone),
-        );
+    for (y, (text, tone)) in (0..inner.height).zip(lines.iter().skip(first)) {
+        pen.text(inner, 0, y, text, pen.theme.tone(*tone));
     }
     pen.extent(area, (first, height, lines.len()), "");
 }

@@ -10,6 +10,7 @@ use super::pen::Pen;
 use crate::app::ConsoleApp;
 use crate::app::detail::PartyDetail;
 use crate::app::party::Party;
+use crate::app::tone::Tone;
 use crate::format;
 use crate::plan::{customer_limits, limits};
 use crate::sanitize::width;
@@ -74,7 +75,12 @@ fn money(app: &ConsoleApp, detail: &PartyDetail, party: &Party, pen: &mut Pen<'_
         ("   available ", account.available(), "", theme.strong()),
     ];
     amounts_line(pen, area, 0, &amounts, width(&state) + 2);
-    pen.end(area, 0, &format!("  {state}"), theme.state(word));
+    pen.end(
+        area,
+        0,
+        &format!("  {state}"),
+        theme.tone(Tone::of_state(word)),
+    );
     let amounts = [
         ("Paid in ", account.credit, "", Style::new()),
         ("   spent ", account.spent, "", Style::new()),

@@ -1,9 +1,9 @@
 //! The elements of pages: facts, and the fields of forms.
 
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::pen::Pen;
+use super::pen::{Pen, line_of};
 use crate::app::form::{Form, FormField};
 use crate::sanitize::{clean, mask, width, wrap};
 
@@ -76,8 +76,7 @@ impl FactList {
             width: inner.width.min(NAME - 1),
             ..inner
         };
-        for (y, (name, text, style)) in lines.iter().skip(first).take(height).enumerate() {
-            let y = u16::try_from(y).unwrap_or(u16::MAX);
+        for (y, (name, text, style)) in (0..inner.height).zip(lines.iter().skip(first)) {
             pen.text(name_place, 0, y, name, pen.theme.faint());
             pen.text(inner, NAME, y, text, *style);
         }
@@ -172,10 +171,7 @@ fn typed(pen: &mut Pen<'_>, cell: Rect, y: u16, field: &FormField, focused: bool
     pen.text(cell, 0, y, &shown, style);
     if focused && y < cell.height {
         let visible: String = before.chars().skip(skip).collect();
-        let x = cell.x + u16::try_from(width(&visible)).unwrap_or(0);
-        pen.cursor = Some(Position {
-            x: x.min(cell.right().saturating_sub(1)),
-            y: cell.y + y,
-        });
+        let cells = u16::try_from(width(&visible)).unwrap_or(0);
+        pen.cursor_at(line_of(cell, y), cells);
     }
 }

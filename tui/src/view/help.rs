@@ -1,18 +1,18 @@
 //! Help for this screen, the palette and the keys in the footer, all from the one table of commands.
 
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::FooterKey;
-use super::pen::Pen;
+use super::pen::{Pen, below, line_of};
 use crate::app::ConsoleApp;
 use crate::app::bindings::BINDINGS;
 use crate::app::command::{CommandContext, ConsoleCommand};
-use crate::app::keys::window;
+use crate::app::list::window;
 use crate::app::modal::{Modal, OutcomeLookup, ShownOnce};
 use crate::app::mouse::Spot;
 use crate::app::palette::PaletteLine;
-use crate::sanitize::{mask, width, wrap};
+use crate::sanitize::wrap;
 
 /// The available keys, in a few words.
 pub(super) fn footer_keys(app: &ConsoleApp) -> Vec<FooterKey> {
@@ -117,8 +117,7 @@ pub(super) fn help(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let lines = help_lines(app, usize::from(inner.width));
     let height = usize::from(inner.height);
     let first = usize::from(app.help.unwrap_or(0)).min(lines.len().saturating_sub(height));
-    for (y, line) in lines.iter().skip(first).take(height).enumerate() {
-        let y = u16::try_from(y).unwrap_or(u16::MAX);
+    for (y, line) in (0..inner.height).zip(lines.iter().skip(first)) {
         let (key, name, text) = match line.available {
             true => (theme.key(), Style::new(), Style::new()),
             false => (theme.faint(), theme.faint(), theme.warn()),
@@ -241,25 +240,7 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let Some(palette) = &app.palette else { return };
     let inner = pen.frame(area, "Commands");
     let theme = pen.theme;
-    let used = pen.pieces(
-        inner,
-        0,
-        &[
-            (": ", theme.key()),
-            (&mask(palette.field.text()), Style::new()),
-        ],
-    );
-    let before: String = palette
-        .field
-        .text()
-        .chars()
-        .take(palette.field.cursor())
-        .collect();
-    let x = inner.x + 2 + u16::try_from(width(&before)).unwrap_or(0);
-    pen.cursor = Some(Position {
-        x: x.min(inner.right().saturating_sub(1)),
-        y: inner.y,
-    });
+    let used = pen.typed(inner, ": ", &palette.field);
     if palette.field.text().is_empty() {
         pen.text(
             inner,
@@ -274,26 +255,15 @@ pub(super) fn palette(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 2, "no command matches", theme.warn());
         return;
     }
-    let list = Rect {
-        y: inner.y + 2,
-        height: inner.height.saturating_sub(2),
-        ..inner
-    };
+    let list = below(inner, 2);
     let range = window(palette.selected, lines.len(), usize::from(list.height));
     pen.spots.push((list, Spot::Palette(range.start)));
-    for (y, index) in range.enumerate() {
-        let Some(line) = lines.get(index) else {
-            continue;
-        };
-        let row = Rect {
-            y: list.y + u16::try_from(y).unwrap_or(0),
-            height: 1,
-            ..list
-        };
+    let shown = lines.get(range.clone()).unwrap_or_default();
+    for (y, (index, line)) in (0..).zip(range.zip(shown)) {
+        let row = line_of(list, y);
         palette_line(pen, row, line);
         if index == palette.selected {
-            pen.text(row, 0, 0, ">", theme.strong());
-            pen.buf.set_style(row, theme.selected());
+            pen.selected(row);
         }
     }
 }

@@ -1,34 +1,14 @@
 //! The Holds and Audit screens: plain lists of the ledger's own rows.
 
-use farebox_ledger::OpenHold;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::Theme;
-use super::pen::{Column, Pen, left, right};
-use crate::app::keys::window;
+use super::pen::{Pen, above, last};
+use crate::app::audited::AUDIT;
+use crate::app::holds::HOLDS;
 use crate::app::live::GatewayLink;
 use crate::app::{ConsoleApp, RowList};
 use crate::format;
-
-const HOLDS: &[Column] = &[
-    left("REQUEST", 26, 4),
-    left("KEY", 12, 0),
-    left("MODEL", 0, 0),
-    left("PATH", 9, 3),
-    right("HELD", 13, 0),
-    right("USED", 12, 2),
-    right("AGE", 7, 0),
-    left("STATE", 9, 1),
-];
-const AUDIT: &[Column] = &[
-    left("UTC", 11, 0),
-    left("BY", 12, 1),
-    left("ACT", 8, 0),
-    left("KEY", 12, 0),
-    left("DETAILS", 0, 0),
-    left("OPERATION", 29, 3),
-];
 
 /// Money reserved by running requests.
 pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
@@ -36,14 +16,14 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let (count, held) = app
         .totals
         .map_or((0, 0), |totals| (totals.holds, totals.held));
-    let filter = filter_of(&app.holds.filter);
+    let filter = app.holds.list.filter_in_title();
     let inner = pen.frame(
         area,
         &format!(
             "Holds{filter} · {} · {} held{}",
             format::count(count),
             format::total(held),
-            app.holds.order.in_title()
+            app.holds.list.order.in_title()
         ),
     );
     if shown.is_empty() {
@@ -54,70 +34,12 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             "no request is running: nothing is held",
         );
     }
-    let placed = pen.heads(inner, 0, HOLDS, app.holds.order);
-    let list = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(2),
-        ..inner
-    };
-    let newest = app
-        .holds
-        .rows
-        .iter()
-        .map(|hold| hold.epoch)
-        .max()
-        .unwrap_or(0);
-    let range = window(app.holds.selected, shown.len(), usize::from(list.height));
-    pen.rows_from(list, &range);
-    for (y, index) in range.enumerate() {
-        let Some(hold) = shown.get(index) else {
-            continue;
-        };
-        let cells = hold_cells(app, pen.theme, hold, newest);
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            HOLDS,
-            &placed,
-            &cells,
-            index == app.holds.selected,
-        );
-    }
-    let bottom = Rect {
-        y: inner.bottom().saturating_sub(1),
-        height: 1,
-        ..inner
-    };
+    pen.list(above(inner, 1), HOLDS, &shown, &app.holds.list);
     let hint = match app.gateway.link {
         GatewayLink::Live => "a hold ends with its request; it cannot be released by hand",
         _ => "no gateway is running; the next start ends these holds within 5 s",
     };
-    pen.text(bottom, 2, 0, hint, pen.theme.faint());
-}
-
-/// A hold's line. One of an epoch before the newest belongs to a gateway that no longer runs.
-fn hold_cells(
-    app: &ConsoleApp,
-    theme: Theme,
-    hold: &OpenHold,
-    newest: i64,
-) -> [(String, Style); 8] {
-    let state = match app.gateway.link {
-        _ if hold.epoch < newest => "left over",
-        GatewayLink::Live => "running",
-        _ => "open",
-    };
-    let age = format::age(app.now.millis() - hold.at.millis());
-    [
-        (hold.request.to_string(), theme.faint()),
-        (hold.key.to_string(), theme.key()),
-        (hold.slug.clone(), Style::new()),
-        (hold.family.clone(), theme.faint()),
-        (format::within(hold.amount, 13), theme.strong()),
-        (format::within(hold.used, 12), Style::new()),
-        (age, Style::new()),
-        (state.to_owned(), theme.state(state)),
-    ]
+    pen.text(last(inner, 1), 2, 0, hint, pen.theme.faint());
 }
 
 /// The audit.
@@ -128,13 +50,13 @@ pub(super) fn audit(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     } else {
         "+"
     };
-    let filter = filter_of(&app.audit.filter);
+    let filter = app.audit.list.filter_in_title();
     let inner = pen.frame(
         area,
         &format!(
             "Audit{filter} · {}{more} acts{}",
             format::count(shown.len() as u64),
-            match app.audit.order {
+            match app.audit.list.order {
                 order if order.sorts() => order.in_title(),
                 _ => ", newest first".to_owned(),
             }
@@ -143,38 +65,7 @@ pub(super) fn audit(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     if shown.is_empty() {
         return nothing(&app.audit, pen, inner, "no administrative act yet");
     }
-    let placed = pen.heads(inner, 0, AUDIT, app.audit.order);
-    let list = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(1),
-        ..inner
-    };
-    let range = window(app.audit.selected, shown.len(), usize::from(list.height));
-    pen.rows_from(list, &range);
-    for (y, index) in range.enumerate() {
-        let Some(act) = shown.get(index) else {
-            continue;
-        };
-        let cells = [
-            (format::when(act.at(), app.now), pen.theme.faint()),
-            (act.actor().to_owned(), Style::new()),
-            (act.act(), pen.theme.strong()),
-            (
-                act.key().map(|key| key.to_string()).unwrap_or_default(),
-                pen.theme.key(),
-            ),
-            (act.details(), Style::new()),
-            (format!("op_{}", act.operation()), pen.theme.faint()),
-        ];
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            AUDIT,
-            &placed,
-            &cells,
-            index == app.audit.selected,
-        );
-    }
+    pen.list(inner, AUDIT, &shown, &app.audit.list);
 }
 
 fn nothing<T>(list: &RowList<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
@@ -182,7 +73,7 @@ fn nothing<T>(list: &RowList<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
     let (text, style) = match (&list.error, list.loaded) {
         (Some(error), _) => (error.as_str(), theme.bad()),
         (None, false) => ("reading the ledger …", theme.faint()),
-        (None, true) if !list.filter.is_empty() => {
+        (None, true) if !list.list.filter.is_empty() => {
             ("nothing matches this filter; esc clears it", theme.warn())
         }
         (None, true) => (text, Style::new()),
@@ -190,10 +81,37 @@ fn nothing<T>(list: &RowList<T>, pen: &mut Pen<'_>, area: Rect, text: &str) {
     pen.paragraph(area, 1, text, style);
 }
 
-fn filter_of(filter: &str) -> String {
-    if filter.is_empty() {
-        String::new()
-    } else {
-        format!(" · {filter}")
+/// Why Keys or Customers has no rows.
+pub(super) struct NoRows<'a> {
+    pub(super) error: Option<&'a str>,
+    /// What it waits for.
+    pub(super) waits: Option<&'a str>,
+    /// The filter lets nothing through, or is none.
+    pub(super) unmatched: Option<&'a str>,
+    /// There is nothing yet.
+    pub(super) none: &'a str,
+    /// What the first row needs where nothing may be written.
+    pub(super) needs: &'a str,
+}
+
+impl NoRows<'_> {
+    pub(super) fn draw(&self, app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
+        let theme = pen.theme;
+        if let Some(error) = self.error {
+            let taken = pen.paragraph(area, 1, error, theme.bad());
+            pen.text(area, 0, 2 + taken, "r tries again", theme.faint());
+        } else if let Some(waits) = self.waits {
+            pen.text(area, 0, 1, waits, theme.faint());
+        } else if let Some(unmatched) = self.unmatched {
+            pen.text(area, 0, 1, unmatched, theme.warn());
+            pen.text(area, 0, 3, "esc clears it, / changes it", theme.faint());
+        } else {
+            pen.text(area, 0, 1, self.none, theme.strong());
+            let hint = match app.options.read_only {
+                true => self.needs,
+                false => "press n to create the first one",
+            };
+            pen.paragraph(area, 3, hint, Style::new());
+        }
     }
 }

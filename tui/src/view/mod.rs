@@ -39,9 +39,9 @@ use crate::app::mouse::{Pane, Spot};
 use crate::app::{ConsoleApp, SMALLEST, Screen};
 use crate::field::TextField;
 use crate::format;
-use crate::sanitize::{mask, width};
-use pen::Pen;
+use crate::sanitize::width;
 pub(crate) use pen::Spots;
+use pen::{Pen, above, below, last, line_of};
 pub(crate) use theme::Theme;
 
 /// Draws everything; returns what was drawn where, for the mouse.
@@ -63,9 +63,11 @@ fn draw_into(
     let mut pen = Pen {
         buf,
         theme,
+        now: app.now,
         cursor: None,
         spots: Spots::new(),
         pane: Pane::List,
+        focus: true,
     };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         pen.paragraph(
@@ -79,17 +81,8 @@ fn draw_into(
         );
         return (None, Spots::new());
     }
-    let row = |y: u16| Rect {
-        y: area.y + y,
-        height: 1,
-        ..area
-    };
-    header(app, &mut pen, row(0));
-    let mut body = Rect {
-        y: area.y + 1,
-        height: area.height - 2,
-        ..area
-    };
+    header(app, &mut pen, line_of(area, 0));
+    let mut body = above(below(area, 1), 1);
     if let Some(error) = &app.ledger_error {
         // In full, with its remedy: the header has no room for it.
         let taken = pen
@@ -104,11 +97,7 @@ fn draw_into(
                 theme.bad(),
             )
             .min(body.height);
-        body = Rect {
-            y: body.y + taken,
-            height: body.height - taken,
-            ..body
-        };
+        body = below(body, taken);
     }
     if app.help.is_some() {
         help::help(app, &mut pen, body);
@@ -119,7 +108,7 @@ fn draw_into(
     } else {
         screen(app, &mut pen, body);
     }
-    footer(app, &mut pen, row(area.height - 1));
+    footer(app, &mut pen, last(area, 1));
     (pen.cursor, pen.spots)
 }
 
@@ -133,7 +122,7 @@ fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
     let list = Rect { width, ..body };
     if beside {
         one_screen(app, pen, list);
-        pen.pane = Pane::Detail;
+        (pen.pane, pen.focus) = (Pane::Detail, app.detail_open);
         let rest = Rect {
             x: body.x + width,
             width: body.width - width,
@@ -289,14 +278,7 @@ fn traffic(app: &ConsoleApp, theme: Theme) -> (Vec<HeaderPart>, Option<HeaderPar
 /// The filter while it is typed.
 fn filter_line(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, field: &TextField) {
     let theme = pen.theme;
-    let shown = mask(field.text());
-    let used = pen.pieces(area, 0, &[(" / ", theme.key()), (&shown, Style::new())]);
-    let before: String = shown.chars().take(field.cursor()).collect();
-    pen.cursor = Some(Position {
-        x: (area.x + 3 + u16::try_from(width(&before)).unwrap_or(0))
-            .min(area.right().saturating_sub(1)),
-        y: area.y,
-    });
+    let used = pen.typed(area, " / ", field);
     let error = match app.screen {
         Screen::Keys => app.keys.filter_error.as_deref(),
         Screen::Customers => app.customers.filter_error.as_deref(),

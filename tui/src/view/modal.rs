@@ -1,28 +1,22 @@
 //! Pages over a screen: forms, reviews with before and after, receipts, open operations, and facts to read.
 
 use farebox_ledger::Account;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::fields::{FactList, NAME, fact, fields};
-use super::pen::{Column, Pen, left};
+use super::pen::{Pen, above, below};
 use crate::app::ConsoleApp;
 use crate::app::form::{Form, FormPurpose};
-use crate::app::keys::window;
-use crate::app::modal::{ActReview, Find, Modal, OutcomeLookup, ReadingModal, Receipt, Unknown};
-use crate::app::order::ListOrder;
+use crate::app::modal::{
+    ActReview, Find, ListedOperation, Modal, OPERATIONS, OutcomeLookup, ReadingModal, Receipt,
+    Unknown,
+};
+use crate::app::order::ListState;
 use crate::app::party::Party;
 use crate::format;
 use crate::plan::ActPlan;
-use crate::sanitize::{cut, mask, width};
-
-const OPERATIONS: &[Column] = &[
-    left("WHEN", 11, 1),
-    left("ACT", 8, 0),
-    left("OF", 12, 2),
-    left("WHAT", 0, 0),
-    left("OUTCOME", 24, 0),
-];
+use crate::sanitize::width;
 
 /// Draws the page that is open.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
@@ -37,7 +31,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         Some(Modal::Operations(selected)) => operations(app, pen, area, *selected),
         Some(Modal::Reading(page)) => reading(pen, area, page),
         Some(Modal::Find(page)) => find(pen, area, page),
-        Some(Modal::Bulk(act)) => super::bulk::draw(app, pen, area, act),
+        Some(Modal::Bulk(act)) => super::bulk::draw(pen, area, act),
         None => {}
     }
 }
@@ -56,14 +50,7 @@ fn reading(pen: &mut Pen<'_>, area: Rect, page: &ReadingModal) {
 fn find(pen: &mut Pen<'_>, area: Rect, page: &Find) {
     let inner = pen.frame(area, "Find");
     let theme = pen.theme;
-    let shown = mask(page.field.text());
-    let used = pen.pieces(inner, 1, &[("› ", theme.key()), (&shown, Style::new())]);
-    let before: String = shown.chars().take(page.field.cursor()).collect();
-    pen.cursor = Some(Position {
-        x: (inner.x + 2 + u16::try_from(width(&before)).unwrap_or(0))
-            .min(inner.right().saturating_sub(1)),
-        y: (inner.y + 1).min(inner.bottom().saturating_sub(1)),
-    });
+    let used = pen.typed(below(inner, 1), "› ", &page.field);
     let hint = "a request, an answer's id, a payment's reference, a key, a customer, your own system's id, a secret or a label";
     match (&page.problem, page.looking) {
         (_, true) => pen.text(inner, used + 2, 1, "looking …", theme.warn()),
@@ -327,51 +314,12 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
 
 fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) {
     let inner = pen.frame(area, "Operations whose outcome is unknown");
-    let theme = pen.theme;
-    let placed = pen.heads(inner, 0, OPERATIONS, ListOrder::default());
-    let list = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(4),
-        ..inner
+    let rows: Vec<&ListedOperation> = app.operations.iter().collect();
+    let list = ListState {
+        selected,
+        ..ListState::default()
     };
-    for (y, index) in window(selected, app.operations.len(), usize::from(list.height)).enumerate() {
-        let Some(listed) = app.operations.get(index) else {
-            continue;
-        };
-        let open = &listed.open;
-        let amount = open
-            .amount
-            .map(|amount| format!("{amount} USD "))
-            .unwrap_or_default();
-        let what = format!(
-            "{amount}{} {}",
-            open.reference.as_deref().unwrap_or_default(),
-            open.label
-        );
-        let (outcome, style) = match &listed.found {
-            OutcomeLookup::Applied(_) => ("applied".to_owned(), theme.good()),
-            OutcomeLookup::NotApplied => ("NOT applied".to_owned(), theme.warn()),
-            OutcomeLookup::Elsewhere(pid) => (format!("in console process {pid}"), theme.faint()),
-            OutcomeLookup::Unreadable(error) => (cut(error, 24), theme.bad()),
-        };
-        let when =
-            crate::clock::parse(&open.at).map_or_else(String::new, |at| format::when(at, app.now));
-        let cells = [
-            (when, theme.faint()),
-            (open.act.clone(), Style::new()),
-            (open.of.clone(), theme.key()),
-            (what, Style::new()),
-            (outcome, style),
-        ];
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            OPERATIONS,
-            &placed,
-            &cells,
-            index == selected,
-        );
-    }
+    pen.list(above(inner, 3), OPERATIONS, &rows, &list);
     let Some(listed) = app.operations.get(selected) else {
         return;
     };
@@ -389,5 +337,10 @@ fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) 
         OutcomeLookup::Elsewhere(_) => "Another console of this user is working on it.",
         OutcomeLookup::Unreadable(_) => "The ledger cannot be read.",
     };
-    pen.paragraph(inner, inner.height.saturating_sub(2), text, theme.strong());
+    pen.paragraph(
+        inner,
+        inner.height.saturating_sub(2),
+        text,
+        pen.theme.strong(),
+    );
 }

@@ -1,49 +1,15 @@
 //! The Models and Routes screens: models, prices, and the health of targets.
 
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
-use super::pen::{Cell, Column, Pen, left, right};
-use crate::admin::{ReportedLesson, ReportedModel, ReportedTarget, StatusReport};
+use super::pen::{Pen, above, below, last};
+use crate::admin::{ReportedLesson, ReportedModel, ReportedTarget};
 use crate::app::ConsoleApp;
-use crate::app::keys::window;
 use crate::app::live::GatewayLink;
+use crate::app::shown::{MODELS, PUBLISHED, ROUTES};
 use crate::format;
 use crate::sanitize::wrap;
 
-const MODELS: &[Column] = &[
-    left("SLUG", 0, 0),
-    left("MODEL", 20, 5),
-    left("PROVIDER", 12, 4),
-    left("PATH", 9, 2),
-    left("ENVIRONMENTS", 24, 9),
-    right("IN $/M", 9, 0),
-    right("OUT $/M", 9, 0),
-    right("CACHED", 9, 3),
-    right("CONTEXT", 8, 6),
-    left("ABILITIES", 22, 8),
-    right("KEYS 7 d", 9, 7),
-    right("REQS 7 d", 9, 1),
-];
-const PUBLISHED: &[Column] = &[
-    left("SLUG", 0, 0),
-    left("PUBLISHED", 10, 1),
-    right("KEYS 7 d", 9, 0),
-    right("REQS 7 d", 9, 0),
-];
-const ROUTES: &[Column] = &[
-    left("ROUTE, TARGET", 0, 0),
-    left("PROVIDER", 14, 2),
-    left("STATE", 8, 0),
-    right("REQUESTS", 10, 1),
-    right("ERRORS", 8, 0),
-    right("NOW", 4, 3),
-    left("WHY", LEAST_WHY, 4),
-];
-/// What a target's last failure gets on a narrow terminal; below the list it is in full.
-const LEAST_WHY: u16 = 26;
-/// Cells of all other columns, with a name of 40.
-const BESIDE_WHY: u16 = 92;
 /// Lines for the selected target, below the list.
 const MOST_ABOUT: u16 = 4;
 
@@ -53,11 +19,7 @@ pub(super) fn models(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         return published(app, pen, area);
     };
     let models = app.shown_models();
-    let filter = if app.models.filter.is_empty() {
-        String::new()
-    } else {
-        format!(" · {}", app.models.filter)
-    };
+    let filter = app.models.filter_in_title();
     let inner = pen.frame(
         area,
         &format!(
@@ -76,37 +38,9 @@ pub(super) fn models(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 1, text, pen.theme.warn());
         return;
     }
-    let placed = pen.heads(inner, 0, MODELS, app.models.order);
-    let list = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(4),
-        ..inner
-    };
-    let range = window(app.models.selected, models.len(), usize::from(list.height));
-    pen.rows_from(list, &range);
-    for (y, index) in range.enumerate() {
-        let Some(model) = models.get(index) else {
-            continue;
-        };
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            MODELS,
-            &placed,
-            &model_cells(app, pen, model),
-            index == app.models.selected,
-        );
-    }
-    if let Some(model) = models.get(app.models.selected) {
-        about(
-            pen,
-            Rect {
-                y: inner.bottom().saturating_sub(2),
-                height: 2,
-                ..inner
-            },
-            model,
-        );
+    pen.list(above(inner, 3), MODELS, &models, &app.models);
+    if let Some((model, _)) = models.get(app.models.selected) {
+        about(pen, last(inner, 2), model);
     }
 }
 
@@ -139,7 +73,7 @@ fn about(pen: &mut Pen<'_>, area: Rect, model: &ReportedModel) {
         "{} · {} · best on {} · {}{aliases}",
         model.model,
         model.provider,
-        path(&model.best_path),
+        model.path(),
         model.best_environments.join(", ")
     );
     pen.text(area, 0, 0, &first, pen.theme.faint());
@@ -151,42 +85,11 @@ fn about(pen: &mut Pen<'_>, area: Rect, model: &ReportedModel) {
     pen.text(area, 0, 1, &second, pen.theme.faint());
 }
 
-fn path(family: &str) -> &str {
-    if family == "messages" {
-        "native"
-    } else {
-        family
-    }
-}
-
-fn model_cells(app: &ConsoleApp, pen: &Pen<'_>, model: &ReportedModel) -> Vec<Cell> {
-    let used = app.used(&model.slug);
-    let number = |number: Option<u64>| number.map_or_else(|| "—".to_owned(), format::count);
-    vec![
-        (model.slug.clone(), pen.theme.strong()),
-        (model.model.clone(), Style::new()),
-        (model.provider.clone(), Style::new()),
-        (path(&model.best_path).to_owned(), Style::new()),
-        (model.best_environments.join(", "), pen.theme.faint()),
-        (model.price.input.clone(), Style::new()),
-        (model.price.output.clone(), Style::new()),
-        (model.price.cache_read.clone(), pen.theme.faint()),
-        (format::tokens(model.context), pen.theme.faint()),
-        (model.capabilities.join(", "), pen.theme.faint()),
-        (number(used.map(|used| used.keys)), Style::new()),
-        (number(used.map(|used| used.requests)), Style::new()),
-    ]
-}
-
 /// Without a gateway: the slugs recorded in the ledger.
 fn published(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, "Models");
     super::no_gateway(app, pen, Rect { height: 3, ..inner });
-    let rest = Rect {
-        y: inner.y + 4,
-        height: inner.height.saturating_sub(4),
-        ..inner
-    };
+    let rest = below(inner, 4);
     if app.published.is_empty() {
         pen.paragraph(
             rest,
@@ -203,41 +106,8 @@ fn published(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         "the ledger remembers these slugs; prices come from the gateway",
         pen.theme.faint(),
     );
-    let placed = pen.heads(rest, 1, PUBLISHED, app.models.order);
-    let list = Rect {
-        y: rest.y + 2,
-        height: rest.height.saturating_sub(2),
-        ..rest
-    };
     let slugs = app.shown_published();
-    let range = window(app.models.selected, slugs.len(), usize::from(list.height));
-    pen.rows_from(list, &range);
-    for (y, index) in range.enumerate() {
-        let Some(slug) = slugs.get(index) else {
-            continue;
-        };
-        let used = app.used(&slug.slug);
-        let cells = [
-            (slug.slug.clone(), pen.theme.strong()),
-            (format::date(slug.since), pen.theme.faint()),
-            (
-                format::count(used.map_or(0, |used| used.keys)),
-                Style::new(),
-            ),
-            (
-                format::count(used.map_or(0, |used| used.requests)),
-                Style::new(),
-            ),
-        ];
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            PUBLISHED,
-            &placed,
-            &cells,
-            index == app.models.selected,
-        );
-    }
+    pen.list(below(rest, 1), PUBLISHED, &slugs, &app.models);
 }
 
 /// Targets and their health.
@@ -266,78 +136,28 @@ pub(super) fn routes(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
         pen.text(inner, 0, 1, "no target", pen.theme.faint());
         return;
     }
-    let mut columns = ROUTES.to_vec();
-    if let Some(why) = columns.last_mut() {
-        why.width = inner.width.saturating_sub(BESIDE_WHY).max(LEAST_WHY);
-    }
     let selected = lines
         .get(app.routes.selected)
-        .and_then(|(_, target)| *target);
+        .and_then(|line| line.target());
     let about = about_target(app, selected);
     let needs = u16::try_from(wrap(&about, usize::from(inner.width)).len()).unwrap_or(MOST_ABOUT);
     let needs = needs.min(MOST_ABOUT).min(inner.height / 3).max(1);
-    let placed = pen.heads(inner, 0, &columns, app.routes.order);
-    let list = Rect {
-        y: inner.y + 1,
-        height: inner.height.saturating_sub(2 + needs),
-        ..inner
-    };
-    let range = window(app.routes.selected, lines.len(), usize::from(list.height));
-    pen.rows_from(list, &range);
-    for (y, index) in range.enumerate() {
-        let Some((route, target)) = lines.get(index) else {
-            continue;
-        };
-        let cells = target.map_or_else(
-            || route_cells(pen, status, route),
-            |(place, target)| match app.routes.order.sorts() {
-                true => target_cells(pen, &format!("{route} {place} "), target),
-                false => target_cells(pen, &format!(" {place} "), target),
-            },
-        );
-        pen.line(
-            list,
-            u16::try_from(y).unwrap_or(u16::MAX),
-            &columns,
-            &placed,
-            &cells,
-            index == app.routes.selected,
-        );
+    pen.list(above(inner, 1 + needs), ROUTES, &lines, &app.routes);
+    // Below it: what the selected target has taught, and its state and last failure in full.
+    if let Some(target) = selected {
+        let taught = taught(target);
+        pen.text(last(inner, 1 + needs), 0, 0, &taught, pen.theme.faint());
     }
-    below(pen, inner, needs, selected, &about);
-}
-
-/// Below the list: what the selected target has taught, and its state and last failure in full.
-fn below(
-    pen: &mut Pen<'_>,
-    inner: Rect,
-    needs: u16,
-    selected: Option<(usize, &ReportedTarget)>,
-    about: &str,
-) {
-    let bottom = Rect {
-        y: inner.bottom().saturating_sub(needs),
-        height: needs,
-        ..inner
-    };
-    if let Some((_, target)) = selected {
-        let above = Rect {
-            y: bottom.y.saturating_sub(1),
-            height: 1,
-            ..bottom
-        };
-        pen.text(above, 0, 0, &taught(target), pen.theme.faint());
-    }
-    pen.paragraph(bottom, 0, about, pen.theme.faint());
+    pen.paragraph(last(inner, needs), 0, &about, pen.theme.faint());
 }
 
 /// The selected target's state and last failure, in full.
-fn about_target(app: &ConsoleApp, selected: Option<(usize, &ReportedTarget)>) -> String {
+fn about_target(app: &ConsoleApp, selected: Option<&ReportedTarget>) -> String {
     match selected {
         _ if app.gateway.link != GatewayLink::Live => {
             "no gateway now; this is what it last said".to_owned()
         }
-        Some((_, target)) => explain(app, target),
+        Some(target) => explain(app, target),
         None => "targets are tried in this order; edit routes.toml to change it".to_owned(),
     }
 }
@@ -432,58 +252,4 @@ fn accounts(app: &ConsoleApp, provider: &str) -> String {
         )
     });
     shown.collect()
-}
-
-fn route_cells(pen: &Pen<'_>, status: &StatusReport, slug: &str) -> Vec<Cell> {
-    let policy = status
-        .routes
-        .iter()
-        .find(|route| route.slug == slug)
-        .map(|route| route.on_disconnect.clone())
-        .unwrap_or_default();
-    let of = || status.targets.iter().filter(|target| target.slug == slug);
-    let requests = of()
-        .map(|target| target.requests)
-        .fold(0, u64::saturating_add);
-    let errors = of()
-        .map(|target| target.errors)
-        .fold(0, u64::saturating_add);
-    let now = of()
-        .map(|target| target.in_flight)
-        .fold(0, u64::saturating_add);
-    vec![
-        (slug.to_owned(), pen.theme.strong()),
-        (policy, pen.theme.faint()),
-        (String::new(), Style::new()),
-        (format::count(requests), Style::new()),
-        (format::percent(errors, requests), Style::new()),
-        (now.to_string(), Style::new()),
-        (String::new(), Style::new()),
-    ]
-}
-
-fn target_cells(pen: &Pen<'_>, before: &str, target: &ReportedTarget) -> Vec<Cell> {
-    let state = match (target.state.as_str(), target.alert.as_deref()) {
-        ("open", _) => "OPEN",
-        ("half_open", _) => "trial",
-        (_, Some("account_refused" | "target_refuses")) => "REFUSED",
-        (_, Some("target_failing")) => "failing",
-        ("closed", _) if target.requests == 0 => "idle",
-        ("closed", _) => "ok",
-        (other, _) => other,
-    };
-    let errors = if target.errors > 0 {
-        pen.theme.warn()
-    } else {
-        Style::new()
-    };
-    vec![
-        (format!("{before}{}", target.target), Style::new()),
-        (target.provider.clone(), Style::new()),
-        (state.to_owned(), pen.theme.state(state)),
-        (format::count(target.requests), Style::new()),
-        (format::percent(target.errors, target.requests), errors),
-        (target.in_flight.to_string(), Style::new()),
-        (target.reason.clone().unwrap_or_default(), pen.theme.warn()),
-    ]
 }

@@ -1,5 +1,8 @@
 //! Writes into the screen's cells: every text passes the filter for untrusted text here, and nothing leaves its area.
 
+use std::ops::Range;
+
+use farebox_ledger::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Constraint, Position, Rect};
 use ratatui::style::Style;
@@ -7,44 +10,12 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table, Widget};
 
 use super::theme::Theme;
+use crate::app::cell::{ListCell, faint, strong};
+use crate::app::list::{ColumnHead, ListColumn, ListRow, window};
 use crate::app::mouse::{Pane, Spot};
-use crate::app::order::ListOrder;
-use crate::sanitize::{clean, cut, width, wrap};
-
-/// One column of a list.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    pub(crate) title: &'static str,
-    /// Width in cells; 0 takes what is left.
-    pub(crate) width: u16,
-    /// Right-aligned, for numbers.
-    pub(crate) right: bool,
-    /// The order in which columns are dropped when room is short, highest first; 0 is never dropped.
-    pub(crate) drop: u8,
-}
-
-/// A text column.
-pub(crate) const fn left(title: &'static str, width: u16, drop: u8) -> Column {
-    Column {
-        title,
-        width,
-        right: false,
-        drop,
-    }
-}
-
-/// A column of numbers.
-pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> Column {
-    Column {
-        title,
-        width,
-        right: true,
-        drop,
-    }
-}
-
-/// A cell's text and style.
-pub(crate) type Cell = (String, Style);
+use crate::app::order::{ListOrder, ListState};
+use crate::field::TextField;
+use crate::sanitize::{clean, cut, mask, width, wrap};
 
 /// Places of the screen, for the mouse.
 pub(crate) type Spots = Vec<(Rect, Spot)>;
@@ -58,12 +29,15 @@ const LEAST_REST: u16 = 18;
 pub(crate) struct Pen<'a> {
     pub(crate) buf: &'a mut Buffer,
     pub(crate) theme: Theme,
+    pub(crate) now: Timestamp,
     /// Position of the terminal's cursor when a text field has the focus.
     pub(crate) cursor: Option<Position>,
     /// What was drawn where, for the mouse. Later ones lie above earlier ones.
     pub(crate) spots: Spots,
     /// What is being drawn.
     pub(crate) pane: Pane,
+    /// Whether its lists have the focus, so that their selected rows are marked.
+    pub(crate) focus: bool,
 }
 
 impl Pen<'_> {
@@ -107,6 +81,24 @@ impl Pen<'_> {
         })
     }
 
+    /// A line that is typed behind its sign, with the cursor; returns the cells used.
+    pub(crate) fn typed(&mut self, line: Rect, sign: &str, field: &TextField) -> u16 {
+        let shown = mask(field.text());
+        let before: String = shown.chars().take(field.cursor()).collect();
+        let cells = u16::try_from(width(sign) + width(&before)).unwrap_or(0);
+        self.cursor_at(line, cells);
+        let pieces = [(sign, self.theme.key()), (&shown, Style::new())];
+        self.pieces(line, 0, &pieces)
+    }
+
+    /// Puts the terminal's cursor into a line.
+    pub(crate) fn cursor_at(&mut self, line: Rect, x: u16) {
+        self.cursor = Some(Position {
+            x: line.x.saturating_add(x).min(line.right().saturating_sub(1)),
+            y: line.y,
+        });
+    }
+
     /// A frame with a title; returns the area inside, with one empty cell left and right.
     pub(crate) fn frame(&mut self, area: Rect, title: &str) -> Rect {
         let title = cut(title, usize::from(area.width.saturating_sub(6)));
@@ -120,46 +112,84 @@ impl Pen<'_> {
         inner_of(inner)
     }
 
-    /// The column headings, with an arrow at the one that the rows are sorted by; returns index and width of those that fit.
-    pub(crate) fn heads(
+    /// A list: its headings in the first line, below them the rows around the selected one. Returns which of the rows are visible.
+    pub(crate) fn list<R: ListRow>(
         &mut self,
         area: Rect,
-        y: u16,
-        columns: &[Column],
-        order: ListOrder,
-    ) -> Vec<(usize, u16)> {
-        let placed = place(columns, area.width);
-        let mut x = area.x.saturating_add(BEFORE);
-        for (index, wide) in &placed {
-            if let Some(column) = columns.get(*index) {
-                let head = Rect {
-                    x,
-                    y: area.y.saturating_add(y),
-                    width: *wide,
-                    height: 1,
-                };
-                self.spots.push((head, Spot::Head(self.pane, column.title)));
-            }
-            x = x.saturating_add(wide + 1);
+        columns: &[ListColumn<R>],
+        rows: &[R::At<'_>],
+        list: &ListState,
+    ) -> Range<usize> {
+        let (lines, selected) = (below(area, 1), list.selected);
+        let visible = window(selected, rows.len(), usize::from(lines.height));
+        self.rows_from(lines, &visible);
+        let shown = rows.get(visible.clone()).unwrap_or_default();
+        self.rows(area, columns, shown, list.order);
+        if self.focus && visible.contains(&selected) {
+            let y = u16::try_from(selected - visible.start).unwrap_or(u16::MAX);
+            self.selected(line_of(lines, y));
         }
-        let theme = self.theme;
-        let title = |column: &Column| match column.title == order.column {
-            true => (format!("{}{}", column.title, order.arrow()), theme.strong()),
-            false => (column.title.to_owned(), theme.faint()),
+        visible
+    }
+
+    /// Marks the selected line.
+    pub(crate) fn selected(&mut self, line: Rect) {
+        self.text(line, 0, 0, ">", self.theme.strong());
+        self.buf.set_style(line, self.theme.selected());
+    }
+
+    /// Headings, with an arrow at the one that sorts, and below them these rows.
+    pub(crate) fn rows<R: ListRow>(
+        &mut self,
+        area: Rect,
+        columns: &[ListColumn<R>],
+        rows: &[R::At<'_>],
+        order: ListOrder,
+    ) {
+        let placed = placed(columns, area.width);
+        let mut x = area.x.saturating_add(BEFORE);
+        for (column, width) in &placed {
+            let (y, width) = (area.y, *width);
+            let head = Rect {
+                x,
+                y,
+                width,
+                height: 1,
+            };
+            self.spots
+                .push((head, Spot::Head(self.pane, column.head.title)));
+            x = x.saturating_add(width + 1);
+        }
+        let title = |head: ColumnHead| match head.title == order.column {
+            true => strong(format!("{}{}", head.title, order.arrow())),
+            false => faint(head.title),
         };
-        let titles: Vec<Cell> = columns.iter().map(title).collect();
-        self.row(area, y, columns, &placed, &titles);
-        placed
+        self.row(area, 0, &placed, |column| title(column.head));
+        for (y, row) in (1..area.height).zip(rows) {
+            let now = self.now;
+            self.row(area, y, &placed, |column| (column.shows)(*row, now));
+        }
+    }
+
+    /// A row apart from the others, whose cells all stand out.
+    pub(crate) fn total<R: ListRow>(
+        &mut self,
+        area: Rect,
+        columns: &[ListColumn<R>],
+        row: R::At<'_>,
+    ) {
+        let now = self.now;
+        let placed = placed(columns, area.width);
+        self.row(area, 0, &placed, |column| (column.shows)(row, now).strong());
     }
 
     /// One row of a table whose columns are placed.
-    fn row(
+    fn row<R: ListRow>(
         &mut self,
         area: Rect,
         y: u16,
-        columns: &[Column],
-        placed: &[(usize, u16)],
-        cells: &[Cell],
+        placed: &[PlacedColumn<'_, R>],
+        shows: impl Fn(&ListColumn<R>) -> ListCell,
     ) {
         let line = Rect {
             x: area.x + BEFORE,
@@ -167,55 +197,28 @@ impl Pen<'_> {
             width: area.width.saturating_sub(BEFORE),
             height: 1,
         };
-        let shown = placed.iter().filter_map(|(index, wide)| {
-            let (column, (text, style)) = (columns.get(*index)?, cells.get(*index)?);
-            let alignment = match column.right {
+        let cells = placed.iter().map(|(column, wide)| {
+            let alignment = match column.head.right {
                 true => Alignment::Right,
                 false => Alignment::Left,
             };
-            let text = cut(text, usize::from(*wide));
-            Some(Line::styled(text, *style).alignment(alignment))
+            let cell = shows(column);
+            let text = cut(&cell.text, usize::from(*wide));
+            Line::styled(text, self.theme.tone(cell.tone)).alignment(alignment)
         });
         let widths = placed.iter().map(|(_, wide)| Constraint::Length(*wide));
-        let table = Table::new([Row::new(shown)], widths).column_spacing(1);
+        let table = Table::new([Row::new(cells)], widths).column_spacing(1);
         table.render(line.intersection(area), self.buf);
     }
 
     /// Notes where the rows of a list are, for the mouse; the first line shows this row.
-    pub(crate) fn rows_from(&mut self, area: Rect, rows: &std::ops::Range<usize>) {
+    pub(crate) fn rows_from(&mut self, area: Rect, rows: &Range<usize>) {
         let height = u16::try_from(rows.len()).unwrap_or(u16::MAX);
         let shown = Rect {
             height: height.min(area.height),
             ..area
         };
         self.spots.push((shown, Spot::Rows(self.pane, rows.start)));
-    }
-
-    /// One line of a list.
-    pub(crate) fn line(
-        &mut self,
-        area: Rect,
-        y: u16,
-        columns: &[Column],
-        placed: &[(usize, u16)],
-        cells: &[Cell],
-        selected: bool,
-    ) {
-        if y >= area.height {
-            return;
-        }
-        self.row(area, y, columns, placed, cells);
-        if selected {
-            self.text(area, 0, y, ">", self.theme.strong());
-            self.buf.set_style(
-                Rect {
-                    y: area.y + y,
-                    height: 1,
-                    ..area
-                },
-                self.theme.selected(),
-            );
-        }
     }
 
     /// On the lower border of a frame: which of its lines are visible (the first, how many fit, all), if these are not all.
@@ -242,15 +245,10 @@ impl Pen<'_> {
     pub(crate) fn paragraph(&mut self, area: Rect, y: u16, text: &str, style: Style) -> u16 {
         let lines = wrap(&clean(text), usize::from(area.width));
         let count = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-        let below = Rect {
-            y: area.y.saturating_add(y),
-            height: area.height.saturating_sub(y),
-            ..area
-        };
         let lines: Vec<Line<'_>> = (lines.iter())
             .map(|line| Line::styled(cut(line, usize::from(area.width)), style))
             .collect();
-        Paragraph::new(lines).render(below, self.buf);
+        Paragraph::new(lines).render(below(area, y), self.buf);
         count
     }
 
@@ -282,46 +280,82 @@ fn inner_of(inner: Rect) -> Rect {
     }
 }
 
+/// An area without its first lines.
+pub(crate) fn below(area: Rect, lines: u16) -> Rect {
+    Rect {
+        y: area.y.saturating_add(lines),
+        height: area.height.saturating_sub(lines),
+        ..area
+    }
+}
+
+/// An area without its last lines.
+pub(crate) fn above(area: Rect, lines: u16) -> Rect {
+    Rect {
+        height: area.height.saturating_sub(lines),
+        ..area
+    }
+}
+
+/// One line of an area.
+pub(crate) fn line_of(area: Rect, y: u16) -> Rect {
+    Rect {
+        height: 1,
+        ..below(area, y)
+    }
+}
+
+/// The last lines of an area.
+pub(crate) fn last(area: Rect, lines: u16) -> Rect {
+    Rect {
+        y: area.bottom().saturating_sub(lines),
+        height: lines,
+        ..area
+    }
+}
+
+/// A column, and its width.
+type PlacedColumn<'a, R> = (&'a ListColumn<R>, u16);
+
 /// Places columns from the left, after two cells for the cursor; drops optional ones until the rest fits.
-fn place(columns: &[Column], total: u16) -> Vec<(usize, u16)> {
-    let mut kept: Vec<(usize, &Column)> = columns.iter().enumerate().collect();
-    let need = |kept: &[(usize, &Column)]| {
-        kept.iter()
-            .map(|(_, column)| {
-                if column.width == 0 {
-                    LEAST_REST + 1
-                } else {
-                    column.width + 1
-                }
-            })
-            .sum::<u16>()
-            + 1
+fn placed<R: ListRow>(columns: &[ListColumn<R>], total: u16) -> Vec<PlacedColumn<'_, R>> {
+    let mut kept: Vec<&ListColumn<R>> = columns.iter().collect();
+    let need = |kept: &[&ListColumn<R>]| {
+        let least = |column: &&ListColumn<R>| match column.head.width {
+            0 => LEAST_REST + 1,
+            width => width + 1,
+        };
+        kept.iter().map(least).sum::<u16>() + 1
     };
     while need(&kept) > total {
-        let Some(most) = kept
-            .iter()
-            .map(|(_, column)| column.drop)
-            .max()
-            .filter(|most| *most > 0)
+        let Some(most) =
+            (kept.iter().map(|column| column.head.drop).max()).filter(|most| *most > 0)
         else {
             break;
         };
-        kept.retain(|(_, column)| column.drop != most);
+        kept.retain(|column| column.head.drop != most);
     }
-    let fixed: u16 = kept.iter().map(|(_, column)| column.width + 1).sum::<u16>() + 1;
+    let fixed: u16 = kept.iter().map(|column| column.head.width + 1).sum::<u16>() + 1;
     let rest = total.saturating_sub(fixed);
+    let enough = kept
+        .iter()
+        .map(|column| column.head.after)
+        .find(|after| *after > 0);
+    let surplus = rest.saturating_sub(enough.unwrap_or(rest));
     let mut x = BEFORE;
     let mut placed = Vec::with_capacity(kept.len());
-    for (index, column) in kept {
-        let wide = if column.width == 0 {
-            rest
-        } else {
-            column.width
+    for column in kept {
+        let wide = match column.head {
+            ColumnHead { width: 0, .. } => rest - surplus,
+            ColumnHead {
+                after: 0, width, ..
+            } => width,
+            ColumnHead { width, .. } => width + surplus,
         };
         let wide = wide.min(total.saturating_sub(x));
         // Without a cell it would still take the gap before it.
         if wide > 0 {
-            placed.push((index, wide));
+            placed.push((column, wide));
         }
         x += wide + 1;
     }

@@ -1,10 +1,10 @@
 //! The one page that shows a secret or a sign-in link, and how to use it.
 
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::fields::{fact, fields};
-use super::pen::Pen;
+use super::pen::{Pen, line_of};
 use crate::app::ConsoleApp;
 use crate::app::act::SAVED;
 use crate::app::modal::{SecretPage, ShownOnce};
@@ -62,11 +62,8 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &Secre
         let text = format!("Leaving erases it. Type {SAVED} and enter: ");
         let used = pen.text(inner, 0, y, &text, theme.warn());
         pen.text(inner, used, y, word.text(), theme.strong());
-        let x = inner.x + used + u16::try_from(width(word.text())).unwrap_or(0);
-        pen.cursor = Some(Position {
-            x: x.min(inner.right().saturating_sub(1)),
-            y: inner.y + y,
-        });
+        let cells = u16::try_from(width(word.text())).unwrap_or(0);
+        pen.cursor_at(line_of(inner, y), used + cells);
     } else if matches!(page.shown, ShownOnce::Secret(_)) && inner.height >= 12 {
         pen.paragraph(
             inner,

@@ -3,7 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::app::ConsoleApp;
-use crate::app::config_page::Tone;
+use crate::app::tone::Tone;
 use crate::background::{Background, ThemeChoice};
 
 /// The styles for this terminal.
@@ -87,28 +87,17 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// By the kind of a line.
+    /// By the kind of a text.
     pub(crate) fn tone(self, tone: Tone) -> Style {
         match tone {
             Tone::Plain => Style::new(),
             Tone::Head => self.head(),
+            Tone::Id => self.key(),
+            Tone::Strong => self.strong(),
             Tone::Faint => self.faint(),
             Tone::Good => self.good(),
             Tone::Warn => self.warn(),
             Tone::Bad => self.bad(),
-        }
-    }
-
-    /// By the word of a state.
-    pub(crate) fn state(self, word: &str) -> Style {
-        match word {
-            "ok" | "closed" | "LIVE" | "running" | "active" => self.good(),
-            "low" | "in use" | "half_open" | "trial" | "failing" | "warning" | "EXPIRED" => {
-                self.warn()
-            }
-            "EMPTY" | "REFUSED" | "OWES" | "STOPPED" | "SUSPENDED" | "CLOSED" | "BLOCKED"
-            | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => self.bad(),
-            _ => Style::new(),
         }
     }
 }
