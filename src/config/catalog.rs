@@ -12,8 +12,8 @@ use std::sync::Arc;
 use farebox_ledger::Amount;
 use farebox_protocol::Family;
 use farebox_protocol::translate::Abilities;
+use farebox_toml::nearest_models;
 
-use super::findings::suggest::nearest_models;
 use super::{Price, Route, Shop, Target};
 
 /// Everything on sale, by slug and alias.

@@ -9,8 +9,8 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde::Deserialize;
 
+use super::Source;
 use super::service::{LimitBinds, Speeds};
-use super::source::Source;
 use super::starter::Starter;
 
 /// Known models at known services, in the order of the file.

@@ -7,7 +7,6 @@ pub mod abilities;
 pub mod catalog;
 mod environment;
 mod facts;
-mod findings;
 mod fit;
 mod library;
 mod names_in;
@@ -16,11 +15,9 @@ mod price;
 mod read;
 mod reload;
 pub mod routes;
-mod schema;
 pub mod service;
 mod service_facts;
 mod shop;
-pub mod source;
 mod starter;
 mod summary;
 mod table;
@@ -38,11 +35,11 @@ pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
 pub use environment::{
     is_set, log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
-pub use findings::code::Code;
-pub use findings::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
-pub use findings::redact::words as hide_secrets;
-pub use findings::render::Paint;
-pub(crate) use findings::suggest::{did_you_mean, nearest_models};
+pub use farebox_toml::redact::words as hide_secrets;
+pub use farebox_toml::{
+    Code, Diagnostic, Diagnostics, FilePlace, Paint, Severity, SeverityCounts, Source, Unreadable,
+    did_you_mean, nearest_models, source,
+};
 pub use library::{Library, Offer, Service, SourcedFact};
 pub use names_in::NamesIn;
 pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};
@@ -56,18 +53,17 @@ pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{
     BreakerPolicy, Endpoint, KeysBy, OnDisconnect, Prefer, Provider, ProviderFields, ProviderKey,
-    ProviderKeys, ProviderSecret, ProxyChoice, Route, ServedAs, Target, Timeouts, lost_between,
+    ProviderKeys, ProviderSecret, ProxyChoice, RESERVED_HEADERS, Route, ServedAs, Target, Timeouts,
+    lost_between,
 };
-pub use schema::RESERVED_HEADERS;
 pub use service::{LimitBinds, ServiceWords, Speeds};
 pub use shop::{OutOfBalanceStatus, Shop};
-pub use source::{Source, Unreadable};
 pub use starter::Starter;
 pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 pub use webhooks::{EventFilter, Webhook, WebhookSecret};
 
-use findings::report::{ConfigFile, Report, Span};
+use farebox_toml::{ConfigFile, Report, Span, syntax};
 use read::secrets::{SecretFile, SecretReader};
 
 /// One checked snapshot of both files.
@@ -176,12 +172,9 @@ fn load_all(
         }
     }
     report_alone(&mut report, [catalog, routes]);
-    let catalog_text = read::syntax::readable(&mut report, ConfigFile::Catalog, &catalog_text.text);
-    let routes_text = read::syntax::readable(&mut report, ConfigFile::Routes, &routes_text.text);
-    let (catalog_root, routes_root) = (
-        read::syntax::parse(&catalog_text),
-        read::syntax::parse(&routes_text),
-    );
+    let catalog_text = syntax::readable(&mut report, ConfigFile::Catalog, &catalog_text.text);
+    let routes_text = syntax::readable(&mut report, ConfigFile::Routes, &routes_text.text);
+    let (catalog_root, routes_root) = (syntax::parse(&catalog_text), syntax::parse(&routes_text));
     let mut reader = SecretReader {
         from: secrets,
         files: Vec::new(),

@@ -6,10 +6,10 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use farebox_toml::KEYS;
 use serde::Deserialize;
 
 use super::library::Library;
-use super::schema::PIN_FIELDS;
 use super::starter::Starter;
 
 /// One known service.
@@ -105,11 +105,8 @@ impl Preset {
     /// Fields of classes that are pinned to the standard.
     #[must_use]
     pub fn pin(&self) -> Vec<&'static str> {
-        PIN_FIELDS
-            .iter()
-            .copied()
-            .filter(|field| self.pin.iter().any(|name| name == field))
-            .collect()
+        let is_pinned = |field: &&str| self.pin.iter().any(|name| name == field);
+        KEYS.pin.names().filter(is_pinned).collect()
     }
 
     /// Whether somebody else runs it.

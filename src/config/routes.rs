@@ -362,3 +362,21 @@ impl fmt::Debug for ProviderSecret {
         out.write_str("ProviderSecret(…)")
     }
 }
+
+/// Request headers that only the gateway sets: credentials, and those of the connection. Neither an operator's `headers` nor a
+/// customer's request can override them.
+pub const RESERVED_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "x-api-key",
+];

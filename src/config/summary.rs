@@ -2,10 +2,10 @@
 //!
 //! It contains everything an operator may see of a running gateway, and no secret: keys and header values are only counted.
 
+use farebox_toml::redact;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::findings::redact;
 use super::{
     Config, Endpoint, KeysBy, LimitBinds, Model, OnDisconnect, Prefer, Provider, ProviderKeys,
     ProxyChoice, Route, ServiceWords, Shop, Target, TargetAbilities,

@@ -9,7 +9,6 @@ mod service;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::findings::code::Code;
 use super::*;
 
 impl Config {
@@ -526,39 +525,4 @@ fn findings_serialise_without_their_lines() {
     assert!(!json.contains("hunter2"));
     snapshots().bind(|| insta::assert_snapshot!("json-form", json));
     assert!(diagnostics.render(Paint::Coloured).contains("\u{1b}["));
-}
-
-#[test]
-fn every_field_and_code_is_documented() {
-    let guide =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md"))
-            .unwrap();
-    for code in Code::ALL {
-        let row = format!("| {} | {} |", code.id(), code.title());
-        assert!(guide.contains(&row), "no row begins {row}");
-    }
-    let fields = [
-        schema::MODEL_FIELDS,
-        schema::LIMIT_FIELDS,
-        schema::RETIRED_FIELDS,
-        schema::PRICE_FIELDS,
-        schema::TIER_FIELDS,
-        schema::CLASS_FIELDS,
-        schema::TIMES_FIELDS,
-        schema::PIN_FIELDS,
-        schema::SPEED_FIELDS,
-        schema::PROVIDER_FIELDS,
-        schema::TIMEOUT_FIELDS,
-        schema::ROUTE_FIELDS,
-        schema::TARGET_FIELDS,
-        schema::ABILITY_FIELDS,
-        schema::BREAKER_FIELDS,
-        schema::KEY_FIELDS,
-    ];
-    for field in fields.into_iter().flatten() {
-        assert!(
-            guide.contains(&format!("`{field}`")) || guide.contains(&format!("{field} = ")),
-            "`{field}` is not documented"
-        );
-    }
 }

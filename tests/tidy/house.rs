@@ -11,9 +11,10 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 10] = [
+const PACKAGES: [(&str, &str); 11] = [
     ("src/", "farebox"),
     ("door/src/", "farebox_door"),
+    ("files/src/", "farebox_toml"),
     ("protocol/src/", "farebox_protocol"),
     ("ledger/src/", "farebox_ledger"),
     ("ledger/bus-error/src/", "farebox_bus_error"),

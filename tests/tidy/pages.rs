@@ -6,8 +6,8 @@ use std::fs;
 use crate::borders;
 use crate::house::{files, read, root};
 
-const ALL: [&str; 8] = [
-    "src", "protocol", "ledger", "cli", "tui", "shop", "tests", "bench",
+const ALL: [&str; 9] = [
+    "src", "files", "protocol", "ledger", "cli", "tui", "shop", "tests", "bench",
 ];
 
 pub(crate) fn report(faults: &[String]) {

@@ -22,7 +22,6 @@ const FAR: &[(&str, &[&str])] = &[
             "request_id",
             "answer_id",
             "end_reason",
-            "first_byte",
             "first_byte_ms",
             "created_at",
             "under_way",
@@ -45,7 +44,6 @@ const FAR: &[(&str, &[&str])] = &[
         &[
             "public_url",
             "best_path",
-            "best_environments",
             "max_output",
             "limit_field",
             "rate_limits",

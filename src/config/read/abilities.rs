@@ -4,11 +4,9 @@ use farebox_protocol::translate::abilities::{
     ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds,
 };
 use farebox_protocol::translate::neutral::Effort;
+use farebox_toml::{Entry, Fields, KEYS, Report};
 
-use super::fields::{Entry, Fields};
 use crate::config::TargetAbilities;
-use crate::config::findings::report::Report;
-use crate::config::schema::ABILITY_FIELDS;
 
 const SAMPLING: &[(&str, Sampling)] = &[
     ("full", Sampling::Full),
@@ -42,7 +40,7 @@ pub(super) fn read_abilities(
     let fields = value.fields(
         report,
         &format!("the abilities of a target of {what}"),
-        ABILITY_FIELDS,
+        &KEYS.abilities,
     )?;
     let sampling = word(&fields, report, "sampling", SAMPLING);
     let thinking = word(&fields, report, "thinking", THINKING);

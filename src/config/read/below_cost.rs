@@ -3,9 +3,8 @@
 //! Whoever sells below cost on purpose says `below_cost = true`.
 
 use farebox_ledger::{Amount, grouped};
+use farebox_toml::{Code, Report, Span};
 
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Report, Span};
 use crate::config::{Price, PriceUnit, Rates, Target, show_price};
 
 /// A model's targets, and the place where they stand.

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use farebox_ledger::Amount;
+use farebox_toml::{Entry, Fields, KEYS, Report, given};
 
-use super::fields::{Entry, Fields, given};
 use super::rates::{PriceUnit, read_amount};
 use crate::config::Timeouts;
-use crate::config::findings::report::Report;
-use crate::config::schema::TIMEOUT_FIELDS;
 
 /// A tenth of a dollar: a small model answers thousands of our questions for it, and an attack costs no more than that.
 const PROBE_BUDGET: Amount = Amount::from_picos(100_000_000_000);
@@ -51,7 +49,7 @@ pub(super) fn read_bounds(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> O
 }
 
 fn read_timeouts(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
-    let fields = value.fields(report, &format!("the timeouts of {what}"), TIMEOUT_FIELDS)?;
+    let fields = value.fields(report, &format!("the timeouts of {what}"), &KEYS.timeouts)?;
     let range = Duration::from_millis(10)..=Duration::from_secs(3_600);
     let mut wait = |name: &'static str, default: Duration| match fields.get(name) {
         Some(value) => value.duration(report, range.clone()),

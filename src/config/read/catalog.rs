@@ -7,19 +7,16 @@ use std::sync::Arc;
 
 use farebox_ledger::{Amount, grouped};
 use farebox_protocol::Family;
+use farebox_toml::{Code, ConfigFile, Entry, Fields, KEYS, Placed, Report, Span, shorten};
 use toml::de::{DeTable, DeValue};
 
 use super::below_cost;
-use super::fields::{Entry, Fields, shorten};
 use super::listed;
 use super::names::{read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::routes::{RouteTable, Routed};
 use super::service::{note_speed, read_speed};
 use super::shop::read_shop;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{ConfigFile, Placed, Report, Span};
-use crate::config::schema::{CATALOG_FIELDS, LIMIT_FIELDS, MODEL_FIELDS, RETIRED_FIELDS};
 use crate::config::{Capability, Catalog, Model, ModelLimits, Price, Retired, Route};
 
 const MOST_TOKENS: u32 = 2_147_483_647;
@@ -45,7 +42,7 @@ pub(crate) fn read_catalog(
         root,
         Span::top(ConfigFile::Catalog),
         "the catalog",
-        CATALOG_FIELDS,
+        &KEYS.catalog,
     );
     let tables = read_tables(&fields, report, "model");
     if tables.is_empty() && !fields.has("model") {
@@ -95,7 +92,7 @@ fn read_model(
     routes: &RouteTable,
     taken: &mut TakenNames,
 ) -> Option<Model> {
-    let fields = Fields::open(report, table, span, called(table), MODEL_FIELDS);
+    let fields = Fields::open(report, table, span, called(table), &KEYS.model);
     let name = fields.required(
         report,
         "model",
@@ -362,7 +359,7 @@ fn read_capabilities(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Ve
 }
 
 fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ModelLimits> {
-    let fields = value.fields(report, &format!("the limits of {what}"), LIMIT_FIELDS)?;
+    let fields = value.fields(report, &format!("the limits of {what}"), &KEYS.limits)?;
     let tokens = 1..=MOST_TOKENS;
     let context = fields.required(report, "context", "context = 200_000", |value, report| {
         value.small(report, tokens.clone())
@@ -441,7 +438,7 @@ fn read_retired(
     taken: &TakenNames,
     ended: &mut HashMap<String, Span>,
 ) -> Option<Retired> {
-    let fields = Fields::open(report, table, span, "a retired slug", RETIRED_FIELDS);
+    let fields = Fields::open(report, table, span, "a retired slug", &KEYS.retired);
     let slug = fields.required(report, "slug", "slug = \"…\"", |value, report| {
         read_slug(value, report)
     });

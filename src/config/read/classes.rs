@@ -4,14 +4,11 @@
 
 use farebox_ledger::Amount;
 use farebox_protocol::{Classes, RequestRegion, ServiceTier};
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, shorten};
 use toml::de::DeValue;
 
-use super::fields::{Entry, Fields, shorten};
-use super::rates::{PriceUnit, digits, read_rates, show_price};
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Placed, Report, Span};
+use super::rates::{OF_REQUESTS, PriceUnit, digits, read_rates, show_price};
 use crate::config::price::ClassPrice;
-use crate::config::schema::{CLASS_FIELDS, CLASS_TABLE_FIELDS, TIMES_FIELDS};
 use crate::config::{Price, Rates};
 
 /// One in a factor.
@@ -42,10 +39,10 @@ pub(super) struct ClassList(Vec<ClassEntry>);
 
 /// Reads `classes = { … }`.
 fn read_classes(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ClassList> {
-    let fields = value.fields(report, &format!("the classes of {what}"), CLASS_FIELDS)?;
+    let fields = value.fields(report, &format!("the classes of {what}"), &KEYS.classes)?;
     let mut entries = Vec::new();
     let mut good = true;
-    for name in CLASS_FIELDS {
+    for name in KEYS.classes.names() {
         let Some(value) = fields.get(name) else {
             continue;
         };
@@ -76,9 +73,9 @@ fn read_class(
     let of = format!("the class `{name}` of {what}");
     let factor = table.contains_key("times");
     let known = if factor {
-        TIMES_FIELDS
+        &KEYS.factor
     } else {
-        CLASS_TABLE_FIELDS
+        &KEYS.class_rates
     };
     let fields = value.fields(report, &of, known)?;
     let context = match fields.get("context") {
@@ -90,10 +87,7 @@ fn read_class(
         ClassForm::Times(times)
     } else {
         let (rates, named) = read_rates(&fields, report, None)?;
-        ClassForm::Table(
-            rates,
-            ["per_image", "per_request"].map(|name| named.contains_key(name)),
-        )
+        ClassForm::Table(rates, OF_REQUESTS.map(|name| named.contains_key(name)))
     };
     Some(ClassEntry {
         name,

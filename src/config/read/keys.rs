@@ -1,10 +1,8 @@
 //! Reads the keys of a provider, which stand for its accounts, and how requests are divided among them.
 
-use super::fields::{Entry, Fields, given};
+use farebox_toml::{Code, Entry, Fields, KEYS, Report, given};
+
 use super::secrets::SecretReader;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::Report;
-use crate::config::schema::KEY_FIELDS;
 use crate::config::{KeysBy, ProviderKey, ProviderKeys};
 
 /// The largest weight of a key: beyond it, no finer division is worth the work of one.
@@ -68,7 +66,7 @@ fn read_key(
     secrets: &mut SecretReader<'_>,
     what: &str,
 ) -> Option<ProviderKey> {
-    let fields = SecretReader::open(value, report, what, KEY_FIELDS)?;
+    let fields = SecretReader::open(value, report, what, &KEYS.account)?;
     let weight = given(&fields, report, "weight", |value, report| {
         value.small(report, 1..=MOST_WEIGHT)
     });

@@ -1,14 +1,11 @@
 //! Prices beside the library's: a list price is read like any other, and `check` compares a catalog with it.
 
 use farebox_ledger::Amount;
+use farebox_toml::{Code, ConfigFile, Fields, KEYS, Report, Source, Span, syntax};
 
 use super::below_cost::Targets;
-use super::fields::Fields;
 use super::price::read_price;
-use super::syntax;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{ConfigFile, Report, Span};
-use crate::config::{Offer, Price, PriceUnit, Rates, Source, Target, show_price};
+use crate::config::{Offer, Price, PriceUnit, Rates, Target, show_price};
 
 /// Below this nobody sells a million tokens of input, and dear models cost that for a thousand: 0.005 USD per 1,000,000 tokens.
 const LOWEST: Amount = Amount::from_picos(5_000);
@@ -24,7 +21,7 @@ pub fn list_price(offer: &Offer) -> Option<Price> {
     let mut report = Report::new(&source, &source);
     let root = syntax::parse(&text);
     let top = Span::top(ConfigFile::Catalog);
-    let fields = Fields::open(&mut report, &root, top, "the library", &["price"]);
+    let fields = Fields::open(&mut report, &root, top, "the library", &KEYS.model);
     let price = read_price(fields.get("price")?, &mut report, "the library", None);
     price.filter(|_| !report.has_errors())
 }

@@ -1,11 +1,8 @@
 //! Shared by both files: lists of tables, slugs and the names of families.
 
 use farebox_protocol::Family;
+use farebox_toml::{Code, Entry, Fields, Placed, Report, Span, shorten};
 use toml::de::{DeTable, DeValue};
-
-use super::fields::{Entry, Fields, shorten};
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Placed, Report, Span};
 
 const LONGEST_SLUG: usize = 100;
 

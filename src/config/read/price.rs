@@ -1,13 +1,12 @@
 //! Prices: rates, tiers of size, and classes; and how customers read them.
 
+use std::collections::HashMap;
+
 use farebox_ledger::{Amount, grouped};
+use farebox_toml::{Code, Entry, KEYS, Report, Span};
 
 use super::classes::{self, ClassList};
-use super::fields::Entry;
-use super::rates::{NamedRates, read_rates};
-use crate::config::findings::code::Code;
-use crate::config::findings::report::Report;
-use crate::config::schema::{PRICE_FIELDS, RATE_FIELDS, TIER_FIELDS, TIER_PRICE_FIELDS};
+use super::rates::{NamedRates, OF_REQUESTS, read_rates};
 use crate::config::{Price, Rates};
 
 impl Price {
@@ -45,7 +44,7 @@ pub(crate) fn read_price(
     what: &str,
     context: Option<u64>,
 ) -> Option<Price> {
-    let fields = value.fields(report, &format!("the price of {what}"), PRICE_FIELDS)?;
+    let fields = value.fields(report, &format!("the price of {what}"), &KEYS.price)?;
     let base = read_rates(&fields, report, None);
     let tiers = match fields.get("tiers") {
         Some(tiers) => read_tiers(tiers, report, what, base.as_ref(), context),
@@ -101,7 +100,7 @@ fn read_tier(
     context: Option<u64>,
     last: Option<u64>,
 ) -> Option<TierRates> {
-    let fields = value.fields(report, &format!("a price tier of {what}"), TIER_FIELDS)?;
+    let fields = value.fields(report, &format!("a price tier of {what}"), &KEYS.tier)?;
     let above = fields.required(
         report,
         "above_input",
@@ -116,16 +115,10 @@ fn read_tier(
             let fields = value.fields(
                 report,
                 &format!("the price of a tier of {what}"),
-                TIER_PRICE_FIELDS,
+                &KEYS.tier_price,
             )?;
             let (rates, named) = read_rates(&fields, report, base)?;
-            // A class that is priced below the tier but not in it would silently cost the input price.
-            let forgotten = RATE_FIELDS.iter().find_map(|name| {
-                let (_, base_names) = base?;
-                (!named.contains_key(name))
-                    .then(|| base_names.get(name).map(|span| (*name, *span)))?
-            });
-            if let Some((name, span)) = forgotten {
+            if let Some((name, span)) = forgotten(&named, base) {
                 report
                     .add(
                         Code::BadTier,
@@ -162,4 +155,15 @@ fn read_tier(
     }
     let (rates, classes) = price?;
     Some((above.value, rates, classes))
+}
+
+/// A rate of tokens that the price around a tier sets and the tier does not: it would silently cost what input does.
+fn forgotten(
+    named: &HashMap<&'static str, Span>,
+    around: Option<&NamedRates>,
+) -> Option<(&'static str, Span)> {
+    let (_, around) = around?;
+    let is_missing = |name: &&str| !OF_REQUESTS.contains(name) && !named.contains_key(name);
+    let mut missing = KEYS.rates.names().filter(is_missing);
+    missing.find_map(|name| Some((name, *around.get(name)?)))
 }

@@ -3,36 +3,19 @@
 use std::net::IpAddr;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, given, redact, shorten};
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
-use super::fields::{Entry, Fields, given, shorten};
 use super::keys::read_keys;
 use super::names::read_family;
 use super::request_fields::{read_flags, read_request_fields};
 use super::secrets::SecretReader;
 use super::service::read_provider_words;
-use crate::config::findings::code::Code;
-use crate::config::findings::redact;
-use crate::config::findings::report::{Placed, Report, Span};
-use crate::config::schema::{PROVIDER_FIELDS, RESERVED_HEADERS};
 use crate::config::{
-    Endpoint, Preset, Provider, ProviderKeys, ProviderSecret, ProxyChoice, presets,
+    Endpoint, Preset, Provider, ProviderKeys, ProviderSecret, ProxyChoice, RESERVED_HEADERS,
+    presets,
 };
-
-/// Fields that are meaningless without network requests.
-const REMOTE_FIELDS: [&str; 10] = [
-    "kind",
-    "base_url",
-    "key",
-    "keys",
-    "keys_by",
-    "auth",
-    "query",
-    "proxy",
-    "headers",
-    "private_urls",
-];
 
 const LONGEST_QUERY: usize = 100;
 
@@ -46,7 +29,7 @@ pub(crate) fn read_provider(
 ) -> Option<Provider> {
     let name = read_name(report, name, span);
     let what = format!("provider `{}`", name.unwrap_or("…"));
-    let fields = Fields::open(report, table, span, what, PROVIDER_FIELDS);
+    let fields = Fields::open(report, table, span, what, &KEYS.provider);
     let simulated = fields
         .get("simulated")
         .map_or(Some(false), |value| value.boolean(report));
@@ -166,7 +149,8 @@ struct Remote {
 
 fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote> {
     let mut good = true;
-    for name in REMOTE_FIELDS {
+    for key in KEYS.provider.keys().filter(|key| key.remote) {
+        let name = &key.name;
         if let Some(value) = fields.get(name) {
             report
                 .add(

@@ -6,13 +6,11 @@
 use std::collections::HashMap;
 
 use farebox_ledger::{Amount, grouped};
+use farebox_toml::{Code, Entry, Fields, Report, Span};
 use toml::de::DeValue;
 
-use super::fields::{Entry, Fields};
 use super::slips;
 use crate::config::Rates;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Report, Span};
 
 /// The unit of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +162,9 @@ impl Rates {
         image.into_iter().chain(request).collect()
     }
 }
+
+/// The rates that are not of tokens: tiers and classes that do not set them have those of the price around.
+pub(super) const OF_REQUESTS: [&str; 2] = ["per_image", "per_request"];
 
 /// Reads rates, and records which of them the file sets.
 pub(super) type NamedRates = (Rates, HashMap<&'static str, Span>);

@@ -2,11 +2,8 @@
 //! customer gets or pays.
 
 use farebox_protocol::{Family, translate};
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, given, shorten};
 
-use super::fields::{Entry, Fields, given, shorten};
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Placed, Report};
-use crate::config::schema::PIN_FIELDS;
 use crate::config::{Preset, ProviderFields};
 
 /// Without these there is no request.
@@ -35,17 +32,17 @@ pub(super) fn read_request_fields(
 /// Reads `pin = { service_tier = "default" }`: the fields of classes in which a provider's account must not decide. Each family writes
 /// its own word for the standard, so either one will do here.
 pub(super) fn read_pin(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<&'static str>> {
-    let fields = value.fields(report, "`pin`", PIN_FIELDS)?;
+    let fields = value.fields(report, "`pin`", &KEYS.pin)?;
     let mut pinned = Vec::new();
-    for name in PIN_FIELDS {
-        let words: &[(&str, ())] = match *name {
+    for name in KEYS.pin.names() {
+        let words: &[(&str, ())] = match name {
             "service_tier" => &[("default", ()), ("standard_only", ())],
             "speed" => &[("standard", ())],
             _ => &[("global", ())],
         };
         if let Some(value) = fields.get(name) {
             value.word(report, words)?;
-            pinned.push(*name);
+            pinned.push(name);
         }
     }
     Some(pinned)
@@ -113,7 +110,7 @@ fn read_path<'r>(value: Entry<'r, '_>, report: &mut Report<'_>) -> Option<Placed
 
 /// What a customer gets otherwise without a field, if anything.
 fn changes(path: &str, families: &[Family]) -> Option<&'static str> {
-    if PIN_FIELDS.contains(&path) {
+    if KEYS.pin.has(path) {
         return Some("what requests cost: the provider's account decides about the class");
     }
     if path.split('.').next_back() == Some("cache_control") {

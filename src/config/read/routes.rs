@@ -7,10 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_toml::{
+    Code, ConfigFile, Entry, Fields, KEYS, Report, Span, did_you_mean, given, listed, shorten,
+};
 use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
-use super::fields::{Entry, Fields, given, listed, shorten};
 use super::listed::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
@@ -19,10 +21,6 @@ use super::request_fields::read_pin;
 use super::secrets::SecretReader;
 use super::service::read_target_words;
 use super::webhooks::read_webhooks;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{ConfigFile, Report, Span};
-use crate::config::findings::suggest::did_you_mean;
-use crate::config::schema::{BREAKER_FIELDS, ROUTE_FIELDS, ROUTES_FIELDS, TARGET_FIELDS};
 use crate::config::service_facts::ServiceFacts;
 use crate::config::{
     BreakerPolicy, Capability, Catalog, Endpoint, Library, OnDisconnect, Prefer, Price, Provider,
@@ -189,7 +187,7 @@ pub(crate) fn read_routes(
         root,
         Span::top(ConfigFile::Routes),
         "the routes file",
-        ROUTES_FIELDS,
+        &KEYS.routes,
     );
     let mut table = RouteTable {
         by_slug: HashMap::new(),
@@ -256,7 +254,7 @@ fn read_route(report: &mut Report<'_>, table: &DeTable<'_>, span: Span, routes: 
         Some(DeValue::String(slug)) => format!("the route of `{}`", shorten(slug)),
         _ => "a route".to_owned(),
     };
-    let fields = Fields::open(report, table, span, what, ROUTE_FIELDS);
+    let fields = Fields::open(report, table, span, what, &KEYS.route);
     let slug = fields.required(
         report,
         "slug",
@@ -388,7 +386,7 @@ fn read_target(
     what: &str,
     providers: &HashMap<String, NamedProvider>,
 ) -> Option<Target> {
-    let fields = value.fields(report, &format!("a target of {what}"), TARGET_FIELDS)?;
+    let fields = value.fields(report, &format!("a target of {what}"), &KEYS.target)?;
     let model = fields.required(
         report,
         "model",
@@ -483,7 +481,7 @@ fn read_breaker(
     report: &mut Report<'_>,
     what: &str,
 ) -> Option<BreakerPolicy> {
-    let fields = value.fields(report, &format!("the breaker of {what}"), BREAKER_FIELDS)?;
+    let fields = value.fields(report, &format!("the breaker of {what}"), &KEYS.breaker)?;
     let failures = match fields.get("failures") {
         Some(value) => value
             .small(report, 1..=1_000)

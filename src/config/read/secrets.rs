@@ -6,16 +6,13 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use farebox_toml::{
+    Code, ConfigFile, ConfigTable, Entry, Fields, KEYS, Placed, Report, Span, redact, source,
+};
 use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
-use super::fields::{Entry, Fields};
 use crate::config::ProviderSecret;
-use crate::config::findings::code::Code;
-use crate::config::findings::redact;
-use crate::config::findings::report::{ConfigFile, Placed, Report, Span};
-use crate::config::schema::SECRET_FIELDS;
-use crate::config::source;
 
 /// A shorter text cannot be a secret.
 const LEAST_CHARACTERS: usize = 8;
@@ -107,7 +104,7 @@ impl SecretReader<'_> {
         report: &mut Report<'_>,
         what: &str,
     ) -> Option<ProviderSecret> {
-        let fields = Self::open(value, report, what, SECRET_FIELDS)?;
+        let fields = Self::open(value, report, what, &KEYS.secret)?;
         self.of_fields(&fields, value.name, report, what)
     }
 
@@ -116,7 +113,7 @@ impl SecretReader<'_> {
         value: Entry<'r, 'i>,
         report: &mut Report<'_>,
         what: &str,
-        known: &'static [&'static str],
+        known: &'static ConfigTable,
     ) -> Option<Fields<'r, 'i>> {
         if let DeValue::String(text) = value.node() {
             if let Some(name) = expansion(text) {

@@ -1,11 +1,8 @@
 //! Reads what is said of a service: `limit`, `stops` and `speed`.
 
+use farebox_toml::{Code, Entry, Fields, KEYS, Report, given};
 use toml::de::DeValue;
 
-use super::fields::{Entry, Fields, given};
-use crate::config::findings::code::Code;
-use crate::config::findings::report::Report;
-use crate::config::schema::SPEED_FIELDS;
 use crate::config::{LimitBinds, ServiceWords, Speeds};
 
 /// A faster one is a typing mistake.
@@ -58,7 +55,7 @@ fn read_speeds(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     let DeValue::Table(_) = value.node() else {
         return read_speed(value, report).map(Speeds::all);
     };
-    let fields = value.fields(report, &format!("the `speed` of {what}"), SPEED_FIELDS)?;
+    let fields = value.fields(report, &format!("the `speed` of {what}"), &KEYS.speed)?;
     let [standard, flex, fast] =
         ["standard", "flex", "fast"].map(|name| given(&fields, report, name, read_speed));
     Some(Speeds {

@@ -1,12 +1,9 @@
 //! Reads `[shop]`: the seller's words for customers.
 
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report};
 use toml::de::DeValue;
 
-use super::fields::{Entry, Fields};
 use super::provider::split_base_url;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Placed, Report};
-use crate::config::schema::SHOP_FIELDS;
 use crate::config::{OutOfBalanceStatus, Shop};
 
 /// Longest name, contact and note.
@@ -17,7 +14,7 @@ const LONGEST_LINK: usize = 500;
 /// The seller; a catalog without `[shop]` has one that says nothing.
 pub(super) fn read_shop(catalog: &Fields<'_, '_>, report: &mut Report<'_>) -> Shop {
     let table = catalog.optional(report, "shop", |value, report| {
-        value.fields(report, "the shop", SHOP_FIELDS)
+        value.fields(report, "the shop", &KEYS.shop)
     });
     let Some(fields) = table else {
         return Shop::default();

@@ -5,10 +5,9 @@
 use std::collections::HashMap;
 
 use farebox_ledger::Amount;
+use farebox_toml::{Code, Report, Span};
 
 use crate::config::Rates;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Report, Span};
 
 /// Rates that contradict each other. `named` are those that the file sets, with their places.
 pub(super) fn within(report: &mut Report<'_>, named: &HashMap<&'static str, Span>, rates: &Rates) {

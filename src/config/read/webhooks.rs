@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use farebox_ledger::EventKind;
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, did_you_mean, shorten};
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{Entry, Fields, shorten};
 use super::names::read_tables;
 use super::provider::split_base_url;
 use super::secrets::SecretReader;
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{Placed, Report, Span};
-use crate::config::findings::suggest::did_you_mean;
-use crate::config::schema::WEBHOOK_FIELDS;
 use crate::config::webhooks::{DIRECT_EVENTS, EventFilter, Webhook, WebhookSecret, covers};
 
 /// Longest address.
@@ -52,7 +48,7 @@ fn read_webhook(
     span: Span,
     secrets: &mut SecretReader<'_>,
 ) -> Option<(Span, Webhook)> {
-    let fields = Fields::open(report, table, span, "a webhook", WEBHOOK_FIELDS);
+    let fields = Fields::open(report, table, span, "a webhook", &KEYS.webhook);
     let url = fields.required(
         report,
         "url",

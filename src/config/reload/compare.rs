@@ -3,8 +3,8 @@
 //! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it at once.
 
 use farebox_ledger::{Amount, grouped};
+use farebox_toml::Code;
 
-use crate::config::findings::code::Code;
 use crate::config::{Config, Diagnostic, Price, PriceUnit, Rates, show_price};
 
 /// Warnings about the change from one snapshot to the next. `ever_published` are slugs that customers may know: those recorded in

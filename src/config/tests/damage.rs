@@ -283,12 +283,12 @@ proptest! {
 
     #[test]
     fn the_mask_keeps_every_column(text in "(\\PC|\n|\t){0,300}") {
-        for masked in [findings::redact::file(&text), findings::redact::catalog(&text)] {
+        for masked in [farebox_toml::redact::file(&text), farebox_toml::redact::catalog(&text)] {
             prop_assert_eq!(masked.len(), text.len());
             prop_assert_eq!(masked.chars().count(), text.chars().count());
             prop_assert_eq!(masked.matches('\n').count(), text.matches('\n').count());
         }
-        prop_assert_eq!(findings::redact::words(&text).len(), text.len());
+        prop_assert_eq!(farebox_toml::redact::words(&text).len(), text.len());
     }
 
     #[test]
@@ -321,10 +321,10 @@ fn words_that_look_like_secrets_are_hidden() {
             "did you mean `base_url`? /v1/chat",
         ),
     ] {
-        assert_eq!(findings::redact::words(text), shown);
+        assert_eq!(farebox_toml::redact::words(text), shown);
     }
     assert_eq!(
-        findings::redact::file("key = \"é🔑x\"\n"),
+        farebox_toml::redact::file("key = \"é🔑x\"\n"),
         "key = \"·🔒*\"\n"
     );
 }

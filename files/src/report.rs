@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use super::code::{Code, FindingScope};
-use super::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity};
-use super::redact;
-use crate::config::Source;
+use crate::code::{Code, FindingScope};
+use crate::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity};
+use crate::redact;
+use crate::source::Source;
 
 /// Errors, and other findings, kept per file; the rest is only counted.
 const MOST_FINDINGS: usize = 500;
@@ -17,21 +17,25 @@ const LONGEST_LINE: usize = 1_000;
 
 /// One of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ConfigFile {
+pub enum ConfigFile {
+    /// `catalog.toml`
     Catalog,
+    /// `routes.toml`
     Routes,
 }
 
 /// Bytes of one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span {
-    pub(crate) file: ConfigFile,
+pub struct Span {
+    /// Which.
+    pub file: ConfigFile,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl Span {
-    pub(crate) fn new(file: ConfigFile, range: Range<usize>) -> Self {
+    /// A part of a file.
+    pub fn new(file: ConfigFile, range: Range<usize>) -> Self {
         Self {
             file,
             start: range.start,
@@ -40,7 +44,7 @@ impl Span {
     }
 
     /// The beginning of a file, for findings without a better place.
-    pub(crate) const fn top(file: ConfigFile) -> Self {
+    pub const fn top(file: ConfigFile) -> Self {
         Self {
             file,
             start: 0,
@@ -51,14 +55,16 @@ impl Span {
 
 /// A value and its position.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed<T> {
-    pub(crate) value: T,
-    pub(crate) span: Span,
+pub struct Placed<T> {
+    /// What stands there.
+    pub value: T,
+    /// Where.
+    pub span: Span,
 }
 
 /// A finding whose place is not yet resolved.
 #[derive(Debug)]
-pub(crate) struct Finding {
+pub struct Finding {
     code: Code,
     span: Span,
     message: String,
@@ -80,19 +86,19 @@ impl Finding {
     }
 
     /// Sets the remedy.
-    pub(crate) fn help(&mut self, help: impl Into<String>) -> &mut Self {
+    pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
     /// Sets the label under the caret.
-    pub(crate) fn label(&mut self, label: impl Into<String>) -> &mut Self {
+    pub fn label(&mut self, label: impl Into<String>) -> &mut Self {
         self.label = Some(label.into());
         self
     }
 
     /// Adds a related place.
-    pub(crate) fn also(&mut self, span: Span, label: &'static str) -> &mut Self {
+    pub fn also(&mut self, span: Span, label: &'static str) -> &mut Self {
         self.related.push((span, label));
         self
     }
@@ -100,7 +106,7 @@ impl Finding {
 
 /// The findings of one load so far.
 #[derive(Debug)]
-pub(crate) struct Report<'s> {
+pub struct Report<'s> {
     sources: [&'s Source; 2],
     /// Whether a part of a file could not be read, so that something apparently missing may be there.
     damaged: [bool; 2],
@@ -115,7 +121,8 @@ pub(crate) struct Report<'s> {
 }
 
 impl<'s> Report<'s> {
-    pub(crate) fn new(catalog: &'s Source, routes: &'s Source) -> Self {
+    /// Of these two texts.
+    pub fn new(catalog: &'s Source, routes: &'s Source) -> Self {
         let scratch = Finding::new(
             Code::MoreFindings,
             Span::top(ConfigFile::Catalog),
@@ -132,17 +139,13 @@ impl<'s> Report<'s> {
         }
     }
 
-    pub(crate) fn source(&self, file: ConfigFile) -> &'s Source {
+    /// The file as it was read.
+    pub fn source(&self, file: ConfigFile) -> &'s Source {
         self.sources[file as usize]
     }
 
     /// Records a finding; the returned value takes help, labels and related places.
-    pub(crate) fn add(
-        &mut self,
-        code: Code,
-        span: Span,
-        message: impl Into<String>,
-    ) -> &mut Finding {
+    pub fn add(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Finding {
         let file = span.file as usize;
         match code {
             Code::Syntax | Code::WrongTable | Code::Unreadable => self.damaged[file] = true,
@@ -162,7 +165,7 @@ impl<'s> Report<'s> {
     }
 
     /// Whether any error was found so far.
-    pub(crate) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         self.kept.iter().any(|[_, errors]| *errors > 0)
     }
 
@@ -178,7 +181,7 @@ impl<'s> Report<'s> {
     }
 
     /// All findings in order, with their places, masked.
-    pub(crate) fn finish(mut self) -> Diagnostics {
+    pub fn finish(mut self) -> Diagnostics {
         let mut findings = std::mem::take(&mut self.findings);
         let before = findings.len();
         findings.retain(|finding| self.is_reliable(finding));

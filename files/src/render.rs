@@ -4,7 +4,7 @@
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
-use super::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity};
 
 /// With or without terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

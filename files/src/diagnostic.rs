@@ -58,10 +58,10 @@ pub struct FilePlace {
     pub label: Option<String>,
     /// The line itself, secrets masked; `None` if it is too long to show.
     #[serde(skip)]
-    pub(crate) excerpt: Option<String>,
+    pub excerpt: Option<String>,
     /// The bytes of the excerpt above the caret.
     #[serde(skip)]
-    pub(crate) marked: Range<usize>,
+    pub marked: Range<usize>,
 }
 
 /// All findings of one load, in the order of the files.

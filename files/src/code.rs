@@ -3,7 +3,7 @@
 //! A code is never reused for another mistake; `docs/config.md` lists them all and a test compares the two. A code also states
 //! which parts of the two files it depends on, so that a syntax error in one place does not cause false findings elsewhere.
 
-use super::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 
 /// What a finding depends on, which decides whether it can be trusted when a file has syntax errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,15 +24,15 @@ macro_rules! codes {
 
         impl Code {
             /// Every code, in order.
-            #[cfg(test)]
-            pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
+            pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// The stable name: `E101`.
-            pub(crate) const fn id(self) -> &'static str {
+            pub const fn id(self) -> &'static str {
                 match self { $(Self::$name => $id),* }
             }
 
-            pub(crate) const fn severity(self) -> Severity {
+            /// How bad it is.
+            pub const fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity),* }
             }
 
@@ -41,8 +41,7 @@ macro_rules! codes {
             }
 
             /// Its title in `docs/config.md`.
-            #[cfg(test)]
-            pub(crate) const fn title(self) -> &'static str {
+            pub const fn title(self) -> &'static str {
                 match self { $(Self::$name => $title),* }
             }
         }

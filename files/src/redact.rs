@@ -4,30 +4,20 @@
 //! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its bytes, so
 //! that spans and columns of the original stay right.
 
-use super::suggest::did_you_mean;
-use crate::config::presets;
-use crate::config::schema::{
-    BREAKER_FIELDS, FORMER_LIMIT_FIELDS, FORMER_MODEL_FIELDS, LIMIT_FIELDS, MODEL_FIELDS,
-    PRICE_FIELDS, PROVIDER_FIELDS, RETIRED_FIELDS, ROUTE_FIELDS, TARGET_FIELDS, TIER_FIELDS,
-    TIMEOUT_FIELDS,
-};
+use std::sync::LazyLock;
 
-/// Fields whose values may be shown, by table.
-type Harmless = &'static [&'static [&'static str]];
-const OF_MODELS: Harmless = &[
-    MODEL_FIELDS,
-    PRICE_FIELDS,
-    TIER_FIELDS,
-    LIMIT_FIELDS,
-    RETIRED_FIELDS,
-    FORMER_MODEL_FIELDS,
-    FORMER_LIMIT_FIELDS,
-];
-const OF_ROUTES: Harmless = &[ROUTE_FIELDS, TARGET_FIELDS, BREAKER_FIELDS];
-/// Except those in [`SECRET`].
-const OF_PROVIDERS: Harmless = &[PROVIDER_FIELDS, TIMEOUT_FIELDS];
-/// Fields whose values are secrets, together with everything inside them.
-const SECRET: &[&str] = &["key", "keys", "headers"];
+use crate::keys::{ConfigTable, KEYS};
+use crate::suggest::did_you_mean;
+
+/// Tables whose values may be shown.
+type Harmless = Vec<&'static ConfigTable>;
+/// Keys whose values are secrets, together with everything inside them.
+static SECRET: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let keys = KEYS.all().flat_map(|(_, table)| table.keys());
+    keys.filter(|key| key.secret)
+        .map(|key| &*key.name)
+        .collect()
+});
 /// Parts of a name that make its value a secret, whatever the field.
 const SECRET_PARTS: &[&str] = &[
     "key",
@@ -51,7 +41,7 @@ const LONGEST_LINE: usize = 1_000;
 const LONGEST_WORD: usize = 14;
 
 /// A catalog, which has no place for secrets: only lines that mention one are treated like those of the routes.
-pub(crate) fn catalog(text: &str) -> String {
+pub fn catalog(text: &str) -> String {
     let hidden = file(text);
     let speaks_of_secrets = |line: &str| {
         let lower = line.to_ascii_lowercase();
@@ -69,7 +59,7 @@ pub(crate) fn catalog(text: &str) -> String {
 }
 
 /// The text with everything hidden that may be a secret; same bytes, same columns.
-pub(crate) fn file(text: &str) -> String {
+pub fn file(text: &str) -> String {
     let mut masker = Masker {
         out: String::with_capacity(text.len()),
         rule: ShowRule::Hide,
@@ -78,7 +68,7 @@ pub(crate) fn file(text: &str) -> String {
         named: false,
         fresh: false,
         secret_from: None,
-        harmless: &[],
+        harmless: Harmless::new(),
     };
     for line in text.split_inclusive('\n') {
         masker.line(line);
@@ -159,22 +149,9 @@ pub fn words(text: &str) -> String {
         .collect()
 }
 
-/// Words in the paths of base URLs that are shown; besides them versions, and what the presets have.
-const PATH_WORDS: [&str; 9] = [
-    "api",
-    "openapi",
-    "compatible-mode",
-    "inference",
-    "chat",
-    "completions",
-    "responses",
-    "messages",
-    "models",
-];
-
 /// A base URL with those parts of its path hidden that may be a secret: some services put the account or a key there. Same bytes,
 /// same columns.
-pub(crate) fn base_url(text: &str) -> String {
+pub fn base_url(text: &str) -> String {
     let text = words(text);
     let host = text.find("://").map_or(0, |at| at + 3);
     let path = text[host..].find('/').map_or(text.len(), |at| host + at);
@@ -206,16 +183,11 @@ fn is_path_word(part: &str) -> bool {
                 .trim_start_matches("beta")
                 .is_empty()
     });
-    let in_preset = || {
-        presets()
-            .iter()
-            .any(|preset| preset.base_url.split('/').any(|known| known == part))
-    };
-    part.is_empty() || is_version || PATH_WORDS.contains(&part) || in_preset()
+    part.is_empty() || is_version || KEYS.path_words.iter().any(|word| word == part)
 }
 
 /// Whether a name may be shown as the name of an environment variable.
-pub(crate) fn plausible_variable(name: &str) -> bool {
+pub fn plausible_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes
         .next()
@@ -239,7 +211,7 @@ fn is_file_name(text: &str) -> bool {
 }
 
 /// Whether a text may be shown as the path of a secret's file. A relative one must not look like a secret with slashes in it.
-pub(crate) fn plausible_path(path: &str) -> bool {
+pub fn plausible_path(path: &str) -> bool {
     let rooted = ["/", "./", "../"]
         .iter()
         .any(|start| path.starts_with(start));
@@ -302,7 +274,7 @@ impl Masker {
             return;
         }
         if self.depth == 0 && line.trim_start().starts_with('[') {
-            self.harmless = &[];
+            self.harmless.clear();
         }
         if self.depth == 0 || self.begins_anew(line) {
             self.forget();
@@ -362,20 +334,17 @@ impl Masker {
             && (after.is_empty() || after.starts_with('#'));
         let mut parts = path.split('.').map(|part| part.trim().trim_matches('"'));
         let root = parts.next().unwrap_or_default();
-        let known = did_you_mean(root, &["model", "retired", "route", "provider"]);
+        let known = KEYS.root(root);
         let word = root
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         if !plain || !(known.is_some() || (self.depth == 0 && word && closed)) {
             return false;
         }
+        let names_secret = |part| did_you_mean(part, &SECRET).is_some();
         self.harmless = match known {
-            Some("model" | "retired") => OF_MODELS,
-            Some("route") => OF_ROUTES,
-            Some("provider") if parts.all(|part| did_you_mean(part, SECRET).is_none()) => {
-                OF_PROVIDERS
-            }
-            _ => &[],
+            Some(root) if !parts.any(names_secret) => root.shown(),
+            _ => Harmless::new(),
         };
         let (table, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
         self.out.push_str(&words(table));
@@ -394,7 +363,7 @@ impl Masker {
 
     /// Whether the values of a field may be shown.
     fn is_harmless(&self, name: &str) -> bool {
-        !SECRET.contains(&name) && self.harmless.iter().any(|fields| fields.contains(&name))
+        self.harmless.iter().any(|table| table.shows(name))
     }
 
     /// Resets to the state at the first line.
@@ -460,11 +429,12 @@ impl Masker {
 
     /// In tables that contain secrets, only the exact spelling is trusted.
     fn misspells_harmless(&self, name: &str) -> bool {
-        self.harmless != OF_PROVIDERS
-            && self
-                .harmless
-                .iter()
-                .any(|fields| did_you_mean(name, fields).is_some())
+        let near = |table: &&ConfigTable| {
+            let names: Vec<&str> = table.names().collect();
+            did_you_mean(name, &names).is_some()
+        };
+        let has_secrets = |table: &&ConfigTable| table.keys().any(|key| key.secret);
+        !self.harmless.iter().any(has_secrets) && self.harmless.iter().any(near)
     }
 
     fn value(&mut self, quoted: &str) {
@@ -539,7 +509,7 @@ fn is_plain_word(token: &str) -> bool {
 
 fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    SECRET_PARTS.iter().any(|part| lower.contains(part)) || did_you_mean(&lower, SECRET).is_some()
+    SECRET_PARTS.iter().any(|part| lower.contains(part)) || did_you_mean(&lower, &SECRET).is_some()
 }
 
 fn is_url(name: &str) -> bool {

@@ -121,7 +121,7 @@ pub fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and no further change would be noticed.
-pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
+pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_file() || kind.is_dir() {
         return std::fs::File::open(path);

@@ -4,10 +4,7 @@
 const LONGEST_MODEL: usize = 200;
 
 /// Up to three names of models, the most alike first, and however little alike: a refusal always names published models.
-pub(crate) fn nearest_models<'a>(
-    name: &str,
-    models: impl Iterator<Item = &'a str>,
-) -> Vec<&'a str> {
+pub fn nearest_models<'a>(name: &str, models: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if name.len() > LONGEST_MODEL {
         return Vec::new();
     }
@@ -31,7 +28,7 @@ pub(crate) fn nearest_models<'a>(
 }
 
 /// The nearest of some names, if it is close enough to be a typing mistake.
-pub(crate) fn did_you_mean<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn did_you_mean<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     if name.len() > 60 {
         return None;
     }

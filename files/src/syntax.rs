@@ -9,23 +9,15 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{ConfigFile, Report, Span};
-use crate::config::findings::suggest::did_you_mean;
+use crate::code::Code;
+use crate::keys::{ConfigKey, KEYS};
+use crate::report::{ConfigFile, Report, Span};
 
 /// How many independent syntax errors are reported in one file.
 const MOST_ERRORS: usize = 20;
-/// The first words of table headers in the two files.
-const ROOTS: &[&str] = &["model", "retired", "shop", "route", "provider"];
-/// The subset written in double brackets.
-const LISTS: &[&str] = &["model", "retired", "route"];
 
 /// The text without the tables that cannot be parsed, whose errors are recorded.
-pub(crate) fn readable<'t>(
-    report: &mut Report<'_>,
-    file: ConfigFile,
-    text: &'t str,
-) -> Cow<'t, str> {
+pub fn readable<'t>(report: &mut Report<'_>, file: ConfigFile, text: &'t str) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(text);
     blank_single_headers(report, file, &mut text);
     for found in 0..=MOST_ERRORS {
@@ -57,7 +49,7 @@ pub(crate) fn readable<'t>(
 }
 
 /// The syntax tree of a valid text.
-pub(crate) fn parse(text: &str) -> DeTable<'_> {
+pub fn parse(text: &str) -> DeTable<'_> {
     DeTable::parse_recoverable(text).0.into_inner()
 }
 
@@ -219,8 +211,8 @@ fn is_header(line: &str) -> bool {
     root_of(line).is_some()
 }
 
-/// The first name of a table header, with its spelling corrected.
-fn root_of(line: &str) -> Option<&'static str> {
+/// The key at the top of a file that a table header means.
+fn root_of(line: &str) -> Option<&'static ConfigKey> {
     let inner = line
         .trim_start()
         .strip_prefix('[')?
@@ -228,13 +220,13 @@ fn root_of(line: &str) -> Option<&'static str> {
     let end = inner
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
         .unwrap_or(inner.len());
-    did_you_mean(&inner[..end], ROOTS)
+    KEYS.root(&inner[..end])
 }
 
 /// Whether a header is that of a table inside a table: `[model.price]`.
 fn is_inner(line: &str) -> bool {
     let path = line.trim_start().trim_start_matches(['[', ' ']);
-    root_of(line).is_some_and(|root| LISTS.contains(&root))
+    root_of(line).is_some_and(ConfigKey::is_list)
         && path
             .split([']', '#'])
             .next()
@@ -303,13 +295,19 @@ fn open_bracket(text: &str, part: Range<usize>) -> Option<usize> {
 
 /// Several `[model]`, or one in addition to `[[model]]`: the parser would call all but the first duplicates.
 fn blank_single_headers(report: &mut Report<'_>, file: ConfigFile, text: &mut Cow<'_, str>) {
+    let lists = KEYS.roots().filter(|key| key.is_list());
+    let lists: Vec<&str> = lists.map(|key| &*key.name).collect();
     let mut singles = Vec::new();
     let mut doubled = Vec::new();
     let mut from = 0;
     for line in text.split_inclusive('\n') {
         let header = line.trim();
         // Most lines are not headers; a file may have millions of them.
-        let names = if header.starts_with('[') { LISTS } else { &[] };
+        let names = if header.starts_with('[') {
+            &*lists
+        } else {
+            &[]
+        };
         for name in names {
             if header.starts_with(&format!("[[{name}]]")) {
                 doubled.push(name);

@@ -11,32 +11,32 @@ use farebox_ledger::grouped;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::findings::code::Code;
-use crate::config::findings::report::{ConfigFile, Finding, Placed, Report, Span};
-use crate::config::findings::suggest::did_you_mean;
-use crate::config::schema::{FORMER_LIMIT_FIELDS, FORMER_MODEL_FIELDS, LIMIT_FIELDS, MODEL_FIELDS};
+use crate::code::Code;
+use crate::keys::{ConfigTable, KEYS};
+use crate::report::{ConfigFile, Finding, Placed, Report, Span};
+use crate::suggest::did_you_mean;
 
 /// The fields of one table.
 #[derive(Debug)]
-pub(crate) struct Fields<'r, 'i> {
+pub struct Fields<'r, 'i> {
     table: &'r DeTable<'i>,
     /// The header or opening of the table.
-    pub(crate) span: Span,
+    pub span: Span,
     /// The thing that the table describes, for messages: ``model `x` ``.
-    pub(crate) what: String,
-    known: &'static [&'static str],
+    pub what: String,
+    known: &'static ConfigTable,
     /// Known fields that are present under another spelling, and are not also reported as missing.
     misspelt: Vec<&'static str>,
 }
 
 impl<'r, 'i> Fields<'r, 'i> {
     /// Opens a table and records every field that is not one of `known`.
-    pub(crate) fn open(
+    pub fn open(
         report: &mut Report<'_>,
         table: &'r DeTable<'i>,
         span: Span,
         what: impl Into<String>,
-        known: &'static [&'static str],
+        known: &'static ConfigTable,
     ) -> Self {
         let mut fields = Self {
             table,
@@ -47,7 +47,7 @@ impl<'r, 'i> Fields<'r, 'i> {
         };
         for (key, value) in table {
             let name: &str = key.get_ref();
-            if !known.contains(&name) {
+            if !known.has(name) {
                 fields.unknown(report, key, value.get_ref());
             }
         }
@@ -62,24 +62,24 @@ impl<'r, 'i> Fields<'r, 'i> {
     ) {
         let known = self.known;
         let name = key.get_ref().as_ref();
-        if let Some(job) = former(known, name) {
+        if let Some(job) = known.former(name) {
             let span = Span::new(self.span.file, key.span());
             let message = format!("`{name}` of {} is no longer used", self.what);
             report.add(Code::FormerField, span, message).help(job);
             return;
         }
+        let names: Vec<&str> = known.names().collect();
         let suggestion = if report.suggestions_left > 0 {
-            did_you_mean(name, known).or_else(|| synonym(name, known))
+            did_you_mean(name, &names).or_else(|| known.meant(name))
         } else {
             None
         };
-        let job = done_otherwise(name).filter(|_| suggestion.is_none());
         report.suggestions_left = report.suggestions_left.saturating_sub(1);
         self.misspelt.extend(suggestion);
         let dotted = matches!(value, DeValue::Table(_)) && self.what.starts_with("provider ");
         if dotted {
             // The rest of the provider is in the inner table.
-            self.misspelt.extend(known);
+            self.misspelt.extend(&names);
         }
         let span = Span::new(self.span.file, key.span());
         let finding = report.add(
@@ -89,23 +89,24 @@ impl<'r, 'i> Fields<'r, 'i> {
         );
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
-        } else if let Some(job) = job {
+        } else if let Some(job) = KEYS.done_otherwise(name) {
             finding.help(job);
-        } else if let Some(file) = other_file(&self.what, name) {
+        } else if let Some(file) = known.other_file(name) {
             finding.help(format!(
-                "`{name}` belongs in the other file, the {file}; if the two are swapped, see --catalog and --routes"
+                "`{name}` belongs in the other file, {file}; if the two are swapped, see --catalog and --routes"
             ));
-        } else if let Some(home) = home_of(name) {
-            finding.help(format!("`{name}` belongs in `{home}`"));
+        } else if let Some(home) = known.home_of(name) {
+            finding.help(format!("`{name}` belongs in {home}"));
         } else if dotted {
             finding.help("a dot in a table header starts a nested table; put the name in quotes: [provider.\"a.b\"]");
         } else {
-            finding.help(format!("known fields are {}", listed(known)));
+            finding.help(format!("known fields are {}", listed(&names)));
         }
     }
 
-    pub(crate) fn get(&self, name: &'static str) -> Option<Entry<'r, 'i>> {
-        debug_assert!(self.known.contains(&name), "the schema has no `{name}`");
+    /// The value of a field that the table knows.
+    pub fn get(&self, name: &'static str) -> Option<Entry<'r, 'i>> {
+        debug_assert!(self.known.has(name), "keys.toml has no `{name}`");
         let (key, node) = self.table.get_key_value(name)?;
         Some(Entry {
             key: Span::new(self.span.file, key.span()),
@@ -116,16 +117,17 @@ impl<'r, 'i> Fields<'r, 'i> {
     }
 
     /// Whether a field is there under another spelling.
-    pub(crate) fn misspells(&self, name: &str) -> bool {
+    pub fn misspells(&self, name: &str) -> bool {
         self.misspelt.contains(&name)
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    /// Whether a field is there, right or wrong.
+    pub fn has(&self, name: &str) -> bool {
         self.table.contains_key(name)
     }
 
     /// Reads an optional field.
-    pub(crate) fn optional<T>(
+    pub fn optional<T>(
         &self,
         report: &mut Report<'_>,
         name: &'static str,
@@ -135,7 +137,7 @@ impl<'r, 'i> Fields<'r, 'i> {
     }
 
     /// Reads a required field. `example` shows a complete line.
-    pub(crate) fn required<T>(
+    pub fn required<T>(
         &self,
         report: &mut Report<'_>,
         name: &'static str,
@@ -157,26 +159,28 @@ impl<'r, 'i> Fields<'r, 'i> {
 
 /// A value in the tree.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'r, 'i> {
+pub struct Entry<'r, 'i> {
     /// The position of its name.
-    pub(crate) key: Span,
+    pub key: Span,
     node: &'r Spanned<DeValue<'i>>,
     file: ConfigFile,
     /// The name of its field.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
 }
 
 impl<'r, 'i> Entry<'r, 'i> {
-    pub(crate) fn span(&self) -> Span {
+    /// Its position.
+    pub fn span(&self) -> Span {
         Span::new(self.file, self.node.span())
     }
 
-    pub(crate) fn node(&self) -> &'r DeValue<'i> {
+    /// The value itself.
+    pub fn node(&self) -> &'r DeValue<'i> {
         self.node.get_ref()
     }
 
     /// A value inside this one.
-    pub(crate) fn member(&self, node: &'r Spanned<DeValue<'i>>) -> Self {
+    pub fn member(&self, node: &'r Spanned<DeValue<'i>>) -> Self {
         Self {
             key: self.key,
             node,
@@ -186,7 +190,7 @@ impl<'r, 'i> Entry<'r, 'i> {
     }
 
     /// Records a wrong type.
-    pub(crate) fn expected<'f>(&self, report: &'f mut Report<'_>, what: &str) -> &'f mut Finding {
+    pub fn expected<'f>(&self, report: &'f mut Report<'_>, what: &str) -> &'f mut Finding {
         let found = type_name(self.node());
         report
             .add(
@@ -197,7 +201,8 @@ impl<'r, 'i> Entry<'r, 'i> {
             .label(format!("expected {what}"))
     }
 
-    pub(crate) fn text(self, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
+    /// A string.
+    pub fn text(self, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
         match self.node() {
             DeValue::String(text) => Some(Placed {
                 value: text.as_ref(),
@@ -211,7 +216,7 @@ impl<'r, 'i> Entry<'r, 'i> {
     }
 
     /// A text for people: not empty, at most `most` characters, no control characters.
-    pub(crate) fn printable(self, report: &mut Report<'_>, most: usize) -> Option<Placed<&'r str>> {
+    pub fn printable(self, report: &mut Report<'_>, most: usize) -> Option<Placed<&'r str>> {
         let text = self.text(report)?;
         let problem = if text.value.trim().is_empty() {
             "is empty".to_owned()
@@ -230,7 +235,8 @@ impl<'r, 'i> Entry<'r, 'i> {
         None
     }
 
-    pub(crate) fn boolean(self, report: &mut Report<'_>) -> Option<bool> {
+    /// `true` or `false`.
+    pub fn boolean(self, report: &mut Report<'_>) -> Option<bool> {
         match self.node() {
             DeValue::Boolean(value) => Some(*value),
             _ => {
@@ -240,7 +246,8 @@ impl<'r, 'i> Entry<'r, 'i> {
         }
     }
 
-    pub(crate) fn integer(
+    /// A whole number within limits.
+    pub fn integer(
         self,
         report: &mut Report<'_>,
         range: RangeInclusive<u64>,
@@ -278,11 +285,8 @@ impl<'r, 'i> Entry<'r, 'i> {
         }
     }
 
-    pub(crate) fn small(
-        self,
-        report: &mut Report<'_>,
-        range: RangeInclusive<u32>,
-    ) -> Option<Placed<u32>> {
+    /// A small one.
+    pub fn small(self, report: &mut Report<'_>, range: RangeInclusive<u32>) -> Option<Placed<u32>> {
         let wide = self.integer(report, u64::from(*range.start())..=u64::from(*range.end()))?;
         Some(Placed {
             value: u32::try_from(wide.value).ok()?,
@@ -291,7 +295,7 @@ impl<'r, 'i> Entry<'r, 'i> {
     }
 
     /// The members of an array.
-    pub(crate) fn list(self, report: &mut Report<'_>, of: &str) -> Option<Vec<Self>> {
+    pub fn list(self, report: &mut Report<'_>, of: &str) -> Option<Vec<Self>> {
         match self.node() {
             DeValue::Array(nodes) => Some(nodes.iter().map(|node| self.member(node)).collect()),
             DeValue::String(_) if matches!(of, "strings" | "families") => {
@@ -309,11 +313,8 @@ impl<'r, 'i> Entry<'r, 'i> {
         }
     }
 
-    pub(crate) fn table(
-        self,
-        report: &mut Report<'_>,
-        what: &str,
-    ) -> Option<(&'r DeTable<'i>, Span)> {
+    /// A table of any fields.
+    pub fn table(self, report: &mut Report<'_>, what: &str) -> Option<(&'r DeTable<'i>, Span)> {
         match self.node() {
             DeValue::Table(table) => Some((table, self.span())),
             _ => {
@@ -324,22 +325,18 @@ impl<'r, 'i> Entry<'r, 'i> {
     }
 
     /// A table of known fields.
-    pub(crate) fn fields(
+    pub fn fields(
         self,
         report: &mut Report<'_>,
         what: &str,
-        known: &'static [&'static str],
+        known: &'static ConfigTable,
     ) -> Option<Fields<'r, 'i>> {
         let (table, span) = self.table(report, "a table")?;
         Some(Fields::open(report, table, span, what, known))
     }
 
     /// One of a few words.
-    pub(crate) fn word<T: Copy>(
-        self,
-        report: &mut Report<'_>,
-        words: &[(&str, T)],
-    ) -> Option<Placed<T>> {
+    pub fn word<T: Copy>(self, report: &mut Report<'_>, words: &[(&str, T)]) -> Option<Placed<T>> {
         let text = self.text(report)?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
             return Some(Placed {
@@ -362,7 +359,7 @@ impl<'r, 'i> Entry<'r, 'i> {
     }
 
     /// A duration like `"5s"`, within limits.
-    pub(crate) fn duration(
+    pub fn duration(
         self,
         report: &mut Report<'_>,
         range: RangeInclusive<Duration>,
@@ -418,7 +415,7 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
 }
 
 /// An optional field: `None` if it is present and wrong.
-pub(crate) fn given<'r, 'i, T>(
+pub fn given<'r, 'i, T>(
     fields: &Fields<'r, 'i>,
     report: &mut Report<'_>,
     name: &'static str,
@@ -430,111 +427,8 @@ pub(crate) fn given<'r, 'i, T>(
     }
 }
 
-/// Our name for a field that other programs call differently.
-fn synonym(name: &str, known: &[&'static str]) -> Option<&'static str> {
-    let meant = match name.to_ascii_lowercase().replace('-', "_").as_str() {
-        "api_key" | "apikey" | "token" | "secret" | "password" => "key",
-        "api_keys" | "tokens" => "keys",
-        "url" | "endpoint" | "api_base" | "base" | "host" => "base_url",
-        "families" | "protocols" | "dialects" => "speaks",
-        "name" | "title" => "model",
-        "id" => "slug",
-        "path" | "family" => "best_path",
-        "environments" => "best_environments",
-        "prices" | "pricing" => "price",
-        "abilities" | "features" => "capabilities",
-        "concurrency" => "max_concurrent",
-        "tpm" | "tokens_per_minute" => "max_tokens_per_minute",
-        "retries" => "retry",
-        "fallbacks" | "upstreams" => "targets",
-        "prompt" => "input",
-        "completion" => "output",
-        "context_window" | "context_length" | "max_context" | "max_input_tokens" => "context",
-        "max_tokens" | "max_output_tokens" | "max_completion_tokens" => "max_output",
-        _ => return None,
-    };
-    known.contains(&meant).then_some(meant)
-}
-
-/// What does the job of a field that other programs have, where no field has its meaning or it is in another table.
-fn done_otherwise(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "context_window" | "context_length" | "max_context" | "max_input_tokens" => {
-            "the size of a model's context is `context`, in its `limits`: limits = { context = 200_000, max_output = 64_000 }"
-        }
-        "max_tokens" | "max_output_tokens" | "max_completion_tokens" => {
-            "the most output is `max_output`, in the `limits` of the model: limits = { context = 200_000, max_output = 64_000 }"
-        }
-        "weight" | "weights" | "priority" => {
-            "targets are asked in their order, the next one when one fails; several accounts of one provider are its `keys`, each with a `weight`"
-        }
-        "cost" => {
-            "what a target costs you stands in the target: targets = [ { provider = \"…\", model = \"…\", cost = { … } } ]"
-        }
-        _ => return None,
-    })
-}
-
-/// What does the job of a field that the table had in earlier versions.
-fn former(known: &[&str], name: &str) -> Option<&'static str> {
-    let of_earlier = if known == MODEL_FIELDS {
-        FORMER_MODEL_FIELDS
-    } else if known == LIMIT_FIELDS {
-        FORMER_LIMIT_FIELDS
-    } else {
-        return None;
-    };
-    let job = match name {
-        "tokenizer" => {
-            "leave it out: the vendor, which the target's `model` shows, decides how text is counted"
-        }
-        "hidden_speed" => {
-            "leave it out: a hold depends on no speed any more; for what is charged where nobody counted, write `speed` in the target or its provider"
-        }
-        _ => {
-            "leave it out: an answer whose request declares no limit may have `max_output`, or what the money buys"
-        }
-    };
-    of_earlier.contains(&name).then_some(job)
-}
-
-/// The right file for a table that is in the wrong one.
-fn other_file(what: &str, table: &str) -> Option<&'static str> {
-    match (what, table) {
-        ("the catalog", "provider" | "route") => Some("routes"),
-        ("the routes file", "model" | "retired" | "shop") => Some("catalog"),
-        _ => None,
-    }
-}
-
-/// The right table for a known field that was written one level too high.
-fn home_of(name: &str) -> Option<&'static str> {
-    match name {
-        "input" | "output" | "cache_read" | "cache_write" | "cache_write_1h"
-        | "cache_write_12h" | "per_image" | "per_request" | "classes" | "tiers" => Some("price"),
-        "context" | "max_output" | "max_reasoning" | "speed" | "image_bytes" | "picture_tokens"
-        | "tools" => Some("limits"),
-        "connect" | "first_byte" | "idle" | "whole" => Some("timeouts"),
-        "failures" | "open" => Some("breaker"),
-        "on_disconnect" | "targets" | "retry" | "breaker" => Some("[[route]]"),
-        "base_url"
-        | "speaks"
-        | "key"
-        | "keys"
-        | "auth"
-        | "headers"
-        | "timeouts"
-        | "max_concurrent"
-        | "max_tokens_per_minute"
-        | "probe_budget"
-        | "limit"
-        | "stops" => Some("[provider.NAME]"),
-        _ => None,
-    }
-}
-
 /// Names for a sentence: `a`, `b` and `c`.
-pub(crate) fn listed(names: &[&str]) -> String {
+pub fn listed(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),
@@ -545,7 +439,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
 
 /// A text from the file, short enough for a sentence. It ends with its line: after a lost quote, the next lines are not part of it
 /// and may contain anything.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let end = text
         .char_indices()
         .find(|(at, character)| *at >= 60 || character.is_control());
