@@ -136,6 +136,29 @@ impl<'r, 'i> Fields<'r, 'i> {
         read(self.get(name)?, report)
     }
 
+    /// Reads a field that may be left out: `Some(None)` if it is, and `None` if it is there and wrong.
+    pub fn given<T>(
+        &self,
+        report: &mut Report<'_>,
+        name: &'static str,
+        read: impl FnOnce(Entry<'r, 'i>, &mut Report<'_>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.get(name) {
+            Some(value) => read(value, report).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Reads one of a few words, if the field is there.
+    pub fn word<T: Copy>(
+        &self,
+        report: &mut Report<'_>,
+        name: &'static str,
+        words: &[(&str, T)],
+    ) -> Option<Option<T>> {
+        self.given(report, name, |value, report| value.word(report, words))
+    }
+
     /// Reads a required field. `example` shows a complete line.
     pub fn required<T>(
         &self,
@@ -313,6 +336,18 @@ impl<'r, 'i> Entry<'r, 'i> {
         }
     }
 
+    /// The members of an array, read one by one; `None` if any of them is wrong.
+    pub fn each<T>(
+        self,
+        report: &mut Report<'_>,
+        of: &str,
+        mut read: impl FnMut(Self, &mut Report<'_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let members = self.list(report, of)?.into_iter();
+        let read: Vec<Option<T>> = members.map(|member| read(member, report)).collect();
+        read.into_iter().collect()
+    }
+
     /// A table of any fields.
     pub fn table(self, report: &mut Report<'_>, what: &str) -> Option<(&'r DeTable<'i>, Span)> {
         match self.node() {
@@ -336,13 +371,10 @@ impl<'r, 'i> Entry<'r, 'i> {
     }
 
     /// One of a few words.
-    pub fn word<T: Copy>(self, report: &mut Report<'_>, words: &[(&str, T)]) -> Option<Placed<T>> {
+    pub fn word<T: Copy>(self, report: &mut Report<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(report)?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
-            return Some(Placed {
-                value: *value,
-                span: text.span,
-            });
+            return Some(*value);
         }
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let suggestion = did_you_mean(text.value, &names);
@@ -411,19 +443,6 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
-    }
-}
-
-/// An optional field: `None` if it is present and wrong.
-pub fn given<'r, 'i, T>(
-    fields: &Fields<'r, 'i>,
-    report: &mut Report<'_>,
-    name: &'static str,
-    read: impl FnOnce(Entry<'r, 'i>, &mut Report<'_>) -> Option<T>,
-) -> Option<Option<T>> {
-    match fields.get(name) {
-        Some(value) => read(value, report).map(Some),
-        None => Some(None),
     }
 }
 

@@ -19,7 +19,7 @@ pub mod syntax;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
-pub use fields::{Entry, Fields, given, listed, shorten};
+pub use fields::{Entry, Fields, listed, shorten};
 pub use keys::{ConfigKey, ConfigTable, ConfigTables, KEYS};
 pub use render::Paint;
 pub use report::{ConfigFile, Finding, Placed, Report, Span};

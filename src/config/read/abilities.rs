@@ -4,7 +4,7 @@ use farebox_protocol::translate::abilities::{
     ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds,
 };
 use farebox_protocol::translate::neutral::Effort;
-use farebox_toml::{Entry, Fields, KEYS, Report};
+use farebox_toml::{Entry, KEYS, Report};
 
 use crate::config::TargetAbilities;
 
@@ -42,19 +42,18 @@ pub(super) fn read_abilities(
         &format!("the abilities of a target of {what}"),
         &KEYS.abilities,
     )?;
-    let sampling = word(&fields, report, "sampling", SAMPLING);
-    let thinking = word(&fields, report, "thinking", THINKING);
-    let reasoning_echo = word(&fields, report, "reasoning_echo", ECHO);
-    let tool_id = word(&fields, report, "tool_id", &ToolIds::NAMES);
-    let system_role = word(&fields, report, "system_role", SYSTEM_ROLE);
-    let efforts = match fields.get("efforts") {
-        Some(value) => read_efforts(value, report).map(Some),
-        None => Some(None),
-    };
-    let mut flag = |name| match fields.get(name) {
-        Some(value) => value.boolean(report).map(Some),
-        None => Some(None),
-    };
+    let sampling = fields.word(report, "sampling", SAMPLING);
+    let thinking = fields.word(report, "thinking", THINKING);
+    let reasoning_echo = fields.word(report, "reasoning_echo", ECHO);
+    let tool_id = fields.word(report, "tool_id", &ToolIds::NAMES);
+    let system_role = fields.word(report, "system_role", SYSTEM_ROLE);
+    let efforts = fields.given(report, "efforts", |value, report| {
+        let words = Effort::NAMES.map(|(effort, name)| (name, effort));
+        value.each(report, "efforts", |member, report| {
+            member.word(report, &words)
+        })
+    });
+    let mut flag = |name| fields.given(report, name, Entry::boolean);
     let [prefill, system_midway, cache_breakpoints, auto_cache, files] = [
         "prefill",
         "system_midway",
@@ -82,29 +81,4 @@ pub(super) fn read_abilities(
         tool_id: tool_id?,
         system_role: system_role?,
     })
-}
-
-/// An optional word: `None` if it is present and wrong.
-fn word<T: Copy>(
-    fields: &Fields<'_, '_>,
-    report: &mut Report<'_>,
-    name: &'static str,
-    words: &[(&str, T)],
-) -> Option<Option<T>> {
-    match fields.get(name) {
-        Some(value) => value.word(report, words).map(|placed| Some(placed.value)),
-        None => Some(None),
-    }
-}
-
-fn read_efforts(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Effort>> {
-    let words = Effort::NAMES.map(|(effort, name)| (name, effort));
-    let read: Vec<_> = value
-        .list(report, "efforts")?
-        .into_iter()
-        .map(|member| member.word(report, &words))
-        .collect();
-    read.into_iter()
-        .map(|effort| effort.map(|placed| placed.value))
-        .collect()
 }

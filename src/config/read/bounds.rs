@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_toml::{Entry, Fields, KEYS, Report, given};
+use farebox_toml::{Entry, Fields, KEYS, Report};
 
 use super::rates::{PriceUnit, read_amount};
 use crate::config::Timeouts;
@@ -28,16 +28,16 @@ pub(super) struct Bounds {
 
 /// `None` if one of them is wrong.
 pub(super) fn read_bounds(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Bounds> {
-    let timeouts = given(fields, report, "timeouts", |value, report| {
+    let timeouts = fields.given(report, "timeouts", |value, report| {
         read_timeouts(value, report, &fields.what)
     });
-    let max_concurrent = given(fields, report, "max_concurrent", |value, report| {
+    let max_concurrent = fields.given(report, "max_concurrent", |value, report| {
         value.small(report, 1..=1_000_000)
     });
-    let max_tokens_per_minute = given(fields, report, "max_tokens_per_minute", |value, report| {
+    let max_tokens_per_minute = fields.given(report, "max_tokens_per_minute", |value, report| {
         value.integer(report, 1_000..=1_000_000_000_000)
     });
-    let probe_budget = given(fields, report, "probe_budget", |value, report| {
+    let probe_budget = fields.given(report, "probe_budget", |value, report| {
         read_amount(value, report, PriceUnit::One)
     });
     Some(Bounds {
@@ -51,9 +51,12 @@ pub(super) fn read_bounds(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> O
 fn read_timeouts(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<Timeouts> {
     let fields = value.fields(report, &format!("the timeouts of {what}"), &KEYS.timeouts)?;
     let range = Duration::from_millis(10)..=Duration::from_secs(3_600);
-    let mut wait = |name: &'static str, default: Duration| match fields.get(name) {
-        Some(value) => value.duration(report, range.clone()),
-        None => Some(default),
+    let mut wait = |name, default| {
+        let read =
+            |value: Entry<'_, '_>, report: &mut Report<'_>| value.duration(report, range.clone());
+        fields
+            .given(report, name, read)
+            .map(|time| time.unwrap_or(default))
     };
     let connect = wait("connect", DEFAULT_TIMEOUTS.connect);
     let first_byte = wait("first_byte", DEFAULT_TIMEOUTS.first_byte);

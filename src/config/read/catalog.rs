@@ -12,8 +12,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::below_cost;
 use super::listed;
-use super::names::{read_family, read_slug, read_tables};
+use super::names::{distinct, read_family, read_slug, read_tables};
 use super::price::read_price;
+use super::request_fields::read_flags;
 use super::routes::{RouteTable, Routed};
 use super::service::{note_speed, read_speed};
 use super::shop::read_shop;
@@ -104,7 +105,7 @@ fn read_model(
     });
     let slug = fields.required(report, "slug", "slug = \"…\", what callers send", read_slug);
     let slug = slug.filter(|slug| take(report, taken, slug, NameKind::Slug));
-    let aliases = or_default(&fields, "aliases", |value| {
+    let aliases = fields.given(report, "aliases", |value, report| {
         read_aliases(value, report, taken)
     });
     let best_path = fields.required(
@@ -119,9 +120,7 @@ fn read_model(
         "best_environments = [\"backend\"]",
         read_environments,
     );
-    let capabilities = or_default(&fields, "capabilities", |value| {
-        read_capabilities(value, report)
-    });
+    let capabilities = fields.given(report, "capabilities", read_capabilities);
     let limits = fields.required(
         report,
         "limits",
@@ -146,9 +145,9 @@ fn read_model(
         best_path: best_path?.value,
         best_environments: environments?,
         price: price?,
-        capabilities: capabilities?,
+        capabilities: capabilities?.unwrap_or_default(),
         limits: limits?,
-        aliases: aliases?,
+        aliases: aliases?.unwrap_or_default(),
         route: route?,
     })
 }
@@ -161,7 +160,7 @@ fn compare_with_cost(
     route: Option<&Route>,
     routes: &RouteTable,
 ) -> Option<()> {
-    let below_cost = or_default(fields, "below_cost", |value| value.boolean(report))?;
+    let below_cost = fields.given(report, "below_cost", Entry::boolean)?;
     let Some((price, route)) = price.zip(route) else {
         return Some(());
     };
@@ -169,7 +168,7 @@ fn compare_with_cost(
     let targets = routes.get(&route.slug).map(|routed| routed.targets);
     let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
     listed::check(report, (price, place), &fields.what, targets);
-    if !below_cost {
+    if below_cost != Some(true) {
         listed::unit(report, (&price.base, place), &fields.what, targets);
         below_cost::check(report, (price, place), &fields.what, targets);
     }
@@ -212,15 +211,6 @@ fn called(table: &DeTable<'_>) -> String {
         Some(DeValue::String(slug)) => format!("model `{}`", shorten(slug)),
         _ => "a model".to_owned(),
     }
-}
-
-/// A field that may be left out; `None` if it is there and cannot be read.
-fn or_default<'r, 'i, T: Default>(
-    fields: &Fields<'r, 'i>,
-    name: &'static str,
-    read: impl FnOnce(Entry<'r, 'i>) -> Option<T>,
-) -> Option<T> {
-    fields.get(name).map_or_else(|| Some(T::default()), read)
 }
 
 fn find_route(
@@ -306,34 +296,21 @@ fn read_aliases(
     report: &mut Report<'_>,
     taken: &mut TakenNames,
 ) -> Option<Vec<String>> {
-    let members = value.list(report, "strings")?;
-    let mut good = true;
-    let mut aliases = Vec::with_capacity(members.len());
-    for member in members {
-        match read_slug(member, report).filter(|alias| take(report, taken, alias, NameKind::Alias))
-        {
-            Some(alias) => aliases.push(alias.value.to_owned()),
-            None => good = false,
-        }
-    }
-    good.then_some(aliases)
+    value.each(report, "strings", |member, report| {
+        let alias = read_slug(member, report)?;
+        take(report, taken, &alias, NameKind::Alias).then(|| alias.value.to_owned())
+    })
 }
 
 fn read_environments(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
-    let members = value.list(report, "strings")?;
-    if members.is_empty() {
+    let names = read_flags(value, report)?;
+    if names.is_empty() {
         report
             .add(Code::BadText, value.span(), "`best_environments` is empty")
             .help("name where the model works best: [\"backend\"]");
         return None;
     }
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| member.printable(report, LONGEST_NAME))
-        .collect();
-    read.into_iter()
-        .map(|text| text.map(|text| text.value.to_owned()))
-        .collect()
+    Some(names)
 }
 
 fn read_capabilities(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
@@ -344,18 +321,10 @@ fn read_capabilities(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Ve
         Capability::Reasoning,
     ]
     .map(|each| (each.name(), each));
-    let members = value.list(report, "strings")?;
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| member.word(report, &words))
-        .collect();
-    let mut capabilities: Vec<Capability> = Vec::new();
-    for capability in read.into_iter().collect::<Option<Vec<_>>>()? {
-        if !capabilities.contains(&capability.value) {
-            capabilities.push(capability.value);
-        }
-    }
-    Some(capabilities)
+    let capabilities = value.each(report, "strings", |member, report| {
+        member.word(report, &words)
+    });
+    capabilities.map(distinct)
 }
 
 fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ModelLimits> {
@@ -370,44 +339,36 @@ fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
         "max_output = 64_000",
         |value, report| value.small(report, tokens.clone()),
     );
-    let max_reasoning = fields.optional(report, "max_reasoning", |value, report| {
-        value.small(report, tokens.clone())
+    let max_reasoning = fields.given(report, "max_reasoning", |value, report| {
+        value.small(report, tokens)
     });
-    let speed = fields.optional(report, "speed", read_speed);
-    let image_bytes = fields.optional(report, "image_bytes", |value, report| {
+    let speed = fields.given(report, "speed", read_speed);
+    let image_bytes = fields.given(report, "image_bytes", |value, report| {
         value.integer(report, 1..=1_073_741_824)
     });
-    let picture_tokens = fields.optional(report, "picture_tokens", |value, report| {
+    let picture_tokens = fields.given(report, "picture_tokens", |value, report| {
         value.integer(report, 1..=1_000_000)
     });
-    let tools = fields.optional(report, "tools", |value, report| {
+    let tools = fields.given(report, "tools", |value, report| {
         value.small(report, 1..=100_000)
     });
-    let bad = [
-        ("max_reasoning", max_reasoning.is_none()),
-        ("speed", speed.is_none()),
-        ("image_bytes", image_bytes.is_none()),
-        ("picture_tokens", picture_tokens.is_none()),
-        ("tools", tools.is_none()),
-    ]
-    .into_iter()
-    .any(|(name, unread)| unread && fields.has(name));
     let (context, max_output) = (context?, max_output?);
     let most = [
         ("max_output", Some(max_output)),
-        ("max_reasoning", max_reasoning),
+        ("max_reasoning", max_reasoning.flatten()),
     ];
     let fits = most.map(|(name, most)| fits_the_context(report, &context, name, most));
-    note_speed(report, &fields, speed);
-    (fits == [true; 2] && !bad).then(|| ModelLimits {
+    note_speed(report, &fields, speed.flatten());
+    let limits = ModelLimits {
         context: context.value.into(),
         max_output: max_output.value,
-        max_reasoning: max_reasoning.map(|tokens| tokens.value),
-        speed,
-        image_bytes: image_bytes.map(|bytes| bytes.value),
-        picture_tokens: picture_tokens.map(|tokens| tokens.value),
-        tools: tools.map(|tools| tools.value),
-    })
+        max_reasoning: max_reasoning?.map(|tokens| tokens.value),
+        speed: speed?,
+        image_bytes: image_bytes?.map(|bytes| bytes.value),
+        picture_tokens: picture_tokens?.map(|tokens| tokens.value),
+        tools: tools?.map(|tools| tools.value),
+    };
+    (fits == [true; 2]).then_some(limits)
 }
 
 /// Whether a size does not contradict the context, of which it is a part.

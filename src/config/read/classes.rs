@@ -78,10 +78,9 @@ fn read_class(
         &KEYS.class_rates
     };
     let fields = value.fields(report, &of, known)?;
-    let context = match fields.get("context") {
-        Some(value) => Some(value.integer(report, 1..=2_147_483_647)?.value),
-        None => None,
-    };
+    let context = fields.given(report, "context", |value, report| {
+        value.integer(report, 1..=2_147_483_647)
+    })?;
     let form = if factor {
         let times = fields.required(report, "times", "times = \"2\"", read_times)?;
         ClassForm::Times(times)
@@ -93,7 +92,7 @@ fn read_class(
         name,
         span,
         form,
-        context,
+        context: context.map(|most| most.value),
     })
 }
 
@@ -396,10 +395,9 @@ pub(super) fn list_of(
     report: &mut Report<'_>,
     what: &str,
 ) -> Option<Option<ClassList>> {
-    match fields.get("classes") {
-        Some(value) => read_classes(value, report, what).map(Some),
-        None => Some(None),
-    }
+    fields.given(report, "classes", |value, report| {
+        read_classes(value, report, what)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reads the keys of a provider, which stand for its accounts, and how requests are divided among them.
 
-use farebox_toml::{Code, Entry, Fields, KEYS, Report, given};
+use farebox_toml::{Code, Entry, Fields, KEYS, Report};
 
 use super::secrets::SecretReader;
 use crate::config::{KeysBy, ProviderKey, ProviderKeys};
@@ -14,13 +14,11 @@ pub(super) fn read_keys(
     report: &mut Report<'_>,
     secrets: &mut SecretReader<'_>,
 ) -> Option<ProviderKeys> {
-    let by = given(fields, report, "keys_by", |value, report| {
-        let words = [
-            ("conversation", KeysBy::Conversation),
-            ("request", KeysBy::Request),
-        ];
-        value.word(report, &words)
-    });
+    let ways = [
+        ("conversation", KeysBy::Conversation),
+        ("request", KeysBy::Request),
+    ];
+    let by = fields.word(report, "keys_by", &ways);
     if let (Some(key), Some(keys)) = (fields.get("key"), fields.get("keys")) {
         report
             .add(
@@ -54,7 +52,7 @@ pub(super) fn read_keys(
         }
     }
     let keys: Option<Vec<ProviderKey>> = read.into_iter().collect();
-    let by = by?.map_or(KeysBy::Conversation, |by| by.value);
+    let by = by?.unwrap_or(KeysBy::Conversation);
     keys.filter(|_| good)
         .map(|keys| ProviderKeys::new(keys, by))
 }
@@ -67,7 +65,7 @@ fn read_key(
     what: &str,
 ) -> Option<ProviderKey> {
     let fields = SecretReader::open(value, report, what, &KEYS.account)?;
-    let weight = given(&fields, report, "weight", |value, report| {
+    let weight = fields.given(report, "weight", |value, report| {
         value.small(report, 1..=MOST_WEIGHT)
     });
     let secret = secrets.of_fields(&fields, value.name, report, what);

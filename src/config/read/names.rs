@@ -57,7 +57,21 @@ pub(crate) fn read_family(value: Entry<'_, '_>, report: &mut Report<'_>) -> Opti
             .help("write \"messages\"; customers see it as `native`");
         return None;
     }
-    value.word(report, &Family::ALL.map(|family| (family.name(), family)))
+    let families = Family::ALL.map(|family| (family.name(), family));
+    let span = text.span;
+    let value = value.word(report, &families)?;
+    Some(Placed { value, span })
+}
+
+/// Each of them once.
+pub(super) fn distinct<T: PartialEq>(all: Vec<T>) -> Vec<T> {
+    let mut each = Vec::with_capacity(all.len());
+    for value in all {
+        if !each.contains(&value) {
+            each.push(value);
+        }
+    }
+    each
 }
 
 /// The tables of `[[name]]`.

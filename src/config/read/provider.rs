@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
-use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, given, redact, shorten};
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, redact, shorten};
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
 use super::keys::read_keys;
-use super::names::read_family;
+use super::names::{distinct, read_family};
 use super::request_fields::{read_flags, read_request_fields};
 use super::secrets::SecretReader;
 use super::service::read_provider_words;
@@ -17,6 +17,15 @@ use crate::config::{
     presets,
 };
 
+const CHAT_LIMITS: [(&str, ChatLimit); 2] = [
+    ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
+    ("max_tokens", ChatLimit::MaxTokens),
+];
+const AUTH_STYLES: [(&str, AuthStyle); 3] = [
+    ("bearer", AuthStyle::Bearer),
+    ("x-api-key", AuthStyle::ApiKey),
+    ("api-key", AuthStyle::PlainApiKey),
+];
 const LONGEST_QUERY: usize = 100;
 
 /// Reads one provider; `None` if anything about it is wrong.
@@ -33,7 +42,7 @@ pub(crate) fn read_provider(
     let simulated = fields
         .get("simulated")
         .map_or(Some(false), |value| value.boolean(report));
-    let kind = given(&fields, report, "kind", read_kind);
+    let kind = fields.given(report, "kind", read_kind);
     let preset = kind.flatten();
     // Fields that are unknown because `kind` is wrong are not also reported as missing.
     let remote = match simulated {
@@ -48,10 +57,9 @@ pub(crate) fn read_provider(
         _ => required_speaks(&fields, report),
     };
     let bounds = read_bounds(&fields, report);
-    let chat_limit = given(&fields, report, "chat_limit", read_chat_limit);
-    let reasoning = given(&fields, report, "reasoning", |value, report| {
-        value.word(report, &[("inside", false), ("outside", true)])
-    });
+    let chat_limit = fields.word(report, "chat_limit", &CHAT_LIMITS);
+    let places = [("inside", false), ("outside", true)];
+    let reasoning = fields.word(report, "reasoning", &places);
     let lists = read_lists(&fields, report, preset);
     let of_requests = read_request_fields(&fields, report, preset, speaks.as_deref());
     let words = read_provider_words(&fields, report);
@@ -72,24 +80,14 @@ pub(crate) fn read_provider(
         probe_budget: bounds.probe_budget,
         chat_limit: chat_limit?
             .unwrap_or_else(|| preset.map_or(ChatLimit::AsDeclared, Preset::chat_limit)),
-        reasoning_outside: reasoning?.map_or_else(
-            || preset.is_some_and(Preset::reasoning_outside),
-            |outside| outside.value,
-        ),
+        reasoning_outside: reasoning?
+            .unwrap_or_else(|| preset.is_some_and(Preset::reasoning_outside)),
         preset,
         fields: of_requests?,
         pass_answer: lists.pass_answer.into(),
         refuse_beta: lists.refuse_beta,
         words: words?,
     })
-}
-
-fn read_chat_limit(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<ChatLimit> {
-    let limits = [
-        ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
-        ("max_tokens", ChatLimit::MaxTokens),
-    ];
-    value.word(report, &limits).map(|limit| limit.value)
 }
 
 /// What passes in answers, and which flags are refused; the preset's where the file has nothing.
@@ -104,7 +102,7 @@ fn read_lists(
     preset: Option<&Preset>,
 ) -> Option<Lists> {
     let mut list = |name, of: fn(&Preset) -> &Vec<String>| {
-        let read = given(fields, report, name, read_flags);
+        let read = fields.given(report, name, read_flags);
         read.map(|list| list.unwrap_or_else(|| preset.map(of).cloned().unwrap_or_default()))
     };
     let pass_answer = list("pass_answer", |preset| &preset.pass_answer);
@@ -181,7 +179,7 @@ fn read_kind(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<&'static P
         .iter()
         .map(|preset| (preset.name.as_str(), preset))
         .collect();
-    value.word(report, &kinds).map(|kind| kind.value)
+    value.word(report, &kinds)
 }
 
 fn read_remote(
@@ -201,26 +199,15 @@ fn read_remote(
         ),
     };
     let keys = read_keys(fields, report, secrets);
-    let auth = given(fields, report, "auth", |value, report| {
-        value.word(
-            report,
-            &[
-                ("bearer", AuthStyle::Bearer),
-                ("x-api-key", AuthStyle::ApiKey),
-                ("api-key", AuthStyle::PlainApiKey),
-            ],
-        )
-    });
-    let headers = given(fields, report, "headers", |value, report| {
+    let auth = fields.word(report, "auth", &AUTH_STYLES);
+    let headers = fields.given(report, "headers", |value, report| {
         read_headers(value, report, &fields.what, secrets)
     });
-    let query = given(fields, report, "query", read_query);
-    let proxy = given(fields, report, "proxy", |value, report| {
+    let query = fields.given(report, "query", read_query);
+    let proxy = fields.given(report, "proxy", |value, report| {
         read_proxy(value, report, &fields.what, secrets)
     });
-    let private_urls = given(fields, report, "private_urls", |value, report| {
-        value.boolean(report)
-    });
+    let private_urls = fields.given(report, "private_urls", Entry::boolean);
     let base = base?;
     if !["key", "keys"]
         .iter()
@@ -236,9 +223,7 @@ fn read_remote(
         takes_urls: private_urls?.unwrap_or(false) || endpoint.is_public(),
         endpoint,
         keys: keys?,
-        auth: auth?
-            .map(|style| style.value)
-            .or_else(|| preset.and_then(Preset::auth)),
+        auth: auth?.or_else(|| preset.and_then(Preset::auth)),
         query: query?.unwrap_or_default(),
         proxy: proxy?.unwrap_or(ProxyChoice::Environment),
         headers: headers?.unwrap_or_default(),
@@ -402,24 +387,16 @@ fn required_speaks(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<V
 }
 
 fn read_speaks(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
-    let members = value.list(report, "families")?;
-    if members.is_empty() {
+    let families = value.each(report, "families", |member, report| {
+        read_family(member, report).map(|family| family.value)
+    })?;
+    if families.is_empty() {
         report
             .add(Code::BadText, value.span(), "`speaks` is empty")
             .help("any of \"chat\", \"responses\", \"messages\"");
         return None;
     }
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| read_family(member, report))
-        .collect();
-    let mut families = Vec::new();
-    for family in read.into_iter().collect::<Option<Vec<_>>>()? {
-        if !families.contains(&family.value) {
-            families.push(family.value);
-        }
-    }
-    Some(families)
+    Some(distinct(families))
 }
 
 /// Reads `proxy = "http://proxy.internal:3128"`, `"none"`, or a secret, for an address with a password in it.

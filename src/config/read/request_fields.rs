@@ -2,7 +2,7 @@
 //! customer gets or pays.
 
 use farebox_protocol::{Family, translate};
-use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, given, shorten};
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, shorten};
 
 use crate::config::{Preset, ProviderFields};
 
@@ -17,11 +17,11 @@ pub(super) fn read_request_fields(
     preset: Option<&Preset>,
     families: Option<&[Family]>,
 ) -> Option<ProviderFields> {
-    let pass = given(fields, report, "pass", read_flags);
-    let drop = given(fields, report, "drop", |value, report| {
+    let pass = fields.given(report, "pass", read_flags);
+    let drop = fields.given(report, "drop", |value, report| {
         read_drop(value, report, families.unwrap_or_default())
     });
-    let pin = given(fields, report, "pin", read_pin);
+    let pin = fields.given(report, "pin", read_pin);
     Some(ProviderFields {
         pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
         drop: drop?.unwrap_or_default(),
@@ -54,12 +54,7 @@ fn read_drop(
     report: &mut Report<'_>,
     families: &[Family],
 ) -> Option<Vec<String>> {
-    let members = value.list(report, "names of fields")?;
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| read_path(member, report))
-        .collect();
-    let paths = read.into_iter().collect::<Option<Vec<_>>>()?;
+    let paths = value.each(report, "names of fields", read_path)?;
     for Placed { value: path, span } in &paths {
         if let Some(changes) = changes(path, families) {
             report
@@ -124,12 +119,8 @@ fn changes(path: &str, families: &[Family]) -> Option<&'static str> {
 
 /// A list of words.
 pub(super) fn read_flags(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<String>> {
-    let members = value.list(report, "strings")?;
-    let read: Vec<_> = members
-        .into_iter()
-        .map(|member| member.printable(report, 100))
-        .collect();
-    read.into_iter()
-        .map(|flag| flag.map(|flag| flag.value.to_owned()))
-        .collect()
+    value.each(report, "strings", |member, report| {
+        let word = member.printable(report, LONGEST)?;
+        Some(word.value.to_owned())
+    })
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_toml::{
-    Code, ConfigFile, Entry, Fields, KEYS, Report, Span, did_you_mean, given, listed, shorten,
+    Code, ConfigFile, Entry, Fields, KEYS, Report, Span, did_you_mean, listed, shorten,
 };
 use toml::de::{DeTable, DeValue};
 
@@ -24,7 +24,7 @@ use super::webhooks::read_webhooks;
 use crate::config::service_facts::ServiceFacts;
 use crate::config::{
     BreakerPolicy, Capability, Catalog, Endpoint, Library, OnDisconnect, Prefer, Price, Provider,
-    Route, Target, TargetAbilities, Webhook, fit,
+    Route, Target, Webhook, fit,
 };
 
 const DEFAULT_BREAKER: BreakerPolicy = BreakerPolicy {
@@ -304,36 +304,22 @@ fn read_policies(report: &mut Report<'_>, fields: &Fields<'_, '_>) -> Option<Rou
         ("cancel", OnDisconnect::Cancel),
         ("drain", OnDisconnect::Drain),
     ];
-    let on_disconnect = fields.optional(report, "on_disconnect", |value, report| {
-        value.word(report, &words)
-    });
-    let retry = fields.optional(report, "retry", |value, report| value.small(report, 0..=10));
-    let breaker = fields.optional(report, "breaker", |value, report| {
+    let on_disconnect = fields.word(report, "on_disconnect", &words);
+    let retry = fields.given(report, "retry", |value, report| value.small(report, 0..=10));
+    let breaker = fields.given(report, "breaker", |value, report| {
         read_breaker(value, report, &fields.what)
     });
-    let translate = fields.optional(report, "translate", |value, report| value.boolean(report));
+    let translate = fields.given(report, "translate", Entry::boolean);
     let orders = [("family", Prefer::Family), ("order", Prefer::Order)];
-    let prefer = fields.optional(report, "prefer", |value, report| {
-        value.word(report, &orders)
-    });
-    let unread = [
-        ("on_disconnect", on_disconnect.is_none()),
-        ("retry", retry.is_none()),
-        ("breaker", breaker.is_none()),
-        ("translate", translate.is_none()),
-        ("prefer", prefer.is_none()),
-    ];
-    let bad = unread
-        .iter()
-        .any(|(name, unread)| *unread && fields.has(name));
-    (!bad).then(|| Route {
+    let prefer = fields.word(report, "prefer", &orders);
+    Some(Route {
         slug: String::new(),
-        on_disconnect: on_disconnect.map_or(OnDisconnect::Cancel, |policy| policy.value),
+        on_disconnect: on_disconnect?.unwrap_or(OnDisconnect::Cancel),
         targets: Vec::new(),
-        retry: retry.map_or(DEFAULT_RETRY, |retry| retry.value),
-        breaker: breaker.unwrap_or(DEFAULT_BREAKER),
-        translate: translate.unwrap_or(true),
-        prefer: prefer.map_or(Prefer::Family, |prefer| prefer.value),
+        retry: retry?.map_or(DEFAULT_RETRY, |retry| retry.value),
+        breaker: breaker?.unwrap_or(DEFAULT_BREAKER),
+        translate: translate?.unwrap_or(true),
+        prefer: prefer?.unwrap_or(Prefer::Family),
     })
 }
 
@@ -393,12 +379,10 @@ fn read_target(
         "model = \"…\", the provider's own name for it",
         |value, report| value.printable(report, LONGEST_MODEL),
     );
-    let abilities = match fields.get("abilities") {
-        Some(value) => read_abilities(value, report, what),
-        None => Some(TargetAbilities::default()),
-    };
-    let cost = fields.get("cost");
-    let pin = given(&fields, report, "pin", read_pin);
+    let abilities = fields.given(report, "abilities", |value, report| {
+        read_abilities(value, report, what)
+    });
+    let pin = fields.given(report, "pin", read_pin);
     let words = read_target_words(&fields, report);
     let name = fields.required(report, "provider", "provider = \"…\"", |value, report| {
         value.text(report)
@@ -432,9 +416,11 @@ fn read_target(
     let offer = named.kind.as_deref().zip(model);
     let offer = offer.and_then(|(kind, model)| Library::current().find(kind, model.value));
     let list = offer.and_then(list_price).map(Arc::new);
-    let cost = read_cost(cost, report, what, list.as_ref());
+    let cost = fields.given(report, "cost", |value, report| {
+        read_cost(value, report, what, list.as_ref())
+    });
     let provider = Arc::clone(named.provider.as_ref()?);
-    let (model, abilities, pin) = (model?.value, abilities?, pin?);
+    let (model, abilities, pin) = (model?.value, abilities?.unwrap_or_default(), pin?);
     let known = ServiceFacts::of(&words?, &provider, offer);
     Some(Target {
         fit: Arc::new(fit::of(&provider, model, &abilities, pin.as_deref())),
@@ -452,17 +438,14 @@ fn read_target(
 
 /// What a target costs: a price, or the library's.
 fn read_cost(
-    value: Option<Entry<'_, '_>>,
+    value: Entry<'_, '_>,
     report: &mut Report<'_>,
     what: &str,
     list: Option<&Arc<Price>>,
-) -> Option<Option<Arc<Price>>> {
-    let Some(value) = value else {
-        return Some(None);
-    };
+) -> Option<Arc<Price>> {
     if !matches!(value.node(), DeValue::String(text) if text == "library") {
         let cost = read_price(value, report, &format!("a target of {what}"), None);
-        return cost.map(|cost| Some(Arc::new(cost)));
+        return cost.map(Arc::new);
     }
     if list.is_none() {
         report
@@ -473,7 +456,7 @@ fn read_cost(
             )
             .help("write cost = { input = \"…\", output = \"…\" }; `farebox library` shows what it has, by the `kind` of the provider and the target's `model`");
     }
-    list.map(|list| Some(Arc::clone(list)))
+    list.map(Arc::clone)
 }
 
 fn read_breaker(
@@ -482,21 +465,15 @@ fn read_breaker(
     what: &str,
 ) -> Option<BreakerPolicy> {
     let fields = value.fields(report, &format!("the breaker of {what}"), &KEYS.breaker)?;
-    let failures = match fields.get("failures") {
-        Some(value) => value
-            .small(report, 1..=1_000)
-            .map(|failures| failures.value),
-        None => Some(DEFAULT_BREAKER.failures),
-    };
-    let open = match fields.get("open") {
-        Some(value) => value.duration(
-            report,
-            Duration::from_millis(100)..=Duration::from_secs(3_600),
-        ),
-        None => Some(DEFAULT_BREAKER.open),
-    };
+    let failures = fields.given(report, "failures", |value, report| {
+        value.small(report, 1..=1_000)
+    });
+    let pauses = Duration::from_millis(100)..=Duration::from_secs(3_600);
+    let open = fields.given(report, "open", |value, report| {
+        value.duration(report, pauses)
+    });
     Some(BreakerPolicy {
-        failures: failures?,
-        open: open?,
+        failures: failures?.map_or(DEFAULT_BREAKER.failures, |failures| failures.value),
+        open: open?.unwrap_or(DEFAULT_BREAKER.open),
     })
 }

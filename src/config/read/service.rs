@@ -1,6 +1,6 @@
 //! Reads what is said of a service: `limit`, `stops` and `speed`.
 
-use farebox_toml::{Code, Entry, Fields, KEYS, Report, given};
+use farebox_toml::{Code, Entry, Fields, KEYS, Report};
 use toml::de::DeValue;
 
 use crate::config::{LimitBinds, ServiceWords, Speeds};
@@ -13,8 +13,8 @@ pub(super) fn read_target_words(
     fields: &Fields<'_, '_>,
     report: &mut Report<'_>,
 ) -> Option<ServiceWords> {
-    let limit = given(fields, report, "limit", read_limit_binds);
-    let speed = given(fields, report, "speed", |value, report| {
+    let limit = fields.given(report, "limit", read_limit_binds);
+    let speed = fields.given(report, "speed", |value, report| {
         read_speeds(value, report, &fields.what)
     });
     Some(ServiceWords {
@@ -30,9 +30,7 @@ pub(super) fn read_provider_words(
     report: &mut Report<'_>,
 ) -> Option<ServiceWords> {
     let words = read_target_words(fields, report);
-    let stops = given(fields, report, "stops", |value, report| {
-        value.boolean(report)
-    });
+    let stops = fields.given(report, "stops", Entry::boolean);
     Some(ServiceWords {
         stops: stops?,
         ..words?
@@ -47,7 +45,7 @@ fn read_limit_binds(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Lim
         return None;
     }
     let words = LimitBinds::EVERY.map(|binds| (binds.name(), binds));
-    value.word(report, &words).map(|word| word.value)
+    value.word(report, &words)
 }
 
 /// Reads `speed = 150`, or `speed = { standard = 150, fast = 400 }`.
@@ -57,7 +55,7 @@ fn read_speeds(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Opt
     };
     let fields = value.fields(report, &format!("the `speed` of {what}"), &KEYS.speed)?;
     let [standard, flex, fast] =
-        ["standard", "flex", "fast"].map(|name| given(&fields, report, name, read_speed));
+        ["standard", "flex", "fast"].map(|name| fields.given(report, name, read_speed));
     Some(Speeds {
         standard: standard?,
         flex: flex?,

@@ -56,15 +56,12 @@ fn read_webhook(
         read_address,
     );
     let keys = read_secrets(&fields, report, secrets);
-    let events = match fields.get("events") {
-        Some(value) => read_events(value, report),
-        None => Some(EventFilter::default()),
-    };
+    let events = fields.given(report, "events", read_events);
     let url = url?;
     let webhook = Webhook {
         url: url.value.to_owned(),
         secrets: keys?,
-        events: events?,
+        events: events?.unwrap_or_default(),
     };
     Some((url.span, webhook))
 }
@@ -164,12 +161,7 @@ fn read_secret(
 }
 
 fn read_events(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<EventFilter> {
-    let members = value.list(report, "strings")?;
-    let names: Vec<_> = members
-        .into_iter()
-        .map(|member| read_event(member, report))
-        .collect();
-    let names: Vec<String> = names.into_iter().collect::<Option<_>>()?;
+    let names = value.each(report, "strings", read_event)?;
     if names.is_empty() {
         report
             .add(Code::BadText, value.span(), "`events` is empty")
