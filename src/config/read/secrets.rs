@@ -96,6 +96,29 @@ fn expansion(text: &str) -> Option<&str> {
     (name.bytes().all(loud) && redact::plausible_variable(name)).then_some(name)
 }
 
+/// Records a literal where the source of a secret is expected: what stands there is `called` so, and written as `name = …`.
+fn refuse_literal(
+    report: &mut Report<'_>,
+    (text, span): (&str, Span),
+    called: &str,
+    name: &str,
+    [what, label]: [&str; 2],
+) {
+    if let Some(variable) = expansion(text) {
+        let message = format!("{called} is a literal: variables are not expanded in strings");
+        report
+            .add(Code::LiteralSecret, span, message)
+            .help(format!("write {name} = {{ env = \"{variable}\" }}"));
+        return;
+    }
+    report
+        .add(Code::LiteralSecret, span, format!("{called} is {what}"))
+        .label(label)
+        .help(format!(
+            "write {name} = {{ env = \"NAME_OF_A_VARIABLE\" }} or {name} = {{ file = \"/run/secrets/name\" }}"
+        ));
+}
+
 impl SecretReader<'_> {
     /// Reads `{ env = "…" }` or `{ file = "…" }`.
     pub(crate) fn read(
@@ -116,23 +139,9 @@ impl SecretReader<'_> {
         known: &'static ConfigTable,
     ) -> Option<Fields<'r, 'i>> {
         if let DeValue::String(text) = value.node() {
-            if let Some(name) = expansion(text) {
-                let message = format!(
-                    "`{}` of {what} is a literal: variables are not expanded in strings",
-                    value.name
-                );
-                report
-                    .add(Code::LiteralSecret, value.span(), message)
-                    .help(format!("write {} = {{ env = \"{name}\" }}", value.name));
-                return None;
-            }
-            report
-                .add(Code::LiteralSecret, value.span(), format!("`{}` of {what} is a literal secret", value.name))
-                .label("hidden here; treat it as leaked")
-                .help(format!(
-                    "write {0} = {{ env = \"NAME_OF_A_VARIABLE\" }} or {0} = {{ file = \"/run/secrets/name\" }}",
-                    value.name
-                ));
+            let called = format!("`{}` of {what}", value.name);
+            let words = ["a literal secret", "hidden here; treat it as leaked"];
+            refuse_literal(report, (&**text, value.span()), &called, value.name, words);
             return None;
         }
         value.fields(report, &format!("`{}` of {what}", value.name), known)
@@ -173,22 +182,13 @@ impl SecretReader<'_> {
         what: &str,
     ) -> Option<ProviderSecret> {
         if let DeValue::String(text) = value.node() {
-            if let Some(variable) = expansion(text) {
-                let message = format!(
-                    "the value of `{name}` in the headers of {what} is a literal: variables are not expanded in strings"
-                );
-                report
-                    .add(Code::LiteralSecret, value.span(), message)
-                    .help(format!("write \"{name}\" = {{ env = \"{variable}\" }}"));
-                return None;
-            }
-            let message = format!("the value of `{name}` in the headers of {what} is a literal");
-            report
-                .add(Code::LiteralSecret, value.span(), message)
-                .label("hidden here; if it is a secret, treat it as leaked")
-                .help(format!(
-                    "write \"{name}\" = {{ env = \"NAME_OF_A_VARIABLE\" }} or \"{name}\" = {{ file = \"/run/secrets/name\" }}"
-                ));
+            let called = format!("the value of `{name}` in the headers of {what}");
+            let words = [
+                "a literal",
+                "hidden here; if it is a secret, treat it as leaked",
+            ];
+            let at = (&**text, value.span());
+            refuse_literal(report, at, &called, &format!("\"{name}\""), words);
             return None;
         }
         self.of_header = true;
