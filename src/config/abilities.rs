@@ -3,6 +3,8 @@
 //!
 //! Only what is set here overrides [`Abilities::careful`] and the catalog's facts about the model. Nothing here can fail.
 
+use std::fmt;
+
 use farebox_protocol::translate::Abilities;
 use farebox_protocol::translate::abilities::{
     ReasoningEcho, Sampling, SystemRole, ThinkingWay, ToolIds,
@@ -82,42 +84,21 @@ impl TargetAbilities {
             .into_iter()
             .filter(|(_, set)| *set)
             .map(|(name, _)| name.to_owned());
-        let word = |name: &str, value: Option<String>| {
-            value.map(|value| format!("{name} {}", value.to_lowercase()))
-        };
-        let efforts = |efforts: &Vec<Effort>| {
-            efforts
-                .iter()
-                .map(|effort| effort.name())
-                .collect::<Vec<_>>()
-                .join("/")
-        };
+        let efforts = self.efforts.as_ref().map(|efforts| {
+            let names: Vec<&str> = efforts.iter().map(|effort| effort.name()).collect();
+            format!("efforts {}", names.join("/"))
+        });
         let words = [
-            word("sampling", self.sampling.map(|value| format!("{value:?}"))),
-            word("thinking", self.thinking.map(|value| format!("{value:?}"))),
-            word("efforts", self.efforts.as_ref().map(efforts)),
-            word(
-                "reasoning_echo",
-                self.reasoning_echo.map(|value| format!("{value:?}")),
-            ),
-            word("vision", self.vision.map(|value| value.to_string())),
-            word(
-                "strict_tools",
-                self.strict_tools.map(|value| value.to_string()),
-            ),
-            word(
-                "json_schema",
-                self.json_schema.map(|value| value.to_string()),
-            ),
-            word(
-                "custom_tools",
-                self.custom_tools.map(|value| value.to_string()),
-            ),
-            word("tool_id", self.tool_id.map(|value| format!("{value:?}"))),
-            word(
-                "system_role",
-                self.system_role.map(|value| format!("{value:?}")),
-            ),
+            in_words("sampling", self.sampling),
+            in_words("thinking", self.thinking),
+            efforts,
+            in_words("reasoning_echo", self.reasoning_echo),
+            in_words("vision", self.vision),
+            in_words("strict_tools", self.strict_tools),
+            in_words("json_schema", self.json_schema),
+            in_words("custom_tools", self.custom_tools),
+            in_words("tool_id", self.tool_id),
+            in_words("system_role", self.system_role),
         ];
         words
             .into_iter()
@@ -126,4 +107,9 @@ impl TargetAbilities {
             .collect::<Vec<_>>()
             .join(" ")
     }
+}
+
+fn in_words(name: &str, value: Option<impl fmt::Debug>) -> Option<String> {
+    let value = format!("{:?}", value?).to_lowercase();
+    Some(format!("{name} {value}"))
 }

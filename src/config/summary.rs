@@ -179,20 +179,14 @@ fn model_outline(model: &Model) -> ModelSummary {
         .filter(|target| target.abilities != TargetAbilities::default())
     {
         extra.push_str(&format!(
-            ", {}/{}: {}",
-            target.provider.name,
-            target.model,
+            ", {}: {}",
+            target.name(),
             target.abilities.shown()
         ));
     }
     for target in &route.targets {
         if let Some(cost) = &target.cost {
-            extra.push_str(&format!(
-                ", {}/{} costs {}",
-                target.provider.name,
-                target.model,
-                cost.shown()
-            ));
+            extra.push_str(&format!(", {} costs {}", target.name(), cost.shown()));
         }
     }
     extra.push_str(&pinned(route));
@@ -211,11 +205,7 @@ fn model_outline(model: &Model) -> ModelSummary {
             .collect(),
         limits: sizes,
         aliases: model.aliases.clone(),
-        targets: route
-            .targets
-            .iter()
-            .map(|target| format!("{}/{}", target.provider.name, target.model))
-            .collect(),
+        targets: route.targets.iter().map(Target::name).collect(),
         policy: format!(
             "{policy}, retry {}, breaker {} in a row for {:?}{extra}",
             route.retry, route.breaker.failures, route.breaker.open
@@ -230,10 +220,7 @@ fn pinned(route: &Route) -> String {
             [] => "nothing".to_owned(),
             fields => fields.join(" and "),
         };
-        Some(format!(
-            ", {}/{} pins {fields}",
-            target.provider.name, target.model
-        ))
+        Some(format!(", {} pins {fields}", target.name()))
     };
     route.targets.iter().filter_map(of).collect()
 }
@@ -274,17 +261,13 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     if provider.takes_urls && !provider.endpoint.is_public() {
         settings.push_str(", private_urls");
     }
-    for field in &provider.fields.pass {
-        settings.push_str(&format!(", passes {field}"));
-    }
-    for field in &provider.fields.drop {
-        settings.push_str(&format!(", drops {field}"));
-    }
-    for member in provider.pass_answer.iter() {
-        settings.push_str(&format!(", answers with {member}"));
-    }
-    for flag in &provider.refuse_beta {
-        settings.push_str(&format!(", refuses {flag}"));
+    for (does, names) in [
+        ("passes", &*provider.fields.pass),
+        ("drops", &provider.fields.drop),
+        ("answers with", &provider.pass_answer),
+        ("refuses", &provider.refuse_beta),
+    ] {
+        settings.extend(names.iter().map(|name| format!(", {does} {name}")));
     }
     for field in &provider.fields.pin {
         settings.push_str(&format!(", pins {field}"));

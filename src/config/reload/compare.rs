@@ -136,7 +136,7 @@ fn explained(new: &Config, slug: &str) -> bool {
 fn vanished(slug: &str) -> Diagnostic {
     let help =
         format!("add [[retired]] with slug = \"{slug}\", and use = \"…\" to name its replacement");
-    warning(
+    Diagnostic::without_line(
         Code::Vanished,
         format!("`{slug}` was removed without a `[[retired]]` entry"),
         help,
@@ -148,7 +148,7 @@ fn jump(slug: &str, old: &Price, new: &Price) -> Option<Diagnostic> {
     let jumps = changes(old, new, |_, _| true);
     let help = "running requests keep the old price; undo the change if it is a mistake".to_owned();
     (!jumps.is_empty()).then(|| {
-        warning(
+        Diagnostic::without_line(
             Code::PriceJump,
             format!("the price of `{slug}` jumps: {}", jumps.join(", ")),
             help,
@@ -205,15 +205,4 @@ fn rates(old: &Rates, new: &Rates) -> [(&'static str, PriceUnit, Amount, Amount)
 fn more_than_half(old: Amount, new: Amount) -> bool {
     let (old, new) = (i128::from(old.picos()), i128::from(new.picos()));
     (new - old).abs() * 2 > old
-}
-
-fn warning(code: Code, message: String, help: String) -> Diagnostic {
-    Diagnostic {
-        severity: code.severity(),
-        code: code.id(),
-        message,
-        place: None,
-        help: Some(help),
-        related: Vec::new(),
-    }
 }

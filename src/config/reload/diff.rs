@@ -1,6 +1,6 @@
 //! The differences between two snapshots, row by row, for `farebox diff`. Pure; the caller formats the rows.
 
-use std::sync::LazyLock;
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -118,9 +118,8 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
 
 /// There is one shop at most: its name is a field like the others.
 fn shop_fields(shop: &ShopSummary) -> NamedFields<'_> {
-    static SHOP: LazyLock<String> = LazyLock::new(|| "[shop]".to_owned());
     (
-        &SHOP,
+        "[shop]",
         vec![
             ("pay_url", shop.pay_url.clone()),
             ("name", shop.name.clone()),
@@ -135,7 +134,11 @@ fn shop_fields(shop: &ShopSummary) -> NamedFields<'_> {
 }
 
 /// The name of a thing and its fields; the first one stands for the whole.
-type NamedFields<'a> = (&'a String, Vec<(&'static str, String)>);
+type NamedFields<'a> = (&'a str, Vec<(&'static str, String)>);
+
+fn by_name<'r, 'n>(rows: &'r [NamedFields<'n>]) -> HashMap<&'n str, &'r NamedFields<'n>> {
+    rows.iter().map(|row| (row.0, row)).collect()
+}
 
 fn compare<T>(
     rows: &mut Vec<DiffRow>,
@@ -146,56 +149,32 @@ fn compare<T>(
 ) {
     let old: Vec<NamedFields<'_>> = old.iter().map(fields).collect();
     let new: Vec<NamedFields<'_>> = new.iter().map(fields).collect();
-    let index = |list: &[NamedFields<'_>]| {
-        list.iter()
-            .enumerate()
-            .map(|(at, (name, _))| ((*name).clone(), at))
-            .collect()
-    };
-    let (before, after): (
-        std::collections::HashMap<String, usize>,
-        std::collections::HashMap<String, usize>,
-    ) = (index(&old), index(&new));
-    let whole = |change: DifferenceKind, (name, fields): &NamedFields<'_>| {
-        let (field, value) = fields.first().cloned().unwrap_or_default();
-        let (old, new) = if change == DifferenceKind::Added {
-            (None, Some(value))
-        } else {
-            (Some(value), None)
-        };
-        DiffRow {
+    let (before, after) = (by_name(&old), by_name(&new));
+    let mut tell = |change, name: &str, field, old, new| {
+        rows.push(DiffRow {
             change,
             subject,
-            name: (*name).clone(),
+            name: name.to_owned(),
             field,
             old,
             new,
-        }
+        });
     };
-    for row in &new {
-        let Some(was) = before.get(row.0).map(|at| &old[*at]) else {
-            rows.push(whole(DifferenceKind::Added, row));
+    for (name, fields) in &new {
+        let Some((_, were)) = before.get(name) else {
+            let (field, value) = fields.first().cloned().unwrap_or_default();
+            tell(DifferenceKind::Added, name, field, None, Some(value));
             continue;
         };
-        for ((field, was), (_, now)) in was.1.iter().zip(&row.1) {
-            if was != now {
-                let (old, new) = (Some(was.clone()), Some(now.clone()));
-                rows.push(DiffRow {
-                    change: DifferenceKind::Changed,
-                    subject,
-                    name: row.0.clone(),
-                    field,
-                    old,
-                    new,
-                });
-            }
+        for ((field, was), (_, now)) in were.iter().zip(fields).filter(|(was, now)| was != now) {
+            let (was, now) = (Some(was.clone()), Some(now.clone()));
+            tell(DifferenceKind::Changed, name, field, was, now);
         }
     }
-    rows.extend(
-        old.iter()
-            .filter(|row| !after.contains_key(row.0))
-            .map(|row| whole(DifferenceKind::Removed, row)),
-    );
+    for (name, fields) in old.iter().filter(|(name, _)| !after.contains_key(name)) {
+        let (field, value) = fields.first().cloned().unwrap_or_default();
+        tell(DifferenceKind::Removed, name, field, Some(value), None);
+    }
 }
 
 fn model_fields(model: &ModelSummary) -> NamedFields<'_> {
