@@ -149,6 +149,16 @@ impl<'r, 'i> Fields<'r, 'i> {
         }
     }
 
+    /// Records two fields that exclude each other, if both are there.
+    pub fn exclude(&self, report: &mut Report<'_>, one: &'static str, other: &'static str) {
+        if let (Some(one), Some(other)) = (self.get(one), self.get(other)) {
+            let message = format!("{} has both `{}` and `{}`", self.what, one.name, other.name);
+            report
+                .add(Code::Contradiction, other.key, message)
+                .also(one.key, "the other one");
+        }
+    }
+
     /// Reads one of a few words, if the field is there.
     pub fn word<T: Copy>(
         &self,

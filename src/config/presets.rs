@@ -12,6 +12,23 @@ use serde::Deserialize;
 use super::library::Library;
 use super::starter::Starter;
 
+/// The words for `auth`.
+pub(super) const AUTH_STYLES: [(&str, AuthStyle); 3] = [
+    ("bearer", AuthStyle::Bearer),
+    ("x-api-key", AuthStyle::ApiKey),
+    ("api-key", AuthStyle::PlainApiKey),
+];
+/// The words for `chat_limit`.
+pub(super) const CHAT_LIMITS: [(&str, ChatLimit); 2] = [
+    ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
+    ("max_tokens", ChatLimit::MaxTokens),
+];
+
+fn meaning<T: Copy>(words: &[(&str, T)], said: Option<&str>) -> Option<T> {
+    let (_, meant) = words.iter().find(|(word, _)| Some(*word) == said)?;
+    Some(*meant)
+}
+
 /// One known service.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -127,21 +144,13 @@ impl Preset {
     /// How it expects its key; the family's default when `None`.
     #[must_use]
     pub fn auth(&self) -> Option<AuthStyle> {
-        self.auth.as_deref().map(|auth| match auth {
-            "x-api-key" => AuthStyle::ApiKey,
-            "api-key" => AuthStyle::PlainApiKey,
-            _ => AuthStyle::Bearer,
-        })
+        meaning(&AUTH_STYLES, self.auth.as_deref())
     }
 
     /// The chat field in which it reads an output limit.
     #[must_use]
     pub fn chat_limit(&self) -> ChatLimit {
-        match self.chat_limit.as_deref() {
-            Some("max_tokens") => ChatLimit::MaxTokens,
-            Some(_) => ChatLimit::MaxCompletionTokens,
-            None => ChatLimit::AsDeclared,
-        }
+        meaning(&CHAT_LIMITS, self.chat_limit.as_deref()).unwrap_or(ChatLimit::AsDeclared)
     }
 
     /// Whether its chat/responses usage counts reasoning outside the output.

@@ -19,15 +19,7 @@ pub(super) fn read_keys(
         ("request", KeysBy::Request),
     ];
     let by = fields.word(report, "keys_by", &ways);
-    if let (Some(key), Some(keys)) = (fields.get("key"), fields.get("keys")) {
-        report
-            .add(
-                Code::Contradiction,
-                keys.key,
-                format!("{} has both `key` and `keys`", fields.what),
-            )
-            .also(key.key, "the other one");
-    }
+    fields.exclude(report, "key", "keys");
     let mut read = Vec::new();
     if let Some(key) = fields.get("key") {
         let secret = secrets.read(key, report, &fields.what);

@@ -12,20 +12,12 @@ use super::names::{distinct, read_family};
 use super::request_fields::{read_flags, read_request_fields};
 use super::secrets::SecretReader;
 use super::service::read_provider_words;
+use crate::config::presets::{AUTH_STYLES, CHAT_LIMITS};
 use crate::config::{
     Endpoint, Preset, Provider, ProviderKeys, ProviderSecret, ProxyChoice, RESERVED_HEADERS,
     presets,
 };
 
-const CHAT_LIMITS: [(&str, ChatLimit); 2] = [
-    ("max_completion_tokens", ChatLimit::MaxCompletionTokens),
-    ("max_tokens", ChatLimit::MaxTokens),
-];
-const AUTH_STYLES: [(&str, AuthStyle); 3] = [
-    ("bearer", AuthStyle::Bearer),
-    ("x-api-key", AuthStyle::ApiKey),
-    ("api-key", AuthStyle::PlainApiKey),
-];
 const LONGEST_QUERY: usize = 100;
 
 /// Reads one provider; `None` if anything about it is wrong.
@@ -249,9 +241,7 @@ struct BaseUrl {
 }
 
 /// What is wrong with a base URL, and what to write instead. Never repeats the URL: it may contain a secret.
-pub(super) fn split_base_url(
-    text: &str,
-) -> Result<(bool, &str, &str), (&'static str, &'static str)> {
+fn split_base_url(text: &str) -> Result<(bool, &str, &str), (&'static str, &'static str)> {
     let (encrypted, rest) = match text.split_once("://") {
         Some(("https", rest)) => (true, rest),
         Some(("http", rest)) => (false, rest),
@@ -304,6 +294,18 @@ pub(super) fn split_base_url(
         ));
     }
     Ok((encrypted, host, path))
+}
+
+/// What is wrong with an address on another machine that anybody between can read.
+pub(super) const UNENCRYPTED: &str = "is not encrypted";
+
+/// What is wrong with an address that other people's programs open.
+pub(super) fn check_public(text: &str) -> Result<(), &'static str> {
+    match split_base_url(text) {
+        Ok((true, ..) | (false, "localhost" | "127.0.0.1" | "[::1]", _)) => Ok(()),
+        Ok((false, ..)) => Err(UNENCRYPTED),
+        Err((wrong, _)) => Err(wrong),
+    }
 }
 
 fn read_base_url(

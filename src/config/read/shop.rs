@@ -3,7 +3,7 @@
 use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report};
 use toml::de::DeValue;
 
-use super::provider::split_base_url;
+use super::provider::{UNENCRYPTED, check_public};
 use crate::config::{OutOfBalanceStatus, Shop};
 
 /// Longest name, contact and note.
@@ -77,20 +77,15 @@ fn read_status(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<OutOfBal
 fn read_link(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String> {
     let Placed { value: link, span } = value.printable(report, LONGEST_LINK)?;
     let page = link.split(['?', '#']).next().unwrap_or_default();
-    let wrong = match split_base_url(page) {
-        Ok((true, ..)) => None,
-        Ok((false, "localhost" | "127.0.0.1" | "[::1]", _)) => None,
-        Ok((false, ..)) => Some(("is not encrypted", "write https://…")),
-        Err((what, _)) => Some((
-            what,
-            "write the whole link: \"https://shop.example/top-up\"",
-        )),
-    };
-    let Some((what, help)) = wrong else {
+    let Err(wrong) = check_public(page) else {
         return Some(link.to_owned());
     };
+    let help = match wrong {
+        UNENCRYPTED => "write https://…",
+        _ => "write the whole link: \"https://shop.example/top-up\"",
+    };
     report
-        .add(Code::BadLink, span, format!("`pay_url` {what}"))
+        .add(Code::BadLink, span, format!("`pay_url` {wrong}"))
         .help(help);
     None
 }

@@ -7,7 +7,7 @@ use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, did_you_mean
 use toml::de::{DeTable, DeValue};
 
 use super::names::read_tables;
-use super::provider::split_base_url;
+use super::provider::{UNENCRYPTED, check_public};
 use super::secrets::SecretReader;
 use crate::config::webhooks::{DIRECT_EVENTS, EventFilter, Webhook, WebhookSecret, covers};
 
@@ -69,17 +69,13 @@ fn read_webhook(
 /// An address that receives events: encrypted, except on this machine.
 fn read_address<'r>(value: Entry<'r, '_>, report: &mut Report<'_>) -> Option<Placed<&'r str>> {
     let url = value.printable(report, LONGEST)?;
-    let (wrong, help) = match split_base_url(url.value) {
-        Ok((true, ..)) | Ok((false, "localhost" | "127.0.0.1" | "[::1]", _)) => return Some(url),
-        Ok((false, ..)) => ("is not encrypted", "write https://…"),
-        Err(("has a query or fragment", _)) => (
-            "has a query or fragment",
-            "leave it out: receivers know us by the signature",
-        ),
-        Err((wrong, _)) => (
-            wrong,
-            "write the whole address: \"https://shop.example/hooks/farebox\"",
-        ),
+    let Err(wrong) = check_public(url.value) else {
+        return Some(url);
+    };
+    let help = match wrong {
+        UNENCRYPTED => "write https://…",
+        "has a query or fragment" => "leave it out: receivers know us by the signature",
+        _ => "write the whole address: \"https://shop.example/hooks/farebox\"",
     };
     report
         .add(Code::BadWebhook, url.span, format!("`url` {wrong}"))
@@ -94,14 +90,8 @@ fn read_secrets(
     secrets: &mut SecretReader<'_>,
 ) -> Option<Vec<WebhookSecret>> {
     let members = match (fields.get("secret"), fields.get("secrets")) {
-        (Some(secret), Some(several)) => {
-            report
-                .add(
-                    Code::Contradiction,
-                    several.key,
-                    "a webhook has both `secret` and `secrets`",
-                )
-                .also(secret.key, "the other one");
+        (Some(_), Some(_)) => {
+            fields.exclude(report, "secret", "secrets");
             return None;
         }
         (Some(secret), None) => vec![secret],
