@@ -29,9 +29,9 @@ mod outbox;
 pub mod rule;
 pub mod search;
 pub mod store;
+mod table;
 pub mod value;
 
-pub use batch::answer::ApiAnswer;
 pub use batch::asker::Asker;
 pub use batch::operation::{Asked, ExpectedAct, Once, Operation, Performable};
 pub use batch::outcome::{AnswerOf, Answered, Outcome};
@@ -53,6 +53,7 @@ pub use hold::{Granted, Hold};
 pub use outbox::Outbox;
 pub use rule::Act;
 pub use rule::account::Account;
+pub use rule::answer::ApiAnswer;
 pub use rule::auto_top_up::{
     AutoTopUp, AutoTopUpOff, AutoTopUpState, JudgeTopUp, Refill, TopUpRule, TopUpWish,
 };

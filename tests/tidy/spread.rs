@@ -59,10 +59,8 @@ const FAR: &[(&str, &[&str])] = &[
             "expires_at",
             "external_id",
             "house_act",
-            "house_acts",
             "low_balance",
             "own_costs",
-            "token_days",
         ],
     ),
 ];

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answer::AnswerId;
 use crate::rule::payment::PaymentAddressee;
+use crate::table::rows::TableRows;
 use crate::{
-    Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LotId, OperationId,
-    PersonalData, Served, Taught, Timestamp, TokenId, UsageRow, UtcDay,
+    Amount, CustomerId, DeliveryStep, Event, JournalEntry, KeyId, OperationId, PersonalData,
+    Served, Taught, Timestamp, UsageRow,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -33,16 +33,6 @@ pub(crate) struct Changes {
     pub(crate) acts: Vec<OperationId>,
     /// References that were taken, folded.
     pub(crate) names: Vec<(String, OperationId)>,
-    /// Payments, by their folded references.
-    pub(crate) payments: BTreeSet<String>,
-    /// Tokens of the admin API, acts on them, and answers that are kept.
-    pub(crate) api_tokens: BTreeSet<TokenId>,
-    pub(crate) token_days: BTreeSet<(TokenId, UtcDay)>,
-    pub(crate) house_acts: Vec<OperationId>,
-    pub(crate) answers: BTreeSet<AnswerId>,
-    /// Lots of vouchers, and vouchers by the hashes of their codes.
-    pub(crate) lots: BTreeSet<LotId>,
-    pub(crate) vouchers: BTreeSet<[u8; 32]>,
     /// Answers go that are of this instant or before it.
     pub(crate) forget_answers: Option<Timestamp>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
@@ -51,16 +41,12 @@ pub(crate) struct Changes {
     pub(crate) taught: Vec<TaughtChange>,
     /// What our own requests cost, by hour, target and the epoch of the gateway that made them.
     pub(crate) own_costs: BTreeMap<(i64, String, i64), Amount>,
-    /// Configurations that came into force.
-    pub(crate) files: BTreeMap<OperationId, FilesAct>,
     /// The epoch that began, and when.
     pub(crate) epoch: Option<(i64, Timestamp)>,
     /// What is told, in this order.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: TableRows<Event>,
     /// Steps of delivering it to webhooks.
     pub(crate) deliveries: Vec<DeliveryStep>,
-    /// Whether a session or link came or went by its token.
-    pub(crate) tokens: bool,
     /// Keys whose stored sessions all end, and those whose links all end.
     pub(crate) ended_sessions: BTreeSet<KeyId>,
     pub(crate) ended_links: BTreeSet<KeyId>,
@@ -96,11 +82,6 @@ impl Changes {
         }
     }
 
-    /// Notes a configuration that came into force.
-    pub(crate) fn files(&mut self, act: &FilesAct) {
-        self.files.insert(act.operation, act.clone());
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             customers,
@@ -111,23 +92,14 @@ impl Changes {
             entries,
             acts,
             names,
-            payments,
-            api_tokens,
-            token_days,
-            house_acts,
-            answers,
             forget_answers,
-            lots,
-            vouchers,
             usage,
             published,
             taught,
             own_costs,
-            files,
             events,
             deliveries,
             epoch,
-            tokens,
             ended_sessions,
             ended_links,
             crowded,
@@ -142,23 +114,14 @@ impl Changes {
             && entries.is_empty()
             && acts.is_empty()
             && names.is_empty()
-            && payments.is_empty()
-            && api_tokens.is_empty()
-            && token_days.is_empty()
-            && house_acts.is_empty()
-            && answers.is_empty()
             && forget_answers.is_none()
-            && lots.is_empty()
-            && vouchers.is_empty()
             && usage.is_empty()
             && published.is_empty()
             && taught.is_empty()
             && own_costs.is_empty()
-            && files.is_empty()
-            && events.is_empty()
+            && events.is_unchanged()
             && deliveries.is_empty()
             && epoch.is_none()
-            && !tokens
             && ended_sessions.is_empty()
             && ended_links.is_empty()
             && crowded.is_empty()

@@ -1,6 +1,5 @@
 //! The one transaction: operations as data, what they need, and what they do to rows in memory.
 
-pub(crate) mod answer;
 mod apply;
 pub(crate) mod asker;
 pub(crate) mod batching;

@@ -1,7 +1,7 @@
 //! What operations read: a store fetches all of it before it applies them.
 
-use super::answer::AnswerId;
-use crate::{CustomerId, KeyId, LotId, OperationId, Scope, SecretHash, TokenId};
+use crate::table::named::RowName;
+use crate::{CustomerId, KeyId, OperationId, Scope};
 
 /// No operation names more than two of a kind, and naming them must cost nothing.
 pub(crate) type Few<T> = [Option<T>; 2];
@@ -23,29 +23,23 @@ pub(crate) struct Needs<'operation> {
     pub(crate) acts: Few<OperationId>,
     /// References, with the entries that carry them and the payments that have them.
     pub(crate) references: Few<&'operation str>,
-    /// The token of a session or link.
-    pub(crate) token: Option<SecretHash>,
     /// A key, or a customer with all keys, whose charges by the hour and open holds are read, all of them.
     pub(crate) spending: Option<Scope>,
-    /// A token of the admin API, locked.
-    pub(crate) api_token: Option<TokenId>,
-    /// The token of the admin API with this label.
-    pub(crate) api_label: Option<&'operation str>,
-    /// An act that belongs to no customer, by its operation, with the end of their chain.
-    pub(crate) house_act: Option<OperationId>,
     /// The last act that changed this key, or this customer itself.
     pub(crate) last_act: Option<Scope>,
-    /// An answer that is kept for repetitions.
-    pub(crate) answer: Option<AnswerId>,
-    /// A lot of vouchers, locked.
-    pub(crate) lot: Option<LotId>,
-    /// A voucher by its code, with its lot, which is locked, and who redeemed one of that lot.
-    pub(crate) voucher: Option<SecretHash>,
+    /// Rows of described tables, with what belongs to them.
+    pub(crate) rows: Vec<RowName>,
     /// Holds of dead processes: in a file, those of epochs before this one.
     pub(crate) dead: Option<i64>,
 }
 
 impl Needs<'_> {
+    /// Also reads these rows.
+    pub(crate) fn with<const N: usize>(mut self, rows: [RowName; N]) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+
     /// What shows whether an operation's id was used for anything.
     pub(crate) fn used(operations: Few<OperationId>) -> Self {
         Self {
@@ -72,7 +66,7 @@ impl Needs<'_> {
     /// What an act reads that belongs to no customer.
     pub(crate) fn of_house(operation: OperationId) -> Self {
         Self {
-            house_act: Some(operation),
+            rows: vec![RowName::HouseAct(operation)],
             ..Self::used([Some(operation), None])
         }
     }

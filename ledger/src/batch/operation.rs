@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::answer::AnswerId;
 use super::asker::{Asker, BoundedAsker};
 use super::needs::Needs;
 use super::outcome::{AnswerOf, Answered, Outcome};
 use super::rows::Rows;
+use crate::rule::answer::AnswerId;
 use crate::{
     BeginEpoch, CloseSession, CloseSessions, ConsumeLink, Credit, Customer, CustomerChange,
     DeliverySteps, EndedHold, Enrolment, Finish, FirstPayment, ForgetTarget, Held, HoldMove,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::answer::ApiAnswer;
+use crate::rule::answer::ApiAnswer;
 use crate::{
     Customer, EndedHold, Held, Key, KeyId, LedgerError, Lot, Moved, PaymentMoved, Posted,
     Recovered, Token,

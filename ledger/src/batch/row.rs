@@ -109,38 +109,6 @@ impl KeyRow {
     }
 }
 
-/// A row that may or may not exist, in memory and in the database.
-#[derive(Debug, Clone)]
-pub(crate) struct CachedRow<T> {
-    pub(crate) now: Option<T>,
-    pub(crate) was_stored: bool,
-    pub(crate) changed: bool,
-}
-
-impl<T> CachedRow<T> {
-    pub(crate) const fn stored(value: T) -> Self {
-        Self {
-            now: Some(value),
-            was_stored: true,
-            changed: false,
-        }
-    }
-
-    pub(crate) const fn new(value: T) -> Self {
-        Self {
-            now: Some(value),
-            was_stored: false,
-            changed: true,
-        }
-    }
-
-    /// Removes what is there.
-    pub(super) fn take(&mut self) -> Option<T> {
-        self.changed |= self.now.is_some();
-        self.now.take()
-    }
-}
-
 /// The last numbers handed out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Positions {

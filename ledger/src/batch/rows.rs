@@ -6,28 +6,27 @@
 
 mod owners;
 mod tokens;
-mod vouchers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::answer::{AnswerId, KeptAnswer};
 use super::asker::Asker;
 use super::changes::{Changes, clear};
-pub(crate) use super::row::{CachedRow, CustomerRow, KeyRow, Positions};
+pub(crate) use super::row::{CustomerRow, KeyRow, Positions};
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, EntryHead, Hash, HouseHead, StoredCustomer};
-use crate::book::house_act::ChainedHouseAct;
+use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
+use crate::rule::answer::AnswerId;
 use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
-use crate::rule::voucher::Voucher;
+use crate::rule::link::SignInLink;
+use crate::table::list::TableSet;
+pub(crate) use crate::table::rows::CachedRow;
 use crate::value::reference;
 use crate::{
-    Account, Amount, CustomerId, HoldMove, JournalEntry, Key, KeyId, Lot, LotId, NewHold, OpenHold,
-    OperationId, OwnCost, Payment, Refusal, Scope, SecretHash, Session, Timestamp, Token, TokenDay,
-    TokenId, UtcDay,
+    Account, Amount, CustomerId, HoldMove, JournalEntry, Key, KeyId, NewHold, OpenHold,
+    OperationId, OwnCost, Payment, Refusal, Scope, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -35,12 +34,6 @@ pub(crate) const RECOVERED_AT_ONCE: u16 = 500;
 
 /// Rows by their ids. Each request looks up many, and a fast hash is enough: strangers may ask for an id, but choose none that is kept.
 pub(crate) type ById<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
-
-/// Rows with a token, by its hash.
-pub(crate) type Tokens<T> = BTreeMap<[u8; 32], CachedRow<T>>;
-
-/// A sign-in link: its key, and when it expires.
-pub(crate) type LinkRow = (KeyId, Timestamp);
 
 /// What was charged in an hour for a slug.
 pub(crate) type SpentHour = (Timestamp, String, Amount);
@@ -69,31 +62,16 @@ pub(crate) struct Rows {
     pub(crate) refunds: BTreeMap<OperationId, Vec<Amount>>,
     /// Folded references, and the operations of their entries.
     pub(crate) references: BTreeMap<String, OperationId>,
-    /// Payments with particulars, by their folded references.
-    pub(crate) payments: BTreeMap<String, CachedRow<Payment>>,
-    /// Tokens of the admin API, those whose labels were looked for and found, acts on them, and the end of the acts' chain.
-    pub(crate) api_tokens: BTreeMap<TokenId, CachedRow<Token>>,
-    pub(crate) api_labels: BTreeSet<String>,
-    pub(crate) house_acts: BTreeMap<OperationId, ChainedHouseAct>,
-    pub(crate) house_head: HouseHead,
-    /// Answers kept for repetitions, and those that another gateway is about to make.
-    pub(crate) answers: BTreeMap<AnswerId, KeptAnswer>,
+    /// Answers that another gateway is about to make.
     pub(crate) running: BTreeSet<AnswerId>,
-    /// Lots of vouchers with the operations that made them, vouchers by the hashes of their codes, and who redeemed one of a lot from which
-    /// each can redeem only one.
-    pub(crate) lots: BTreeMap<LotId, CachedRow<(Lot, OperationId)>>,
-    pub(crate) vouchers: BTreeMap<[u8; 32], CachedRow<Voucher>>,
-    pub(crate) redeemers: BTreeSet<(LotId, CustomerId)>,
-    /// What tokens did on the days that their bounds are reckoned from, of those that were looked for.
-    pub(crate) token_days: BTreeMap<(TokenId, UtcDay), CachedRow<TokenDay>>,
     /// Who asks for the operation that is being applied.
     pub(crate) asked_by: Asker,
-    pub(crate) sessions: Tokens<Session>,
-    pub(crate) links: Tokens<LinkRow>,
     /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
     /// open holds are all in `holds`, and the keys of these in `keys`.
     pub(crate) hours: BTreeMap<Scope, Vec<SpentHour>>,
-    /// What to write.
+    /// Rows of described tables.
+    pub(crate) tables: TableSet,
+    /// What else to write.
     pub(crate) changes: Changes,
 }
 
@@ -187,7 +165,7 @@ impl Rows {
 
     /// The payment with particulars of this name.
     pub(crate) fn payment(&self, spelled: &str) -> Option<&Payment> {
-        self.payments.get(&reference::folded(spelled))?.now.as_ref()
+        self.tables.get(&reference::folded(spelled))
     }
 
     /// Whether a key is, or belongs to, whom a scope names.
@@ -239,7 +217,7 @@ impl Rows {
         self.hold(operation).is_some()
             || self.entries.contains_key(&operation)
             || self.acts.contains_key(&operation)
-            || self.house_acts.contains_key(&operation)
+            || self.house_act(operation).is_some()
     }
 }
 
@@ -398,66 +376,37 @@ impl Rows {
     /// Ends the sessions of a key.
     pub(crate) fn close_sessions(&mut self, key: KeyId) {
         self.changes.ended_sessions.insert(key);
-        for row in self.sessions.values_mut() {
-            if row.now.as_ref().is_some_and(|session| session.key == key) {
-                row.now = None;
-            }
-        }
+        self.tables.remove(|session: &Session| session.key == key);
     }
 
     /// Ends the sessions and links of a key.
     pub(crate) fn end_access(&mut self, key: KeyId) {
         self.close_sessions(key);
         self.changes.ended_links.insert(key);
-        for row in self.links.values_mut() {
-            if row.now.is_some_and(|(owner, _)| owner == key) {
-                row.now = None;
-            }
-        }
+        self.tables.remove(|link: &SignInLink| link.key == key);
     }
 
     /// Stores a link and removes those that have expired at `now`.
-    pub(crate) fn insert_link(&mut self, token: SecretHash, link: LinkRow, now: Timestamp) {
-        for row in self.links.values_mut() {
-            if row.now.is_some_and(|(_, end)| end <= now) {
-                row.take();
-            }
-        }
+    pub(crate) fn insert_link(&mut self, link: SignInLink, now: Timestamp) {
+        self.tables
+            .remove(|known: &SignInLink| known.expires <= now);
         self.changes.forget_links = self.changes.forget_links.max(Some(now));
-        self.changes.tokens = true;
-        put(&mut self.links, token, link);
-    }
-
-    /// Removes a link; returns its key and expiry.
-    pub(crate) fn take_link(&mut self, token: SecretHash) -> Option<LinkRow> {
-        self.changes.tokens = true;
-        self.links.get_mut(&token.0)?.take()
+        self.tables.put(link);
     }
 
     /// Stores a session, removes those that have expired when it begins, and has the store remove the oldest above
     /// [`Session::MOST_OF_KEY`] and [`Session::MOST_OF_CUSTOMER`].
     pub(crate) fn insert_session(&mut self, session: Session) {
-        for row in self.sessions.values_mut() {
-            if row
-                .now
-                .as_ref()
-                .is_some_and(|open| open.expires <= session.at)
-            {
-                row.take();
-            }
-        }
-        self.changes.forget_sessions = self.changes.forget_sessions.max(Some(session.at));
+        let now = session.at;
+        self.tables.remove(|known: &Session| known.expires <= now);
+        self.changes.forget_sessions = self.changes.forget_sessions.max(Some(now));
         self.changes.crowded.insert(session.key);
-        self.changes.tokens = true;
-        put(&mut self.sessions, session.token, session);
+        self.tables.put(session);
     }
 
-    /// Removes a session.
-    pub(crate) fn delete_session(&mut self, token: SecretHash) {
-        self.changes.tokens = true;
-        if let Some(row) = self.sessions.get_mut(&token.0) {
-            row.take();
-        }
+    /// Whether there is nothing to write.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.changes.is_empty() && !self.tables.is_changed()
     }
 
     /// Notes that all changes have been written. Customers, keys and open holds stay, for a store that may use them again.
@@ -487,13 +436,10 @@ impl Rows {
         self.last_acts.clear();
         clear(&mut self.refunds);
         clear(&mut self.references);
-        clear(&mut self.payments);
-        clear(&mut self.sessions);
-        clear(&mut self.links);
         clear(&mut self.hours);
         clear(&mut self.external_ids);
-        self.forget_tokens();
-        self.forget_vouchers();
+        self.running.clear();
+        self.tables.clear();
     }
 
     /// Customers that were changed.
@@ -528,26 +474,9 @@ impl Rows {
         operations.filter_map(|operation| self.entries.get(operation))
     }
 
-    /// Payments that were changed.
-    pub(crate) fn changed_payments(&self) -> impl Iterator<Item = (&String, &CachedRow<Payment>)> {
-        let changed = self.changes.payments.iter();
-        changed.filter_map(|folded| self.payments.get_key_value(folded))
-    }
-
     /// Acts to insert, in the order in which they were appended.
     pub(crate) fn new_acts(&self) -> impl Iterator<Item = &ChainedAct> {
         let operations = self.changes.acts.iter();
         operations.filter_map(|operation| self.acts.get(operation))
     }
-}
-
-fn put<T>(rows: &mut Tokens<T>, token: SecretHash, value: T) {
-    let was_stored = rows.get(&token.0).is_some_and(|row| row.was_stored);
-    rows.insert(
-        token.0,
-        CachedRow {
-            was_stored,
-            ..CachedRow::new(value)
-        },
-    );
 }

@@ -134,6 +134,15 @@ fn fingerprint(hash: &SecretHash) -> String {
     super::audit::fingerprint(hash)
 }
 
+/// The end of their chain, of these.
+pub(crate) fn head<'acts>(acts: impl Iterator<Item = &'acts ChainedHouseAct>) -> HouseHead {
+    let last = acts.max_by_key(|chained| chained.act.seq);
+    last.map_or(HouseHead::NONE, |chained| HouseHead {
+        seq: chained.act.seq,
+        hash: chained.hash,
+    })
+}
+
 /// Chains an act behind `head`; the state is that after the act.
 pub(crate) fn chained(
     genesis: Hash,
@@ -172,7 +181,7 @@ fn hash_of(before: &Hash, act: &HouseAct, state: &str) -> Hash {
 pub(crate) struct HouseBook {
     pub(crate) tokens: Vec<Token>,
     pub(crate) token_days: Vec<TokenDay>,
-    pub(crate) lots: Vec<(Lot, OperationId)>,
+    pub(crate) lots: Vec<Lot>,
     /// By lot and number.
     pub(crate) vouchers: Vec<Voucher>,
     /// In order.
@@ -254,12 +263,12 @@ impl HouseBook {
                 *sum = sum.saturating_add(1);
             }
         }
-        for (lot, made_by) in &self.lots {
+        for lot in &self.lots {
             let codes = codes.remove(&lot.id).unwrap_or_default();
             let details = details_of_lot(lot, &codes).to_string();
             let known = told.remove(&HouseSubject::Lot(lot.id));
             let is_told = known.is_some_and(|known| {
-                known.made_by == *made_by
+                known.made_by == lot.made_by
                     && known.details == details
                     && known.state == state_of_lot(lot)
             });

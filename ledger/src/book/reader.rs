@@ -9,7 +9,8 @@ use super::house_act::HouseBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
-use crate::{KeyId, Payment, PersonalData, SecretHash, Served, Session, Timestamp, UsageRow};
+use crate::rule::link::SignInLink;
+use crate::{KeyId, Payment, PersonalData, Served, Session, UsageRow};
 
 /// A row, or why it cannot be read.
 pub(crate) type ReadRow<T> = Result<T, String>;
@@ -33,7 +34,7 @@ pub(crate) struct CustomerRows {
     pub(crate) keys: Vec<(KeyRecord, Option<Traffic>)>,
     pub(crate) holds: Vec<StoredHold>,
     pub(crate) sessions: Vec<Session>,
-    pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
+    pub(crate) links: Vec<SignInLink>,
     pub(crate) personal: Option<PersonalData>,
     pub(crate) payments: Vec<Payment>,
     /// Its traffic, where the store counts it by customer.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::audit::{self, ActRecord};
 use super::reader::CustomerRows;
-use crate::{KeyId, SecretHash, Timestamp};
+use crate::KeyId;
+use crate::rule::link::SignInLink;
 
 /// What the acts say about a customer and its keys, each by the newest act that says it.
 pub(super) struct ToldStates {
@@ -12,7 +13,7 @@ pub(super) struct ToldStates {
     customer: bool,
     /// Keys of which none has.
     keys: BTreeSet<KeyId>,
-    links: Vec<(SecretHash, KeyId, Timestamp)>,
+    links: Vec<SignInLink>,
 }
 
 impl ToldStates {
@@ -33,8 +34,9 @@ impl ToldStates {
         let key = record.key.filter(|key| self.keys.remove(key));
         let key = key.and_then(|key| rows.key(key));
         if record.act == "link" {
-            self.links.retain(|(token, key, expires)| {
-                Some(*key) != record.key || audit::link_details(token, *expires) != record.details
+            self.links.retain(|link| {
+                Some(link.key) != record.key
+                    || audit::link_details(&link.token, link.expires) != record.details
             });
         }
         let mut faults = Vec::new();

@@ -39,6 +39,15 @@ impl LinkToken {
     }
 }
 
+/// A sign-in link that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SignInLink {
+    /// SHA-256 of its token.
+    pub(crate) token: SecretHash,
+    pub(crate) key: KeyId,
+    pub(crate) expires: Timestamp,
+}
+
 /// A sign-in link to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLink {

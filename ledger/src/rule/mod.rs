@@ -2,6 +2,7 @@
 
 pub mod account;
 mod act;
+pub(crate) mod answer;
 pub mod auto_top_up;
 pub mod cap;
 pub mod customer;

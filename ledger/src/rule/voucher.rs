@@ -117,6 +117,8 @@ pub struct Lot {
     pub created_at: Timestamp,
     /// Who made it.
     pub created_by: String,
+    /// The operation that made it.
+    pub made_by: OperationId,
 }
 
 impl Lot {
@@ -173,6 +175,7 @@ impl NewLot {
             redeemed: 0,
             created_at: self.act.at,
             created_by: self.act.actor.clone(),
+            made_by: self.act.operation,
         }
     }
 }

@@ -9,19 +9,17 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use crate::batch::answer::{AnswerId, KeptAnswer};
-use crate::batch::rows::{CachedRow, Rows};
+use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{Hash, StoredCustomer};
-use crate::book::house_act::HouseBook;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::payment::PaymentAddressee;
+use crate::table::list::TableSet;
 use crate::value::reference;
 use crate::{
-    Account, Amount, CustomerId, DeliveryStep, Event, FilesAct, JournalEntry, KeyId, LedgerError,
-    OperationId, OwnCost, Payment, PersonalData, PublishedSlug, SecretHash, Session, Taught,
-    Timestamp, VerifyReport,
+    Account, Amount, CustomerId, DeliveryStep, Event, JournalEntry, LedgerError, OperationId,
+    OwnCost, PersonalData, PublishedSlug, Taught, Timestamp, VerifyReport,
 };
 
 /// Rows per part: enough to be quick, and few enough for memory.
@@ -42,20 +40,15 @@ pub(crate) struct CopyIdentity {
 }
 
 /// Rows that belong to no chain.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Rest {
     pub(crate) holds: Vec<StoredHold>,
-    pub(crate) sessions: Vec<Session>,
-    pub(crate) links: Vec<(SecretHash, KeyId, Timestamp)>,
     pub(crate) slugs: Vec<PublishedSlug>,
     pub(crate) taught: Taught,
     pub(crate) own_costs: Vec<OwnCost>,
-    pub(crate) files: Vec<FilesAct>,
     pub(crate) personal: Vec<(CustomerId, PersonalData)>,
     pub(crate) addressees: Vec<(String, CustomerId, Option<PersonalData>)>,
-    pub(crate) payments: Vec<Payment>,
-    pub(crate) house: HouseBook,
-    pub(crate) answers: Vec<(AnswerId, KeptAnswer)>,
+    pub(crate) tables: TableSet,
     /// What is on its way to webhooks.
     pub(crate) deliveries: Vec<DeliveryStep>,
     /// What customers owe for payments that went back.
@@ -69,46 +62,15 @@ impl Rest {
             hold.open.epoch = 0;
             rows.put_hold(hold);
         }
-        let session = |session: Session| (session.token.0, CachedRow::new(session));
-        rows.changes.tokens = true;
-        rows.sessions = self.sessions.into_iter().map(session).collect();
-        let links = self.links.into_iter();
-        rows.links = links
-            .map(|(token, key, end)| (token.0, CachedRow::new((key, end))))
-            .collect();
         rows.changes.teach(&self.taught);
         for own in &self.own_costs {
             rows.own_cost(own);
         }
-        for payment in self.payments {
-            rows.put_payment(payment);
-        }
-        for token in self.house.tokens {
-            rows.put_api_token(token);
-        }
-        for day in self.house.token_days {
-            rows.put_token_day(day);
-        }
-        for act in self.house.acts {
-            rows.put_house_act(act);
-        }
-        for (id, kept) in self.answers {
-            rows.changes.answers.insert(id);
-            rows.answers.insert(id, kept);
-        }
-        for (lot, made_by) in self.house.lots {
-            rows.put_lot(lot, made_by);
-        }
-        for voucher in self.house.vouchers {
-            rows.put_voucher(voucher);
-        }
+        rows.tables = self.tables;
         for (customer, claim) in self.claims {
             rows.set_claim(customer, claim);
         }
         rows.changes.deliveries = self.deliveries;
-        for act in &self.files {
-            rows.changes.files(act);
-        }
         for slug in &self.slugs {
             rows.changes.publish(&slug.slug, slug.since);
         }

@@ -1,7 +1,6 @@
 //! The one decoder of webhooks and deliveries, for both databases.
 
-use super::event_rows;
-use super::rows::{Decoded, Malformed, RowColumns};
+use super::rows::{Decoded, RowColumns};
 use crate::{
     DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, Timestamp, WebhookId,
 };
@@ -18,15 +17,11 @@ pub(crate) use webhook_columns;
 pub(crate) fn webhook(columns: &mut impl RowColumns) -> Decoded<KnownWebhook> {
     Ok(KnownWebhook {
         id: WebhookId(columns.number()?),
-        url: columns.text()?,
-        since: columns.at()?,
-        handed: columns.maybe_operation()?,
-        disabled: match (columns.maybe_at()?, columns.maybe_text()?) {
-            (Some(at), Some(why)) => Some((at, why)),
-            (None, None) => None,
-            _ => return Err(Malformed::Value("webhook")),
-        },
-        waiting: columns.small()?,
+        url: columns.read()?,
+        since: columns.read()?,
+        handed: columns.read()?,
+        disabled: columns.read()?,
+        waiting: columns.read()?,
     })
 }
 
@@ -41,11 +36,11 @@ pub(crate) use failed_delivery;
 
 pub(crate) fn failed(columns: &mut impl RowColumns) -> Decoded<FailedDelivery> {
     Ok(FailedDelivery {
-        event: columns.operation()?,
-        tries: columns.small()?,
-        due: columns.at()?,
-        why: columns.maybe_text()?.unwrap_or_default(),
-        arrived: columns.maybe_at()?,
+        event: columns.read()?,
+        tries: columns.read()?,
+        due: columns.read()?,
+        why: columns.read::<Option<_>>()?.unwrap_or_default(),
+        arrived: columns.read()?,
     })
 }
 
@@ -53,16 +48,16 @@ pub(crate) fn failed(columns: &mut impl RowColumns) -> Decoded<FailedDelivery> {
 pub(crate) fn due(columns: &mut impl RowColumns) -> Decoded<DueDelivery> {
     Ok(DueDelivery {
         webhook: WebhookId(columns.number()?),
-        tries: columns.small()?,
-        event: event_rows::event(columns)?,
+        tries: columns.read()?,
+        event: columns.read()?,
     })
 }
 
 /// The steps that make a delivery that waits: event, webhook, tries, when it is due, and what was wrong.
 pub(crate) fn waiting(columns: &mut impl RowColumns) -> Decoded<[DeliveryStep; 2]> {
-    let (event, webhook) = (columns.operation()?, WebhookId(columns.number()?));
-    let (tries, due) = (columns.small()?, columns.at()?);
-    let why = columns.maybe_text()?.unwrap_or_default();
+    let (event, webhook) = (columns.read()?, WebhookId(columns.number()?));
+    let (tries, due) = (columns.read()?, columns.read()?);
+    let why = columns.read::<Option<_>>()?.unwrap_or_default();
     Ok([
         DeliveryStep::Replay {
             webhook,

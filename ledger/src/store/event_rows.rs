@@ -1,34 +1,10 @@
-//! The one decoder of events, for both databases, and how long they are kept.
+//! How long events are kept, and which customers want money now, for both databases.
 
-use super::rows::{Decoded, Malformed, RowColumns};
 use crate::book::head::StoredCustomer;
-use crate::value::event::EventKind;
 use crate::{CustomerId, Event, Timestamp};
 
 /// Old events that one batch looks at, at most.
 pub(crate) const OLD_AT_ONCE: i64 = 1_000;
-
-/// What [`event`] takes, of `events e`.
-macro_rules! event_columns {
-    () => {
-        "e.id, e.kind, e.at, e.customer, e.seq, e.data"
-    };
-}
-pub(crate) use event_columns;
-
-pub(crate) fn event(columns: &mut impl RowColumns) -> Decoded<Event> {
-    Ok(Event {
-        id: columns.operation()?,
-        kind: EventKind::named(columns.str()?).ok_or(Malformed::Value("kind of event"))?,
-        at: columns.at()?,
-        customer: columns
-            .maybe_number()?
-            .map(|number| CustomerId::from_i64(number).ok_or(Malformed::Value("customer's id")))
-            .transpose()?,
-        seq: columns.maybe_number()?,
-        data: columns.text()?,
-    })
-}
 
 /// Events of before may go.
 pub(crate) const fn kept_since(now: Timestamp) -> Timestamp {

@@ -6,14 +6,14 @@ use crate::{Timestamp, UsageRow};
 
 /// Slug, the rollup's columns, and what of the exposure no count was read for.
 pub(crate) fn usage_row(hour: Timestamp, columns: &mut impl RowColumns) -> Decoded<UsageRow> {
-    let slug = columns.text()?;
+    let slug = columns.read()?;
     let row = UsageRow {
         hour,
         slug,
         ..columns.rollup()?
     };
     Ok(UsageRow {
-        unmetered: columns.amount()?,
+        unmetered: columns.read()?,
         ..row
     })
 }
@@ -22,7 +22,7 @@ pub(crate) fn usage_row(hour: Timestamp, columns: &mut impl RowColumns) -> Decod
 pub(crate) fn spent_hour(columns: &mut impl RowColumns) -> Decoded<SpentHour> {
     Ok((
         Timestamp::of_hour(columns.number()?),
-        columns.text()?,
-        columns.amount()?,
+        columns.read()?,
+        columns.read()?,
     ))
 }

@@ -11,21 +11,21 @@ pub(crate) const EXCESS: &str = "target, customer, tokens, at";
 
 pub(crate) fn lesson(columns: &mut impl RowColumns) -> Decoded<Lesson> {
     Ok(Lesson {
-        target: columns.text()?,
-        class: columns.text()?,
-        tokens: columns.small()?,
-        millis: columns.small()?,
-        theirs: columns.small()?,
-        ours: columns.small()?,
+        target: columns.read()?,
+        class: columns.read()?,
+        tokens: columns.read()?,
+        millis: columns.read()?,
+        theirs: columns.read()?,
+        ours: columns.read()?,
         facts: Facts::from_i64(columns.number()?),
     })
 }
 
 pub(crate) fn excess(columns: &mut impl RowColumns) -> Decoded<Excess> {
     Ok(Excess {
-        target: columns.text()?,
-        customer: columns.customer()?,
-        tokens: columns.small()?,
-        at: columns.at()?,
+        target: columns.read()?,
+        customer: columns.read()?,
+        tokens: columns.read()?,
+        at: columns.read()?,
     })
 }

@@ -8,6 +8,8 @@ use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
+use crate::rule::link::SignInLink;
+use crate::table::named::RowName;
 use crate::value::text::clean;
 use crate::{
     CloseSession, CloseSessions, ConsumeLink, KeyId, MarkUsed, NewLink, OperationId, Refusal,
@@ -30,23 +32,25 @@ fn create_link(rows: &mut Rows, new: &NewLink) -> Result<(), Refusal> {
     check_unused(rows, act.operation)?;
     check_acts(rows, key)?;
     let owner = rows.key(key)?.belongs_to;
-    if rows
-        .links
-        .get(&token.0)
-        .is_some_and(|row| row.now.is_some())
-    {
+    if rows.tables.get::<SignInLink>(&token.0).is_some() {
         return Err(Refusal::NotApplicable(
             "this link already exists".to_owned(),
         ));
     }
-    rows.insert_link(*token, (key, expires), act.at);
+    let link = SignInLink {
+        token: *token,
+        key,
+        expires,
+    };
+    rows.insert_link(link, act.at);
     write_act(rows, written, owner)
 }
 
 /// The key of a link, which works once; of one with which nobody may act there is none.
 fn consume_link(rows: &mut Rows, link: &ConsumeLink) -> Option<KeyId> {
-    let (key, expires) = rows.take_link(link.token)?;
-    (link.now < expires && check_acts(rows, key).is_ok()).then_some(key)
+    let found = rows.tables.take::<SignInLink>(&link.token.0)?;
+    let works = link.now < found.expires && check_acts(rows, found.key).is_ok();
+    works.then_some(found.key)
 }
 
 /// Notes the first use of a key that a token made. That of others is not noted, and that it was used before stays so.
@@ -59,8 +63,7 @@ fn mark_used(rows: &mut Rows, key: KeyId, now: Timestamp) -> Result<(), Refusal>
 
 fn open_session(rows: &mut Rows, session: &Session) -> Result<(), Refusal> {
     rows.key(session.key)?.check_looks()?;
-    let known = rows.sessions.get(&session.token.0);
-    match known.and_then(|row| row.now.as_ref()) {
+    match rows.tables.get::<Session>(&session.token.0) {
         Some(known) if known == session => Ok(()),
         Some(_) => Err(Refusal::NotApplicable(
             "this session already exists".to_owned(),
@@ -79,7 +82,7 @@ impl LedgerOperation for NewLink {
 
     fn needs(&self) -> Needs<'_> {
         Needs {
-            token: Some(self.token),
+            rows: vec![RowName::Access(self.token.0)],
             ..Needs::administrative(self.key.into(), [Some(self.act.operation), None])
         }
     }
@@ -110,7 +113,7 @@ impl LedgerOperation for ConsumeLink {
 
     fn needs(&self) -> Needs<'_> {
         Needs {
-            token: Some(self.token),
+            rows: vec![RowName::Access(self.token.0)],
             ..Needs::default()
         }
     }
@@ -130,7 +133,7 @@ impl LedgerOperation for Session {
     fn needs(&self) -> Needs<'_> {
         Needs {
             keys: [Some(self.key), None],
-            token: Some(self.token),
+            rows: vec![RowName::Access(self.token.0)],
             ..Needs::default()
         }
     }
@@ -149,13 +152,13 @@ impl LedgerOperation for CloseSession {
 
     fn needs(&self) -> Needs<'_> {
         Needs {
-            token: Some(self.0),
+            rows: vec![RowName::Access(self.0.0)],
             ..Needs::default()
         }
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
-        rows.delete_session(self.0);
+        rows.tables.take::<Session>(&self.0.0);
         Ok(Outcome::Done)
     }
 

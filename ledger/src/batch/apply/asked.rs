@@ -1,15 +1,16 @@
 //! Operations on behalf of a token or an owner key: what a token may do and how much of it, and what a repetition is answered.
 
 use super::acting::{check_acts, refused};
-use crate::batch::answer::KeptAnswer;
 use crate::batch::asker::{Asker, BoundedAsker};
 use crate::batch::needs::{Few, Needs};
 use crate::batch::operation::{AskableOperation, Asked, ExpectedAct, LedgerOperation, Once};
 use crate::batch::outcome::{Answered, Outcome};
 use crate::batch::rows::Rows;
+use crate::rule::answer::KeptAnswer;
 use crate::rule::auto_top_up::TopUpWish;
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::token_day::TokenDeed;
+use crate::table::named::RowName;
 use crate::{Amount, Credit, CustomerId, KeyId, OperationId, Refusal, Token, TokenDay, TokenRole};
 
 /// Applies what is asked for, once.
@@ -41,14 +42,14 @@ fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
     let answer = asked.once.as_ref().map(|once| once.answer.of(&outcome));
     if let (Some(once), Some(answer), false) = (&asked.once, &answer, is_known) {
         let token = asked.by.token();
-        let kept = KeptAnswer {
+        rows.keep_answer(KeptAnswer {
+            id: once.id(token),
             token,
             at: asked.at,
             operation: Some(askable.id()),
             body: once.body,
             answer: answer.clone(),
-        };
-        rows.keep_answer(once.id(token), kept);
+        });
     }
     Ok(Answered {
         outcome: Some(outcome),
@@ -64,11 +65,12 @@ fn repeated(
     operation: OperationId,
 ) -> Result<Option<Answered>, Refusal> {
     let id = once.id(asked.by.token());
-    if rows.is_running(id) {
+    if rows.running.contains(&id) {
         return Err(Refusal::StillRunning);
     }
     let forgotten = KeptAnswer::forgotten(asked.at);
-    let Some(known) = rows.answer(id).filter(|known| known.at > forgotten) else {
+    let known = rows.tables.get::<KeptAnswer>(&id);
+    let Some(known) = known.filter(|known| known.at > forgotten) else {
         return Ok(None);
     };
     if known.body != once.body {
@@ -152,7 +154,7 @@ pub(super) fn booked(
 /// Stores what [`counted`] has counted.
 pub(super) fn count(rows: &mut Rows, day: Option<TokenDay>) {
     if let Some(day) = day {
-        rows.put_token_day(day);
+        rows.tables.put(day);
     }
 }
 
@@ -179,14 +181,13 @@ impl LedgerOperation for Asked {
     }
 
     fn needs(&self) -> Needs<'_> {
-        let needs = self.operation.needs();
-        Needs {
-            api_token: self.by.token(),
-            answer: self.once.as_ref().map(|once| once.id(self.by.token())),
-            last_act: self.expected.map(|expected| expected.of),
-            keys: with_asker(needs.keys, self.by.key()),
-            ..needs
-        }
+        let (mut needs, token) = (self.operation.needs(), self.by.token());
+        let once = self.once.as_ref();
+        needs.rows.extend(token.map(RowName::Token));
+        (needs.rows).extend(once.map(|once| RowName::Answer(once.id(token))));
+        needs.last_act = self.expected.map(|expected| expected.of);
+        needs.keys = with_asker(needs.keys, self.by.key());
+        needs
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {

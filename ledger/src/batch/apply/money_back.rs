@@ -114,7 +114,7 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
         token: rows.asked_by.token(),
         ..new.payment(status)
     };
-    rows.put_payment(payment.clone());
+    rows.tables.put(payment.clone());
     let to = match &new.addressee {
         Some(buyer) => PaymentAddressee::Buyer(buyer.clone()),
         None => asked::addressee(rows, &credit)?,
@@ -170,7 +170,7 @@ fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> 
     });
     let entry = entry.transpose()?;
     asked::count(rows, counted);
-    rows.put_payment(payment.clone());
+    rows.tables.put(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
     if new.kind == ReversalKind::Dispute {
         wishes::disputed(rows, payment.customer);
@@ -214,7 +214,7 @@ fn wait(
 ) -> Result<PaymentMoved, Refusal> {
     let is_known = payment.waits_for(new.kind).is_some();
     payment.wait(new);
-    rows.put_payment(payment.clone());
+    rows.tables.put(payment.clone());
     if !is_known {
         let why = why.to_string();
         write_act(rows, audit::waiting_reversal(new, &why), payment.customer)?;
@@ -247,7 +247,7 @@ fn end_unapplied(rows: &mut Rows, act: &UnappliedAct) -> Result<PaymentMoved, Re
         UnappliedEnd::Assign(customer) => assign(rows, act, payment, customer),
         UnappliedEnd::Return { .. } => {
             payment.status = PaymentStatus::Returned;
-            rows.put_payment(payment.clone());
+            rows.tables.put(payment.clone());
             write_act(rows, written, payment.customer)?;
             answer(rows, payment, None, false)
         }
@@ -294,7 +294,7 @@ fn assign(
     let head = rows.customer(customer)?.head;
     append(rows, credited.clone(), &head, account);
     (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
-    rows.put_payment(payment.clone());
+    rows.tables.put(payment.clone());
     rows.address(&payment.reference, customer, PaymentAddressee::Unchanged);
     write_act(rows, audit::end_unapplied(act), customer)?;
     news::topped_up(rows, &credited);

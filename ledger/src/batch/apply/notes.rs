@@ -98,7 +98,7 @@ impl LedgerOperation for NoteFiles {
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
-        rows.changes.files(&self.act);
+        rows.tables.put(self.act.clone());
         for (News { kind, data }, number) in self.news.iter().zip(1_u32..) {
             rows.tell_all(self.act.operation, number, *kind, data.clone());
         }

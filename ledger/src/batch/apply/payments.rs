@@ -169,7 +169,7 @@ pub(super) fn take_over(rows: &mut Rows, entry: &JournalEntry) {
         .filter(|_| entry.kind == EntryKind::TopUp);
     let known = name.and_then(|name| rows.payment(name));
     if known.is_some_and(Payment::is_unapplied) {
-        rows.put_payment(payment_of(entry));
+        rows.tables.put(payment_of(entry));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::house_act::{self, HouseAct, HouseSubject};
+use crate::table::named::RowName;
 use crate::value::text::clean;
 use crate::{Act, NewToken, Refusal, RevokeToken, Token};
 
@@ -24,7 +25,7 @@ fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
         let text = format!("token id {} is taken", new.id);
         return Err(Refusal::NotApplicable(text));
     }
-    if rows.has_token_label(&new.label) {
+    if has_label(rows, &new.label) {
         return Err(Refusal::NotApplicable(format!(
             "there is, or was, a token {:?}: acts name tokens by their labels, so choose another",
             new.label
@@ -38,8 +39,15 @@ fn create(rows: &mut Rows, new: &NewToken) -> Result<Token, Refusal> {
         &token,
         house_act::created_token(new).to_string(),
     );
-    rows.put_api_token(token.clone());
+    rows.tables.put(token.clone());
     Ok(token)
+}
+
+/// Whether a token has this label, or had it.
+fn has_label(rows: &Rows, label: &str) -> bool {
+    rows.tables
+        .iter::<Token>()
+        .any(|token| token.label == label)
 }
 
 fn revoke(rows: &mut Rows, RevokeToken { token, act }: &RevokeToken) -> Result<Token, Refusal> {
@@ -52,7 +60,7 @@ fn revoke(rows: &mut Rows, RevokeToken { token, act }: &RevokeToken) -> Result<T
     let mut token = rows.api_token(id)?.clone();
     token.is_revoked = true;
     write(rows, act, REVOKE, &token, "{}".to_owned());
-    rows.put_api_token(token.clone());
+    rows.tables.put(token.clone());
     Ok(token)
 }
 
@@ -77,11 +85,8 @@ impl LedgerOperation for NewToken {
     }
 
     fn needs(&self) -> Needs<'_> {
-        Needs {
-            api_token: Some(self.id),
-            api_label: Some(&self.label),
-            ..Needs::of_house(self.act.operation)
-        }
+        let label = RowName::TokenLabel(self.label.clone());
+        Needs::of_house(self.act.operation).with([RowName::Token(self.id), label])
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
@@ -100,10 +105,7 @@ impl LedgerOperation for RevokeToken {
     }
 
     fn needs(&self) -> Needs<'_> {
-        Needs {
-            api_token: Some(self.token),
-            ..Needs::of_house(self.act.operation)
-        }
+        Needs::of_house(self.act.operation).with([RowName::Token(self.token)])
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {

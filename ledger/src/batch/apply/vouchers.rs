@@ -12,10 +12,12 @@ use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::book::credit::VOUCHER;
 use crate::book::house_act::{self, HouseAct, HouseSubject};
+use crate::rule::voucher::Voucher;
+use crate::table::named::RowName;
 use crate::value::text::{check_text, clean};
 use crate::{
-    Act, Credit, CreditKind, CustomerId, EventKind, Lot, NewLot, OperationId, Posted, Redemption,
-    Refusal, Scope, VoidLot,
+    Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,
+    Redemption, Refusal, Scope, VoidLot,
 };
 
 /// The words of the acts.
@@ -23,8 +25,8 @@ const CREATE: &str = "create_lot";
 const VOID: &str = "void_lot";
 
 fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
-    if let Some((lot, made_by)) = rows.lot(new.id) {
-        return if made_by == new.act.operation {
+    if let Some(lot) = rows.tables.get::<Lot>(&new.id) {
+        return if lot.made_by == new.act.operation {
             Ok(lot.clone())
         } else {
             let text = format!("lot id {} is taken", new.id);
@@ -34,14 +36,23 @@ fn create(rows: &mut Rows, new: &NewLot) -> Result<Lot, Refusal> {
     check_unused(rows, new.act.operation)?;
     new.check()?;
     let lot = new.lot();
-    rows.insert_lot(lot.clone(), new.act.operation, &new.codes);
+    rows.tables.put(lot.clone());
+    for (code, number) in new.codes.iter().zip(1..) {
+        rows.tables.put(Voucher {
+            code: *code,
+            lot: lot.id,
+            number,
+            redeemed: None,
+        });
+    }
     write(rows, &new.act, CREATE, &lot, &house_act::created_lot(new));
     Ok(lot)
 }
 
 /// What is left of a lot is worth nothing from now on. Repeating it is fine, and no act.
 fn void(rows: &mut Rows, VoidLot { lot, act }: &VoidLot) -> Result<Lot, Refusal> {
-    let (lot, _) = rows.lot(*lot).ok_or(Refusal::NoSuchLot(*lot))?;
+    let found = rows.tables.get::<Lot>(lot);
+    let lot = found.ok_or(Refusal::NoSuchLot(*lot))?;
     if lot.is_void {
         return Ok(lot.clone());
     }
@@ -51,7 +62,7 @@ fn void(rows: &mut Rows, VoidLot { lot, act }: &VoidLot) -> Result<Lot, Refusal>
     };
     check_unused(rows, act.operation)?;
     check_text("an actor", &act.actor, 200, false)?;
-    rows.update_lot(lot.clone());
+    rows.tables.put(lot.clone());
     let details = json!({ "redeemed": lot.redeemed });
     write(rows, act, VOID, &lot, &details);
     Ok(lot)
@@ -76,7 +87,8 @@ fn write(rows: &mut Rows, act: &Act, word: &str, lot: &Lot, details: &Value) {
 fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
     check_acts(rows, new.key)?;
     let owner = rows.key(new.key)?.belongs_to;
-    let voucher = rows.voucher(new.code).ok_or(Refusal::NoSuchVoucher)?;
+    let voucher = rows.tables.get::<Voucher>(&new.code.0);
+    let voucher = voucher.ok_or(Refusal::NoSuchVoucher)?.clone();
     match voucher.redeemed {
         Some((customer, operation)) if customer == owner => {
             return redeemed_before(rows, owner, operation);
@@ -84,11 +96,12 @@ fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
         Some(_) => return Err(Refusal::NoSuchVoucher),
         None => {}
     }
-    let (lot, _) = rows.lot(voucher.lot).ok_or(Refusal::NoSuchVoucher)?;
+    let lot = rows.tables.get::<Lot>(&voucher.lot);
+    let lot = lot.ok_or(Refusal::NoSuchVoucher)?.clone();
     if !lot.is_good(new.act.at) {
         return Err(Refusal::NoSuchVoucher);
     }
-    if lot.once_per_customer && rows.has_redeemed_of(lot.id, owner) {
+    if lot.once_per_customer && has_redeemed_of(rows, lot.id, owner) {
         let text = "a customer can redeem only one voucher of this kind";
         return Err(Refusal::NotApplicable(text.to_owned()));
     }
@@ -104,10 +117,22 @@ fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
         at: new.act.at,
     };
     let posted = payments::book(rows, &credit, audit::credit(&credit))?;
-    rows.take_voucher(new.code, owner, new.act.operation);
+    let redeemed = lot.redeemed.saturating_add(1);
+    rows.tables.put(Lot { redeemed, ..lot });
+    let redeemed = Some((owner, new.act.operation));
+    rows.tables.put(Voucher {
+        redeemed,
+        ..voucher
+    });
     let data = json!({ "amount": posted.entry.amount, "reference": posted.entry.reference });
     rows.tell(owner, new.act.operation, EventKind::VoucherRedeemed, &data);
     Ok(posted)
+}
+
+/// Whether a customer has redeemed a voucher of this lot.
+fn has_redeemed_of(rows: &Rows, lot: LotId, customer: CustomerId) -> bool {
+    let mut of_lot = (rows.tables.iter::<Voucher>()).filter(|voucher| voucher.lot == lot);
+    of_lot.any(|voucher| voucher.redeemed.is_some_and(|(by, _)| by == customer))
 }
 
 fn redeemed_before(
@@ -130,10 +155,7 @@ impl LedgerOperation for NewLot {
     }
 
     fn needs(&self) -> Needs<'_> {
-        Needs {
-            lot: Some(self.id),
-            ..Needs::of_house(self.act.operation)
-        }
+        Needs::of_house(self.act.operation).with([RowName::Lot(self.id)])
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
@@ -161,10 +183,7 @@ impl LedgerOperation for VoidLot {
     }
 
     fn needs(&self) -> Needs<'_> {
-        Needs {
-            lot: Some(self.lot),
-            ..Needs::of_house(self.act.operation)
-        }
+        Needs::of_house(self.act.operation).with([RowName::Lot(self.lot)])
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
@@ -194,7 +213,7 @@ impl LedgerOperation for Redemption {
     fn needs(&self) -> Needs<'_> {
         Needs {
             keys: [Some(self.key), None],
-            voucher: Some(self.code),
+            rows: vec![RowName::Voucher(self.code.0)],
             ..Needs::used([Some(self.act.operation), None])
         }
     }

@@ -1,6 +1,6 @@
 //! Customers and keys among the rows of a batch: how operations change them, and what is counted for their limits.
 
-use super::{CachedRow, CustomerRow, KeyRow, Positions, Rows};
+use super::{CustomerRow, KeyRow, Positions, Rows};
 use crate::book::head::StoredCustomer;
 use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::customer::KeyPurse;
@@ -10,8 +10,8 @@ use crate::rule::payment::PaymentAddressee;
 use crate::rule::watch::CustomerWatch;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Customer, CustomerId, Event, EventKind, KeyId, OperationId, Payment,
-    PersonalData, Timestamp,
+    Account, Amount, Customer, CustomerId, Event, EventKind, KeyId, OperationId, PersonalData,
+    Timestamp,
 };
 
 impl Rows {
@@ -147,18 +147,6 @@ impl Rows {
         });
     }
 
-    /// Stores a payment with particulars.
-    pub(crate) fn put_payment(&mut self, payment: Payment) {
-        let folded = reference::folded(&payment.reference);
-        self.changes.payments.insert(folded.clone());
-        let was_stored = self.payments.get(&folded).is_some_and(|row| row.was_stored);
-        let row = CachedRow {
-            was_stored,
-            ..CachedRow::new(payment)
-        };
-        self.payments.insert(folded, row);
-    }
-
     /// Stores what a customer's rule of auto top-up has come to.
     pub(crate) fn set_auto_top_up(&mut self, customer: CustomerId, auto: AutoTopUp) {
         self.touch_customer(customer, |row| {
@@ -192,7 +180,7 @@ impl Rows {
             seq = watch.seq.saturating_add(1);
             watch.seq = seq;
         });
-        self.changes.events.push(Event {
+        self.changes.events.put(Event {
             id: cause.derived(format!("farebox event {customer} {seq}").as_bytes()),
             kind,
             at: self.now(),
@@ -210,7 +198,7 @@ impl Rows {
         kind: EventKind,
         data: String,
     ) {
-        self.changes.events.push(Event {
+        self.changes.events.put(Event {
             id: cause.derived(format!("farebox event {number}").as_bytes()),
             kind,
             at: self.now(),

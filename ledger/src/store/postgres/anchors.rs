@@ -3,9 +3,9 @@
 //! Positions have gaps and commit in any order, so they do not tell which customers have changed: all are read, and the anchor file
 //! leaves out those that it already has.
 
+use super::described;
 use super::link::Link;
 use super::rows::Columns;
-use super::tokens;
 use super::trouble::TransactionTrouble;
 use crate::Timestamp;
 use crate::book::anchor::{Anchor, ChainHeads, Heads, HouseEnd};
@@ -34,17 +34,17 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Transa
         opened: 0,
         customers: Vec::new(),
         generation,
-        house: HouseEnd::of(tokens::head(link).await?),
+        house: HouseEnd::of(described::house_head(link).await?),
     };
     for row in &link.query(HEADS, &[]).await? {
         let mut columns = Columns::of(row);
-        let (customer, seq, hash) = (columns.customer()?, columns.take()?, columns.hash()?);
+        let (customer, seq, hash) = (columns.read()?, columns.take()?, columns.read()?);
         let head = ChainHeads {
             customer,
             seq,
             hash,
             act: columns.take()?,
-            act_hash: columns.hash()?,
+            act_hash: columns.read()?,
         };
         heads.entries = heads.entries.saturating_add(head.seq);
         heads.acts = heads.acts.saturating_add(head.act);

@@ -22,7 +22,7 @@ use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
 use crate::store::rows::RowColumns as _;
 use crate::store::side_file::replace;
-use crate::{Cause, CustomerId, LedgerError, Timestamp};
+use crate::{Cause, CustomerId, LedgerError, OperationId, Timestamp};
 
 /// How long the row of a gateway that has ended is kept.
 pub(super) const ENDED_KEPT_DAYS: i32 = 30;
@@ -187,7 +187,10 @@ impl Confirmed {
             .first()
             .ok_or_else(|| TransactionTrouble::Failed("the database has no identity".into()))?;
         let mut columns = Columns::of(row);
-        let (ledger, generation) = (columns.operation()?.to_string(), columns.take::<i64>()?);
+        let (ledger, generation) = (
+            columns.read::<OperationId>()?.to_string(),
+            columns.take::<i64>()?,
+        );
         let renewals: Option<i64> = columns.take()?;
         let mut lost = self.not_covered(link, generation).await?;
         if known.ledger.is_empty() {
@@ -331,8 +334,8 @@ async fn missing(
     let mut missing = Vec::new();
     for row in link.query(&sql, &[&customers, &seqs, &hashes]).await? {
         let mut columns = Columns::of(&row);
-        let (customer, seq, last): (_, i64, i64) =
-            (columns.customer()?, columns.take()?, columns.take()?);
+        let (customer, seq, last): (CustomerId, i64, i64) =
+            (columns.read()?, columns.take()?, columns.take()?);
         missing.push(format!(
             "{name} {seq} of {customer} was confirmed and is not there (its last is {last})"
         ));
@@ -378,7 +381,7 @@ pub(super) async fn accepted(link: &Link) -> Result<Vec<AcceptedLoss>, Transacti
         let mut columns = Columns::of(&row);
         let (generation, at, actor, details): (_, _, _, String) = (
             columns.take()?,
-            columns.at()?,
+            columns.read()?,
             columns.take()?,
             columns.take()?,
         );

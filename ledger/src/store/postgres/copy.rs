@@ -11,10 +11,9 @@ use super::facts::ServerPurpose;
 use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
-    SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{deliveries, events, flush, lessons, migrations, payments, reads, tokens, verify};
+use super::{deliveries, described, events, flush, lessons, migrations, reads, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -24,6 +23,8 @@ use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger,
 };
 use crate::store::rows::RowColumns as _;
+use crate::table::described::DescribedRow;
+use crate::table::list::{TableReader, TableSet};
 use crate::{Cause, Event, LedgerError, OpenMode, OperationId, VerifyReport};
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
@@ -128,9 +129,9 @@ impl SourceLedger for CopySource {
             .ok_or_else(|| LedgerError::unusable("the ledger has no identity".to_owned()))?;
         let mut columns = Columns::of(row);
         Ok(CopyIdentity {
-            ledger: columns.operation()?.to_bytes(),
+            ledger: columns.read::<OperationId>()?.to_bytes(),
             generation: columns.take()?,
-            made_at: columns.at()?,
+            made_at: columns.read()?,
         })
     }
 
@@ -180,38 +181,35 @@ impl SourceLedger for CopySource {
         for row in query(&self.link, SELECT_HOLD, &[]).await? {
             rest.holds.push(rows::stored_hold(&row)?);
         }
-        for row in query(&self.link, SELECT_SESSION, &[]).await? {
-            rest.sessions.push(rows::session(&row)?);
-        }
-        for row in query(&self.link, SELECT_LINK, &[]).await? {
-            rest.links.push(rows::link(&row)?);
-        }
         let personal = "SELECT customer, data FROM personal_data";
         for row in query(&self.link, personal, &[]).await? {
             rest.personal.push(rows::personal_data(&row)?);
         }
         let addressees = "SELECT folded, customer, data FROM addressees";
         for row in query(&self.link, addressees, &[]).await? {
-            rest.addressees.push(super::payments::addressee(&row)?);
+            rest.addressees.push(rows::addressee(&row)?);
         }
         rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
-        rest.payments = payments::all(&self.link, None).await.map_err(unavailable)?;
-        rest.house = tokens::book(&self.link).await.map_err(unavailable)?;
-        rest.answers = tokens::kept(&self.link).await.map_err(unavailable)?;
+        rest.tables = TableSet::read(self).await?;
         let claims = "SELECT id, claim FROM accounts WHERE claim > 0";
         for row in query(&self.link, claims, &[]).await? {
             let mut columns = Columns::of(&row);
-            rest.claims.push((columns.customer()?, columns.amount()?));
+            rest.claims.push((columns.read()?, columns.read()?));
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
         rest.taught = lessons::all(&self.link).await.map_err(unavailable)?;
         rest.own_costs = reads::own_costs(&self.link, i64::MIN, i64::MAX)
             .await
             .map_err(unavailable)?;
-        rest.files = reads::files_acts(&self.link, None, usize::MAX)
-            .await
-            .map_err(unavailable)?;
         Ok(rest)
+    }
+}
+
+impl TableReader for CopySource {
+    type Error = LedgerError;
+
+    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, LedgerError> {
+        described::all(&self.link).await.map_err(unavailable)
     }
 }
 
@@ -263,7 +261,9 @@ impl TargetLedger for CopyTarget {
                 }
                 rows.changes.names = names;
             }
-            CopyBatch::Events(events) => rows.changes.events = events,
+            CopyBatch::Events(events) => events
+                .into_iter()
+                .for_each(|event| rows.changes.events.put(event)),
             CopyBatch::Rest(rest) => rest.put(&mut rows),
         }
         flush::write_all(&self.link, &rows)

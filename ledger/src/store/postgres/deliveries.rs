@@ -12,10 +12,10 @@ use super::trouble::TransactionTrouble;
 use super::writes::{SqlValue, Write};
 use crate::batch::changes::Changes;
 use crate::store::delivery_rows::{self, failed_delivery, outcome_parts, webhook_columns};
-use crate::store::event_rows::event_columns;
 use crate::store::rows::Decoded;
+use crate::table::described::DescribedRow as _;
 use crate::{
-    DeliveryOutcome, DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, OperationId,
+    DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook, OperationId,
     Timestamp, WantedDeliveries, WebhookId,
 };
 
@@ -176,21 +176,20 @@ pub(super) async fn lease(
     wanted: &[WantedDeliveries],
     now: Timestamp,
 ) -> Result<Vec<DueDelivery>, TransactionTrouble> {
-    let sql = concat!(
+    let sql = format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now), \
          picked AS (SELECT d.event, d.webhook FROM unnest($1::bigint[], $2::bigint[]) AS w (webhook, free) CROSS JOIN clock \
              CROSS JOIN LATERAL (SELECT d.event, d.webhook FROM deliveries d WHERE d.webhook = w.webhook AND d.status = 1 \
                  AND d.due <= $3 AND d.leased < clock.now ORDER BY d.due LIMIT w.free FOR UPDATE SKIP LOCKED) d), \
          leased AS (UPDATE deliveries d SET leased = clock.now + $4 FROM picked p, clock \
              WHERE d.event = p.event AND d.webhook = p.webhook RETURNING d.event, d.webhook, d.tries) \
-         SELECT l.webhook, l.tries, ",
-        event_columns!(),
-        " FROM leased l JOIN events e ON e.id = l.event"
+         SELECT l.webhook, l.tries, {} FROM leased l JOIN events e ON e.id = l.event",
+        Event::names()
     );
     let webhooks: Vec<i64> = wanted.iter().map(|wanted| wanted.webhook.0).collect();
     let free: Vec<i64> = wanted.iter().map(|wanted| wanted.free.into()).collect();
     let values: [&(dyn ToSql + Sync); 4] = [&webhooks, &free, &now.millis(), &LEASE_MS];
-    let rows = link.query(sql, &values).await?;
+    let rows = link.query(&sql, &values).await?;
     let found: Decoded<_> = rows.iter().map(due).collect();
     Ok(found?)
 }

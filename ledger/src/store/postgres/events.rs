@@ -5,25 +5,22 @@
 //! it.
 
 use async_trait::async_trait;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
 use super::link::Link;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
-use super::writes::{TableWrite, Write};
-use super::{PostgresLedger, deliveries};
+use super::writes::Write;
+use super::{PostgresLedger, deliveries, described};
 use crate::batch::rows::Rows;
-use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
+use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
 use crate::store::rows::{
     Decoded, RowColumns as _, customer_columns, rows_at_most, stored_customer,
 };
+use crate::table::list::TableVisitor as _;
 use crate::{
     CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
     Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
-
-const SELECT_EVENT: &str = concat!("SELECT ", event_columns!(), " FROM events e");
 
 /// Whether to show only what no open transaction can precede.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,24 +30,16 @@ pub(super) enum Shown {
     All,
 }
 
-fn event(row: &Row) -> Decoded<Event> {
-    event_rows::event(&mut Columns::of(row))
-}
-
 /// What is told, and the removal of some of what is older than is kept: more than comes in, so that it never piles up.
-pub(super) fn events(rows: &Rows, writes: &mut Vec<Write<'_>>) {
+pub(super) fn events<'rows>(
+    rows: &'rows Rows,
+    writes: &mut Vec<Write<'rows>>,
+) -> Result<(), TransactionTrouble> {
     let events = &rows.changes.events;
-    if events.is_empty() {
-        return;
+    if events.is_unchanged() {
+        return Ok(());
     }
-    let table = TableWrite::of("events", events)
-        .bytes("id", |event| event.id.to_bytes().to_vec())
-        .text("kind", |event| event.kind.as_str())
-        .number("at", |event| event.at.millis())
-        .number("customer", |event| event.customer.map(CustomerId::to_i64))
-        .number("seq", |event| event.seq)
-        .text("data", |event| event.data.clone());
-    writes.push(table.insert(" ON CONFLICT (id) DO NOTHING"));
+    writes.table(events)?;
     let old = "SELECT id FROM (SELECT id, at FROM events ORDER BY xid, position LIMIT $2) o WHERE at < $1";
     for sql in [
         format!(
@@ -67,6 +56,7 @@ pub(super) fn events(rows: &Rows, writes: &mut Vec<Write<'_>>) {
             columns: vec![Box::new(since), Box::new(OLD_AT_ONCE)],
         });
     }
+    Ok(())
 }
 
 /// Events after this one, oldest first; `None` if there is no such event.
@@ -85,20 +75,20 @@ pub(super) async fn after(
                 return Ok(None);
             };
             let mut columns = Columns::of(row);
-            (columns.text()?, columns.number()?)
+            (columns.read()?, columns.number()?)
         }
     };
     let settled = match shown {
-        Shown::Settled => " AND e.xid < pg_snapshot_xmin(pg_current_snapshot())",
+        Shown::Settled => " AND xid < pg_snapshot_xmin(pg_current_snapshot())",
         Shown::All => "",
     };
-    let sql = format!(
-        "{SELECT_EVENT} WHERE (e.xid, e.position) > ($1::text::xid8, $2){settled} ORDER BY e.xid, e.position LIMIT $3"
+    let which = format!(
+        "WHERE (xid, position) > ($1::text::xid8, $2){settled} ORDER BY xid, position LIMIT $3"
     );
-    let values: [&(dyn ToSql + Sync); 3] = [&xid, &position, &rows_at_most(limit)];
-    let rows = link.query(&sql, &values).await?;
-    let found: Decoded<_> = rows.iter().map(event).collect();
-    Ok(Some(found?))
+    let limit = rows_at_most(limit);
+    described::read(link, &which, &[&xid, &position, &limit])
+        .await
+        .map(Some)
 }
 
 /// After a restore into another cluster, whose transactions are numbered anew: the events of before keep their order, and precede
@@ -115,7 +105,7 @@ pub(super) async fn renumber(link: &Link) -> Result<(), TransactionTrouble> {
 async fn newest(link: &Link) -> Result<Option<OperationId>, TransactionTrouble> {
     let sql = "SELECT id FROM events WHERE xid < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid DESC, position DESC LIMIT 1";
     let rows = link.query(sql, &[]).await?;
-    let id = rows.first().map(|row| Columns::of(row).operation());
+    let id = rows.first().map(|row| Columns::of(row).read());
     Ok(id.transpose()?)
 }
 

@@ -5,31 +5,34 @@
 //! statement, only the locked rows themselves can be trusted. A row whose customer is not locked belongs to one that was skipped, or
 //! has appeared meanwhile; in the latter case the batch starts again.
 
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::mem::discriminant;
+
 use futures_util::future::join;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Error, Row, Statement};
 
+use super::described::{self, array, select};
 use super::link::Link;
 use super::locking::Locked;
-use super::parameters::FetchParameters;
-use super::payments::{self, SELECT_PAYMENT};
-use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_LINK, SELECT_SESSION,
-};
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
-use super::tokens::{self, SELECT_ANSWER, SELECT_HOUSE_ACT, SELECT_TOKEN, SELECT_TOKEN_DAY};
 use super::trouble::TransactionTrouble;
-use super::vouchers::{self, SELECT_LOT, SELECT_VOUCHER};
-use super::wanted::WantedRows;
+use super::wanted::{WantedRows, parameter};
+use super::writes::{SqlValue, values};
 use super::{migrations, reads};
-use crate::batch::answer::AnswerId;
 use crate::batch::rows::{
     CachedRow as Kept, CustomerRow, KeyRow, Positions, RECOVERED_AT_ONCE, Rows,
 };
+use crate::rule::link::SignInLink;
 use crate::store::copy::MOVED_AWAY;
-use crate::store::rows::RowColumns as _;
+use crate::store::rows::{Decoded, RowColumns as _};
+use crate::table::columns::StoredAlone;
+use crate::table::list::ListedRow;
+use crate::table::named::{NamedReader, RowName};
 use crate::value::reference;
-use crate::{CustomerId, DailyBound, KeyId, OperationId, Scope};
+use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Scope, Session};
 
 /// In place of the fence, for a program that is not a gateway: whether the ledger was moved or brought up to date meanwhile.
 const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint = 0";
@@ -47,8 +50,8 @@ pub(super) async fn add_dead(
     let mut dead = Vec::new();
     for row in link.query(sql, &[&i64::from(RECOVERED_AT_ONCE)]).await? {
         let mut columns = Columns::of(&row);
-        dead.push(columns.operation()?);
-        wanted.keys.insert(columns.key()?);
+        dead.push(columns.read()?);
+        wanted.keys.insert(columns.read()?);
     }
     wanted.holds.extend(&dead);
     wanted.entries.extend(&dead);
@@ -64,23 +67,28 @@ pub(super) async fn fetch(
     epoch: i64,
     locked: Locked,
 ) -> Result<Rows, TransactionTrouble> {
-    let asked = FetchParameters::of(wanted);
+    let (lock, lock_values) = wanted.lock(locked);
+    let (find_keys, key_values) = wanted.find_keys();
     let fence = if epoch > 0 { FENCE } else { SCHEMA };
     let (fence, lock, find_keys, positions) = (
         link.prepared(fence).await?,
-        link.prepared(&asked.lock(locked)).await?,
-        link.prepared(&asked.find_keys()).await?,
+        link.prepared(&lock).await?,
+        link.prepared(&find_keys).await?,
         link.prepared(POSITIONS).await?,
     );
-    let reads = Reads::prepare(link, &asked).await?;
+    let mut reads = Vec::new();
+    for read in self::reads(wanted) {
+        let statement = link.prepared(&read.sql).await?;
+        reads.push((read, statement));
+    }
     let client = &link.client;
     let begin = if wanted.flushed {
         BEGIN_FLUSHED
     } else {
         BEGIN_RECEIVED
     };
-    let (fence_values, lock_values): ([&(dyn ToSql + Sync); 1], _) = ([&epoch], asked.to_lock());
-    let key_values = asked.to_find_keys();
+    let fence_values: [&(dyn ToSql + Sync); 1] = [&epoch];
+    let (lock_values, key_values) = (values(&lock_values), values(&key_values));
     // Polled in this order, and therefore sent in this order.
     let (begun, (fenced, (customers, (keys, (placed, read))))) = join(
         client.batch_execute(begin),
@@ -90,7 +98,7 @@ pub(super) async fn fetch(
                 client.query(&lock, &lock_values),
                 join(
                     client.query(&find_keys, &key_values),
-                    join(client.query_one(&positions, &[]), reads.run(link, &asked)),
+                    join(client.query_one(&positions, &[]), run(link, &reads)),
                 ),
             ),
         ),
@@ -108,21 +116,26 @@ pub(super) async fn fetch(
         now: placed.number()?,
         ..Rows::default()
     };
+    owners(&mut rows, &customers, &keys)?;
+    fill(&mut rows, &read, locked)?;
+    Ok(rows)
+}
+
+fn owners(rows: &mut Rows, customers: &[Row], keys: &[Row]) -> Filled {
     for row in customers {
-        let (stored, traffic) = rows::stored_customer(&row)?;
+        let (stored, traffic) = rows::stored_customer(row)?;
         let id = stored.customer.id;
         let customer = CustomerRow::stored(stored, Some(traffic));
         rows.customers.insert(id, customer);
     }
     for row in keys {
-        let (key, traffic) = rows::key_record(&row)?;
+        let (key, traffic) = rows::key_record(row)?;
         // Of a customer that was skipped: its operations are skipped, too.
         if rows.customers.contains_key(&key.belongs_to) {
             rows.keys.insert(key.id, KeyRow::stored(key, traffic));
         }
     }
-    fill(&mut rows, &read, locked)?;
-    Ok(rows)
+    Ok(())
 }
 
 /// Whether this node is alive, and the ledger is still here.
@@ -142,356 +155,309 @@ fn passes(fenced: &[Row], epoch: i64) -> Result<(), TransactionTrouble> {
     }
 }
 
-/// The statements that follow the locks, without those that have nothing to look for.
-struct Reads(Vec<(What, tokio_postgres::Statement)>);
-
-#[derive(Debug, Clone, Copy)]
-enum What {
-    /// Locks the tokens of the admin API that operations are asked by. Before the references, as every batch does.
-    ApiTokens,
-    /// What they did, which their locks protect.
-    TokenDays,
-    /// Locks lots, and those of vouchers.
-    Lots,
-    LotsOfVouchers,
-    /// Locks vouchers.
-    Vouchers,
-    Redeemers,
-    EntriesOfVouchers,
-    /// Finds out which requests another gateway is answering now.
-    Running,
-    /// Locks the references, which need not be rows yet. It must come first: the others then see what their last holder has written.
-    Names,
-    Holds,
-    HoldsOfKeys,
-    SpentHours,
-    HoldsOfCustomers,
-    SpentHoursOfCustomers,
-    ExternalIds,
-    Entries,
-    EntriesByReference,
-    Payments,
-    Refunds,
-    Acts,
-    /// The last acts that changed keys, and customers themselves.
-    LastActs,
-    LastActsOfCustomers,
-    ApiLabels,
-    HouseActs,
-    TokensOfActs,
-    HouseHead,
-    Answers,
-    Sessions,
-    Links,
+/// A statement that follows the locks, and what becomes of its rows.
+struct FetchRead<'wanted> {
+    sql: String,
+    /// Its parameter, if it has one.
+    value: Option<SqlValue<'wanted>>,
+    fill: fn(&mut Rows, &Row) -> Filled,
 }
 
-impl What {
-    fn sql(self) -> String {
-        match self {
-            Self::ApiTokens => format!(
-                "{SELECT_TOKEN} WHERE t.id = ANY ($1::bigint[]) ORDER BY t.id FOR NO KEY UPDATE OF t"
-            ),
-            Self::TokenDays => format!(
-                "{SELECT_TOKEN_DAY} WHERE d.token = ANY ($1::bigint[]) \
-                 AND d.day > floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint - {}",
-                DailyBound::DAYS
-            ),
-            Self::Lots
-            | Self::LotsOfVouchers
-            | Self::Vouchers
-            | Self::Redeemers
-            | Self::EntriesOfVouchers => self.sql_of_vouchers(),
-            // Nobody waits here: who finds another gateway at it looks again later.
-            Self::Running => "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(1717662310, \
-                 ('x' || encode(substring(a FROM 1 FOR 4), 'hex'))::bit(32)::int) AS ours FROM unnest($1::bytea[]) AS a) l \
-                 WHERE NOT ours"
-                .to_owned(),
-            Self::ApiLabels => {
-                "SELECT label FROM tokens WHERE label = ANY ($1::text[])".to_owned()
-            }
-            Self::HouseActs => format!("{SELECT_HOUSE_ACT} WHERE operation = ANY ($1::bytea[])"),
-            Self::TokensOfActs => format!(
-                "{SELECT_TOKEN} WHERE t.id IN (SELECT token FROM house_acts WHERE operation = ANY ($1::bytea[]))"
-            ),
-            Self::HouseHead => {
-                "SELECT seq, hash FROM house_acts WHERE $1::bytea[] IS NOT NULL ORDER BY seq DESC LIMIT 1"
-                    .to_owned()
-            }
-            Self::Answers => format!("{SELECT_ANSWER} WHERE id = ANY ($1::bytea[])"),
-            // They share 1,024 locks, so that no batch needs more of the server's than it has.
-            Self::Names => "SELECT pg_advisory_xact_lock(1717662309, n) FROM \
-                 (SELECT DISTINCT hashtext(r) & 1023 AS n FROM unnest($1::text[]) AS r ORDER BY n) l"
-                .to_owned(),
-            Self::Holds => format!("{SELECT_HOLD} WHERE h.request = ANY ($1::bytea[])"),
-            Self::HoldsOfKeys => format!("{SELECT_HOLD} WHERE h.key = ANY ($1::bigint[])"),
-            Self::HoldsOfCustomers => format!(
-                "{SELECT_HOLD} WHERE h.key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))"
-            ),
-            Self::SpentHoursOfCustomers => {
-                "SELECT u.hour, u.slug, least(sum(u.charge), 9223372036854775807)::bigint, k.customer FROM usage u \
-                 JOIN keys k ON k.id = u.key WHERE k.customer = ANY ($1::bigint[]) GROUP BY k.customer, u.hour, u.slug"
-                    .to_owned()
-            }
-            Self::ExternalIds => {
-                "SELECT external_id, id FROM accounts WHERE external_id = ANY ($1::text[])".to_owned()
-            }
-            Self::SpentHours => "SELECT hour, slug, least(sum(charge), 9223372036854775807)::bigint, key FROM usage \
-                 WHERE key = ANY ($1::bigint[]) GROUP BY key, hour, slug"
-                .to_owned(),
-            Self::Entries => format!("{SELECT_ENTRY} WHERE e.operation = ANY ($1::bytea[])"),
-            Self::EntriesByReference => {
-                format!(
-                    "{SELECT_ENTRY} JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])"
-                )
-            }
-            Self::Payments => format!("{SELECT_PAYMENT} WHERE p.folded = ANY ($1::text[])"),
-            Self::Refunds => {
-                "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])".to_owned()
-            }
-            Self::LastActs => reads::last_acts(true),
-            Self::LastActsOfCustomers => reads::last_acts(false),
-            Self::Acts => format!("{SELECT_ACT} WHERE operation = ANY ($1::bytea[])"),
-            Self::Sessions => format!("{SELECT_SESSION} WHERE token = ANY ($1::bytea[])"),
-            Self::Links => format!("{SELECT_LINK} WHERE token = ANY ($1::bytea[])"),
-        }
-    }
+type Filled = Result<(), TransactionTrouble>;
 
-    fn sql_of_vouchers(self) -> String {
-        match self {
-            Self::Lots => {
-                format!("{SELECT_LOT} WHERE l.id = ANY ($1::bigint[]) ORDER BY l.id FOR NO KEY UPDATE OF l")
-            }
-            Self::LotsOfVouchers => format!(
-                "{SELECT_LOT} WHERE l.id IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[])) ORDER BY l.id FOR NO KEY UPDATE OF l"
-            ),
-            Self::Vouchers => {
-                format!("{SELECT_VOUCHER} WHERE v.code = ANY ($1::bytea[]) ORDER BY v.code FOR NO KEY UPDATE OF v")
-            }
-            Self::Redeemers => "SELECT v.lot, v.customer FROM vouchers v JOIN lots l ON l.id = v.lot WHERE v.customer IS NOT NULL \
-                 AND l.once = 1 AND v.lot IN (SELECT lot FROM vouchers WHERE code = ANY ($1::bytea[]))"
-                .to_owned(),
-            _ => format!(
-                "{SELECT_ENTRY} WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))"
-            ),
-        }
-    }
-
-    fn value<'a>(self, asked: &'a FetchParameters<'_>) -> &'a (dyn ToSql + Sync) {
-        match self {
-            Self::ApiTokens | Self::TokenDays => &asked.api_tokens,
-            Self::ApiLabels => &asked.api_labels,
-            Self::HouseActs | Self::TokensOfActs | Self::HouseHead => &asked.house_acts,
-            Self::Running | Self::Answers => &asked.answers,
-            Self::Lots => &asked.lots,
-            Self::LotsOfVouchers | Self::Vouchers | Self::Redeemers | Self::EntriesOfVouchers => {
-                &asked.vouchers
-            }
-            Self::Holds => &asked.holds,
-            Self::Entries => &asked.entries,
-            Self::Names | Self::EntriesByReference | Self::Payments => &asked.references,
-            Self::Refunds | Self::Acts => &asked.acts,
-            Self::LastActs => &asked.changed,
-            Self::LastActsOfCustomers => &asked.changed_of,
-            Self::Sessions | Self::Links => &asked.tokens,
-            Self::HoldsOfKeys | Self::SpentHours => &asked.spending,
-            Self::HoldsOfCustomers | Self::SpentHoursOfCustomers => &asked.spending_of,
-            Self::ExternalIds => &asked.external_ids,
-        }
-    }
+/// A statement that looks for these, unless there are none.
+fn read<'wanted, T: StoredAlone>(
+    select: &str,
+    which: &str,
+    all: &'wanted BTreeSet<T>,
+    fill: fn(&mut Rows, &Row) -> Filled,
+) -> Option<FetchRead<'wanted>> {
+    (!all.is_empty()).then(|| FetchRead {
+        sql: format!("{select}{which}"),
+        value: Some(parameter(all)),
+        fill,
+    })
 }
 
-type FetchedRows = Vec<(What, Vec<Row>)>;
-
-impl Reads {
-    async fn prepare(link: &Link, asked: &FetchParameters<'_>) -> Result<Self, Error> {
-        let wanted = [
-            (What::ApiTokens, asked.api_tokens.is_empty()),
-            (What::TokenDays, asked.api_tokens.is_empty()),
-            (What::Lots, asked.lots.is_empty()),
-            (What::LotsOfVouchers, asked.vouchers.is_empty()),
-            (What::Vouchers, asked.vouchers.is_empty()),
-            (What::Redeemers, asked.vouchers.is_empty()),
-            (What::EntriesOfVouchers, asked.vouchers.is_empty()),
-            (What::Running, asked.answers.is_empty()),
-            (What::Names, asked.references.is_empty()),
-            (What::Holds, asked.holds.is_empty()),
-            (What::HoldsOfKeys, asked.spending.is_empty()),
-            (What::SpentHours, asked.spending.is_empty()),
-            (What::HoldsOfCustomers, asked.spending_of.is_empty()),
-            (What::SpentHoursOfCustomers, asked.spending_of.is_empty()),
-            (What::ExternalIds, asked.external_ids.is_empty()),
-            (What::Entries, asked.entries.is_empty()),
-            (What::EntriesByReference, asked.references.is_empty()),
-            (What::Payments, asked.references.is_empty()),
-            (What::Refunds, asked.acts.is_empty()),
-            (What::Acts, asked.acts.is_empty()),
-            (What::LastActs, asked.changed.is_empty()),
-            (What::LastActsOfCustomers, asked.changed_of.is_empty()),
-            (What::ApiLabels, asked.api_labels.is_empty()),
-            (What::HouseActs, asked.house_acts.is_empty()),
-            (What::TokensOfActs, asked.house_acts.is_empty()),
-            (What::HouseHead, asked.house_acts.is_empty()),
-            (What::Answers, asked.answers.is_empty()),
-            (What::Sessions, asked.tokens.is_empty()),
-            (What::Links, asked.tokens.is_empty()),
-        ];
-        let mut statements = Vec::new();
-        for (what, _) in wanted.into_iter().filter(|(_, nothing)| !nothing) {
-            statements.push((what, link.prepared(&what.sql()).await?));
-        }
-        Ok(Self(statements))
-    }
-
-    async fn run(&self, link: &Link, asked: &FetchParameters<'_>) -> Result<FetchedRows, Error> {
-        let queries = self.0.iter().map(|(what, statement)| async move {
-            let value: [&(dyn ToSql + Sync); 1] = [what.value(asked)];
-            Ok((*what, link.client.query(statement, &value).await?))
-        });
-        futures_util::future::try_join_all(queries).await
-    }
+/// The same for rows of described tables.
+fn read_named<'wanted>(
+    select: &str,
+    which: &str,
+    names: impl Iterator<Item = &'wanted RowName>,
+    fill: fn(&mut Rows, &Row) -> Filled,
+) -> Option<FetchRead<'wanted>> {
+    let mut keys = names.map(RowName::key).peekable();
+    let (_, value) = array(&keys.peek()?.clone(), keys);
+    Some(FetchRead {
+        sql: format!("{select}{which}"),
+        value: Some(value),
+        fill,
+    })
 }
 
-fn fill(rows: &mut Rows, found: &FetchedRows, locked: Locked) -> Result<(), TransactionTrouble> {
-    for (what, found) in found {
+/// Finds out which requests another gateway is answering now. Nobody waits here: who finds another gateway at it looks again later.
+const RUNNING: &str = "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(1717662310, \
+     ('x' || encode(substring(a FROM 1 FOR 4), 'hex'))::bit(32)::int) AS ours FROM unnest($1::bytea[]) AS a) l \
+     WHERE NOT ours";
+/// Locks the references, which need not be rows yet. They share 1,024 locks, so that no batch needs more of the server's than it has.
+const NAMES: &str = "SELECT pg_advisory_xact_lock(1717662309, n) FROM \
+     (SELECT DISTINCT hashtext(r) & 1023 AS n FROM unnest($1::text[]) AS r ORDER BY n) l";
+const HOURS_OF_KEYS: &str = "SELECT hour, slug, least(sum(charge), 9223372036854775807)::bigint, key FROM usage \
+     WHERE key = ANY ($1::bigint[]) GROUP BY key, hour, slug";
+const HOURS_OF_CUSTOMERS: &str = "SELECT u.hour, u.slug, least(sum(u.charge), 9223372036854775807)::bigint, k.customer FROM usage u \
+     JOIN keys k ON k.id = u.key WHERE k.customer = ANY ($1::bigint[]) GROUP BY k.customer, u.hour, u.slug";
+
+/// Everything to read, in its order: what is locked; the references, before all that the others see of what their last holder has
+/// written; the rest.
+fn reads(wanted: &WantedRows) -> Vec<FetchRead<'_>> {
+    let named = NamedReads::of(wanted);
+    let of_answers = wanted.named(|name| matches!(name, RowName::Answer(_)));
+    let locks = [
+        read_named(RUNNING, "", of_answers, running),
+        read(NAMES, "", &wanted.references, |_, _| Ok(())),
+    ];
+    let others = (locks
+        .into_iter()
+        .chain(of_holds(wanted))
+        .chain(of_history(wanted)))
+    .flatten();
+    (named.locked.into_iter().chain(others).chain(named.others)).collect()
+}
+
+/// Open holds, spending, and customers by their external ids.
+fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 6] {
+    let by_id = " WHERE h.request = ANY ($1::bytea[])";
+    let of_key = " WHERE h.key = ANY ($1::bigint[])";
+    let of_customer = " WHERE h.key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))";
+    let external = "SELECT external_id, id FROM accounts WHERE external_id = ANY ($1::text[])";
+    [
+        read(SELECT_HOLD, by_id, &wanted.holds, hold),
+        read(SELECT_HOLD, of_key, &wanted.spending, hold),
+        read(HOURS_OF_KEYS, "", &wanted.spending, |rows, row| {
+            hour(rows, row, |columns| Ok(Scope::Key(columns.read()?)))
+        }),
+        read(SELECT_HOLD, of_customer, &wanted.spending_of, hold),
+        read(HOURS_OF_CUSTOMERS, "", &wanted.spending_of, |rows, row| {
+            hour(rows, row, |columns| Ok(Scope::Customer(columns.read()?)))
+        }),
+        read(external, "", &wanted.external_ids, external_id),
+    ]
+}
+
+/// Entries, payments and acts.
+fn of_history(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 8] {
+    let by_operation = " WHERE e.operation = ANY ($1::bytea[])";
+    let by_reference =
+        " JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])";
+    let of_voucher =
+        " WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))";
+    let refunds = "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])";
+    let payments = select::<Payment>();
+    let by_folded = "WHERE folded = ANY ($1::text[])";
+    let acts = " WHERE operation = ANY ($1::bytea[])";
+    let vouchers = wanted.named(|name| matches!(name, RowName::Voucher(_)));
+    [
+        read(SELECT_ENTRY, by_operation, &wanted.entries, |rows, row| {
+            entry(rows, row).map(drop)
+        }),
+        read(
+            SELECT_ENTRY,
+            by_reference,
+            &wanted.references,
+            entry_by_reference,
+        ),
+        read_named(SELECT_ENTRY, of_voucher, vouchers, entry_of_voucher),
+        read(&payments, by_folded, &wanted.references, payment),
+        read(refunds, "", &wanted.acts, refund),
+        read(SELECT_ACT, acts, &wanted.acts, act),
+        read(&reads::last_acts(true), "", &wanted.changed, |rows, row| {
+            last_act(rows, row, |columns| Ok(Scope::Key(columns.read()?)))
+        }),
+        read(
+            &reads::last_acts(false),
+            "",
+            &wanted.changed_of,
+            |rows, row| last_act(rows, row, |columns| Ok(Scope::Customer(columns.read()?))),
+        ),
+    ]
+}
+
+type FetchedRows<'reads> = Vec<(&'reads FetchRead<'reads>, Vec<Row>)>;
+
+async fn run<'reads>(
+    link: &Link,
+    prepared: &'reads [(FetchRead<'reads>, Statement)],
+) -> Result<FetchedRows<'reads>, Error> {
+    let queries = prepared.iter().map(|(read, statement)| async move {
+        let value = values(read.value.as_slice());
+        Ok((read, link.client.query(statement, &value).await?))
+    });
+    futures_util::future::try_join_all(queries).await
+}
+
+fn fill(
+    rows: &mut Rows,
+    found: &FetchedRows<'_>,
+    locked: Locked,
+) -> Result<(), TransactionTrouble> {
+    for (read, found) in found {
         for row in found {
-            match fill_one(rows, *what, row) {
+            match (read.fill)(rows, row) {
                 // A row of a skipped customer, whose operation is skipped too.
                 Err(TransactionTrouble::Retry(_)) if locked == Locked::Skip => {}
                 filled => filled?,
             }
         }
     }
+    let sessions = rows.tables.iter().map(|session: &Session| session.key);
+    let links = rows.tables.iter().map(|link: &SignInLink| link.key);
+    sessions
+        .chain(links)
+        .try_for_each(|key| needs_lock(rows, key))
+}
+
+fn running(rows: &mut Rows, row: &Row) -> Filled {
+    rows.running.insert(Columns::of(row).read()?);
     Ok(())
 }
 
-fn fill_one(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
-    match what {
-        What::Holds | What::HoldsOfKeys | What::HoldsOfCustomers => {
-            let hold = rows::stored_hold(row)?;
-            needs_lock(rows, hold.open.key)?;
-            rows.holds.insert(hold.open.request, Kept::stored(hold));
-        }
-        What::Entries | What::EntriesByReference => {
-            let chained = rows::stored_entry(row)?;
-            let entry = &chained.entry;
-            needs_customer(rows, entry.customer)?;
-            if let (What::EntriesByReference, Some(reference)) = (what, &entry.reference) {
-                let folded = reference::folded(reference);
-                rows.references.insert(folded, entry.operation);
-            }
-            rows.entries.insert(entry.operation, chained);
-        }
-        What::Payments => {
-            let payment = payments::payment(row)?;
-            needs_customer(rows, payment.customer)?;
-            let folded = reference::folded(&payment.reference);
-            rows.payments.insert(folded, Kept::stored(payment));
-        }
-        What::SpentHours => {
-            let mut columns = Columns::of(row);
-            let hour = crate::store::hour_rows::spent_hour(&mut columns)?;
-            let of = Scope::Key(columns.key()?);
-            rows.hours.entry(of).or_default().push(hour);
-        }
-        What::SpentHoursOfCustomers => {
-            let mut columns = Columns::of(row);
-            let hour = crate::store::hour_rows::spent_hour(&mut columns)?;
-            let of = Scope::Customer(columns.customer()?);
-            rows.hours.entry(of).or_default().push(hour);
-        }
-        What::ExternalIds => {
-            let mut columns = Columns::of(row);
-            let (external_id, customer) = (columns.text()?, columns.customer()?);
-            rows.external_ids.insert(external_id, customer);
-        }
-        What::Refunds => {
-            let mut columns = Columns::of(row);
-            let (request, amount) = (columns.operation()?, columns.amount()?);
-            rows.refunds.entry(request).or_default().push(amount);
-        }
-        What::Acts => {
-            let act = rows::stored_act(row)?;
-            let record = &act.record.record;
-            needs_customer(rows, record.customer)?;
-            rows.acts.insert(record.operation, act);
-        }
-        What::Sessions => {
-            let session = rows::session(row)?;
-            needs_lock(rows, session.key)?;
-            rows.sessions.insert(session.token.0, Kept::stored(session));
-        }
-        What::Links => {
-            let (token, key, expires) = rows::link(row)?;
-            needs_lock(rows, key)?;
-            rows.links.insert(token.0, Kept::stored((key, expires)));
-        }
-        of_tokens => fill_of_tokens(rows, of_tokens, row)?,
+fn hold(rows: &mut Rows, row: &Row) -> Filled {
+    let hold = rows::stored_hold(row)?;
+    needs_lock(rows, hold.open.key)?;
+    rows.holds.insert(hold.open.request, Kept::stored(hold));
+    Ok(())
+}
+
+fn hour(rows: &mut Rows, row: &Row, of: fn(&mut Columns<'_>) -> Decoded<Scope>) -> Filled {
+    let mut columns = Columns::of(row);
+    let hour = crate::store::hour_rows::spent_hour(&mut columns)?;
+    rows.hours.entry(of(&mut columns)?).or_default().push(hour);
+    Ok(())
+}
+
+fn external_id(rows: &mut Rows, row: &Row) -> Filled {
+    let mut columns = Columns::of(row);
+    rows.external_ids.insert(columns.read()?, columns.read()?);
+    Ok(())
+}
+
+fn entry(rows: &mut Rows, row: &Row) -> Result<OperationId, TransactionTrouble> {
+    let chained = rows::stored_entry(row)?;
+    let operation = chained.entry.operation;
+    needs_customer(rows, chained.entry.customer)?;
+    rows.entries.insert(operation, chained);
+    Ok(operation)
+}
+
+fn entry_by_reference(rows: &mut Rows, row: &Row) -> Filled {
+    let operation = entry(rows, row)?;
+    let found = rows.entry(operation);
+    if let Some(reference) = found.and_then(|entry| entry.reference.as_deref()) {
+        let folded = reference::folded(reference);
+        rows.references.insert(folded, operation);
     }
     Ok(())
 }
 
-fn fill_of_tokens(rows: &mut Rows, what: What, row: &Row) -> Result<(), TransactionTrouble> {
-    match what {
-        What::ApiTokens | What::TokensOfActs => {
-            let token = tokens::token(row)?;
-            rows.api_tokens
-                .entry(token.id)
-                .or_insert_with(|| Kept::stored(token));
-        }
-        What::TokenDays => {
-            let day = tokens::token_day(row)?;
-            let place = (day.token, day.day);
-            rows.token_days.insert(place, Kept::stored(day));
-        }
-        What::Running => {
-            rows.running.insert(AnswerId(Columns::of(row).hash()?));
-        }
-        What::ApiLabels => {
-            rows.api_labels.insert(Columns::of(row).text()?);
-        }
-        What::HouseActs => {
-            let found = tokens::house_act(row)?;
-            rows.house_acts.insert(found.act.operation, found);
-        }
-        What::HouseHead => {
-            rows.house_head = tokens::house_head(row)?;
-        }
-        What::LastActs => {
-            let mut columns = Columns::of(row);
-            let of = Scope::Key(columns.key()?);
-            rows.last_acts.insert(of, columns.number()?);
-        }
-        What::LastActsOfCustomers => {
-            let mut columns = Columns::of(row);
-            let of = Scope::Customer(columns.customer()?);
-            rows.last_acts.insert(of, columns.number()?);
-        }
-        What::Answers => {
-            let (id, kept) = tokens::answer(row)?;
-            rows.answers.insert(id, kept);
-        }
-        What::Lots | What::LotsOfVouchers => {
-            let (lot, made_by) = vouchers::lot(row)?;
-            rows.lots.insert(lot.id, Kept::stored((lot, made_by)));
-        }
-        What::Vouchers => {
-            let found = vouchers::voucher(row)?;
-            rows.vouchers.insert(found.code.0, Kept::stored(found));
-        }
-        What::Redeemers => {
-            rows.redeemers.insert(vouchers::redeemer(row)?);
-        }
-        What::EntriesOfVouchers => {
-            let chained = rows::stored_entry(row)?;
-            // Another customer's is not asked for, and its customer not locked.
-            if rows.customers.contains_key(&chained.entry.customer) {
-                rows.entries.insert(chained.entry.operation, chained);
+fn entry_of_voucher(rows: &mut Rows, row: &Row) -> Filled {
+    match entry(rows, row) {
+        // Another customer's is not asked for, and its customer not locked.
+        Err(TransactionTrouble::Retry(_)) => Ok(()),
+        found => found.map(drop),
+    }
+}
+
+fn payment(rows: &mut Rows, row: &Row) -> Filled {
+    let payment: Payment = described::row(row)?;
+    needs_customer(rows, payment.customer)?;
+    rows.tables.fetched(payment);
+    Ok(())
+}
+
+fn refund(rows: &mut Rows, row: &Row) -> Filled {
+    let mut columns = Columns::of(row);
+    let refunds = rows.refunds.entry(columns.read()?);
+    refunds.or_default().push(columns.read()?);
+    Ok(())
+}
+
+fn act(rows: &mut Rows, row: &Row) -> Filled {
+    let act = rows::stored_act(row)?;
+    needs_customer(rows, act.record.record.customer)?;
+    rows.acts.insert(act.record.record.operation, act);
+    Ok(())
+}
+
+fn last_act(rows: &mut Rows, row: &Row, of: fn(&mut Columns<'_>) -> Decoded<Scope>) -> Filled {
+    let mut columns = Columns::of(row);
+    rows.last_acts.insert(of(&mut columns)?, columns.number()?);
+    Ok(())
+}
+
+/// The statements that read what belongs to named rows: those that lock, and the others.
+struct NamedReads<'wanted> {
+    locked: Vec<FetchRead<'wanted>>,
+    others: Vec<FetchRead<'wanted>>,
+    /// The rows of one kind.
+    alike: Vec<&'wanted RowName>,
+}
+
+impl<'wanted> NamedReads<'wanted> {
+    fn of(wanted: &'wanted WantedRows) -> Self {
+        let mut reads = Self {
+            locked: Vec::new(),
+            others: Vec::new(),
+            alike: Vec::new(),
+        };
+        let names: Vec<_> = wanted.rows.iter().collect();
+        for alike in names.chunk_by(|a, b| discriminant(*a) == discriminant(*b)) {
+            reads.alike = alike.to_vec();
+            if let Some(name) = alike.first() {
+                let Ok(()) = name.read(&mut reads);
             }
         }
-        // Locks of references have nothing to say.
-        _ => {}
+        reads
     }
-    Ok(())
+}
+
+impl NamedReader for NamedReads<'_> {
+    type Error = Infallible;
+
+    fn read<T: ListedRow>(&mut self, condition: &str, is_locked: bool) -> Result<(), Infallible> {
+        let mut keys = self.alike.iter().map(|name| name.key()).peekable();
+        let Some(like) = keys.peek().cloned() else {
+            return Ok(());
+        };
+        let (kind, keys) = array(&like, keys);
+        let before = format!(
+            "floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint - {}",
+            DailyBound::DAYS
+        );
+        let condition = condition
+            .replace("{keys}", &format!("= ANY ($1::{kind}[])"))
+            .replace("{before}", &before);
+        let lock = if is_locked {
+            format!(" ORDER BY {} FOR NO KEY UPDATE", T::KEY.join(", "))
+        } else {
+            String::new()
+        };
+        let value = condition.contains("$1").then_some(keys);
+        let read = FetchRead {
+            sql: format!("{}WHERE {condition}{lock}", select::<T>()),
+            value,
+            fill: |rows, row| {
+                rows.tables.fetched::<T>(described::row(row)?);
+                Ok(())
+            },
+        };
+        let list = if is_locked {
+            &mut self.locked
+        } else {
+            &mut self.others
+        };
+        list.push(read);
+        Ok(())
+    }
 }
 
 /// Refuses a row of a key whose customer was not locked.

@@ -128,7 +128,7 @@ pub(super) async fn ended(readers: &Readers, keys: &[KeyId]) -> Result<Vec<KeyId
     let asked = &numbers;
     let read = |link: Arc<Link>| async move {
         let rows = link.query(sql, &[asked]).await?;
-        let keys = rows.iter().map(|row| Columns::of(row).key());
+        let keys = rows.iter().map(|row| Columns::of(row).read());
         Ok(keys.collect::<Result<_, _>>()?)
     };
     readers.with(read).await
@@ -153,7 +153,7 @@ pub(super) async fn spent_since(
     let mut sums: HashMap<KeyId, Amount> = HashMap::new();
     for row in link.query(sql, &[&numbers, &since.hour()]).await? {
         let mut columns = Columns::of(&row);
-        sums.insert(columns.key()?, columns.amount()?);
+        sums.insert(columns.read()?, columns.read()?);
     }
     Ok(ids
         .iter()
@@ -208,12 +208,12 @@ fn sums() -> String {
 fn summed(name: String, columns: &mut Columns<'_>) -> Result<MarginRow, TransactionTrouble> {
     Ok(MarginRow {
         name,
-        requests: columns.small()?,
-        charge: columns.amount()?,
-        cost: columns.amount()?,
-        priced: columns.amount()?,
-        exposure: columns.amount()?,
-        loss: columns.amount()?,
+        requests: columns.read()?,
+        charge: columns.read()?,
+        cost: columns.read()?,
+        priced: columns.read()?,
+        exposure: columns.read()?,
+        loss: columns.read()?,
         own: Amount::ZERO,
     })
 }

@@ -12,7 +12,7 @@ use super::trouble::{cause, words};
 use crate::store::copy::{CopyIdentity, MOVED, MOVED_AWAY};
 use crate::store::opening::too_old;
 use crate::store::rows::RowColumns as _;
-use crate::{Cause, Fault, LedgerError, OpenMode, TroubleKind};
+use crate::{Cause, Fault, LedgerError, OpenMode, OperationId, TroubleKind};
 
 /// The schema with which ledgers begin. Older ones are refused.
 const BASE: i32 = 14;
@@ -253,7 +253,7 @@ async fn identity(client: &Client) -> Result<[u8; 16], LedgerError> {
         .query_one("SELECT ledger FROM identity WHERE id = 1", &[])
         .await;
     let row = row.map_err(|error| LedgerError::Unusable(cause(error)))?;
-    Ok(Columns::of(&row).operation()?.to_bytes())
+    Ok(Columns::of(&row).read::<OperationId>()?.to_bytes())
 }
 
 fn worded(what: &str, error: tokio_postgres::Error) -> Cause {

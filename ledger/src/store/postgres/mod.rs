@@ -14,6 +14,7 @@ mod confirmed;
 mod connector;
 mod copy;
 mod deliveries;
+mod described;
 mod events;
 mod facts;
 mod faults;
@@ -31,8 +32,6 @@ mod locking;
 mod migrations;
 mod node;
 mod owner_tables;
-mod parameters;
-mod payments;
 mod probe_leases;
 mod readers;
 mod reads;
@@ -44,11 +43,9 @@ mod standby;
 mod start;
 mod tables;
 mod tls;
-mod tokens;
 mod trouble;
 mod unopened;
 mod verify;
-mod vouchers;
 mod wanted;
 mod writer;
 mod writes;
@@ -68,6 +65,7 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::store::unsettled::{Left, Unsettled};
+use crate::table::list::UNAPPLIED;
 use crate::{
     Addressees, Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery,
     FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
@@ -511,27 +509,25 @@ impl Ledger for PostgresLedger {
     }
 
     async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
-        payments::by_reference(&self.readers, reference).await
+        self.readers.payment(reference).await
     }
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
-        payments::unapplied(&self.readers).await
+        self.readers.rows(UNAPPLIED, &[]).await
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
-        tokens::find(&self.readers, secret).await
+        let secret = secret.0.as_slice();
+        self.readers.find("WHERE secret = $1", &[&secret]).await
     }
 
     async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError> {
-        self.readers
-            .with(|link| async move { tokens::days_since(&link, since).await })
-            .await
+        let which = "WHERE day >= $1 ORDER BY token, day";
+        self.readers.rows(which, &[&since.number()]).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        self.readers
-            .with(|link| async move { tokens::all(&link).await })
-            .await
+        self.readers.all().await
     }
 
     async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
@@ -550,17 +546,11 @@ impl Ledger for PostgresLedger {
     }
 
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        self.readers
-            .with(|link| async move { tokens::acts(&link).await })
-            .await
+        self.readers.house_acts().await
     }
 
     async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
-        let lots = self
-            .readers
-            .with(|link| async move { vouchers::lots(&link).await })
-            .await?;
-        Ok(lots.into_iter().map(|(lot, _)| lot).collect())
+        self.readers.all().await
     }
 
     async fn files_acts(
@@ -568,9 +558,7 @@ impl Ledger for PostgresLedger {
         before: Option<OperationId>,
         limit: usize,
     ) -> Result<Vec<FilesAct>, LedgerError> {
-        self.readers
-            .with(|link| async move { reads::files_acts(&link, before, limit).await })
-            .await
+        self.readers.files_acts(before, limit).await
     }
 
     async fn generations(&self) -> Result<Vec<(i64, Timestamp)>, LedgerError> {

@@ -468,7 +468,7 @@ async fn disown(link: &Link, shared: &Shared, epoch: i64) -> Result<(), Transact
         )
         .await?
     {
-        requests.push(Columns::of(&row).operation()?);
+        requests.push(Columns::of(&row).read()?);
     }
     let lost: Vec<Vec<u8>> = shared
         .unknown(requests)
@@ -512,8 +512,8 @@ pub(super) async fn gateways(link: &Link) -> Result<Vec<Gateway>, TransactionTro
             configuration: columns.take()?,
             started_at: Timestamp::from_millis(columns.take()?),
             silent_ms: columns.take()?,
-            per_second: columns.small()?,
-            holds: columns.small()?,
+            per_second: columns.read()?,
+            holds: columns.read()?,
         });
     }
     Ok(gateways)

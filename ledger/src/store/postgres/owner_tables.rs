@@ -74,7 +74,7 @@ pub(super) fn keys<'b>(
                 row.traffic.map(|traffic| traffic.paced_to)
             });
         if !is_new {
-            writes.push(table.update("id"));
+            writes.push(table.update(&["id"]));
             continue;
         }
         let table = table
@@ -123,7 +123,7 @@ pub(super) fn customers<'b>(
     if !found.is_empty() {
         let table = TableWrite::of("accounts", &found);
         let table = table.number("id", |(row, _)| row.stored.customer.id.to_i64());
-        writes.push(with_settings(table).update("id"));
+        writes.push(with_settings(table).update(&["id"]));
     }
     Ok(())
 }
@@ -173,7 +173,7 @@ pub(super) fn watched(rows: &Rows, writes: &mut Vec<Write<'_>>) {
     if !found.is_empty() {
         let table = TableWrite::of("accounts", &found);
         let table = table.number("id", |row| row.stored.customer.id.to_i64());
-        writes.push(with_watch(table, |row| row).update("id"));
+        writes.push(with_watch(table, |row| row).update(&["id"]));
     }
 }
 
@@ -227,7 +227,7 @@ pub(super) fn accounts<'b>(
             .number("running", |(row, _)| traffic(row).running)
             .number("paced_to", |(row, _)| traffic(row).paced_to);
         if !is_new {
-            writes.push(table.update("id"));
+            writes.push(table.update(&["id"]));
             continue;
         }
         let table = with_watch(with_settings(table), |(row, _)| row)
@@ -278,7 +278,7 @@ fn addressees(changes: &Changes, writes: &mut Vec<Write<'_>>) -> Result<(), Tran
         let table = TableWrite::of("addressees", &erased)
             .number("customer", |customer| customer.to_i64())
             .text("data", |_| None::<String>);
-        writes.push(table.update("customer"));
+        writes.push(table.update(&["customer"]));
     }
     let (mut put, mut copied, mut moved) = (Vec::new(), Vec::new(), Vec::new());
     for (folded, (customer, to)) in &changes.addressees {
@@ -295,7 +295,7 @@ fn addressees(changes: &Changes, writes: &mut Vec<Write<'_>>) -> Result<(), Tran
         let table = TableWrite::of("addressees", &moved)
             .text("folded", |(folded, _)| folded.clone())
             .number("customer", |(_, customer)| customer.to_i64());
-        writes.push(table.update("folded"));
+        writes.push(table.update(&["folded"]));
     }
     if !put.is_empty() {
         let table = TableWrite::of("addressees", &put)

@@ -44,7 +44,7 @@ async fn take(link: &Link, place: &str, epoch: i64) -> Result<ProbeLease, Transa
     let mut columns = Columns::of(row);
     Ok(ProbeLease::Theirs(Some(TargetFinding {
         number: columns.number()?,
-        found: columns.text()?,
+        found: columns.read()?,
         asked_ms: columns.number()?,
         found_ms: columns.number()?,
     })))

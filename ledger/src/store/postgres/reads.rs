@@ -17,9 +17,9 @@ use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_a
 use crate::value::owed::UNMETERED;
 use crate::value::reference;
 use crate::{
-    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry,
-    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow,
+    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, JournalEntry, KeyId,
+    LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -41,7 +41,7 @@ pub(super) async fn find_session(
     let rows = link
         .query(sql, &[&token.0.as_slice(), &now.millis()])
         .await?;
-    first(&rows, |row| Ok(Columns::of(row).key()?))
+    first(&rows, |row| Ok(Columns::of(row).read()?))
 }
 
 pub(super) async fn has_link(
@@ -109,7 +109,7 @@ pub(super) async fn find_external(link: &Link, external_id: &str) -> ReadResult<
 pub(super) async fn addressees(link: &Link, id: CustomerId) -> ReadResult<Addressees> {
     let sql = "SELECT folded, customer, data FROM addressees WHERE customer = $1";
     let found = link.query(sql, &[&id.to_i64()]).await?;
-    let rows = found.iter().map(super::payments::addressee);
+    let rows = found.iter().map(rows::addressee);
     Ok(Addressees::new(rows.collect::<Result<Vec<_>, _>>()?))
 }
 
@@ -148,27 +148,11 @@ pub(super) async fn generations(readers: &Readers) -> Result<Vec<(i64, Timestamp
         let rows = link.query(sql, &[]).await?;
         let of_row = |row| {
             let mut columns = Columns::of(row);
-            Ok((columns.number()?, columns.at()?))
+            Ok((columns.number()?, columns.read()?))
         };
         rows.iter().map(of_row).collect()
     };
     readers.with(read).await
-}
-
-/// Configurations that came into force, newest first.
-pub(super) async fn files_acts(
-    link: &Link,
-    before: Option<OperationId>,
-    limit: usize,
-) -> ReadResult<Vec<FilesAct>> {
-    let sql = "SELECT operation, at, actor, details FROM files_acts WHERE $1::bytea IS NULL OR operation < $1 \
-         ORDER BY operation DESC LIMIT $2";
-    let before = before.map(|operation| operation.to_bytes().to_vec());
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = link.query(sql, &[&before, &limit]).await?;
-    rows.iter()
-        .map(|row| Ok(decode::files_act(&mut Columns::of(row))?))
-        .collect()
 }
 
 /// Sums over all keys, computed on request.
@@ -347,7 +331,7 @@ pub(super) async fn usage_by_key(
         .await?
     {
         let mut columns = Columns::of(&row);
-        let key = columns.key()?;
+        let key = columns.read()?;
         UsageRow::gather(found.entry(key).or_default(), hour_row(&mut columns)?);
     }
     Ok(found)
@@ -365,7 +349,7 @@ pub(super) async fn given(readers: &Readers, customer: CustomerId) -> Result<Amo
          FROM accounts WHERE id = $1";
     let read = |link: Arc<Link>| async move {
         let rows = link.query(sql, &[&customer.to_i64()]).await?;
-        let given = first(&rows, |row| Ok(Columns::of(row).amount()?))?;
+        let given = first(&rows, |row| Ok(Columns::of(row).read()?))?;
         Ok(given.unwrap_or_default())
     };
     readers.with(read).await
@@ -379,8 +363,8 @@ pub(super) async fn slug_use(link: &Link, since: Timestamp) -> ReadResult<Vec<Sl
         let mut columns = Columns::of(row);
         Ok(SlugUse {
             slug: columns.take()?,
-            keys: columns.small()?,
-            requests: columns.small()?,
+            keys: columns.read()?,
+            requests: columns.read()?,
         })
     };
     rows.iter().map(slug).collect()

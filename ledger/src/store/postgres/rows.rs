@@ -11,10 +11,10 @@ use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::store::rows::{
     self, Decoded, Malformed, RowColumns as _, act_columns, customer_columns, entry_columns,
-    hold_columns, key_columns, session_columns,
+    hold_columns, key_columns,
 };
 use crate::{Cause, LedgerError};
-use crate::{CustomerId, Key, KeyId, PersonalData, SecretHash, Session, Timestamp};
+use crate::{CustomerId, Key, PersonalData};
 
 impl From<Malformed> for TransactionTrouble {
     fn from(malformed: Malformed) -> Self {
@@ -136,12 +136,6 @@ pub(super) const SELECT_HOLD: &str = concat!("SELECT ", hold_columns!(), " FROM 
 /// Selects what [`stored_act`] takes; a condition may follow.
 pub(super) const SELECT_ACT: &str = concat!("SELECT ", act_columns!("0::bigint"), " FROM audit");
 
-/// Selects what [`session`] takes; a condition may follow.
-pub(super) const SELECT_SESSION: &str = concat!("SELECT ", session_columns!(), " FROM sessions");
-
-/// Selects what [`link`] takes; a condition may follow.
-pub(super) const SELECT_LINK: &str = "SELECT token, key, expires FROM links";
-
 macro_rules! decoded {
     ($($name:ident -> $type:ty;)+) => {
         $(pub(super) fn $name(row: &Row) -> Decoded<$type> {
@@ -154,8 +148,7 @@ decoded! {
     stored_entry -> ChainedEntry;
     stored_hold -> StoredHold;
     stored_act -> ChainedAct;
-    session -> Session;
-    link -> (SecretHash, KeyId, Timestamp);
     whole_key -> Key;
     personal_data -> (CustomerId, PersonalData);
+    addressee -> (String, CustomerId, Option<PersonalData>);
 }

@@ -5,13 +5,10 @@ use super::deliveries::deliveries;
 use super::events::events;
 use super::lessons::taught;
 use super::owner_tables::{accounts, customers, json, keys, personal, watched};
-use super::payments::payments;
-use super::tokens::{of_house, of_tokens};
 use super::trouble::TransactionTrouble;
-use super::vouchers::of_vouchers;
 use super::writes::{TableWrite, Write, joined, listed};
 use crate::batch::changes::{Changes, UsagePlace};
-use crate::batch::rows::{CachedRow, Rows, Tokens};
+use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
@@ -33,17 +30,20 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> 
     personal(&rows.changes, &mut writes)?;
     references(&rows.changes, &mut writes);
     acts(rows, &mut writes);
-    access(rows, &mut writes);
     slugs(&rows.changes, &mut writes);
     taught(&rows.changes, &mut writes);
     own_costs(&rows.changes, &mut writes);
-    payments(rows, &mut writes);
-    events(rows, &mut writes);
+    ended_access(&rows.changes, &mut writes);
+    if let Some(forgotten) = rows.changes.forget_answers {
+        writes.push(Write {
+            sql: "DELETE FROM answers WHERE at <= $1".to_owned(),
+            columns: vec![Box::new(forgotten.millis())],
+        });
+    }
+    rows.tables.each(&mut writes)?;
+    crowded(&rows.changes, &mut writes);
+    events(rows, &mut writes)?;
     deliveries(&rows.changes, &mut writes);
-    of_tokens(rows, &mut writes);
-    of_vouchers(rows, &mut writes);
-    of_house(rows, &mut writes);
-    files_acts(&rows.changes, &mut writes);
     Ok(writes)
 }
 
@@ -82,7 +82,7 @@ fn holds<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), Transact
             .number("moves", |(hold, _)| i64::from(hold.moves))
             .text("checkpoint", |(_, checkpoint)| checkpoint.clone());
         if was_stored {
-            writes.push(table.update("request"));
+            writes.push(table.update(&["request"]));
             continue;
         }
         let table = table
@@ -300,10 +300,9 @@ const TRIM_SESSIONS: &str = "DELETE FROM sessions WHERE token IN (SELECT token F
     WHERE k.customer IN (SELECT customer FROM keys WHERE id = ANY ($1::bigint[]))) AS n \
     WHERE of_key > $2 OR of_customer > $3)";
 
-/// Sessions and links: first those that end with their key or have expired. Expired rows that another transaction has locked are
-/// left for a later batch.
-fn access<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
-    let changes = &rows.changes;
+/// Sessions and links that end with their key or have expired. Expired rows that another transaction has locked are left for a later
+/// batch.
+fn ended_access<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     for (table, ended, forget) in [
         ("sessions", &changes.ended_sessions, changes.forget_sessions),
         ("links", &changes.ended_links, changes.forget_links),
@@ -323,16 +322,10 @@ fn access<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
             });
         }
     }
-    removed("sessions", &rows.sessions, writes);
-    let sessions = present(&rows.sessions);
-    if !sessions.is_empty() {
-        let table = TableWrite::of("sessions", &sessions)
-            .bytes("token", |(token, _)| token.as_slice())
-            .number("key", |(_, session)| session.key.to_i64())
-            .number("at", |(_, session)| session.at.millis())
-            .number("expires", |(_, session)| session.expires.millis());
-        writes.push(table.insert(""));
-    }
+}
+
+/// The oldest sessions above the most of a key and of a customer.
+fn crowded<'b>(changes: &Changes, writes: &mut Vec<Write<'b>>) {
     let crowded: Vec<i64> = changes.crowded.iter().map(|key| key.to_i64()).collect();
     if !crowded.is_empty() {
         writes.push(Write {
@@ -344,33 +337,6 @@ fn access<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
             ],
         });
     }
-    removed("links", &rows.links, writes);
-    let links = present(&rows.links);
-    if !links.is_empty() {
-        let table = TableWrite::of("links", &links)
-            .bytes("token", |(token, _)| token.as_slice())
-            .number("key", |(_, (key, _))| key.to_i64())
-            .number("expires", |(_, (_, expires))| expires.millis());
-        writes.push(table.insert(""));
-    }
-}
-
-/// Deletes the stored rows that changed, before their current state is inserted.
-fn removed<'b, T>(table: &'static str, rows: &'b Tokens<T>, writes: &mut Vec<Write<'b>>) {
-    let stored = |(_, row): &(&[u8; 32], &CachedRow<T>)| row.changed && row.was_stored;
-    let gone: Vec<&[u8; 32]> = rows.iter().filter(stored).map(|(token, _)| token).collect();
-    if !gone.is_empty() {
-        let table = TableWrite::of(table, &gone).bytes("token", |token| token.as_slice());
-        writes.push(table.delete());
-    }
-}
-
-/// The current state of rows that changed.
-fn present<T>(rows: &Tokens<T>) -> Vec<(&[u8; 32], &T)> {
-    rows.iter()
-        .filter(|(_, row)| row.changed)
-        .filter_map(|(token, row)| Some((token, row.now.as_ref()?)))
-        .collect()
 }
 
 fn slugs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
@@ -380,18 +346,6 @@ fn slugs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
             .text("slug", |(slug, _)| slug.as_str())
             .number("published_at", |(_, at)| at.millis());
         writes.push(table.insert(" ON CONFLICT DO NOTHING"));
-    }
-}
-
-fn files_acts<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
-    let rows: Vec<_> = changes.files.values().collect();
-    if !rows.is_empty() {
-        let table = TableWrite::of("files_acts", &rows)
-            .bytes("operation", |act| bytes(&act.operation))
-            .number("at", |act| act.at.millis())
-            .text("actor", |act| act.actor.as_str())
-            .text("details", |act| act.details.as_str());
-        writes.push(table.insert(" ON CONFLICT (operation) DO NOTHING"));
     }
 }
 

@@ -4,22 +4,22 @@ mod guards;
 
 use std::collections::BTreeSet;
 
+use super::described::{self, select};
 use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
-    SELECT_LINK, SELECT_SESSION,
 };
 use super::trouble::TransactionTrouble;
-use super::{payments, tokens};
 use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
 use crate::book::house_act::HouseBook;
 use crate::book::verify::{self, CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
+use crate::rule::link::SignInLink;
 use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
 use crate::store::strays::{self, Question, STRAYS};
 use crate::value::reference;
-use crate::{CustomerId, VerifyReport};
+use crate::{CustomerId, OperationId, Session, VerifyReport};
 
 /// Customers whose numbers are read at a time.
 const CUSTOMERS: i64 = 1_000;
@@ -85,12 +85,17 @@ impl DatabaseReader<'_> {
         let keys = link.query(&keys, &[&number]).await?;
         let of_keys = |select: &str| format!("{select}{OF_KEYS}");
         let holds = link.query(&of_keys(SELECT_HOLD), &[&number]).await?;
-        let sessions = link.query(&of_keys(SELECT_SESSION), &[&number]).await?;
-        let links = link.query(&of_keys(SELECT_LINK), &[&number]).await?;
+        let sessions = link
+            .query(&of_keys(&select::<Session>()), &[&number])
+            .await?;
+        let links = link
+            .query(&of_keys(&select::<SignInLink>()), &[&number])
+            .await?;
         let usage = self.usage(number).await?;
         let personal = "SELECT customer, data FROM personal_data WHERE customer = $1";
         let personal = link.query(personal, &[&number]).await?;
-        let payments = payments::all(link, Some(number)).await?;
+        let payments = "WHERE customer = $1 ORDER BY folded";
+        let payments = described::read(link, payments, &[&number]).await?;
         let read = || -> Decoded<CustomerRows> {
             let (stored, traffic) = rows::stored_customer(found)?;
             let personal = personal.first().map(rows::personal_data).transpose()?;
@@ -101,8 +106,11 @@ impl DatabaseReader<'_> {
                     .iter()
                     .map(rows::stored_hold)
                     .collect::<Decoded<_>>()?,
-                sessions: sessions.iter().map(rows::session).collect::<Decoded<_>>()?,
-                links: links.iter().map(rows::link).collect::<Decoded<_>>()?,
+                sessions: sessions
+                    .iter()
+                    .map(described::row)
+                    .collect::<Decoded<_>>()?,
+                links: links.iter().map(described::row).collect::<Decoded<_>>()?,
                 personal: personal.map(|(_, data)| data),
                 payments,
                 traffic: Some(traffic),
@@ -123,8 +131,8 @@ impl DatabaseReader<'_> {
         let rows = self.link.query(sql, &[&number]).await?;
         let hour = |row| {
             let mut columns = Columns::of(row);
-            let (key, hour) = (columns.key()?, columns.number()?);
-            let (slug, target) = (columns.text()?, columns.text()?);
+            let (key, hour) = (columns.read()?, columns.number()?);
+            let (slug, target) = (columns.read()?, columns.read()?);
             let place = (key, hour, slug, target, columns.served()?);
             Ok((place, columns.rollup()?))
         };
@@ -147,7 +155,7 @@ impl LedgerReader for DatabaseReader<'_> {
         Ok(rows.first().and_then(|row| {
             let mut columns = Columns::of(row);
             Some(LedgerIdentity {
-                genesis: chain::genesis(&columns.operation().ok()?.to_bytes()),
+                genesis: chain::genesis(&columns.read::<OperationId>().ok()?.to_bytes()),
                 generation: Some(columns.number().ok()?),
             })
         }))
@@ -208,7 +216,7 @@ impl LedgerReader for DatabaseReader<'_> {
         let mut taken = BTreeSet::new();
         for row in &self.link.query(sql, &[&folded]).await? {
             let mut columns = Columns::of(row);
-            let (name, owner) = (columns.text()?, columns.maybe_text()?);
+            let (name, owner): (String, Option<String>) = (columns.read()?, columns.read()?);
             if owner.as_deref().map(reference::folded).as_ref() == Some(&name) {
                 taken.insert(name);
             }
@@ -219,7 +227,7 @@ impl LedgerReader for DatabaseReader<'_> {
     async fn house(&mut self) -> Result<ReadRow<HouseBook>, TransactionTrouble> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.link.client.batch_execute(begin).await?;
-        let book = tokens::book(self.link).await;
+        let book = described::house_book(self.link).await;
         self.link.client.batch_execute("ROLLBACK").await?;
         match book {
             Ok(book) => Ok(Ok(book)),

@@ -14,11 +14,14 @@ pub(super) struct Write<'rows> {
 
 impl Write<'_> {
     pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.columns
-            .iter()
-            .map(|column| &**column as &(dyn ToSql + Sync))
-            .collect()
+        values(&self.columns)
     }
+}
+
+/// Parameters as a statement takes them.
+pub(super) fn values<'all>(all: &'all [SqlValue<'_>]) -> Vec<&'all (dyn ToSql + Sync)> {
+    let all = all.iter();
+    all.map(|value| &**value as &(dyn ToSql + Sync)).collect()
 }
 
 /// One statement that does what these do, so that the server answers once. None of them sees what another one writes, so no two may
@@ -105,12 +108,21 @@ impl<'list, 'rows, R> TableWrite<'list, 'rows, R> {
         self.column(name, "bytea", pick)
     }
 
-    fn column<T>(mut self, name: &'static str, kind: &'static str, pick: impl Fn(&R) -> T) -> Self
+    fn column<T>(self, name: &'static str, kind: &'static str, pick: impl Fn(&R) -> T) -> Self
     where
         Vec<T>: ToSql + Sync + Send + 'rows,
     {
         let values: Vec<T> = self.rows.iter().map(pick).collect();
-        self.columns.push((name, kind, Box::new(values)));
+        self.with(name, (kind, Box::new(values)))
+    }
+
+    /// A column of values of a type.
+    pub(super) fn with(
+        mut self,
+        name: &'static str,
+        (kind, values): (&'static str, SqlValue<'rows>),
+    ) -> Self {
+        self.columns.push((name, kind, values));
         self
     }
 
@@ -137,18 +149,23 @@ impl<'list, 'rows, R> TableWrite<'list, 'rows, R> {
         self.write(sql)
     }
 
-    /// Updates the rows by this column.
-    pub(super) fn update(self, key: &str) -> Write<'rows> {
+    /// Updates the rows by these columns.
+    pub(super) fn update(self, key: &[&str]) -> Write<'rows> {
         let set = self
             .names()
-            .filter(|name| *name != key)
+            .filter(|name| !key.contains(name))
             .map(|name| fmt::from_fn(move |out| write!(out, "{name} = u.{name}")));
+        let same: Vec<_> = key
+            .iter()
+            .map(|name| format!("t.{name} = u.{name}"))
+            .collect();
         let sql = format!(
-            "UPDATE {} t SET {} FROM {} AS u ({}) WHERE t.{key} = u.{key}",
+            "UPDATE {} t SET {} FROM {} AS u ({}) WHERE {}",
             self.name,
             listed(set),
             self.unnest(),
-            listed(self.names())
+            listed(self.names()),
+            same.join(" AND ")
         );
         self.write(sql)
     }
@@ -201,7 +218,7 @@ mod tests {
             "INSERT INTO keys AS t (id, label) SELECT * FROM unnest($1::bigint[], $2::text[])"
         );
         assert_eq!(
-            table().update("id").sql,
+            table().update(&["id"]).sql,
             "UPDATE keys t SET label = u.label FROM unnest($1::bigint[], $2::text[]) AS u (id, label) WHERE t.id = u.id"
         );
         assert_eq!(
@@ -217,7 +234,7 @@ mod tests {
     fn joined_statements_number_their_parameters_one_after_another() {
         let numbers = |name| TableWrite::of(name, &[1_i64]).number("id", |id| *id);
         let writes = vec![
-            numbers("keys").text("label", |_| "a").update("id"),
+            numbers("keys").text("label", |_| "a").update(&["id"]),
             numbers("holds").delete(),
         ];
         let write = joined(writes).unwrap();

@@ -22,7 +22,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
     let counted = totals::count(conn)?;
     let open: i64 = conn.query_row("SELECT count(*) FROM holds", [], |row| row.get(0))?;
     let customers = changed_customers(conn, since)?;
-    let house = HouseEnd::of(super::tokens::head(&instant)?);
+    let house = HouseEnd::of(super::tables::house_head(&instant)?);
     instant.finish()?;
     Ok(Anchor::Heads(Heads {
         at: now.to_string(),
@@ -42,13 +42,13 @@ fn changed_customers(conn: &Connection, since: &Anchor) -> Result<Vec<ChainHeads
     )?;
     let heads = |row: &Row<'_>| {
         let mut columns = Columns::of(row);
-        let (customer, seq, hash) = (columns.customer()?, columns.number()?, columns.hash()?);
+        let (customer, seq, hash) = (columns.read()?, columns.number()?, columns.read()?);
         Ok(ChainHeads {
             customer,
             seq,
             hash,
             act: columns.number()?,
-            act_hash: columns.hash()?,
+            act_hash: columns.read()?,
         })
     };
     statement

@@ -20,6 +20,8 @@ use crate::rule::key::KeyRecord;
 use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger, replayed,
 };
+use crate::table::described::DescribedRow;
+use crate::table::list::{TableReader, TableSet};
 use crate::{
     Account, Amount, Cause, Event, KeyId, LedgerError, OpenMode, OperationId, Refusal, VerifyReport,
 };
@@ -146,19 +148,15 @@ impl SourceLedger for CopySource {
     }
 
     async fn rest(&mut self) -> Result<Rest, LedgerError> {
+        let tables = TableSet::read(self).await?;
         let conn = &self.conn;
         Ok(Rest {
             holds: all_rows(conn, rows::select_hold!(), rows::stored_hold)?,
-            sessions: all_rows(conn, rows::select_session!(), rows::session)?,
-            links: all_rows(conn, "SELECT token, key, expires FROM links", rows::link)?,
             slugs: super::reads::published(conn).map_err(failed)?,
             taught: super::lessons::taught(conn).map_err(failed)?,
             own_costs: super::reads::own_costs(conn, i64::MIN, i64::MAX).map_err(failed)?,
-            files: super::reads::files_acts(conn, None, usize::MAX).map_err(failed)?,
             deliveries: super::deliveries::all(conn).map_err(failed)?,
-            payments: super::payments::all(conn).map_err(failed)?,
-            house: super::tokens::book(conn).map_err(failed)?,
-            answers: super::tokens::answers(conn).map_err(failed)?,
+            tables,
             claims: all_rows(
                 conn,
                 "SELECT id, claim FROM accounts WHERE claim > 0",
@@ -172,9 +170,17 @@ impl SourceLedger for CopySource {
             addressees: all_rows(
                 conn,
                 "SELECT folded, customer, data FROM addressees",
-                super::payments::addressee,
+                rows::addressee,
             )?,
         })
+    }
+}
+
+impl TableReader for CopySource {
+    type Error = LedgerError;
+
+    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, LedgerError> {
+        super::tables::all(&self.conn).map_err(failed)
     }
 }
 
@@ -319,7 +325,10 @@ fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
                 batch.rows.register(folded, operation);
             }
         }
-        CopyBatch::Events(events) => batch.rows.changes.events = events,
+        CopyBatch::Events(events) => {
+            let told = &mut batch.rows.changes.events;
+            events.into_iter().for_each(|event| told.put(event));
+        }
         CopyBatch::Rest(rest) => {
             for hold in &rest.holds {
                 batch.fetch_key(hold.open.key).map_err(failed)?;

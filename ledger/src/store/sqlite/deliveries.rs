@@ -7,9 +7,10 @@ use super::rows::Columns;
 use super::statements::Sql;
 use crate::batch::changes::Changes;
 use crate::store::delivery_rows::{self, failed_delivery, outcome_parts, webhook_columns};
-use crate::store::event_rows::event_columns;
+use crate::table::described::DescribedRow as _;
 use crate::{
-    DeliveryStep, DueDelivery, FailedDelivery, KnownWebhook, Timestamp, WantedDeliveries, WebhookId,
+    DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook, Timestamp, WantedDeliveries,
+    WebhookId,
 };
 
 fn webhook(row: &Row<'_>) -> Result<KnownWebhook> {
@@ -103,13 +104,12 @@ pub(super) fn due(
     wanted: &[WantedDeliveries],
     now: Timestamp,
 ) -> Result<Vec<DueDelivery>> {
-    let sql = concat!(
-        "SELECT d.webhook, d.tries, ",
-        event_columns!(),
-        " FROM deliveries d JOIN events e ON e.id = d.event
-         WHERE d.webhook = ?1 AND d.status = 1 AND d.due <= ?2 ORDER BY d.due LIMIT ?3"
+    let sql = format!(
+        "SELECT d.webhook, d.tries, {} FROM deliveries d JOIN events e ON e.id = d.event
+         WHERE d.webhook = ?1 AND d.status = 1 AND d.due <= ?2 ORDER BY d.due LIMIT ?3",
+        Event::names()
     );
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = conn.prepare_cached(&sql)?;
     let mut found = Vec::new();
     for wanted in wanted {
         let most = wanted.free.saturating_add(wanted.running);

@@ -1,42 +1,29 @@
 //! Events in a file: what a batch writes of them, and what is read of them.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteLedger;
 use super::batch::BatchTables;
-use super::deliveries;
-use super::rows::{self, Columns};
 use super::statements::Sql;
+use super::{deliveries, rows, tables};
 use crate::batch::rows::Rows;
-use crate::store::event_rows::{self, OLD_AT_ONCE, event_columns, kept_since};
+use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
 use crate::store::rows::rows_at_most;
+use crate::table::list::TableVisitor as _;
 use crate::{
     CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
     Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
-pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    Ok(event_rows::event(&mut Columns::of(row))?)
-}
-
 impl BatchTables<'_> {
     /// Writes what is told, and removes some of what is older than is kept: more than comes in, so that it never piles up.
     pub(super) fn events(&mut self, rows: &Rows) -> rusqlite::Result<()> {
         let events = &rows.changes.events;
-        if events.is_empty() {
+        if events.is_unchanged() {
             return Ok(());
         }
-        for event in events {
-            self.statements.get(Sql::InsertEvent)?.execute(params![
-                event.id,
-                event.kind.as_str(),
-                event.at,
-                event.customer,
-                event.seq,
-                event.data,
-            ])?;
-        }
+        self.table(events)?;
         let old = params![kept_since(rows.now()), OLD_AT_ONCE];
         self.statements.get(Sql::ForgetDeliveries)?.execute(old)?;
         self.statements.get(Sql::ForgetEvents)?.execute(old)?;
@@ -61,14 +48,8 @@ pub(super) fn after(
             place
         }
     };
-    let sql = concat!(
-        "SELECT ",
-        event_columns!(),
-        " FROM events e WHERE e.position > ?1 ORDER BY e.position LIMIT ?2"
-    );
-    let mut statement = conn.prepare_cached(sql)?;
-    let found = statement.query_map(params![from, rows_at_most(limit)], event)?;
-    found.collect::<rusqlite::Result<_>>().map(Some)
+    let which = "WHERE position > ?1 ORDER BY position LIMIT ?2";
+    tables::read(conn, which, params![from, rows_at_most(limit)]).map(Some)
 }
 
 #[async_trait]

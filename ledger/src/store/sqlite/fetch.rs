@@ -3,18 +3,47 @@
 //! Customers, keys and open holds stay in memory from one batch to the next. Everything else is read from the file, which therefore has to
 //! contain what earlier operations of the batch wrote.
 
-use rusqlite::{OptionalExtension, Result, params};
+use rusqlite::{Connection, Error, OptionalExtension, Result, params, params_from_iter};
 
 use super::batch::Batch;
 use super::statements::Sql;
-use super::{payments, rows};
+use super::{rows, tables};
 use crate::batch::needs::Few;
 use crate::batch::operation::Operation;
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
+use crate::rule::link::SignInLink;
+use crate::rule::voucher::Voucher;
+use crate::table::columns::ColumnValue;
+use crate::table::list::{ListedRow, TableSet};
+use crate::table::named::{NamedReader, RowName};
 use crate::value::reference;
-use crate::{CustomerId, KeyId, OperationId, Refusal, Scope, SecretHash};
+use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Refusal, Scope};
+
+/// Reads what belongs to a row that is named.
+struct NamedRows<'batch> {
+    conn: &'batch Connection,
+    found: &'batch mut TableSet,
+    key: ColumnValue<'batch>,
+    before: i64,
+}
+
+impl NamedReader for NamedRows<'_> {
+    type Error = Error;
+
+    /// A file is locked as a whole.
+    fn read<T: ListedRow>(&mut self, condition: &str, _: bool) -> Result<()> {
+        let condition = condition
+            .replace("{keys}", "= ?1")
+            .replace("{before}", &self.before.to_string());
+        let key = condition.contains("?1").then_some(&self.key);
+        let which = format!("WHERE {condition}");
+        let found = tables::read::<T>(self.conn, &which, params_from_iter(key))?;
+        found.into_iter().for_each(|row| self.found.fetched(row));
+        Ok(())
+    }
+}
 
 impl Batch<'_> {
     /// Fetches what an operation needs, and applies it. What it changes is written by the next flush.
@@ -31,10 +60,8 @@ impl Batch<'_> {
         let needs = operation.needs();
         let is_of_running_holds = needs.acts == Few::default()
             && needs.references == Few::default()
-            && needs.token.is_none()
+            && needs.rows.is_empty()
             && needs.external_id.is_none()
-            && needs.api_token.is_none()
-            && needs.answer.is_none()
             && needs.dead.is_none();
         if !is_of_running_holds {
             self.flush()?;
@@ -60,12 +87,8 @@ impl Batch<'_> {
         for spelled in needs.references.into_iter().flatten() {
             self.fetch_reference(spelled)?;
         }
-        if let Some(token) = needs.token {
-            self.fetch_token(token)?;
-        }
-        self.fetch_of_tokens(&needs)?;
-        if let Some(redeemed) = self.fetch_of_vouchers(&needs)? {
-            self.fetch_entry(redeemed)?;
+        for name in &needs.rows {
+            self.fetch_named(name)?;
         }
         if let Some(of) = needs.last_act {
             let last = super::reads::last_act(self.conn, of)?;
@@ -77,6 +100,37 @@ impl Batch<'_> {
         match needs.dead {
             Some(epoch) => self.fetch_dead(epoch),
             None => Ok(()),
+        }
+    }
+
+    /// What belongs to a row of a described table.
+    fn fetch_named(&mut self, name: &RowName) -> Result<()> {
+        let before = self.rows.today().number().saturating_sub(DailyBound::DAYS);
+        let mut reader = NamedRows {
+            conn: self.conn,
+            found: &mut self.rows.tables,
+            key: name.key(),
+            before,
+        };
+        name.read(&mut reader)?;
+        let tables = &self.rows.tables;
+        match name {
+            RowName::Voucher(code) => {
+                let voucher = tables.get::<Voucher>(code);
+                match voucher.and_then(|voucher| voucher.redeemed) {
+                    Some((_, operation)) => self.fetch_entry(operation),
+                    None => Ok(()),
+                }
+            }
+            RowName::Access(token) => match tables.get(token).map(|link: &SignInLink| link.key) {
+                Some(key) => self.fetch_key(key),
+                None => Ok(()),
+            },
+            RowName::Token(_)
+            | RowName::Lot(_)
+            | RowName::TokenLabel(_)
+            | RowName::HouseAct(_)
+            | RowName::Answer(_) => Ok(()),
         }
     }
 
@@ -206,17 +260,13 @@ impl Batch<'_> {
 
     /// The payment with this reference, folded, and its customer.
     fn fetch_payment(&mut self, folded: &str) -> Result<()> {
-        if self.rows.payments.contains_key(folded) {
-            return Ok(());
+        let found = tables::read::<Payment>(self.conn, "WHERE folded = ?1", [folded])?;
+        for payment in found {
+            let customer = payment.customer;
+            self.rows.tables.fetched(payment);
+            self.fetch_customer(customer)?;
         }
-        let read = self.tables.statements.get(Sql::Payment)?;
-        let Some(found) = read.query_row([folded], payments::payment).optional()? else {
-            return Ok(());
-        };
-        let customer = found.customer;
-        let row = CachedRow::stored(found);
-        self.rows.payments.insert(folded.to_owned(), row);
-        self.fetch_customer(customer)
+        Ok(())
     }
 
     /// The entry with exactly this spelling, or else the one that owns the reference: ledgers from before references were folded
@@ -240,23 +290,6 @@ impl Batch<'_> {
             }
             None => Ok(()),
         }
-    }
-
-    fn fetch_token(&mut self, token: SecretHash) -> Result<()> {
-        let read = self.tables.statements.get(Sql::Session)?;
-        if let Some(session) = read.query_row([token], rows::session).optional()? {
-            self.rows
-                .sessions
-                .insert(token.0, CachedRow::stored(session));
-        }
-        let read = self.tables.statements.get(Sql::Link)?;
-        if let Some((_, key, expires)) = read.query_row([token], rows::link).optional()? {
-            self.rows
-                .links
-                .insert(token.0, CachedRow::stored((key, expires)));
-            self.fetch_key(key)?;
-        }
-        Ok(())
     }
 
     /// What a key or customer was charged in each hour, and its open holds.

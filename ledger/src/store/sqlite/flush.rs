@@ -22,7 +22,7 @@ use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageRo
 impl Batch<'_> {
     /// Writes all changes since the last flush.
     pub(super) fn flush(&mut self) -> Result<()> {
-        if self.rows.changes.is_empty() {
+        if self.rows.is_unchanged() {
             self.rows.written();
             return Ok(());
         }
@@ -62,13 +62,15 @@ impl BatchTables<'_> {
             self.statements.get(Sql::InsertEpoch)?.execute(began)?;
             self.mark(Changed::Anything);
         }
-        self.payments(rows)?;
         self.events(rows)?;
         self.deliveries(changes)?;
-        self.of_tokens(rows)?;
-        self.of_vouchers(rows)?;
-        self.of_house(rows)?;
-        self.access(rows)?;
+        if let Some(forgotten) = changes.forget_answers {
+            let forget = self.statements.get(Sql::ForgetAnswers)?;
+            forget.execute([forgotten])?;
+        }
+        self.ended_access(changes)?;
+        rows.tables.each(self)?;
+        self.crowded(changes)?;
         self.of_no_key(changes)
     }
 
@@ -434,9 +436,8 @@ impl BatchTables<'_> {
         Ok(())
     }
 
-    /// Sessions and links: first those that end with their key or have expired.
-    fn access(&mut self, rows: &Rows) -> Result<()> {
-        let changes = &rows.changes;
+    /// Removes the sessions and links that end with their key or have expired.
+    fn ended_access(&mut self, changes: &Changes) -> Result<()> {
         for key in &changes.ended_sessions {
             self.statements.get(Sql::EndSessions)?.execute([key])?;
         }
@@ -449,24 +450,11 @@ impl BatchTables<'_> {
         if let Some(now) = changes.forget_links {
             self.statements.get(Sql::ForgetLinks)?.execute([now])?;
         }
-        for (token, row) in rows.sessions.iter().filter(|(_, row)| row.changed) {
-            if row.was_stored {
-                self.statements.get(Sql::DeleteSession)?.execute([token])?;
-            }
-            if let Some(session) = &row.now {
-                let values = params![token, session.key, session.at, session.expires];
-                self.statements.get(Sql::InsertSession)?.execute(values)?;
-            }
-        }
-        for (token, row) in rows.links.iter().filter(|(_, row)| row.changed) {
-            if row.was_stored {
-                self.statements.get(Sql::DeleteLink)?.execute([token])?;
-            }
-            if let Some((key, expires)) = row.now {
-                let values = params![token, key, expires];
-                self.statements.get(Sql::InsertLink)?.execute(values)?;
-            }
-        }
+        Ok(())
+    }
+
+    /// Removes the oldest sessions above the most of a key and of a customer.
+    fn crowded(&mut self, changes: &Changes) -> Result<()> {
         for key in &changes.crowded {
             let values = params![key, Session::MOST_OF_KEY];
             self.statements.get(Sql::TrimSessions)?.execute(values)?;
@@ -485,10 +473,6 @@ impl BatchTables<'_> {
         for ((hour, target, epoch), cost) in &changes.own_costs {
             let values = params![hour, target, epoch, cost];
             self.statements.get(Sql::OwnCost)?.execute(values)?;
-        }
-        for act in changes.files.values() {
-            let values = params![act.operation, act.at, act.actor, act.details];
-            self.statements.get(Sql::Files)?.execute(values)?;
         }
         Ok(())
     }

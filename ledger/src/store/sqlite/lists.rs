@@ -283,7 +283,7 @@ pub(super) fn margins(
         let mut rows = hour_of.query([hour])?;
         while let Some(row) = rows.next()? {
             let mut columns = Columns::of(row);
-            let (key, name) = (columns.number()?, columns.text()?);
+            let (key, name): (_, String) = (columns.number()?, columns.read()?);
             sums.add(key, hour, &name, &of_hour(&mut columns)?);
         }
         if !wanted() {
@@ -309,7 +309,7 @@ pub(super) fn slug_hours(
         let mut rows = hour_of.query([hour])?;
         while let Some(row) = rows.next()? {
             let mut columns = Columns::of(row);
-            let slug = columns.text()?;
+            let slug: String = columns.read()?;
             sums.add(hour, &slug, &of_hour(&mut columns)?);
         }
         if !wanted() {
@@ -322,11 +322,11 @@ pub(super) fn slug_hours(
 /// The sums of a row of the rollup.
 fn of_hour(columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
     Ok(UsageRow {
-        requests: columns.small()?,
-        charge: columns.amount()?,
-        loss: columns.amount()?,
-        exposure: columns.amount()?,
-        cost: columns.amount()?,
+        requests: columns.read()?,
+        charge: columns.read()?,
+        loss: columns.read()?,
+        exposure: columns.read()?,
+        cost: columns.read()?,
         ..UsageRow::default()
     })
 }

@@ -36,7 +36,6 @@ mod lock;
 mod log_readers;
 mod migrations;
 mod paths;
-mod payments;
 mod readers;
 mod reads;
 mod remembered;
@@ -49,9 +48,9 @@ mod room_tests;
 mod rows;
 mod shared;
 mod statements;
+mod tables;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod totals;
 mod troubles;
 mod unopened;
@@ -59,7 +58,6 @@ mod unopened;
 mod unsettled_tests;
 mod upkeep;
 mod verify;
-mod vouchers;
 mod wall_clock;
 mod worker;
 mod writer;
@@ -83,6 +81,7 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::store::unsettled::{Left, Unsettled};
+use crate::table::list::UNAPPLIED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
     FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
@@ -521,27 +520,28 @@ impl Ledger for SqliteLedger {
 
     async fn payment(&self, reference: &str) -> Result<Option<Payment>, LedgerError> {
         let readers = &self.current()?.readers;
-        readers.point(|conn| payments::find(conn, reference))
+        readers.payment(reference)
     }
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         let readers = &self.current()?.readers;
-        readers.scan(|conn, _| payments::unapplied(conn)).await
+        readers.rows(UNAPPLIED, ()).await
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
         let readers = &self.current()?.readers;
-        readers.point(|conn| tokens::find(conn, secret))
+        readers.find("WHERE secret = ?1", [secret])
     }
 
     async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError> {
         let readers = &self.current()?.readers;
-        readers.scan(move |conn, _| tokens::days(conn, since)).await
+        let which = "WHERE day >= ?1 ORDER BY token, day";
+        readers.rows(which, [since]).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
         let readers = &self.current()?.readers;
-        readers.scan(|conn, _| tokens::all(conn)).await
+        readers.all().await
     }
 
     async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
@@ -558,13 +558,13 @@ impl Ledger for SqliteLedger {
     }
 
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        self.current()?.readers.house_acts().await
+        let readers = &self.current()?.readers;
+        readers.house_acts().await
     }
 
     async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
         let readers = &self.current()?.readers;
-        let lots = readers.scan(|conn, _| vouchers::lots(conn)).await?;
-        Ok(lots.into_iter().map(|(lot, _)| lot).collect())
+        readers.all().await
     }
 
     async fn files_acts(
@@ -573,9 +573,7 @@ impl Ledger for SqliteLedger {
         limit: usize,
     ) -> Result<Vec<FilesAct>, LedgerError> {
         let readers = &self.current()?.readers;
-        readers
-            .scan(move |conn, _| reads::files_acts(conn, before, limit))
-            .await
+        readers.files_acts(before, limit).await
     }
 
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {

@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::location::Location;
-use super::{files, lessons, reads, tokens};
-use crate::{Amount, Cause, CustomerId, HouseAct, LedgerError, OpenMode, Taught};
+use super::{files, lessons, reads};
+use crate::{Amount, Cause, CustomerId, LedgerError, OpenMode, Taught};
 
 const POINTS: usize = 4;
 const SCANNERS: usize = 2;
@@ -121,10 +121,6 @@ impl Readers {
 
     pub(super) async fn taught(&self) -> Result<Taught, LedgerError> {
         self.scan(|conn, _| lessons::taught(conn)).await
-    }
-
-    pub(super) async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        self.scan(|conn, _| tokens::acts(conn)).await
     }
 }
 

@@ -17,8 +17,8 @@ use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::owed::UNMETERED;
 use crate::value::reference;
 use crate::{
-    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, FilesAct, JournalEntry, Key,
-    KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
+    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, JournalEntry, Key, KeyId,
+    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
     Timestamp, Totals, UsageRow,
 };
 
@@ -52,7 +52,7 @@ pub(super) fn find_external(conn: &Connection, external_id: &str) -> Result<Opti
 pub(super) fn addressees(conn: &Connection, id: CustomerId) -> Result<Addressees> {
     let mut statement =
         conn.prepare_cached("SELECT folded, customer, data FROM addressees WHERE customer = ?1")?;
-    let found = statement.query_map([id], super::payments::addressee)?;
+    let found = statement.query_map([id], rows::addressee)?;
     Ok(Addressees::new(found.collect::<Result<Vec<_>>>()?))
 }
 
@@ -151,21 +151,6 @@ pub(super) fn own_costs(conn: &Connection, first: i64, last: i64) -> Result<Vec<
     )?;
     statement
         .query_map([first, last], rows::own_cost)?
-        .collect()
-}
-
-/// Configurations that came into force, newest first.
-pub(super) fn files_acts(
-    conn: &Connection,
-    before: Option<OperationId>,
-    limit: usize,
-) -> Result<Vec<FilesAct>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT operation, at, actor, details FROM files_acts WHERE ?1 IS NULL OR operation < ?1 ORDER BY operation DESC LIMIT ?2",
-    )?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    statement
-        .query_map(params![before, limit], rows::files_act)?
         .collect()
 }
 
@@ -383,7 +368,7 @@ pub(super) fn usage_by_key(
         let start = Timestamp::from_millis(hour.saturating_mul(3_600_000));
         for row in statement.query_map(params![hour, customer, UNMETERED], |row| {
             let mut columns = Columns::of(row);
-            Ok((columns.key()?, usage_row(start, &mut columns)?))
+            Ok((columns.read()?, usage_row(start, &mut columns)?))
         })? {
             let (key, row) = row?;
             UsageRow::gather(found.entry(key).or_default(), row);
@@ -417,9 +402,9 @@ pub(super) fn slug_use(
         let mut rows = statement.query([hour])?;
         while let Some(row) = rows.next()? {
             let mut columns = Columns::of(row);
-            let (keys, requests) = slugs.entry(columns.text()?).or_default();
+            let (keys, requests) = slugs.entry(columns.read()?).or_default();
             keys.insert(columns.number()?);
-            *requests = requests.saturating_add(columns.small()?);
+            *requests = requests.saturating_add(columns.read()?);
         }
         if !wanted() {
             break;

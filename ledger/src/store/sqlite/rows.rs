@@ -12,9 +12,9 @@ use crate::store::hour_rows;
 use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::stored::{customer_status_code, status_code};
 use crate::{
-    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, FilesAct, Key, KeyId, KeyStatus,
-    LotId, OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Session, Timestamp,
-    TokenId, Totals, UtcDay,
+    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, Key, KeyId, KeyStatus, LotId,
+    OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Timestamp, TokenId, Totals,
+    UtcDay,
 };
 
 macro_rules! parameter {
@@ -131,14 +131,12 @@ decoded! {
     stored_customer -> StoredCustomer;
     whole_key -> Key;
     personal_data -> (CustomerId, PersonalData);
+    addressee -> (String, CustomerId, Option<PersonalData>);
     stored_entry -> ChainedEntry;
     stored_hold -> StoredHold;
     stored_act -> ChainedAct;
-    session -> Session;
-    link -> (SecretHash, KeyId, Timestamp);
     published -> PublishedSlug;
     own_cost -> OwnCost;
-    files_act -> FilesAct;
     totals -> Totals;
 }
 
@@ -238,102 +236,3 @@ macro_rules! select_hold {
     };
 }
 pub(super) use select_hold;
-
-/// Selects what [`session`] takes; a condition may follow.
-macro_rules! select_session {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::rows::session_columns!(),
-            " FROM sessions"
-        )
-    };
-}
-pub(super) use select_session;
-
-/// Selects what `payments::payment` takes; a condition may follow.
-macro_rules! select_payment {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::payment_rows::payment_columns!(),
-            " FROM payments p"
-        )
-    };
-}
-pub(super) use select_payment;
-
-/// Selects what `tokens::token` takes; a condition may follow.
-macro_rules! select_token {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::token_rows::token_columns!(),
-            " FROM tokens t"
-        )
-    };
-}
-pub(super) use select_token;
-
-/// Selects what `tokens::token_day` takes; a condition may follow.
-macro_rules! select_token_day {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::token_rows::token_day_columns!(),
-            " FROM token_days d"
-        )
-    };
-}
-pub(super) use select_token_day;
-
-/// Reads the end of the chain of acts that belong to no customer.
-pub(super) const HOUSE_HEAD: &str = "SELECT seq, hash FROM house_acts ORDER BY seq DESC LIMIT 1";
-
-/// Selects what `tokens::house_act` takes; a condition may follow.
-macro_rules! select_house_act {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::token_rows::house_act_columns!(),
-            " FROM house_acts"
-        )
-    };
-}
-pub(super) use select_house_act;
-
-/// Selects what `tokens::answer` takes; a condition may follow.
-macro_rules! select_answer {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::token_rows::answer_columns!(),
-            " FROM answers"
-        )
-    };
-}
-pub(super) use select_answer;
-
-/// Selects what `vouchers::lot` takes; a condition may follow.
-macro_rules! select_lot {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::voucher_rows::lot_columns!(),
-            " FROM lots l"
-        )
-    };
-}
-pub(super) use select_lot;
-
-/// Selects what `vouchers::voucher` takes; a condition may follow.
-macro_rules! select_voucher {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::voucher_rows::voucher_columns!(),
-            " FROM vouchers v"
-        )
-    };
-}
-pub(super) use select_voucher;

@@ -19,6 +19,7 @@ use rusqlite::{Connection, Error, OptionalExtension, Result};
 
 use super::reads::{act_at, entry_at};
 use super::rows;
+use super::tables;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -169,15 +170,13 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
         rows::key_record,
     )?;
     let holds = format!("{}{OF_KEYS}", rows::select_hold!());
-    let sessions = format!("{}{OF_KEYS}", rows::select_session!());
-    let links = format!("SELECT token, key, expires FROM links{OF_KEYS}");
     Ok(CustomerRows {
         keys: keys.into_iter().map(|key| (key, None)).collect(),
         holds: all(conn, &holds, of, rows::stored_hold)?,
-        sessions: all(conn, &sessions, of, rows::session)?,
-        links: all(conn, &links, of, rows::link)?,
+        sessions: tables::read(conn, OF_KEYS, [of])?,
+        links: tables::read(conn, OF_KEYS, [of])?,
         personal: super::reads::personal_data(conn, of)?,
-        payments: super::payments::of_customer(conn, of)?,
+        payments: tables::read(conn, "WHERE customer = ?1 ORDER BY folded", [of])?,
         stored,
         // A file is one gateway's, and keeps the hours over all keys.
         traffic: None,
@@ -278,7 +277,7 @@ impl LedgerReader for FileReader<'_> {
 
     async fn house(&mut self) -> Result<ReadRow<HouseBook>> {
         let instant = self.conn.unchecked_transaction()?;
-        let read = found("a token or voucher", super::tokens::book(&instant));
+        let read = found("a token or voucher", tables::house_book(&instant));
         instant.finish()?;
         read
     }

@@ -189,7 +189,7 @@ fn rollup_of(conn: &Connection, hour: i64) -> Result<Hour> {
     let mut rows = statement.query(params![hour])?;
     while let Some(row) = rows.next()? {
         let mut columns = Columns::of(row);
-        let place = (columns.text()?, columns.text()?, columns.served()?);
+        let place = (columns.read()?, columns.read()?, columns.served()?);
         let key = columns.number()?;
         found.entry(place).or_default().add(key, &columns.rollup()?);
     }

@@ -21,6 +21,7 @@ pub struct ApiAnswer {
 /// An answer that is kept for repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptAnswer {
+    pub(crate) id: AnswerId,
     pub(crate) token: Option<TokenId>,
     pub(crate) at: Timestamp,
     /// The operation that it answers: one that is applied again after a commit without an answer is no repetition.
