@@ -27,8 +27,8 @@
 //! | `setup` | settings for client programs: one table for the command, the page and the docs | `config::Endpoint`, `config::Model`, `ledger::gateway_root`, `protocol::Family` | `serde`, `toml` |  |
 //! | `paper` | receipts, corrections and statements for bookkeepers, made of what the ledger has | `config::Shop`, `ledger` | `maud`, `serde_json` |  |
 //! | `customer` | the customer's side: balance dialects, usage, receipts, sessions, the dashboard | `config`, `door::FormFields`, `door::UnreadBody`, `door::Visit`, `ledger`, `paper`, `protocol::BadRequest`, `protocol::Family`, `proxy`, `setup` | `bytes`, `futures_util`, `hex`, `jiff`, `maud`, `salvo`, `serde`, `serde_json`, `sha2`, `tokio`, `tokio_util`, `tracing` |  |
-//! | `selling` | a seller's acts and documents, for the commands and the API: a typed request becomes an operation of the ledger | `ledger` | `jiff`, `serde_json` |  |
-//! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `billing::holder`, `config`, `customer`, `door`, `files`, `ledger`, `paper`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `selling`, `setup`, `telemetry`, `turns`, `upstream::AccountSeen`, `upstream::Trouble`, `upstream::ProgressStage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `hex`, `ipnet`, `percent_encoding`, `rustls`, `ruzstd`, `salvo`, `serde`, `serde_json`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
+//! | `selling` | a seller's acts and documents, for the commands and the API: a typed request becomes an operation of the ledger | `ledger` | `clap`, `jiff`, `schemars`, `serde`, `serde_json` |  |
+//! | `server` | the HTTP front door: every path in one table; uses salvo, as `customer` does | `billing::holder`, `config`, `customer`, `door`, `files`, `ledger`, `paper`, `protocol::AuthStyle`, `protocol::BadRequest`, `protocol::Family`, `protocol::paths`, `proxy`, `selling`, `setup`, `telemetry`, `turns`, `upstream::AccountSeen`, `upstream::Trouble`, `upstream::ProgressStage`, `upstream::Wrong` | `arc_swap`, `bytes`, `flate2`, `futures_util`, `hex`, `ipnet`, `percent_encoding`, `rustls`, `ruzstd`, `salvo`, `schemars`, `serde`, `serde_json`, `serde_path_to_error`, `sha2`, `socket2`, `thiserror`, `tokio`, `tokio_util`, `tracing` |  |
 //! | `lib` | names the rooms of the gateway | `ledger::clock` | – |  |
 //! | `deadline` | a timer that streams reset at every chunk | – | `tokio` |  |
 //! | `turns` | a few threads for heavy work; the customers who wait take turns, and have budgets of CPU time | `door::byte_room`, `door::cpu` | `rustix`, `tokio` |  |
@@ -49,7 +49,6 @@ pub mod events;
 pub mod metering;
 pub mod paper;
 pub mod proxy;
-pub mod selling;
 pub mod server;
 pub mod setup;
 pub mod telemetry;

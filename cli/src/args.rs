@@ -12,13 +12,14 @@ use super::customers_args::CustomersCommand;
 use super::dates::{expiry, instant};
 use super::events_args::EventsCommand;
 use super::library_args::{AddOptions, LibraryOptions};
-use super::payments_args::PaidOptions;
 use super::tokens_args::TokensCommand;
 use super::values::{
-    Setting, address, correction, customer_id, key_id, label, log_size, network, number_or_none,
-    one_line, origin, payment, slug, target, whole_number,
+    Setting, address, customer_id, key_id, label, log_size, network, number_or_none, one_line,
+    origin, payment, slug, target, whole_number,
 };
 use super::vouchers_args::VouchersCommand;
+use farebox_selling::key::{Revoke, Rotate};
+use farebox_selling::payment::{Adjust, Refund, TopUp};
 
 /// The help heading of the settings that may stand before or after any command.
 pub(super) const GLOBAL: &str = "Process settings (for every command)";
@@ -329,21 +330,21 @@ pub enum KeysCommand {
     /// Show one key: money, models, limits, last use, newest entries
     Show(OneKey),
     /// Pay money onto a key
-    TopUp(TopUpOptions),
+    TopUp(OnKey<TopUp>),
     /// Correct a key's credit in either direction
-    Adjust(AdjustOptions),
+    Adjust(OnKey<Adjust>),
     /// Give money back for one charged request
     Refund(RefundOptions),
     /// Change a key's label, models, expiry or limits
     Set(SetOptions),
     /// Give a key a new secret; balance and history stay
-    Rotate(RotateOptions),
+    Rotate(OnKey<Rotate>),
     /// Refuse requests until unblocked
     Block(OneKey),
     /// Serve a blocked key again
     Unblock(OneKey),
     /// Refuse requests permanently; balance and history stay
-    Revoke(RevokeOptions),
+    Revoke(OnKey<Revoke>),
     /// Make a sign-in link to the dashboard; it works once, for 24 hours
     Link(OneKey),
 }
@@ -405,57 +406,6 @@ pub struct ListOptions {
     pub customer: Option<CustomerId>,
 }
 
-/// Options of `keys top-up`.
-#[derive(Debug, ClapArgs)]
-pub struct TopUpOptions {
-    /// The key's id
-    #[arg(value_parser = key_id)]
-    pub id: KeyId,
-    /// The credit that it buys, in USD with a decimal point, as in 25 or 25.50
-    #[arg(value_parser = payment, allow_negative_numbers = true)]
-    pub amount: Amount,
-    /// Invoice or payment id; a repeated one is applied only once
-    #[arg(long)]
-    pub reference: String,
-    /// What was paid for it
-    #[command(flatten)]
-    pub paid: PaidOptions,
-}
-
-/// Options of `keys adjust`.
-#[derive(Debug, ClapArgs)]
-pub struct AdjustOptions {
-    /// The key's id
-    #[arg(value_parser = key_id)]
-    pub id: KeyId,
-    /// USD with a sign, as in +2.50 or -10; at most the available balance can be taken
-    #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
-    pub amount: Amount,
-    /// The reason, for the journal
-    #[arg(long, value_parser = one_line)]
-    pub reason: String,
-    /// An id for this correction; a repeated one is applied only once
-    #[arg(long)]
-    pub reference: String,
-}
-
-/// Options of `keys refund`.
-#[derive(Debug, ClapArgs)]
-pub struct RefundOptions {
-    /// The charged request, as in req_…
-    #[arg(value_name = "REQUEST_ID")]
-    pub request: OperationId,
-    /// USD; all refunds of a request together cannot exceed its charge
-    #[arg(value_parser = payment, allow_negative_numbers = true)]
-    pub amount: Amount,
-    /// The reason, for the journal
-    #[arg(long, value_parser = one_line)]
-    pub reason: String,
-    /// An id for this refund; a repeated one is applied only once
-    #[arg(long)]
-    pub reference: String,
-}
-
 /// Options of `keys set`.
 #[derive(Debug, ClapArgs)]
 #[group(skip)]
@@ -481,40 +431,24 @@ pub struct SetOptions {
     pub concurrency: Option<Setting<u32>>,
 }
 
-/// Options of `keys revoke`.
+/// An act on a key.
 #[derive(Debug, ClapArgs)]
-pub struct RevokeOptions {
+pub struct OnKey<A: ClapArgs> {
     /// The key's id, as in k_7f3q9d2xw1
     #[arg(value_parser = key_id)]
     pub id: KeyId,
-    /// Revoke the keys that this owner made, too
-    #[arg(long)]
-    pub with_made: bool,
+    #[command(flatten)]
+    pub act: A,
 }
 
-/// Options of `keys rotate`.
+/// Options of `keys refund`.
 #[derive(Debug, ClapArgs)]
-pub struct RotateOptions {
-    /// The key's id
-    #[arg(value_parser = key_id)]
-    pub id: KeyId,
-    /// How long the old secret still works
-    #[arg(long, default_value = "0", value_name = "TIME")]
-    pub overlap: Overlap,
-}
-
-/// How long an old secret still works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Overlap {
-    /// It stops working at once.
-    #[value(name = "0")]
-    None,
-    /// An hour.
-    #[value(name = "1h")]
-    Hour,
-    /// A day.
-    #[value(name = "24h")]
-    Day,
+pub struct RefundOptions {
+    /// The charged request, as in req_…
+    #[arg(value_name = "REQUEST_ID")]
+    pub request: OperationId,
+    #[command(flatten)]
+    pub act: Refund,
 }
 
 /// Commands on the ledger.

@@ -5,7 +5,6 @@ use farebox_ledger::{Act, OpenMode, Opening};
 
 use super::args::{Args, OutputFormat};
 use super::output::{self, CommandFailed};
-use farebox::selling;
 
 /// Makes the ledger, for a command that writes the first thing in it.
 pub(super) async fn create(args: &Args) -> Result<SharedStore, CommandFailed> {
@@ -55,5 +54,5 @@ pub(super) fn opening(args: &Args, mode: OpenMode) -> Opening {
 
 /// An administrative act in the name of the user who runs this command.
 pub(super) fn act(args: &Args) -> Act {
-    selling::act(args.actor())
+    farebox_selling::act(args.actor())
 }

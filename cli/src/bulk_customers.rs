@@ -6,15 +6,16 @@ use std::path::Path;
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{Customer, OpenMode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::Args;
 use super::books::open;
 use super::bulk::{self, BulkKind};
 use super::customers::new_customer;
 use super::customers_args::CreateCustomerOptions;
+use super::done::ask;
 use super::output::{self, CommandFailed};
-use super::view;
+use farebox_selling::customer::CustomerDocument;
 
 /// A customer for each row.
 struct BulkCustomers<'a>(&'a Args);
@@ -56,8 +57,8 @@ impl BulkKind for BulkCustomers<'_> {
         ledger: &SharedStore,
         row: Self::Row,
     ) -> Result<Customer, CommandFailed> {
-        let deed = new_customer(self.0, &row);
-        Ok(deed.perform(&**ledger).await?.into_customer()?)
+        let done = ask(self.0, ledger, new_customer(&row), ()).await?;
+        Ok(done.into_customer()?)
     }
 
     fn cells(made: &Customer) -> (String, Vec<String>) {
@@ -66,6 +67,6 @@ impl BulkKind for BulkCustomers<'_> {
     }
 
     fn document(made: &Customer) -> Value {
-        view::customer(made)
+        json!(CustomerDocument::from(made))
     }
 }

@@ -5,15 +5,15 @@
 use std::path::Path;
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Key, KeySettings, Secret};
-use serde_json::Value;
+use farebox_ledger::{Key, Secret};
+use serde_json::{Value, json};
 
 use super::args::{Args, CreateOptions};
+use super::books::act;
 use super::bulk::{self, BulkKind};
-use super::keys::{new_key, open_for, settings, warn_of_unknown};
+use super::keys::{NewKeyOptions, new_key, open_for, warn_of_unknown};
 use super::output::CommandFailed;
-use super::view;
-use farebox::clock;
+use farebox_selling::key::KeyDocument;
 
 /// A key for each row.
 struct BulkKeys<'a>(&'a Args);
@@ -27,7 +27,7 @@ pub(super) async fn create(
     let ledger = open_for(args, options).await?;
     let mut slugs: Vec<String> = rows
         .iter()
-        .flat_map(|row| row.content.1.models.clone().unwrap_or_default())
+        .flat_map(|row| row.content.settings.models.clone().unwrap_or_default())
         .collect();
     slugs.sort_unstable();
     slugs.dedup();
@@ -37,7 +37,7 @@ pub(super) async fn create(
 
 impl BulkKind for BulkKeys<'_> {
     type Options = CreateOptions;
-    type Row = (CreateOptions, KeySettings);
+    type Row = NewKeyOptions;
     type Made = (Key, Secret);
     const COLUMNS: &'static [&'static str] = &[
         "label",
@@ -54,20 +54,19 @@ impl BulkKind for BulkKeys<'_> {
     const NOTE: Option<&'static str> = Some("The secrets are shown only now and are not stored.");
 
     fn row(options: CreateOptions) -> Result<Self::Row, CommandFailed> {
-        let settings = settings(&options)?;
-        Ok((options, settings))
+        new_key(&options)
     }
 
-    fn label((_, settings): &Self::Row) -> &str {
-        &settings.label
+    fn label(row: &Self::Row) -> &str {
+        &row.settings.label
     }
 
     async fn create(
         &self,
         ledger: &SharedStore,
-        (options, settings): Self::Row,
+        row: Self::Row,
     ) -> Result<Self::Made, CommandFailed> {
-        let deed = new_key(self.0, &options, settings);
+        let deed = row.deed(act(self.0));
         Ok(deed.perform(&**ledger).await?.into_key()?)
     }
 
@@ -80,6 +79,6 @@ impl BulkKind for BulkKeys<'_> {
     }
 
     fn document((key, secret): &Self::Made) -> Value {
-        view::key_with_secret(key, secret.reveal(), clock::now())
+        json!(KeyDocument::with_secret(key, secret))
     }
 }

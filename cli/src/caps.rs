@@ -1,56 +1,45 @@
 //! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
 //! gateway runs.
 
-use farebox_ledger::{Amount, Cap, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
+use farebox_ledger::{Amount, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
 
 use super::args::{Args, OutputFormat};
-use super::books::{act, open};
-use super::caps_args::{CapOptions, CapScope, SetCapOptions};
+use super::books::open;
+use super::caps_args::{CapScope, OnCaps};
+use super::done::ask;
 use super::keys::warn_of_unknown;
 use super::output::{self, CommandFailed};
 use farebox::clock;
-use farebox::selling::{self, caps};
+use farebox_selling::cap::{self, CapsDocument, SetCap};
+use farebox_selling::{SellerAct, reads};
 
 /// The columns of a cap.
 const HEADER: [&str; 9] = [
     "interval", "model", "limit", "set by", "beside", "spent", "held", "room", "resets",
 ];
 
-pub(super) async fn set(args: &Args, options: &SetCapOptions) -> Result<(), CommandFailed> {
-    let CapOptions {
-        scope,
-        interval,
-        model,
-    } = &options.cap;
+pub(super) async fn set(args: &Args, set: &OnCaps<SetCap>) -> Result<(), CommandFailed> {
+    let model = set.act.model.clone().map(String::from);
     warn_of_unknown(args, model.as_slice());
-    let cap = Cap {
-        interval: *interval,
-        model: model.clone(),
-        limit: options.limit,
-    };
-    let ledger = open(args, OpenMode::Write).await?;
-    let deed = caps::set(*scope, cap, act(args));
-    let left = caps::left(deed.perform(&*ledger).await?.outcome);
-    print(args, *scope, &left);
-    Ok(())
+    change(args, set.act.clone(), set.of.scope).await
 }
 
-pub(super) async fn clear(args: &Args, options: &CapOptions) -> Result<(), CommandFailed> {
-    let CapOptions {
-        scope,
-        interval,
-        model,
-    } = options.clone();
+pub(super) async fn change<A: SellerAct<Of = Scope>>(
+    args: &Args,
+    act: A,
+    of: Scope,
+) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let deed = caps::clear(scope, interval, model, act(args));
-    let left = caps::left(deed.perform(&*ledger).await?.outcome);
-    print(args, scope, &left);
+    let done = ask(args, &ledger, act, of).await?;
+    if let Some((of, caps)) = cap::left(&done.outcome) {
+        print(args, of, caps);
+    }
     Ok(())
 }
 
 pub(super) async fn list(args: &Args, of: &CapScope) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let caps = caps::read(&*ledger, of.scope).await?;
+    let caps = reads::caps(&*ledger, of.scope).await?;
     print(args, of.scope, &caps);
     Ok(())
 }
@@ -59,7 +48,7 @@ fn print(args: &Args, of: Scope, caps: &Caps) {
     let now = clock::now();
     match args.format() {
         OutputFormat::Json => {
-            output::print_json(&selling::caps::document(of, caps));
+            output::print_json(&CapsDocument::of(of, caps));
         }
         OutputFormat::Csv => output::sheet(&csv::document(&HEADER, &rows(of, caps, now))),
         _ if caps.is_empty() => {

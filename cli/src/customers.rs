@@ -1,27 +1,28 @@
 //! `farebox customers …`: who owns the money that keys spend. Works while a gateway runs.
 
 use farebox_ledger::{
-    CreditKind, Customer, CustomerAct, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome,
-    PersonalData,
+    Customer, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome, PersonalData,
 };
 use serde_json::json;
 
 use super::args::{Args, OneKey, OutputFormat};
-use super::books::{act, open};
+use super::books::open;
 use super::customers_args::{
-    AutoTopUpOptions, CloseOptions, CreateCustomerOptions, CustomerAdjustOptions,
-    CustomerTopUpOptions, CustomersCommand, ListCustomersOptions, MoveOptions, OneCustomer,
+    AutoTopUpOptions, CreateCustomerOptions, CustomersCommand, ListCustomersOptions, OneCustomer,
     PersonalOptions, SetCustomerOptions,
 };
-use super::done::{perform, print_done};
+use super::done::{self, act, print_done};
 use super::output::{self, CommandFailed};
-use super::values::Setting;
-use super::{keys, paper, payments, tables, view};
+use super::values::said;
+use super::{keys, paper, payments, tables};
 use farebox::clock;
-use farebox::selling::customers::{CustomerEdit, PersonalEdit};
-use farebox::selling::erased::Remains;
-use farebox::selling::reads::{self, CustomerPage};
-use farebox::selling::{self, auto_top_up, customers, money};
+use farebox_selling::auto_top_up::{self, ClearAutoTopUp, SetAutoTopUp};
+use farebox_selling::customer::{
+    CreateCustomer, CustomerDocument, CustomerPage, EditCustomer, Erase, Resume, Suspend,
+};
+use farebox_selling::erased::Remains;
+use farebox_selling::reads;
+use farebox_selling::value::{Count, OneLine, Said, Usd};
 
 /// Customers are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
@@ -32,16 +33,16 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::List(options) => list(args, options).await,
         CustomersCommand::Show(one) => show(args, one).await,
         CustomersCommand::Set(options) => set(args, options).await,
-        CustomersCommand::Suspend(one) => change(args, one.id, CustomerAct::Suspend).await,
-        CustomersCommand::Resume(one) => change(args, one.id, CustomerAct::Resume).await,
-        CustomersCommand::Close(options) => close(args, options).await,
+        CustomersCommand::Suspend(one) => act(args, Suspend {}, one.id).await,
+        CustomersCommand::Resume(one) => act(args, Resume {}, one.id).await,
+        CustomersCommand::Close(on) => act(args, on.act.clone(), on.id).await,
         CustomersCommand::Erase(one) => erase(args, one.id).await,
-        CustomersCommand::TopUp(options) => top_up(args, options).await,
-        CustomersCommand::Adjust(options) => adjust(args, options).await,
+        CustomersCommand::TopUp(on) => payments::top_up(args, on.act.clone(), on.id.into()).await,
+        CustomersCommand::Adjust(on) => (act(args, on.act.clone(), on.id.into()).await).map(drop),
         CustomersCommand::AutoTopUp(options) => ask_for_money(args, options).await,
         CustomersCommand::Link(one) => link(args, one).await,
-        CustomersCommand::Move(options) => give(args, options).await,
-        CustomersCommand::Reverse(options) => payments::reverse(args, options).await,
+        CustomersCommand::Move(on) => act(args, on.act.clone(), on.from).await,
+        CustomersCommand::Reverse(reverse) => act(args, reverse.clone(), None).await,
         CustomersCommand::Unapplied(options) => payments::unapplied(args, options).await,
         CustomersCommand::Receipts(options) => paper::receipts(args, options).await,
         CustomersCommand::Statement(options) => paper::statement(args, options).await,
@@ -49,31 +50,26 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
 }
 
 async fn create(args: &Args, options: &CreateCustomerOptions) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    perform(args, &ledger, new_customer(args, options))
-        .await
-        .map(drop)
+    act(args, new_customer(options), ()).await
 }
 
 /// A customer as the options say.
-pub(super) fn new_customer(args: &Args, options: &CreateCustomerOptions) -> selling::Deed {
-    let edit = CustomerEdit {
-        label: options.label.clone(),
-        external_id: Some(Setting(options.external_id.clone())),
-        low_balance: Some(Setting(options.low_balance)),
-        rate: options.rate,
-        concurrency: options.concurrency,
-        personal: personal(&options.personal),
-    };
-    customers::create(edit, act(args))
-}
-
-/// What the options say of a person.
-fn personal(options: &PersonalOptions) -> PersonalEdit {
-    PersonalEdit {
-        name: options.name.clone(),
-        address: options.address.clone(),
-        metadata: options.metadata.iter().cloned().collect(),
+pub(super) fn new_customer(options: &CreateCustomerOptions) -> CreateCustomer {
+    let PersonalOptions {
+        name,
+        address,
+        metadata,
+    } = options.personal.clone();
+    CreateCustomer {
+        label: OneLine(options.label.clone().unwrap_or_default()),
+        external_id: options.external_id.clone().map(OneLine),
+        low_balance: options.low_balance.map(Usd),
+        rate: options.rate.and_then(|set| set.0).map(Count),
+        concurrency: options.concurrency.and_then(|set| set.0).map(Count),
+        name: name.map(OneLine),
+        address,
+        metadata: Some(metadata.into_iter().collect()),
+        key: None,
     }
 }
 
@@ -85,7 +81,7 @@ async fn list(args: &Args, options: &ListCustomersOptions) -> Result<(), Command
     };
     match args.format() {
         OutputFormat::Json => output::print_json(
-            &json!({ "customers": customers.iter().map(view::customer).collect::<Vec<_>>() }),
+            &json!({ "customers": customers.iter().map(CustomerDocument::from).collect::<Vec<_>>() }),
         ),
         OutputFormat::Csv => print(args, &customers),
         _ if customers.is_empty() => output::note(match &options.external_id {
@@ -131,7 +127,7 @@ pub(super) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFa
     say_auto_top_up(args, &page.customer);
     if let Some(data) = &page.personal {
         output::print("");
-        for line in said(data) {
+        for line in personal_lines(data) {
             output::print(&line);
         }
     }
@@ -161,7 +157,7 @@ pub(super) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFa
     Ok(())
 }
 
-fn said(data: &PersonalData) -> Vec<String> {
+fn personal_lines(data: &PersonalData) -> Vec<String> {
     let named = [("name", &data.name), ("address", &data.address)];
     let named = named
         .into_iter()
@@ -174,39 +170,31 @@ fn said(data: &PersonalData) -> Vec<String> {
 }
 
 async fn set(args: &Args, options: &SetCustomerOptions) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    let customer = reads::customer(&*ledger, options.id).await?;
-    let known = ledger.personal_data(options.id).await?;
-    let edit = CustomerEdit {
-        label: options.label.clone(),
-        external_id: options.external_id.clone(),
-        low_balance: options.low_balance.map(|low| Setting(Some(low))),
-        rate: options.rate,
-        concurrency: options.concurrency,
-        personal: personal(&options.personal),
+    let PersonalOptions {
+        name,
+        address,
+        metadata,
+    } = options.personal.clone();
+    let edit = EditCustomer {
+        label: options.label.clone().map(OneLine),
+        external_id: said(options.external_id.clone(), OneLine),
+        low_balance: options
+            .low_balance
+            .map_or(Said::Keep, |low| Said::Set(Usd(low))),
+        rate: said(options.rate, Count),
+        concurrency: said(options.concurrency, Count),
+        name: name.map(OneLine),
+        address,
+        metadata: Some(metadata.into_iter().collect()),
     };
-    let mut last = None;
-    for deed in customers::set(&customer, known, edit, &args.actor()) {
-        last = Some(deed.perform(&*ledger).await?);
-    }
-    if let Some(done) = &last {
-        print_done(args, done);
-    }
-    Ok(())
-}
-
-async fn change(args: &Args, id: CustomerId, change: CustomerAct) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    let changed = customers::change(id, change, act(args));
-    perform(args, &ledger, changed).await.map(drop)
+    done::edit(args, edit, options.id).await
 }
 
 /// Erases what is known of a person, and says where its name stands still.
 async fn erase(args: &Args, id: CustomerId) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
     let known = ledger.personal_data(id).await?;
-    let deed = customers::change(id, CustomerAct::Erase, act(args));
-    perform(args, &ledger, deed).await?;
+    print_done(args, &done::ask(args, &ledger, Erase {}, id).await?);
     let customer = reads::customer(&*ledger, id).await?;
     let remains = Remains::of(&*ledger, &customer, known.as_ref()).await?;
     for line in remains.words(&customer) {
@@ -215,53 +203,20 @@ async fn erase(args: &Args, id: CustomerId) -> Result<(), CommandFailed> {
     Ok(())
 }
 
-async fn close(args: &Args, options: &CloseOptions) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    if let Some((reference, reason)) = options.write_off.as_ref().zip(options.reason.as_ref()) {
-        let act = act(args);
-        let off = money::write_off(&*ledger, options.id, reason.clone(), reference, act).await?;
-        if let Some(deed) = off {
-            deed.perform(&*ledger).await?;
-        }
-    }
-    let closed = customers::change(options.id, CustomerAct::Close, act(args));
-    perform(args, &ledger, closed).await.map(drop)
-}
-
-async fn top_up(args: &Args, options: &CustomerTopUpOptions) -> Result<(), CommandFailed> {
-    let (amount, reference) = (options.amount, &options.reference);
-    let deed = match options.paid.sum() {
-        None => money::credit(options.id, CreditKind::TopUp, amount, reference, act(args)),
-        paid => money::pay(
-            options.id,
-            amount,
-            paid,
-            (reference.clone(), None),
-            act(args),
-        ),
-    };
-    post(args, deed).await
-}
-
-async fn adjust(args: &Args, options: &CustomerAdjustOptions) -> Result<(), CommandFailed> {
-    let (reason, amount) = (options.reason.clone(), options.amount);
-    let kind = CreditKind::Adjust { reason };
-    let deed = money::credit(options.id, kind, amount, &options.reference, act(args));
-    post(args, deed).await
-}
-
 /// Sets or removes a rule of auto top-up, and shows what it does now.
 async fn ask_for_money(args: &Args, options: &AutoTopUpOptions) -> Result<(), CommandFailed> {
-    let deed = match (options.threshold, options.per_month) {
+    let done = match (options.threshold, options.per_month) {
         (Some(threshold), Some(per_month)) => {
-            let rule = auto_top_up::rule(threshold, options.amount, options.target, per_month);
-            let rule = rule.map_err(|why| CommandFailed::usage(why.to_owned()))?;
-            auto_top_up::set(options.id, rule, act(args))
+            let rule = SetAutoTopUp {
+                threshold: Usd(threshold),
+                amount: options.amount.map(Usd),
+                target: options.target.map(Usd),
+                per_month: Count(per_month),
+            };
+            done::shown(args, rule, options.id).await?
         }
-        _ => auto_top_up::clear(options.id, act(args)),
+        _ => done::shown(args, ClearAutoTopUp {}, options.id).await?,
     };
-    let ledger = open(args, OpenMode::Write).await?;
-    let done = perform(args, &ledger, deed).await?;
     if let Outcome::Customer(customer) = &done.outcome {
         say_auto_top_up(args, customer);
     }
@@ -276,17 +231,6 @@ fn say_auto_top_up(args: &Args, customer: &Customer) {
     if let Some(words) = auto_top_up::words(customer, clock::now()) {
         output::print(&format!("auto top-up: {words}"));
     }
-}
-
-async fn give(args: &Args, options: &MoveOptions) -> Result<(), CommandFailed> {
-    let (amount, reference) = (options.amount, options.reference.clone());
-    let deed = money::give(options.from, options.into, amount, reference, act(args));
-    post(args, deed).await
-}
-
-async fn post(args: &Args, deed: selling::Deed) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    perform(args, &ledger, deed).await.map(drop)
 }
 
 async fn link(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 use farebox_ledger::{Amount, CustomerId, StatementMonth};
 
-use super::payments_args::{PaidOptions, ReverseOptions, UnappliedOptions};
-use super::values::{
-    Setting, correction, customer_id, label, number_or_none, one_line, payment, setting_text,
-};
+use super::payments_args::UnappliedOptions;
+use super::values::{Setting, customer_id, label, number_or_none, one_line, payment, setting_text};
+use farebox_selling::customer::Close;
+use farebox_selling::payment::{Adjust, MoveMoney, Reverse, TopUp};
 
 /// Commands on customers.
 #[derive(Debug, Subcommand)]
@@ -26,13 +26,13 @@ pub enum CustomersCommand {
     /// Serve the keys of a suspended customer again
     Resume(OneCustomer),
     /// Close a customer that has no money and no running requests, permanently
-    Close(CloseOptions),
+    Close(OnCustomer<Close>),
     /// Remove name, address and metadata; the books keep no copy
     Erase(OneCustomer),
     /// Pay money to a customer
-    TopUp(CustomerTopUpOptions),
+    TopUp(OnCustomer<TopUp>),
     /// Correct a customer's credit in either direction
-    Adjust(CustomerAdjustOptions),
+    Adjust(OnCustomer<Adjust>),
     /// Ask for money by `top_up.wanted` whenever the balance falls below a threshold, or --off
     AutoTopUp(AutoTopUpOptions),
     /// Make a sign-in link to the dashboard for the customer's oldest owner key, or its only key
@@ -40,7 +40,7 @@ pub enum CustomersCommand {
     /// Move paid money that no request holds to another customer; both sides are booked, or neither
     Move(MoveOptions),
     /// Take in what went back of a payment: a refund, a dispute, or a dispute that was won
-    Reverse(ReverseOptions),
+    Reverse(Reverse),
     /// Payments that could not be booked: list, assign or return them
     Unapplied(UnappliedOptions),
     /// Print a customer's receipts and corrections, oldest first; for print with --format html
@@ -163,54 +163,6 @@ pub struct SetCustomerOptions {
     pub personal: PersonalOptions,
 }
 
-/// Options of `customers close`.
-#[derive(Debug, ClapArgs)]
-pub struct CloseOptions {
-    /// The customer's id
-    #[arg(value_parser = customer_id)]
-    pub id: CustomerId,
-    /// Write off what is left first, under this id; without it, money that is left is an error
-    #[arg(long, value_name = "REFERENCE", requires = "reason")]
-    pub write_off: Option<String>,
-    /// Why it is written off, for the journal
-    #[arg(long, value_parser = one_line, requires = "write_off")]
-    pub reason: Option<String>,
-}
-
-/// Options of `customers top-up`.
-#[derive(Debug, ClapArgs)]
-pub struct CustomerTopUpOptions {
-    /// The customer's id
-    #[arg(value_parser = customer_id)]
-    pub id: CustomerId,
-    /// The credit that it buys, in USD with a decimal point, as in 25 or 25.50
-    #[arg(value_parser = payment, allow_negative_numbers = true)]
-    pub amount: Amount,
-    /// Invoice or payment id; a repeated one is applied only once
-    #[arg(long)]
-    pub reference: String,
-    /// What was paid for it
-    #[command(flatten)]
-    pub paid: PaidOptions,
-}
-
-/// Options of `customers adjust`.
-#[derive(Debug, ClapArgs)]
-pub struct CustomerAdjustOptions {
-    /// The customer's id
-    #[arg(value_parser = customer_id)]
-    pub id: CustomerId,
-    /// USD with a sign, as in +2.50 or -10; at most the available balance can be taken
-    #[arg(value_parser = correction, allow_hyphen_values = true, value_name = "±AMOUNT")]
-    pub amount: Amount,
-    /// The reason, for the journal
-    #[arg(long, value_parser = one_line)]
-    pub reason: String,
-    /// An id for this correction; a repeated one is applied only once
-    #[arg(long)]
-    pub reference: String,
-}
-
 /// Options of `customers auto-top-up`.
 #[derive(Debug, ClapArgs)]
 pub struct AutoTopUpOptions {
@@ -234,19 +186,22 @@ pub struct AutoTopUpOptions {
     pub off: bool,
 }
 
+/// An act on a customer.
+#[derive(Debug, ClapArgs)]
+pub struct OnCustomer<A: ClapArgs> {
+    /// The customer's id
+    #[arg(value_parser = customer_id)]
+    pub id: CustomerId,
+    #[command(flatten)]
+    pub act: A,
+}
+
 /// Options of `customers move`.
 #[derive(Debug, ClapArgs)]
 pub struct MoveOptions {
     /// The customer that gives
     #[arg(value_parser = customer_id)]
     pub from: CustomerId,
-    /// The customer that gets
-    #[arg(value_parser = customer_id)]
-    pub into: CustomerId,
-    /// USD with a decimal point; at most what is available
-    #[arg(value_parser = payment, allow_negative_numbers = true)]
-    pub amount: Amount,
-    /// An id for this move; a repeated one is applied only once
-    #[arg(long)]
-    pub reference: String,
+    #[command(flatten)]
+    pub act: MoveMoney,
 }

@@ -1,13 +1,75 @@
 //! Does acts, and prints what they came to.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Customer, Key, Outcome, PaymentMoved, PaymentStatus, Secret};
+use farebox_ledger::{
+    Customer, Key, Ledger, OpenMode, Outcome, PaymentMoved, PaymentStatus, Secret,
+};
 
 use super::args::{Args, OutputFormat};
+use super::books::open;
 use super::output::{self, CommandFailed};
-use super::{tables, view};
+use super::tables;
 use farebox::clock;
-use farebox::selling::{Deed, Deeded};
+use farebox_selling::key::KeyDocument;
+use farebox_selling::{Deed, Deeded, Doer, SellerAct, SellerEdit};
+
+/// Does an act, and prints what it came to.
+pub(super) async fn act<A: SellerAct>(args: &Args, act: A, of: A::Of) -> Result<(), CommandFailed> {
+    shown(args, act, of).await.map(drop)
+}
+
+/// The same, for who goes on with it.
+pub(super) async fn shown<A: SellerAct>(
+    args: &Args,
+    act: A,
+    of: A::Of,
+) -> Result<Deeded, CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let done = ask(args, &ledger, act, of).await?;
+    print_done(args, &done);
+    Ok(done)
+}
+
+/// Does an act.
+pub(super) async fn ask<A: SellerAct>(
+    args: &Args,
+    ledger: &SharedStore,
+    act: A,
+    of: A::Of,
+) -> Result<Deeded, CommandFailed> {
+    let (actor, ledger) = (args.actor(), &**ledger);
+    let doer = doer(ledger, &actor);
+    for deed in act.before(&of, &doer).await? {
+        deed.perform(ledger).await?;
+    }
+    Ok(act.deed(of, &doer).await?.perform(ledger).await?)
+}
+
+/// Makes an edit, and prints what it came to.
+pub(super) async fn edit<E: SellerEdit>(
+    args: &Args,
+    edit: E,
+    of: E::Of,
+) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let actor = args.actor();
+    let mut last = None;
+    for deed in edit.deeds(of, &doer(&*ledger, &actor)).await? {
+        last = Some(deed.perform(&*ledger).await?);
+    }
+    if let Some(done) = &last {
+        print_done(args, done);
+    }
+    Ok(())
+}
+
+const fn doer<'a>(ledger: &'a dyn Ledger, actor: &'a str) -> Doer<'a> {
+    Doer {
+        ledger,
+        actor,
+        sells: false,
+    }
+}
 
 /// Does it, and prints what it came to.
 pub(super) async fn perform(
@@ -54,7 +116,7 @@ pub(super) fn print_done(args: &Args, done: &Deeded) {
 /// Prints one key.
 pub(super) fn print_key(args: &Args, key: &Key) {
     if args.format() == OutputFormat::Json {
-        return output::print_json(&view::key(key, clock::now()));
+        return output::print_json(&KeyDocument::of(key, clock::now()));
     }
     tables::print(
         args.format(),

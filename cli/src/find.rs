@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use super::args::{Args, OneKey, OutputFormat, ShowOptions};
 use super::customers_args::OneCustomer;
 use super::output::{self, CommandFailed};
-use super::{books, customers, gateway, payments, show, tables, view};
+use super::{books, customers, gateway, payments, show, tables};
 use farebox::clock;
 use farebox::proxy::record;
+use farebox_selling::customer::CustomerDocument;
+use farebox_selling::key::KeyDocument;
 
 pub(super) async fn run(args: &Args, options: &ShowOptions) -> Result<(), CommandFailed> {
     let id = match options.id.as_str() {
@@ -108,9 +110,9 @@ async fn owner(book: &SharedStore, document: &Value) -> Option<Key> {
 /// Several customers and keys whose labels contain the text.
 fn list(args: &Args, customers: &[Customer], keys: &[Key]) {
     if args.format() == OutputFormat::Json {
-        let customers: Vec<Value> = customers.iter().map(view::customer).collect();
-        let keys: Vec<Value> = (keys.iter())
-            .map(|key| view::key(key, clock::now()))
+        let customers: Vec<_> = customers.iter().map(CustomerDocument::from).collect();
+        let keys: Vec<_> = (keys.iter())
+            .map(|key| KeyDocument::of(key, clock::now()))
             .collect();
         return output::print_json(&json!({ "keys": keys, "customers": customers }));
     }

@@ -2,27 +2,26 @@
 //!
 //! Rows of docs/interface.md: `key_is_shown_once`.
 
-use farebox_ledger::key::Change;
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
+use farebox_ledger::{Act, Amount, KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
 use serde_json::json;
 
-use super::args::{Args, CreateOptions, ListOptions, OneKey, OutputFormat, RevokeOptions};
+use super::args::{Args, CreateOptions, ListOptions, OnKey, OneKey, OutputFormat};
 use super::books::{self, act, open};
-use super::done::perform;
+use super::done::{ask, perform, print_done};
 use super::output::{self, CommandFailed};
-use super::values::Setting;
-use super::{dates, gateway, tables, view};
+use super::{dates, gateway, tables};
 use farebox::clock;
 use farebox::config::{self, Config, Lookup, ProcessSecrets};
-use farebox::selling::keys::{self, KeyEdit};
-use farebox::selling::{Deed, NewSecret, reads};
+use farebox_selling::key::{self, CreateKey, KeyDocument, Revoke};
+use farebox_selling::value::{Count, Expiry, OneLine};
+use farebox_selling::{Deed, NewSecret, reads};
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
-    let settings = settings(options)?;
+    let new = new_key(options)?;
     let ledger = open_for(args, options).await?;
-    warn_of_unknown(args, settings.models.as_deref().unwrap_or_default());
-    perform(args, &ledger, new_key(args, options, settings)).await?;
+    warn_of_unknown(args, new.settings.models.as_deref().unwrap_or_default());
+    perform(args, &ledger, new.deed(act(args))).await?;
     dates::note_expiry(options.expires);
     Ok(())
 }
@@ -40,32 +39,39 @@ pub(super) async fn open_for(
 }
 
 /// What the options say of a new key, checked.
-pub(super) fn settings(options: &CreateOptions) -> Result<KeySettings, CommandFailed> {
-    dates::check_expiry(options.expires)?;
-    let edit = KeyEdit {
-        label: options.label.clone(),
+pub(super) struct NewKeyOptions {
+    pub(super) settings: KeySettings,
+    within: Membership,
+    first_credit: Option<(Amount, String)>,
+}
+
+impl NewKeyOptions {
+    pub(super) fn deed(self, act: Act) -> Deed {
+        key::create(self.settings, self.within, self.first_credit, act)
+    }
+}
+
+/// A new key as the options say.
+pub(super) fn new_key(options: &CreateOptions) -> Result<NewKeyOptions, CommandFailed> {
+    let key = CreateKey {
+        label: OneLine(options.label.clone().unwrap_or_default()),
+        owner: Some(options.owner),
         models: options.models.clone(),
-        expires: Some(Setting(options.expires)),
-        rate: options.rate,
-        concurrency: options.concurrency,
+        expires_at: options.expires.map(Expiry),
+        rate: options.rate.and_then(|set| set.0).map(Count),
+        concurrency: options.concurrency.and_then(|set| set.0).map(Count),
     };
-    edit.over(&KeySettings::default()).map_err(flag)
-}
-
-/// What is wrong with the flag that sets it.
-pub(super) fn flag(why: String) -> CommandFailed {
-    CommandFailed::usage(format!("--{why}"))
-}
-
-/// A new key with these settings.
-pub(super) fn new_key(args: &Args, options: &CreateOptions, settings: KeySettings) -> Deed {
+    let (settings, is_owner) = key.settings()?;
     let within = Membership {
         customer: options.customer,
-        is_owner: options.owner,
+        is_owner,
         made_by: None,
     };
-    let first_credit = options.balance.zip(options.reference.clone());
-    keys::create(settings, within, first_credit, act(args))
+    Ok(NewKeyOptions {
+        settings,
+        within,
+        first_credit: options.balance.zip(options.reference.clone()),
+    })
 }
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), CommandFailed> {
@@ -79,7 +85,7 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Comma
     let keys = reads::all_keys(&*ledger, query).await?;
     match args.format() {
         OutputFormat::Json => output::print_json(
-            &json!({ "keys": keys.iter().map(|key| view::key(key, clock::now())).collect::<Vec<_>>() }),
+            &json!({ "keys": keys.iter().map(|key| KeyDocument::of(key, clock::now())).collect::<Vec<_>>() }),
         ),
         format if keys.is_empty() && format != OutputFormat::Csv => {
             output::note(
@@ -95,24 +101,15 @@ pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), Comma
     Ok(())
 }
 
-pub(super) async fn change(args: &Args, one: &OneKey, change: Change) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    let changed = keys::change(one.id, change, act(args));
-    perform(args, &ledger, changed).await.map(drop)
-}
-
 /// Revokes a key. Of an owner's, the keys that it made are told, or revoked first.
-pub(super) async fn revoke(args: &Args, options: &RevokeOptions) -> Result<(), CommandFailed> {
+pub(super) async fn revoke(args: &Args, options: &OnKey<Revoke>) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let made = keys::made_by(&*ledger, options.id).await?;
-    for key in made.iter().filter(|_| options.with_made) {
-        let revoked = keys::change(*key, Change::Revoke, act(args));
-        revoked.perform(&*ledger).await?;
-    }
-    let revoked = keys::change(options.id, Change::Revoke, act(args));
-    perform(args, &ledger, revoked).await?;
+    let made = reads::made_by(&*ledger, options.id).await?;
+    let revoke = options.act.clone();
+    let with_made = revoke.with_made == Some(true);
+    print_done(args, &ask(args, &ledger, revoke, options.id).await?);
     let names: Vec<String> = made.iter().map(ToString::to_string).collect();
-    if options.with_made && !made.is_empty() {
+    if with_made && !made.is_empty() {
         output::note(&format!("Revoked with it: {}.", names.join(", ")));
     } else if !made.is_empty() {
         output::note(&format!(
@@ -126,7 +123,7 @@ pub(super) async fn revoke(args: &Args, options: &RevokeOptions) -> Result<(), C
 
 pub(super) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let (deed, expires) = keys::link(one.id, act(args));
+    let (deed, expires) = key::link(one.id, act(args));
     let done = deed.perform(&*ledger).await?;
     let Some(NewSecret::Link(token)) = done.shown_once else {
         return Ok(());

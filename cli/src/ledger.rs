@@ -15,8 +15,8 @@ use super::args::{AcceptOptions, Args, BackupOptions, CopyOptions, EntriesOption
 use super::books;
 use super::output::{self, CommandFailed, Exit};
 use farebox::clock;
-use farebox::selling::reads;
 use farebox_ledger::csv;
+use farebox_selling::reads;
 
 /// Time between two progress messages of a copy.
 const SAY_EVERY: Duration = Duration::from_secs(2);

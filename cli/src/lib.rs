@@ -60,10 +60,10 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 pub use args::Args;
-use args::{Command, KeysCommand, LedgerCommand, TargetsCommand};
+use args::{Command, LedgerCommand, TargetsCommand};
 use caps_args::CapsCommand;
 use customers_args::{CreateCustomerOptions, CustomersCommand};
-use farebox::selling::documents as view;
+use farebox_selling::voucher::VoidVouchers;
 use output::{CommandFailed, Exit};
 use vouchers_args::VouchersCommand;
 
@@ -127,25 +127,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Models => models::run(args),
         Command::Show(options) => find::run(args, options).await,
         Command::Setup(options) => setup::run(args, options).await,
-        Command::Keys(KeysCommand::Create(options)) => match &options.from {
-            Some(from) => bulk_keys::create(args, options, from).await,
-            None => keys::create(args, options).await,
-        },
-        Command::Keys(KeysCommand::List(options)) => keys::list(args, options).await,
-        Command::Keys(KeysCommand::Show(one)) => show::run(args, one).await,
-        Command::Keys(KeysCommand::TopUp(options)) => manage::top_up(args, options).await,
-        Command::Keys(KeysCommand::Adjust(options)) => manage::adjust(args, options).await,
-        Command::Keys(KeysCommand::Refund(options)) => manage::refund(args, options).await,
-        Command::Keys(KeysCommand::Set(options)) => manage::set(args, options).await,
-        Command::Keys(KeysCommand::Rotate(options)) => manage::rotate(args, options).await,
-        Command::Keys(KeysCommand::Block(one)) => {
-            keys::change(args, one, farebox_ledger::key::Change::Block).await
-        }
-        Command::Keys(KeysCommand::Unblock(one)) => {
-            keys::change(args, one, farebox_ledger::key::Change::Unblock).await
-        }
-        Command::Keys(KeysCommand::Revoke(options)) => keys::revoke(args, options).await,
-        Command::Keys(KeysCommand::Link(one)) => keys::link(args, one).await,
+        Command::Keys(command) => manage::run(args, command).await,
         Command::Customers(CustomersCommand::Create(CreateCustomerOptions {
             from: Some(from),
             ..
@@ -155,12 +137,16 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Tokens(command) => tokens::run(args, command).await,
         Command::Caps(CapsCommand::Set(options)) => caps::set(args, options).await,
         Command::Caps(CapsCommand::List(one)) => caps::list(args, one).await,
-        Command::Caps(CapsCommand::Clear(options)) => caps::clear(args, options).await,
+        Command::Caps(CapsCommand::Clear(on)) => {
+            caps::change(args, on.act.clone(), on.of.scope).await
+        }
         Command::Vouchers(VouchersCommand::Create(options)) => {
-            vouchers::create(args, options).await
+            vouchers::change(args, options.clone(), ()).await
         }
         Command::Vouchers(VouchersCommand::List) => vouchers::list(args).await,
-        Command::Vouchers(VouchersCommand::Void(options)) => vouchers::void(args, options).await,
+        Command::Vouchers(VouchersCommand::Void(options)) => {
+            vouchers::change(args, VoidVouchers {}, options.lot).await
+        }
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,

@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use farebox_ledger::LedgerError;
 use farebox_ledger::text::visible;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use farebox::proxy::record::request_id;
 use farebox::telemetry;
+use farebox_selling::Unfit;
 
 /// Exit codes. 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,24 @@ impl From<LedgerError> for CommandFailed {
     }
 }
 
+impl From<Unfit> for CommandFailed {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Incomplete(_, why) => Self::usage(why),
+            Unfit::Wrong(why) => Self::refused(why),
+            Unfit::Member(name, why) => Self::usage(format!("--{name}: {why}")),
+            Unfit::NoCharge(request) => {
+                Self::refused(format!("there is no charge of {}", request_id(request)))
+            }
+            Unfit::NoWish(named) => Self::refused(format!("{named:?} was never asked for")),
+            Unfit::OfAnother(payment, customer) => {
+                Self::refused(format!("payment {payment:?} is of customer {customer}"))
+            }
+            Unfit::Unread(error) => error.into(),
+        }
+    }
+}
+
 /// Why a result of this command could not be printed.
 static UNPRINTED: OnceLock<String> = OnceLock::new();
 
@@ -122,8 +143,8 @@ pub(super) fn printed() -> Result<(), CommandFailed> {
 }
 
 /// Prints one JSON document.
-pub(super) fn print_json(value: &Value) {
-    let mut value = value.clone();
+pub(super) fn print_json(value: &impl Serialize) {
+    let mut value = json!(value);
     if let (Some(source), Some(document)) = (SOURCE.get(), value.as_object_mut()) {
         document.insert("source".to_owned(), Value::from(source.as_str()));
     }

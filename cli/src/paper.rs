@@ -12,7 +12,7 @@ use farebox::clock;
 use farebox::paper::{
     self, DOCUMENT_COLUMNS, PaperReader, STATEMENT_COLUMNS, document_json, document_row,
 };
-use farebox::selling::reads;
+use farebox_selling::reads;
 
 pub(super) async fn receipts(args: &Args, options: &ReceiptsOptions) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;

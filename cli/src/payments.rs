@@ -1,51 +1,52 @@
 //! `farebox customers reverse|unapplied`: money that goes back, and payments that could not be booked. Works while a gateway runs.
 
-use farebox_ledger::{OpenMode, Payment, UnappliedEnd};
+use farebox_ledger::{CreditKind, OpenMode, Payment, Scope};
 use serde_json::json;
 
 use super::args::{Args, OutputFormat};
 use super::books::{act, open};
-use super::done::perform;
+use super::done::{self, perform, print_done};
 use super::output::{self, CommandFailed};
-use super::payments_args::{ReverseOptions, UnappliedCommand, UnappliedOptions};
-use super::{tables, view};
-use farebox::selling::money;
+use super::payments_args::{UnappliedCommand, UnappliedOptions};
+use super::tables;
+use farebox_selling::payment::{PaymentDocument, TopUp};
+use farebox_selling::{Deed, reads};
 
-pub(super) async fn reverse(args: &Args, options: &ReverseOptions) -> Result<(), CommandFailed> {
+/// Books a payment, or a credit of which no more is told than its amount.
+pub(super) async fn top_up(args: &Args, pay: TopUp, of: Scope) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let deed = money::reverse(
-        options.payment.clone(),
-        options.kind.into(),
-        options.cumulative,
-        options.reference.clone(),
-        act(args),
-    );
-    perform(args, &ledger, deed).await.map(drop)
+    if pay.gross.is_none() {
+        let (amount, reference) = (pay.amount.into(), pay.reference.into());
+        let deed = Deed::of_credit(of, CreditKind::TopUp, amount, reference, act(args));
+        return perform(args, &ledger, deed).await.map(drop);
+    }
+    let customer = match of {
+        Scope::Customer(customer) => customer,
+        Scope::Key(key) => reads::key(&*ledger, key).await?.belongs_to,
+    };
+    print_done(args, &done::ask(args, &ledger, pay, customer).await?);
+    Ok(())
 }
 
 pub(super) async fn unapplied(
     args: &Args,
     options: &UnappliedOptions,
 ) -> Result<(), CommandFailed> {
-    let Some(end) = &options.end else {
-        return list(args).await;
-    };
-    let (payment, end) = match end {
-        UnappliedCommand::Assign(options) => (&options.payment, UnappliedEnd::Assign(options.to)),
-        UnappliedCommand::Return(options) => {
-            let reason = options.reason.clone();
-            (&options.payment, UnappliedEnd::Return { reason })
+    match &options.end {
+        None => list(args).await,
+        Some(UnappliedCommand::Assign(on)) => {
+            done::act(args, on.act.clone(), on.payment.clone()).await
         }
-    };
-    let ledger = open(args, OpenMode::Write).await?;
-    let deed = money::end_unapplied(payment.clone(), end, act(args));
-    perform(args, &ledger, deed).await.map(drop)
+        Some(UnappliedCommand::Return(on)) => {
+            done::act(args, on.act.clone(), on.payment.clone()).await
+        }
+    }
 }
 
 /// Prints one payment.
 pub(super) fn print(args: &Args, found: &Payment) {
     if args.format() == OutputFormat::Json {
-        return output::print_json(&view::payment(found));
+        return output::print_json(&PaymentDocument::from(found));
     }
     tables::print(
         args.format(),
@@ -59,7 +60,7 @@ async fn list(args: &Args) -> Result<(), CommandFailed> {
     let found = ledger.unapplied().await?;
     match args.format() {
         OutputFormat::Json => {
-            let payments: Vec<_> = found.iter().map(view::payment).collect();
+            let payments: Vec<_> = found.iter().map(PaymentDocument::from).collect();
             output::print_json(&json!({ "payments": payments }));
         }
         OutputFormat::Table | OutputFormat::Markdown if found.is_empty() => {

@@ -6,7 +6,7 @@ use super::args::{Args, OneKey, OutputFormat};
 use super::output::{self, CommandFailed};
 use super::{books, done, ledger};
 use farebox::clock;
-use farebox::selling::reads;
+use farebox_selling::reads;
 
 /// Journal entries on the page.
 const NEWEST: usize = 10;

@@ -4,8 +4,8 @@ use farebox_ledger::{Customer, Key, Payment, csv};
 
 use super::args::OutputFormat;
 use super::output;
-use super::view::payment_status;
 use farebox::clock;
+use farebox_selling::payment;
 
 /// The columns of a key.
 pub(super) const KEY: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
@@ -81,7 +81,7 @@ pub(super) fn customers(customers: &[Customer]) -> Vec<Vec<String>> {
 /// Payments as rows of [`PAYMENT`].
 pub(super) fn payments(payments: &[Payment]) -> Vec<Vec<String>> {
     let row = |payment: &Payment| {
-        let (status, why) = payment_status(payment);
+        let (status, why) = payment::status(payment);
         let waiting = payment.waiting.iter().map(ToString::to_string);
         let why: Vec<String> = why.map(str::to_owned).into_iter().chain(waiting).collect();
         vec![

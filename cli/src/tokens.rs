@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::args::{Args, OutputFormat};
 use super::books::{act, open};
 use super::output::{self, CommandFailed};
+use super::tables;
 use super::tokens_args::{CreateTokenOptions, OneToken, TokensCommand};
-use super::{tables, view};
 use farebox::clock;
+use farebox_selling::token;
 
 /// The columns of a token.
 const HEADER: [&str; 7] = [
@@ -113,7 +114,7 @@ fn with_day(token: Token, days: &[TokenDay]) -> TokenAndDay {
 }
 
 fn document((token, today): &TokenAndDay) -> Value {
-    view::token(token, today, clock::now())
+    token::document(token, today, clock::now())
 }
 
 /// Prints tokens; not as JSON.

@@ -3,12 +3,23 @@
 
 use std::net::SocketAddr;
 
+use farebox_selling::value::Said;
+
 pub(super) use farebox_door::network;
 
-pub(super) use farebox::selling::values::{
-    Setting, correction, currency, customer_id, gross, interval, key_id, label, number_or_none,
-    one_line, payment, scope, setting_text, slug, tax,
+pub(super) use farebox_selling::values::{
+    Setting, customer_id, key_id, label, number_or_none, one_line, payment, scope, setting_text,
+    slug,
 };
+
+/// What an edit says of a member.
+pub(super) fn said<A, T>(set: Option<Setting<A>>, read: impl FnOnce(A) -> T) -> Said<T> {
+    match set {
+        None => Said::Keep,
+        Some(Setting(None)) => Said::Clear,
+        Some(Setting(Some(value))) => Said::Set(read(value)),
+    }
+}
 
 /// A provider and its name for a model.
 pub(super) fn target(text: &str) -> Result<String, String> {

@@ -1,35 +1,21 @@
 //! `farebox vouchers create|list|void`: codes that are worth credit once. Works while a gateway runs.
 
 use farebox_ledger::{Lot, OpenMode, Outcome, VoucherCode, csv};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::{Args, OutputFormat};
-use super::books::{act, open};
+use super::books::open;
+use super::done::ask;
 use super::output::{self, CommandFailed};
-use super::vouchers_args::{CreateVouchersOptions, VoidOptions};
-use super::{tables, view};
+use super::tables;
 use farebox::clock;
-use farebox::selling::vouchers::{self, LotTerms};
-use farebox::selling::{Deed, Deeded, NewSecret};
+use farebox_selling::voucher::{self, LotDocument};
+use farebox_selling::{Deeded, NewSecret, SellerAct};
 
 /// The columns of a lot.
 const HEADER: [&str; 7] = [
     "lot", "vouchers", "redeemed", "each", "expires", "made", "status",
 ];
-
-pub(super) async fn create(
-    args: &Args,
-    options: &CreateVouchersOptions,
-) -> Result<(), CommandFailed> {
-    let terms = LotTerms {
-        count: options.count,
-        amount: options.amount,
-        expires: options.expires,
-        once_per_customer: options.once_per_customer,
-    };
-    let deed = vouchers::create(terms, act(args)).map_err(CommandFailed::refused)?;
-    perform(args, deed).await
-}
 
 pub(super) async fn list(args: &Args) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
@@ -37,13 +23,13 @@ pub(super) async fn list(args: &Args) -> Result<(), CommandFailed> {
     Ok(())
 }
 
-pub(super) async fn void(args: &Args, options: &VoidOptions) -> Result<(), CommandFailed> {
-    perform(args, vouchers::void(options.lot, act(args))).await
-}
-
-async fn perform(args: &Args, deed: Deed) -> Result<(), CommandFailed> {
+pub(super) async fn change<A: SellerAct>(
+    args: &Args,
+    act: A,
+    of: A::Of,
+) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let done = deed.perform(&*ledger).await?;
+    let done = ask(args, &ledger, act, of).await?;
     if args.format() == OutputFormat::Json {
         output::print_json(&done.document());
         return Ok(());
@@ -80,9 +66,9 @@ fn print_codes(args: &Args, lot: Lot, codes: &[VoucherCode]) {
 fn print(args: &Args, lots: &[Lot]) {
     match args.format() {
         OutputFormat::Json => {
-            let lots: Vec<Value> = lots
+            let lots: Vec<_> = lots
                 .iter()
-                .map(|lot| view::lot(lot, clock::now()))
+                .map(|lot| LotDocument::of(lot, clock::now()))
                 .collect();
             output::print_json(&json!({ "lots": lots }));
         }
@@ -104,7 +90,7 @@ fn rows(lots: &[Lot]) -> Vec<Vec<String>> {
             lot.amount.to_string(),
             expires.unwrap_or_else(|| "never".to_owned()),
             lot.created_at.to_string(),
-            view::lot_status(lot, now).to_owned(),
+            voucher::status(lot, now).to_owned(),
         ]
     };
     lots.iter().map(row).collect()

@@ -18,6 +18,7 @@ const PACKAGES: [(&str, &str); 11] = [
     ("protocol/src/", "farebox_protocol"),
     ("ledger/src/", "farebox_ledger"),
     ("ledger/bus-error/src/", "farebox_bus_error"),
+    ("selling/src/", "farebox_selling"),
     ("cli/src/", "farebox_cli"),
     ("tui/src/", "farebox_console"),
     ("shop/src/", "farebox_shop"),

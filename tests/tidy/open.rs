@@ -13,7 +13,7 @@ const ROOMS: &[(&str, usize, usize)] = &[
     ("ledger/src/", 7, 39),
     ("src/billing/", 0, 0),
     ("src/proxy/", 8, 17),
-    ("src/selling/", 6, 1),
+    ("selling/src/", 4, 0),
 ];
 
 /// The open patterns of a room over types of ours: `_ =>`, and `..`.

@@ -128,7 +128,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::operations,
     ),
     (
-        "src/selling/mod.rs",
+        "selling/src/lib.rs",
         "fn planted(o: &Operation) -> bool { matches!(o, Operation::Create(_)) }",
         rules::operations,
     ),

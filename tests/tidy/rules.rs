@@ -127,7 +127,7 @@ const BANS: &[Ban] = &[
             "cli/",
             "tui/",
             "bench/",
-            "src/selling/",
+            "selling/src/",
             "src/server/admin/",
             "src/customer/actor.rs",
         ],

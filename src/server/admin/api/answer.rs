@@ -1,11 +1,13 @@
 //! Answers of `/api/v1`: documents, and errors with the commands' texts.
 
-use farebox_ledger::{LedgerError, Refusal};
+use farebox_ledger::{LedgerError, Refusal, TopUpWish};
+use farebox_selling::Unfit;
 use salvo::http::{HeaderName, HeaderValue, StatusCode};
 use salvo::prelude::Response;
 use serde_json::{Value, json};
 
 use crate::clock;
+use crate::proxy::record;
 use crate::server::failure;
 
 /// What is answered.
@@ -174,6 +176,40 @@ impl From<LedgerError> for ApiError {
                 );
                 Self::new(503, "outcome_unknown", message).header("retry-after", "1")
             }
+        }
+    }
+}
+
+impl From<Unfit> for ApiError {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Incomplete(field, why) => {
+                let error = Self::bad("missing_field", why);
+                match field {
+                    Some(field) => error.with(json!({ "field": field })),
+                    None => error,
+                }
+            }
+            Unfit::Wrong(why) => Self::bad("invalid_field", why),
+            Unfit::Member(name, why) => Self::bad("invalid_field", format!("{name}: {why}")),
+            Unfit::NoCharge(request) => {
+                let message = format!("there is no charge of {}", record::request_id(request));
+                Self::new(404, "request_not_found", message)
+            }
+            Unfit::NoWish(named) => {
+                let message = format!(
+                    "{named:?} is not the reference of a top_up.wanted; they look like {}",
+                    TopUpWish::EXAMPLE
+                );
+                Self::new(404, "top_up_not_found", message)
+            }
+            Unfit::OfAnother(payment, customer) => {
+                let message =
+                    format!("payment {payment:?} is of customer {customer}; send this there");
+                let error = Self::new(409, "payment_of_another_customer", message);
+                error.with(json!({ "customer": customer }))
+            }
+            Unfit::Unread(error) => error.into(),
         }
     }
 }

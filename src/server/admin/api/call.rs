@@ -1,33 +1,39 @@
 //! One call: who asks for what, and how its act is done once.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{
-    Act, AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, Key,
-    KeyId, Ledger, LedgerError, Once, Operation, Outcome, Refusal, Scope, SecretHash, Timestamp,
-    Token, TokenRole,
+    AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, IdError, Key,
+    KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome, Refusal, Scope,
+    SecretHash, Timestamp, Token, TokenRole,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::answer::{ApiContent, ApiError, ApiReply};
-use super::fields::FieldValues;
-use super::table::ApiRoute;
+use super::read::{self, SentMembers};
 use crate::clock;
-use crate::selling::{self, Deed, NewSecret, documents};
+use crate::proxy::record;
 use crate::server::admin::Admin;
+use farebox_selling::{Deed, Doer, NewSecret, SellerAct, SellerEdit, reads};
 
 /// A request that was read and may be made.
 #[derive(Debug)]
 pub(super) struct ApiCall<'api> {
     pub(super) admin: &'api Admin,
-    pub(super) route: &'static ApiRoute,
+    pub(super) method: &'static str,
+    /// What is answered when all is well.
+    pub(super) status: u16,
+    /// What an act came to, as its answer shows it.
+    pub(super) show: fn(&Outcome, &ToldTo) -> (u16, Value),
     pub(super) token: Token,
     pub(super) path: String,
     pub(super) parameters: Vec<String>,
-    pub(super) query: FieldValues,
-    pub(super) body: FieldValues,
+    /// Those of its body, or of its query if it has none; checked.
+    pub(super) members: SentMembers,
     /// The body as it was sent.
     pub(super) bytes: Bytes,
     /// The Idempotency-Key.
@@ -37,16 +43,103 @@ pub(super) struct ApiCall<'api> {
 }
 
 /// What an act's answer shows.
-pub(super) type ShowOutcome = Arc<dyn Fn(&Outcome) -> (u16, Value) + Send + Sync>;
+type ShowOutcome = Arc<dyn Fn(&Outcome) -> (u16, Value) + Send + Sync>;
+
+/// To whom an outcome is shown.
+#[derive(Debug)]
+pub(super) struct ToldTo {
+    pub(super) token: Token,
+    /// What is answered when all is well.
+    pub(super) status: u16,
+    /// What the path names.
+    pub(super) named: String,
+}
+
+/// What a path names.
+pub(super) trait NamedInPath: Sized {
+    /// As it was sent.
+    ///
+    /// # Errors
+    /// 404 if nothing can have such a name.
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError>;
+}
+
+impl NamedInPath for () {
+    fn named(_: &ApiCall<'_>) -> Result<Self, ApiError> {
+        Ok(())
+    }
+}
+
+impl NamedInPath for String {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        Ok(call.parameter().to_owned())
+    }
+}
+
+impl NamedInPath for CustomerId {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        call.parsed("customer_not_found")
+    }
+}
+
+impl NamedInPath for Option<CustomerId> {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        CustomerId::named(call).map(Some)
+    }
+}
+
+impl NamedInPath for KeyId {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        call.parsed("key_not_found")
+    }
+}
+
+impl NamedInPath for LotId {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        call.parsed("lot_not_found")
+    }
+}
+
+impl NamedInPath for Scope {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        if call.path.starts_with("/api/v1/keys/") {
+            KeyId::named(call).map(Self::Key)
+        } else {
+            CustomerId::named(call).map(Self::Customer)
+        }
+    }
+}
+
+impl NamedInPath for OperationId {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        let id = call.parameter();
+        record::operation(id).ok_or_else(|| {
+            let message = format!("there is no charge of {id}");
+            ApiError::new(404, "request_not_found", message)
+        })
+    }
+}
 
 impl ApiCall<'_> {
     pub(super) fn ledger(&self) -> &dyn Ledger {
         &*self.admin.ledger
     }
 
-    /// An act in the token's name.
-    pub(super) fn act(&self) -> Act {
-        selling::act(self.token.label.clone())
+    /// What it says.
+    ///
+    /// # Errors
+    /// 400 or 422, which name the member that cannot be read.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        read::read(&self.members)
+    }
+
+    /// The token, as whoever acts.
+    pub(super) fn doer(&self) -> Doer<'_> {
+        Doer {
+            ledger: self.ledger(),
+            actor: &self.token.label,
+            sells: self.sells(),
+        }
     }
 
     /// The first parameter of the path.
@@ -54,37 +147,21 @@ impl ApiCall<'_> {
         self.parameters.first().map_or("", String::as_str)
     }
 
-    /// The customer that the path names.
-    pub(super) fn customer_id(&self) -> Result<CustomerId, ApiError> {
-        let parsed = self.parameter().parse::<CustomerId>();
-        parsed.map_err(|error| ApiError::new(404, "customer_not_found", error.to_string()))
-    }
-
-    /// The key that the path names.
-    pub(super) fn key_id(&self) -> Result<KeyId, ApiError> {
-        let parsed = self.parameter().parse::<KeyId>();
-        parsed.map_err(|error| ApiError::new(404, "key_not_found", error.to_string()))
-    }
-
-    /// What the path names.
-    pub(super) fn scope(&self) -> Result<Scope, ApiError> {
-        if self.route.path.starts_with("/keys/") {
-            self.key_id().map(Scope::Key)
-        } else {
-            self.customer_id().map(Scope::Customer)
-        }
+    fn parsed<T: FromStr<Err = IdError>>(&self, unknown: &'static str) -> Result<T, ApiError> {
+        let parsed = self.parameter().parse();
+        parsed.map_err(|error: IdError| ApiError::new(404, unknown, error.to_string()))
     }
 
     /// The customer that the path names, if this token may read it.
     pub(super) async fn customer(&self) -> Result<Customer, ApiError> {
-        let customer = selling::reads::customer(self.ledger(), self.customer_id()?).await?;
+        let customer = reads::customer(self.ledger(), CustomerId::named(self)?).await?;
         self.check_may_read(&customer)?;
         Ok(customer)
     }
 
     /// The key that the path names, if this token may read its customer.
     pub(super) async fn key(&self) -> Result<Key, ApiError> {
-        let key = selling::reads::key(self.ledger(), self.key_id()?).await?;
+        let key = reads::key(self.ledger(), KeyId::named(self)?).await?;
         self.check_may_read(&key.customer)?;
         Ok(key)
     }
@@ -106,21 +183,35 @@ impl ApiCall<'_> {
         self.token.role == TokenRole::Sell
     }
 
-    /// Does an act, and answers with the usual document.
-    pub(super) async fn perform(&self, deed: Deed) -> Result<ApiReply, ApiError> {
-        self.perform_as(deed, Arc::new(documents::outcome_of(self.route.status)))
+    /// Does what its members say, once.
+    pub(super) async fn act<A: SellerAct<Of: NamedInPath>>(&self) -> Result<ApiReply, ApiError> {
+        let (act, of, doer) = (self.read::<A>()?, A::Of::named(self)?, self.doer());
+        for deed in act.before(&of, &doer).await? {
+            self.ask(deed.operation, None, None).await?;
+        }
+        let deed = act.deed(of, &doer).await?;
+        let (show, told) = (self.show, self.told());
+        self.perform(deed, Arc::new(move |outcome| show(outcome, &told)))
             .await
     }
 
+    fn told(&self) -> ToldTo {
+        ToldTo {
+            token: self.token.clone(),
+            status: self.status,
+            named: self.parameter().to_owned(),
+        }
+    }
+
     /// Does an act once, and answers with what `show` makes of it.
-    pub(super) async fn perform_as(
+    pub(super) async fn perform(
         &self,
         deed: Deed,
         show: ShowOutcome,
     ) -> Result<ApiReply, ApiError> {
         let shown = Arc::clone(&show);
         let once = self.once.as_ref().map(|key| Once {
-            path: format!("{} {}", self.route.method, self.path),
+            path: format!("{} {}", self.method, self.path),
             key: key.clone(),
             body: SecretHash(Sha256::digest(&self.bytes).into()),
             answer: AnswerOf::new(move |outcome: &Outcome| {
@@ -179,12 +270,6 @@ impl ApiCall<'_> {
         ApiError::new(told.status, told.code, message)
     }
 
-    /// Does an act that is no POST, or one on the way to it.
-    pub(super) async fn apply(&self, deed: Deed) -> Result<Outcome, ApiError> {
-        let answered = self.ask(deed.operation, None, None).await?;
-        Ok(answered.outcome.unwrap_or(Outcome::Done))
-    }
-
     async fn ask(
         &self,
         operation: Operation,
@@ -213,30 +298,36 @@ impl ApiCall<'_> {
         let (name, shown) = match secret {
             NewSecret::Secret(secret) => ("secret", json!(secret.reveal())),
             NewSecret::Link(token) => ("link", json!(token.url(&self.admin.front.public_url))),
-            NewSecret::Codes(codes) => ("codes", documents::codes(codes)),
+            NewSecret::Codes(codes) => ("codes", json!(farebox_selling::revealed(codes))),
         };
         fields.insert(name.to_owned(), shown);
     }
 
-    /// The state that an edit begins with, to be read before anything else of it: what the caller has read, or the newest.
-    pub(super) async fn edit_base(&self, of: Scope) -> Result<ExpectedAct, ApiError> {
-        let position = match self.if_match {
-            Some(expected) => expected,
-            None => self.ledger().last_act(of).await?,
-        };
-        Ok(ExpectedAct { of, position })
-    }
-
-    /// Makes an edit of what was read since `base`; each comparison is in the transaction of its change, whichever gateway does it. False if
-    /// it was changed meanwhile and the caller expects no state: then it is to be read again.
+    /// Makes an edit of what was read meanwhile; each comparison is in the transaction of its change, whichever gateway does it. What was
+    /// changed meanwhile is read again, if the caller expects no state.
     ///
     /// # Errors
     /// 412 if it is not in the state that the caller expects.
-    pub(super) async fn edit(
-        &self,
-        mut base: ExpectedAct,
-        deeds: Vec<Deed>,
-    ) -> Result<bool, ApiError> {
+    pub(super) async fn edit<E: SellerEdit<Of: NamedInPath>>(&self) -> Result<E::Of, ApiError> {
+        let (edit, of) = (self.read::<E>()?, E::Of::named(self)?);
+        loop {
+            let position = match self.if_match {
+                Some(expected) => expected,
+                None => self.ledger().last_act(of.into()).await?,
+            };
+            let base = ExpectedAct {
+                of: of.into(),
+                position,
+            };
+            let deeds = edit.deeds(of, &self.doer()).await?;
+            if self.edit_since(base, deeds).await? {
+                return Ok(of);
+            }
+        }
+    }
+
+    /// False if it was changed meanwhile and the caller expects no state.
+    async fn edit_since(&self, mut base: ExpectedAct, deeds: Vec<Deed>) -> Result<bool, ApiError> {
         for deed in deeds {
             let operation = deed.operation.id();
             match self.ask(deed.operation, None, Some(base)).await {

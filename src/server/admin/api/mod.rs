@@ -6,19 +6,17 @@ mod auto_top_up;
 mod call;
 mod customers;
 mod examples;
-mod fields;
 mod gate;
 mod keys;
+mod lots;
 mod money;
 mod openapi;
 mod pages;
 mod papers;
+mod read;
 mod reads;
-mod shapes;
-mod shown;
+mod route;
 mod table;
-mod tasks;
-mod vouchers;
 
 use std::sync::Arc;
 
@@ -29,6 +27,7 @@ use farebox_ledger::{Token, TokenRole};
 use percent_encoding::percent_decode_str;
 use salvo::http::HeaderValue;
 use salvo::prelude::{Depot, Request, Response, handler};
+use serde_json::Value;
 
 use super::Admin;
 use crate::clock;
@@ -36,10 +35,9 @@ use crate::proxy::record;
 use crate::server::connections;
 use answer::{ApiError, ApiReply};
 use call::ApiCall;
-use fields::FieldValues;
 use gate::Gate;
 pub(super) use openapi::serve_openapi;
-use table::{ApiRoute, Least};
+use route::{ApiRoute, Least};
 
 /// Answers every path under `/api/v1`.
 pub(super) struct ApiHandler {
@@ -126,13 +124,14 @@ impl ApiHandler {
             .await?;
         connections::showed_token(depot);
         check_role(route, &token)?;
-        let query = FieldValues::of_query(
-            req.queries().iter_all().flat_map(|(name, values)| {
-                let values = values.iter();
-                values.map(move |value| (name.clone(), value.clone()))
-            }),
-            route.query,
-        )?;
+        let pairs = req.queries().iter_all().flat_map(|(name, values)| {
+            let values = values.iter();
+            values.map(move |value| (name.clone(), value.clone()))
+        });
+        let query = match route.has_body() {
+            true => read::query(pairs, &Value::Null)?,
+            false => read::query(pairs, &route.members)?,
+        };
         let once = match route.method {
             "POST" => Some(idempotency_key(req)?),
             _ => None,
@@ -141,29 +140,33 @@ impl ApiHandler {
             "PATCH" => expected(req)?,
             _ => None,
         };
-        let bytes = match route.method {
-            "POST" | "PATCH" => {
+        let bytes = match route.has_body() {
+            true => {
                 let room = &self.admin.front.body_room;
                 // The operator is one holder beside the customers.
                 let mut share = room.share(Holder::default(), usize::MAX);
                 UnreadBody::of(depot).read(&mut share).await?
             }
-            _ => Bytes::new(),
+            false => Bytes::new(),
         };
         let call = ApiCall {
             admin: &self.admin,
-            route,
+            method: route.method,
+            status: route.status,
+            show: route.show,
             token,
             path: req.uri().path().to_owned(),
             parameters,
-            query,
-            body: FieldValues::of_body(&bytes, route.body)?,
+            members: match route.has_body() {
+                true => read::body(&bytes, &route.members)?,
+                false => query,
+            },
             bytes,
             once,
             if_match,
             now,
         };
-        tasks::run(&call).await
+        (route.run)(&call).await
     }
 }
 

@@ -4,38 +4,14 @@
 use std::sync::LazyLock;
 
 use salvo::prelude::{Request, Response, handler};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
 use super::examples;
-use super::fields::{Absence, ApiField, FieldKind};
-use super::shown;
-use super::table::{ApiRoute, Least, ROUTES};
+use super::route::{ApiRoute, Least, close};
+use super::table::ROUTES;
 use crate::customer::ConstantDocument;
-
-/// Documents with a name of their own.
-const NAMED: &[(&str, &[ApiField])] = &[
-    ("Customer", shown::CUSTOMER),
-    ("Personal", shown::PERSONAL),
-    ("Key", shown::KEY),
-    ("AutoTopUp", shown::AUTO_TOP_UP),
-    ("Cap", shown::CAP),
-    ("Caps", shown::CAPS),
-    ("Link", shown::LINK),
-    ("Entry", shown::ENTRY),
-    ("Payment", shown::PAYMENT),
-    ("PaymentMoved", shown::PAYMENT_MOVED),
-    ("Posted", shown::POSTED),
-    ("Moved", shown::MOVED),
-    ("Usage", shown::USAGE),
-    ("MarginRow", shown::MARGIN),
-    ("Margin", shown::MARGINS),
-    ("Model", shown::MODEL),
-    ("Request", shown::REQUEST),
-    ("Event", shown::EVENT),
-    ("Lot", shown::LOT),
-    ("Receipt", shown::RECEIPT),
-    ("Statement", shown::STATEMENT),
-];
 
 /// The document, made once.
 static CONSTANT: LazyLock<ConstantDocument> =
@@ -48,16 +24,20 @@ pub(in crate::server::admin) async fn serve_openapi(req: &mut Request, res: &mut
 }
 
 fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings =
+        settings.with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = (settings.with_transform(RecursiveTransform(close))).into_generator();
+    let describe = |route: &ApiRoute| {
+        let described = route.answer.map(|answer| answer(&mut generator));
+        described.map(schemars::Schema::to_value)
+    };
+    let answers: Vec<Option<Value>> = ROUTES.iter().map(describe).collect();
+    let mut schemas = generator.take_definitions(true);
     let mut paths: Map<String, Value> = Map::new();
-    for (order, route) in ROUTES.iter().enumerate() {
+    for (order, (route, answer)) in ROUTES.iter().zip(answers).enumerate() {
         let place = paths.entry(route.path).or_insert_with(|| json!({}));
-        if let Some(place) = place.as_object_mut() {
-            place.insert(route.method.to_ascii_lowercase(), operation(order, route));
-        }
-    }
-    let mut schemas: Map<String, Value> = Map::new();
-    for (name, fields) in NAMED {
-        schemas.insert((*name).to_owned(), object(fields));
+        place[route.method.to_ascii_lowercase()] = operation(order, route, answer, &schemas);
     }
     schemas.insert("Error".to_owned(), error());
     json!({
@@ -82,7 +62,12 @@ fn document() -> Value {
     })
 }
 
-fn operation(order: usize, route: &ApiRoute) -> Value {
+fn operation(
+    order: usize,
+    route: &ApiRoute,
+    answer: Option<Value>,
+    schemas: &Map<String, Value>,
+) -> Value {
     let needs = match route.least {
         Least::Anybody => "Needs no token.",
         Least::Own => "For every token; one that sells sees what it made.",
@@ -91,7 +76,7 @@ fn operation(order: usize, route: &ApiRoute) -> Value {
         Least::Manage => "For tokens that manage.",
     };
     let mut said = json!({
-        "operationId": format!("{:?}", route.task),
+        "operationId": route.name,
         "summary": route.words,
         "description": needs,
         "parameters": parameters(route),
@@ -100,15 +85,16 @@ fn operation(order: usize, route: &ApiRoute) -> Value {
     let Some(fields) = said.as_object_mut() else {
         return said;
     };
-    if matches!(route.method, "POST" | "PATCH") {
-        let content = json!({
-            "application/json": { "schema": object(route.body), "example": examples::body(route) },
-        });
-        let body = json!({ "required": !route.body.is_empty(), "content": content });
+    if route.has_body() {
+        let example: Value = serde_json::from_str(route.example).unwrap_or_default();
+        let is_empty = route.members["properties"] == json!({});
+        let content =
+            json!({ "application/json": { "schema": route.members, "example": example } });
+        let body = json!({ "required": !is_empty, "content": content });
         fields.insert("requestBody".to_owned(), body);
     }
     let mut responses = Map::new();
-    if let Some(answer) = answer(route) {
+    if let Some(answer) = answer.map(|answer| self::answer(route, answer, schemas)) {
         responses.insert(route.status.to_string(), answer);
     }
     let failed = json!({
@@ -124,15 +110,13 @@ fn operation(order: usize, route: &ApiRoute) -> Value {
     said
 }
 
-/// What is answered when all is well; `None` if that cannot be.
-fn answer(route: &ApiRoute) -> Option<Value> {
-    if route.is_reserved() {
-        return None;
-    }
+/// What is answered when all is well.
+fn answer(route: &ApiRoute, answer: Value, schemas: &Map<String, Value>) -> Value {
+    let example = examples::answer(route, &answer, schemas);
     let one = if route.least == Least::Anybody {
         json!({ "type": "object" })
     } else {
-        reference(route.answer)
+        answer
     };
     let schema = if route.lists {
         json!({
@@ -149,14 +133,14 @@ fn answer(route: &ApiRoute) -> Option<Value> {
         one
     };
     let mut media = json!({ "schema": schema });
-    if let (Some(example), Some(media)) = (examples::answer(route), media.as_object_mut()) {
+    if let (Some(example), Some(media)) = (example, media.as_object_mut()) {
         media.insert("example".to_owned(), example);
     }
     let mut said = json!({ "description": route.words, "content": { "application/json": media } });
     if let Some(headers) = headers(route) {
         said["headers"] = headers;
     }
-    Some(said)
+    said
 }
 
 fn headers(route: &ApiRoute) -> Option<Value> {
@@ -184,10 +168,18 @@ fn parameters(route: &ApiRoute) -> Vec<Value> {
             "example": examples::parameter(route, name),
         })
     });
-    let in_query = route.query.iter().map(|field| {
+    let described = route.members["properties"].as_object();
+    let in_query = described
+        .into_iter()
+        .flatten()
+        .filter(|_| !route.has_body());
+    let in_query = in_query.map(|(name, schema)| {
+        let required = route.members["required"].as_array();
+        let mut schema = schema.clone();
+        let words = schema["description"].take();
         json!({
-            "name": field.name, "in": "query", "required": field.absence == Absence::Never,
-            "description": field.words, "schema": kind(field.kind),
+            "name": name, "in": "query", "required": required.is_some_and(|all| all.contains(&json!(name))),
+            "description": words, "schema": present(schema),
         })
     });
     let header = match route.method {
@@ -206,81 +198,18 @@ fn parameters(route: &ApiRoute) -> Vec<Value> {
     in_path.chain(in_query).chain(header).collect()
 }
 
-/// A schema, by its name if it has one.
-fn reference(fields: &'static [ApiField]) -> Value {
-    let named = NAMED.iter().find(|(_, known)| std::ptr::eq(*known, fields));
-    match named {
-        Some((name, _)) => json!({ "$ref": format!("#/components/schemas/{name}") }),
-        None => object(fields),
+/// The schema of a value that is there.
+fn present(mut schema: Value) -> Value {
+    if let Value::Array(kinds) = &schema["type"] {
+        schema["type"] = kinds[0].clone();
     }
-}
-
-/// The schema of an object with these members and no others.
-fn object(fields: &'static [ApiField]) -> Value {
-    let properties = fields.iter().map(|field| {
-        let mut schema = match field.absence {
-            Absence::Never => kind(field.kind),
-            Absence::LeftOut | Absence::Null => or_null(kind(field.kind)),
-        };
-        if let Some(schema) = schema.as_object_mut() {
-            schema.insert("description".to_owned(), json!(field.words));
-        }
-        (field.name.to_owned(), schema)
-    });
-    let required = fields
-        .iter()
-        .filter(|field| field.absence != Absence::LeftOut);
-    let required: Vec<&str> = required.map(|field| field.name).collect();
-    // A charge has members of its own, so that entries stay open.
-    let open = std::ptr::eq(fields, shown::ENTRY);
-    let mut schema = json!({
-        "type": "object",
-        "properties": Value::Object(properties.collect()),
-        "additionalProperties": open,
-    });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("description");
+    }
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.retain(|word| !word.is_null());
     }
     schema
-}
-
-fn or_null(schema: Value) -> Value {
-    match schema.get("type") {
-        Some(Value::String(one)) => {
-            let mut schema = schema.clone();
-            schema["type"] = json!([one, "null"]);
-            if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
-                words.push(Value::Null);
-            }
-            schema
-        }
-        _ if schema.get("$ref").is_some() => json!({ "anyOf": [schema, { "type": "null" }] }),
-        _ => schema,
-    }
-}
-
-fn kind(kind: FieldKind) -> Value {
-    match kind {
-        FieldKind::Text | FieldKind::Lines | FieldKind::Instant => json!({ "type": "string" }),
-        FieldKind::Usd | FieldKind::Gross => {
-            json!({ "type": "string", "pattern": "^[0-9]+([.][0-9]+)?$" })
-        }
-        FieldKind::Correction => {
-            json!({ "type": "string", "pattern": "^[+-]?[0-9]+([.][0-9]+)?$" })
-        }
-        FieldKind::Count => json!({ "type": "integer", "minimum": 1 }),
-        FieldKind::Number => json!({ "type": "integer", "minimum": 0 }),
-        FieldKind::Flag => json!({ "type": "boolean" }),
-        FieldKind::Word(words) => json!({ "type": "string", "enum": words }),
-        FieldKind::Customer => json!({ "type": "string", "pattern": "^c_[0-9a-z]{10}$" }),
-        FieldKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-        FieldKind::Pairs => {
-            json!({ "type": "object", "additionalProperties": { "type": "string" } })
-        }
-        FieldKind::Object(fields) => reference(fields),
-        FieldKind::List(fields) => json!({ "type": "array", "items": reference(fields) }),
-        FieldKind::Any => json!({}),
-    }
 }
 
 fn error() -> Value {

@@ -1,11 +1,13 @@
 //! Pages of lists: `{"data", "has_more", "next_cursor"}`. A cursor is the place of the last row that was shown, so that rows which come
 //! meanwhile neither repeat nor hide others.
 
-use farebox_ledger::{CustomerId, KeyId, KeyPlace};
-use serde_json::{Value, json};
+use farebox_ledger::{CustomerId, KeyId, KeyPlace, Timestamp};
+use farebox_selling::value::{Count, Instant, OneLine};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::answer::{ApiError, ApiReply};
-use super::fields::FieldValues;
 
 /// Rows of a page, unless the request says how many.
 const USUAL: usize = 50;
@@ -13,28 +15,54 @@ const USUAL: usize = 50;
 pub(super) const MOST: usize = 200;
 
 /// The page that a request asks for.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct ListPage {
-    /// The most rows.
-    pub(super) limit: usize,
-    cursor: Option<String>,
+    /// Rows of a page, at most 200; 50 unless you say
+    limit: Option<Count>,
+    /// The next_cursor of the page before
+    cursor: Option<OneLine>,
+    /// From this instant on, or from the start of this day
+    since: Option<Instant>,
+    /// Before this instant, or before this day
+    until: Option<Instant>,
+}
+
+/// The most rows of a page.
+///
+/// # Errors
+/// 400 for more rows than a page has.
+pub(super) fn rows(limit: Option<Count>) -> Result<usize, ApiError> {
+    let limit = limit.map_or(USUAL, |limit| limit.0 as usize);
+    if limit <= MOST {
+        return Ok(limit);
+    }
+    let message =
+        format!("`limit`: a page has at most {MOST} rows; ask for the next one with `cursor`");
+    Err(ApiError::bad("invalid_field", message))
 }
 
 impl ListPage {
-    /// Reads `limit` and `cursor`.
+    /// The most rows.
     ///
     /// # Errors
     /// 400 for more rows than a page has.
-    pub(super) fn of(query: &FieldValues) -> Result<Self, ApiError> {
-        let limit = query.count("limit")?.map_or(USUAL, |limit| limit as usize);
-        if limit > MOST {
-            let message = format!(
-                "`limit`: a page has at most {MOST} rows; ask for the next one with `cursor`"
-            );
-            return Err(ApiError::bad("invalid_field", message));
-        }
-        let cursor = query.text("cursor");
-        Ok(Self { limit, cursor })
+    pub(super) fn rows(&self) -> Result<usize, ApiError> {
+        rows(self.limit)
+    }
+
+    /// Nothing from before.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.since.map(Into::into)
+    }
+
+    /// Nothing from then on.
+    pub(super) fn until(&self) -> Option<Timestamp> {
+        self.until.map(Into::into)
+    }
+
+    /// Whether an instant is in it.
+    pub(super) fn spans(&self, at: Timestamp) -> bool {
+        self.since().is_none_or(|since| at >= since) && self.until().is_none_or(|until| at < until)
     }
 
     /// The place of the cursor in this list, as two numbers.
@@ -46,7 +74,7 @@ impl ListPage {
             return Ok(None);
         };
         let read = || {
-            let bytes = hex::decode(cursor).ok()?;
+            let bytes = hex::decode(&cursor.0).ok()?;
             let text = String::from_utf8(bytes).ok()?;
             let (value, rest) = text
                 .strip_prefix(list)?
@@ -62,21 +90,35 @@ impl ListPage {
         })
     }
 
-    /// The answer: the rows, and where the next page begins.
-    pub(super) fn answer(
+    /// The answer: the rows that were found, of which the last may be on the next page.
+    pub(super) fn answer<T, D: Serialize>(
         &self,
         list: &str,
-        data: Vec<Value>,
-        next: Option<(i64, i64)>,
-    ) -> ApiReply {
-        let cursor = next.map(|(value, id)| hex::encode(format!("{list} {value} {id}")));
-        json!({ "data": data, "has_more": cursor.is_some(), "next_cursor": cursor }).into()
+        found: &[T],
+        row: impl Fn(&T) -> D,
+        place: impl Fn(&T) -> (i64, i64),
+    ) -> Result<ApiReply, ApiError> {
+        let most = self.rows()?.min(found.len());
+        let (shown, rest) = found.split_at(most);
+        let next = shown.last().filter(|_| !rest.is_empty()).map(place);
+        Ok(page(list, shown.iter().map(row), next))
     }
 }
 
+/// The answer: the rows, and where the next page begins.
+pub(super) fn page(
+    list: &str,
+    data: impl IntoIterator<Item: Serialize>,
+    next: Option<(i64, i64)>,
+) -> ApiReply {
+    let data: Vec<_> = data.into_iter().collect();
+    let cursor = next.map(|(value, id)| hex::encode(format!("{list} {value} {id}")));
+    json!({ "data": data, "has_more": cursor.is_some(), "next_cursor": cursor }).into()
+}
+
 /// A whole list as one page.
-pub(super) fn whole(data: &[Value]) -> ApiReply {
-    json!({ "data": data, "has_more": false, "next_cursor": null }).into()
+pub(super) fn whole(data: impl IntoIterator<Item: Serialize>) -> ApiReply {
+    page("", data, None)
 }
 
 /// A place among customers.
@@ -95,8 +137,13 @@ mod tests {
 
     #[test]
     fn a_cursor_is_of_its_own_list_only() {
-        let page = |cursor: Option<String>| ListPage { limit: 3, cursor };
-        let answered = page(None).answer("customers", Vec::new(), Some((-7, 12)));
+        let page = |cursor: Option<String>| ListPage {
+            limit: None,
+            cursor: cursor.map(OneLine),
+            since: None,
+            until: None,
+        };
+        let answered = super::page("customers", [(); 0], Some((-7, 12)));
         let super::super::answer::ApiContent::Document(document) = answered.body else {
             unreachable!("a document")
         };

@@ -11,12 +11,15 @@ use serde_json::{Value, json};
 
 use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
-use super::fields::of_field;
 use super::pages::{self, ListPage};
-use super::table::ApiTask;
+use super::read::of_field;
 use crate::proxy::record;
-use crate::selling::{documents, values};
 use crate::server::admin::requests;
+use farebox_selling::entry::{MarginsDocument, UsageDocument};
+use farebox_selling::payment::PaymentDocument;
+use farebox_selling::value::{Count, CustomerName, Instant, KeyName, OneLine};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The list's name in its cursors.
 const LIST: &str = "entries";
@@ -26,55 +29,77 @@ const USUAL_DAYS: i64 = 30;
 const ANSWER_DAYS: i64 = 7;
 const DAY_MS: i64 = 86_400_000;
 
+/// Which entries.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct WhichEntries {
+    /// Only the entry with this reference
+    reference: Option<OneLine>,
+}
+
+/// Whose entries.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct WhoseEntries {
+    /// Only entries of this customer
+    customer: Option<CustomerName>,
+    /// Only entries of this key
+    key: Option<KeyName>,
+}
+
+/// A name that is kept for later, and what another handler answers.
+pub(super) async fn reserved(_: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let message = "this name is kept for a later version";
+    Err(ApiError::new(501, "not_built", message))
+}
+
 pub(super) async fn entries(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let (query, page) = (&call.query, ListPage::of(&call.query)?);
+    let (page, whose): (ListPage, WhoseEntries) = (call.read()?, call.read()?);
     let mut asked = EntryQuery {
-        since: query.instant("since")?,
-        until: query.instant("until")?,
+        customer: whose.customer.map(Into::into),
+        key: whose.key.map(Into::into),
+        since: page.since(),
+        until: page.until(),
         before: page.place(LIST)?.map(|(position, _)| position),
-        limit: Some(page.limit.saturating_add(1)),
-        ..EntryQuery::default()
+        limit: Some(page.rows()?.saturating_add(1)),
     };
-    if call.route.task == ApiTask::EntriesOf {
+    if !call.parameters.is_empty() {
         asked.customer = Some(call.customer().await?.id);
-    } else {
-        asked.customer = query.customer("customer")?;
-        let key = query.text("key").map(|id| values::key_id(&id)).transpose();
-        asked.key = key.map_err(|why| of_field("key", &why))?;
     }
     if let Some(id) = asked.customer.filter(|_| call.sells()) {
-        call.check_may_read(&crate::selling::reads::customer(call.ledger(), id).await?)?;
+        call.check_may_read(&farebox_selling::reads::customer(call.ledger(), id).await?)?;
     } else if call.sells() {
         let message = "a token that sells reads the journal of one customer; name it: ?customer=";
         return Err(ApiError::new(403, "not_yours", message));
     }
-    if let Some(reference) = query.text("reference") {
+    if let Some(OneLine(reference)) = call.read::<WhichEntries>()?.reference {
         let mut found = search::with_reference(call.ledger(), &reference).await?;
         found.retain(|entry| {
             (asked.customer).is_none_or(|customer| entry.customer == customer)
                 && asked.key.is_none_or(|key| entry.key == Some(key))
-                && asked.since.is_none_or(|since| entry.at >= since)
-                && asked.until.is_none_or(|until| entry.at < until)
+                && page.spans(entry.at)
         });
         found.reverse();
-        let rows: Vec<Value> = found.iter().map(document::json).collect();
-        return Ok(pages::whole(&rows));
+        return Ok(pages::whole(found.iter().map(document::json)));
     }
     let mut found = call.ledger().entries(asked).await?;
     found.reverse();
-    let more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next = found.last().filter(|_| more);
-    let next = next.map(|entry| (entry.position, 0));
-    Ok(page.answer(LIST, documents::entries(&found), next))
+    page.answer(LIST, &found, document::json, |entry| (entry.position, 0))
+}
+
+/// Between two instants.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct TimesQuery {
+    /// From this instant on, in whole hours; 30 days ago unless you say
+    since: Option<Instant>,
+    /// Before this instant; now unless you say
+    until: Option<Instant>,
 }
 
 /// `since` and `until` of sums.
 fn times(call: &ApiCall<'_>) -> Result<(Timestamp, Timestamp), ApiError> {
-    let until = call.query.instant("until")?.unwrap_or(call.now);
+    let TimesQuery { since, until } = call.read()?;
+    let until = until.map_or(call.now, Into::into);
     let usual = until.millis().saturating_sub(USUAL_DAYS * DAY_MS);
-    let since = call.query.instant("since")?;
-    let since = since.unwrap_or(Timestamp::from_millis(usual));
+    let since = since.map_or(Timestamp::from_millis(usual), Into::into);
     if since >= until {
         return Err(of_field("since", "it is not before `until`"));
     }
@@ -86,45 +111,54 @@ pub(super) async fn usage(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let (since, until) = times(call)?;
     let used: BTreeMap<KeyId, Vec<UsageRow>> =
         (call.ledger().usage_by_key(customer.id, since, until)).await?;
-    let rows = used.iter().flat_map(|(key, rows)| {
-        rows.iter().map(move |row| {
-            json!({
-                "key": key,
-                "hour": row.hour,
-                "slug": row.slug,
-                "requests": row.requests,
-                "usage": row.usage,
-                "charge": row.charge,
-            })
-        })
-    });
-    let mut rows: Vec<Value> = rows.collect();
-    rows.sort_by_key(|row| row["hour"].as_str().map(str::to_owned));
-    Ok(pages::whole(&rows))
+    let of = |(key, rows): (&KeyId, &Vec<UsageRow>)| {
+        let rows = rows.iter().map(|row| UsageDocument::of(*key, row));
+        rows.collect::<Vec<_>>()
+    };
+    let mut rows: Vec<UsageDocument> = used.iter().flat_map(of).collect();
+    rows.sort_by_key(|row| row.hour.0);
+    Ok(pages::whole(rows))
+}
+
+/// Which events.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct EventsQuery {
+    /// Rows of a page, at most 200; 50 unless you say
+    limit: Option<Count>,
+    /// The id of the last event that you got; from the oldest one on unless you say
+    after: Option<OneLine>,
 }
 
 /// Events after one that the caller has, oldest first: who goes on from the last one it got misses none.
 pub(super) async fn events(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let page = ListPage::of(&call.query)?;
-    let after = call.query.text("after");
-    let after = after.map(|id| id.parse::<OperationId>()).transpose();
+    let EventsQuery { limit, after } = call.read()?;
+    let most = pages::rows(limit)?;
+    let after = after.map(|id| id.0.parse::<OperationId>()).transpose();
     let after =
         after.map_err(|_| of_field("after", "send the `id` of an event as it was, as in evt_…"))?;
-    let found = call.admin.ledger.events(after, page.limit).await?;
+    let found = call.admin.ledger.events(after, most).await?;
     let next = found.last().map(|event| event.document()["id"].clone());
     let rows: Vec<Value> = found.iter().map(Event::document).collect();
-    let has_more = rows.len() == page.limit;
+    let has_more = rows.len() == most;
     Ok(json!({ "data": rows, "has_more": has_more, "next_cursor": next }).into())
+}
+
+/// Which payments.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct PaymentsQuery {
+    /// Payments that could not be booked, and were neither assigned nor sent back
+    #[schemars(extend("enum" = ["unapplied"]))]
+    #[serde(rename = "status")]
+    _status: Option<String>,
 }
 
 pub(super) async fn unapplied(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let found = call.ledger().unapplied().await?;
-    let rows: Vec<Value> = found.iter().map(documents::payment).collect();
-    Ok(pages::whole(&rows))
+    Ok(pages::whole(found.iter().map(PaymentDocument::from)))
 }
 
 pub(super) async fn payment(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    Ok(documents::payment(&own_payment(call).await?).into())
+    Ok(json!(PaymentDocument::from(&own_payment(call).await?)).into())
 }
 
 /// The payment that the path names, if this token may see it.
@@ -161,7 +195,7 @@ pub(super) async fn request(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         let customer = customer
             .and_then(|id| id.parse().ok())
             .ok_or_else(unknown)?;
-        call.check_may_read(&crate::selling::reads::customer(call.ledger(), customer).await?)?;
+        call.check_may_read(&farebox_selling::reads::customer(call.ledger(), customer).await?)?;
     }
     Ok(found.into())
 }
@@ -182,21 +216,31 @@ async fn by_answer(call: &ApiCall<'_>, id: &str) -> Result<Option<Value>, ApiErr
     }))
 }
 
-pub(super) fn models(call: &ApiCall<'_>) -> ApiReply {
+pub(super) async fn models(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let config = call.admin.front.proxy.config.current();
-    let rows: Vec<Value> = config.catalog.rows().iter().map(|row| json!(row)).collect();
-    pages::whole(&rows)
+    Ok(pages::whole(config.catalog.rows()))
+}
+
+/// Which sums.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct MarginsQuery {
+    /// For each of these; key unless you say
+    #[schemars(extend("enum" = ["key", "target", "class", "day"]))]
+    by: Option<String>,
+    /// How many rows, at most 200; the total is over all
+    limit: Option<Count>,
 }
 
 pub(super) async fn margin(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let (from, to) = times(call)?;
-    let by = match call.query.text("by").as_deref() {
+    let MarginsQuery { by, limit } = call.read()?;
+    let by = match by.as_deref() {
         Some("target") => MarginBy::Target,
         Some("class") => MarginBy::Class,
         Some("day") => MarginBy::Day,
         _ => MarginBy::Key,
     };
-    let limit = ListPage::of(&call.query)?.limit;
+    let limit = pages::rows(limit)?;
     let asked = MarginQuery {
         by,
         from,
@@ -206,5 +250,5 @@ pub(super) async fn margin(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         limit,
     };
     let margins = call.ledger().margins(asked).await?;
-    Ok(documents::margins(&margins).into())
+    Ok(json!(MarginsDocument::from(&margins)).into())
 }

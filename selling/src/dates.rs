@@ -2,7 +2,7 @@
 
 use farebox_ledger::Timestamp;
 
-use crate::clock;
+use farebox_ledger::clock;
 
 const FORMS: &str = "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
 

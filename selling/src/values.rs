@@ -1,6 +1,6 @@
 //! How typed values are read, on the command line and in bodies, each with words about what to type instead.
 
-use farebox_ledger::{Amount, CapInterval, CustomerId, Gross, KeyId, Scope, search};
+use farebox_ledger::{Amount, CustomerId, Gross, KeyId, Scope, search};
 
 /// A value, or an explicit `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +60,16 @@ pub fn label(text: &str) -> Result<String, String> {
     }
 }
 
+/// How a refusal of a text with control characters begins.
+pub const ONE_LINE: &str = "write one line, without control characters";
+
 /// A text without line ends and other control characters, which no table shows.
 pub fn one_line(text: &str) -> Result<String, String> {
     match text.chars().find(|character| character.is_control()) {
         None => Ok(text.to_owned()),
         Some(control) => {
             let code = u32::from(control);
-            Err(format!(
-                "write one line, without control characters; this has U+{code:04X}"
-            ))
+            Err(format!("{ONE_LINE}; this has U+{code:04X}"))
         }
     }
 }
@@ -91,16 +92,8 @@ pub fn correction(text: &str) -> Result<Amount, String> {
     }
 }
 
-/// An amount in a payment's currency; nothing is no news.
+/// An amount in a payment's currency.
 pub fn gross(text: &str) -> Result<Gross, String> {
-    match Gross::parse(text) {
-        Ok(Gross::ZERO) => Err("type more than zero, like 11.90".to_owned()),
-        read => read.map_err(|error| error.to_string()),
-    }
-}
-
-/// The tax in a payment, which may be nothing.
-pub fn tax(text: &str) -> Result<Gross, String> {
     Gross::parse(text).map_err(|error| error.to_string())
 }
 
@@ -111,14 +104,4 @@ pub fn currency(text: &str) -> Result<String, String> {
     } else {
         Err("write three capital letters, like EUR".to_owned())
     }
-}
-
-/// How long a cap counts.
-pub fn interval(text: &str) -> Result<CapInterval, String> {
-    let named = |interval: &&CapInterval| interval.as_str() == text;
-    CapInterval::ALL
-        .iter()
-        .find(named)
-        .copied()
-        .ok_or_else(|| "write day, week, month or total".to_owned())
 }

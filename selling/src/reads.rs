@@ -1,15 +1,9 @@
 //! What commands and `/api/v1` read of customers and keys.
 
-use std::collections::HashMap;
-
 use farebox_ledger::{
-    Amount, Customer, CustomerId, Key, KeyId, KeyQuery, KeyStatus, Ledger, LedgerError,
-    PersonalData, Refusal, Timestamp,
+    Caps, Customer, CustomerId, Key, KeyId, KeyQuery, KeyStatus, Ledger, LedgerError, Refusal,
+    Scope, clock,
 };
-use serde_json::{Value, json};
-
-use super::documents;
-use crate::clock;
 
 /// Keys are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
@@ -30,6 +24,17 @@ pub async fn key(ledger: &dyn Ledger, id: KeyId) -> Result<Key, LedgerError> {
 pub async fn customer(ledger: &dyn Ledger, id: CustomerId) -> Result<Customer, LedgerError> {
     let customer = ledger.find_customer(id).await?;
     customer.ok_or_else(|| Refusal::NoSuchCustomer(id).into())
+}
+
+/// The caps of a key or customer.
+///
+/// # Errors
+/// When the ledger cannot be read, or has neither.
+pub async fn caps(ledger: &dyn Ledger, of: Scope) -> Result<Caps, LedgerError> {
+    Ok(match of {
+        Scope::Key(key) => self::key(ledger, key).await?.own.caps,
+        Scope::Customer(customer) => self::customer(ledger, customer).await?.caps,
+    })
 }
 
 /// All keys of a customer, oldest first.
@@ -63,64 +68,6 @@ pub async fn all_keys(ledger: &dyn Ledger, mut query: KeyQuery) -> Result<Vec<Ke
     }
 }
 
-/// A customer with everything that belongs to it.
-pub struct CustomerPage {
-    /// Settings, state and money.
-    pub customer: Customer,
-    /// What is known of the person.
-    pub personal: Option<PersonalData>,
-    /// Its keys, with what each spent and holds.
-    pub keys: Vec<(Key, Amount, Amount)>,
-}
-
-impl CustomerPage {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read, or has no such customer.
-    pub async fn read(ledger: &dyn Ledger, id: CustomerId) -> Result<Self, LedgerError> {
-        let customer = self::customer(ledger, id).await?;
-        let keys = keys_of(ledger, id).await?;
-        let personal = ledger.personal_data(id).await?;
-        let ids: Vec<_> = keys.iter().map(|key| key.id).collect();
-        let spent = ledger.spent_since(&ids, Timestamp::from_millis(0)).await?;
-        let open = ledger.open_holds(Some(id.into()), usize::MAX).await?;
-        let mut held: HashMap<KeyId, Vec<Amount>> = HashMap::new();
-        for hold in open {
-            held.entry(hold.key).or_default().push(hold.amount);
-        }
-        let held_by = |key: &Key| {
-            let own = held.get(&key.id).into_iter().flatten().copied();
-            Amount::checked_sum(own).unwrap_or_default()
-        };
-        let keys = keys.into_iter().zip(spent).map(|(key, spent)| {
-            let held = held_by(&key);
-            (key, spent, held)
-        });
-        Ok(Self {
-            customer,
-            personal,
-            keys: keys.collect(),
-        })
-    }
-
-    /// The whole page as a document.
-    pub fn document(&self) -> Value {
-        let mut shown = documents::customer(&self.customer);
-        let now = clock::now();
-        let key = |(key, spent, held): &(Key, Amount, Amount)| {
-            documents::key_of_customer(key, *spent, *held, now)
-        };
-        let keys: Vec<Value> = self.keys.iter().map(key).collect();
-        if let Some(fields) = shown.as_object_mut() {
-            let personal = self.personal.as_ref().map(documents::personal);
-            fields.insert("personal".to_owned(), json!(personal));
-            fields.insert("keys".to_owned(), json!(keys));
-        }
-        shown
-    }
-}
-
 /// The key of a customer that signs in to its dashboard: its oldest active owner, or its only active key.
 ///
 /// # Errors
@@ -143,4 +90,15 @@ pub async fn key_that_signs_in(
             "customer {id} has several keys and none is an owner; name one: farebox keys link KEY"
         )),
     })
+}
+
+/// The keys that an owner made and that are not revoked.
+///
+/// # Errors
+/// When the ledger cannot be read, or there is no such key.
+pub async fn made_by(ledger: &dyn Ledger, owner: KeyId) -> Result<Vec<KeyId>, LedgerError> {
+    let key = self::key(ledger, owner).await?;
+    let mut made = keys_of(ledger, key.belongs_to).await?;
+    made.retain(|other| other.made_by == Some(owner) && other.stored_status != KeyStatus::Revoked);
+    Ok(made.iter().map(|key| key.id).collect())
 }

@@ -1,0 +1,381 @@
+//! Customers: create them, change what was set, stop and close them; and their documents.
+
+use std::collections::{BTreeMap, HashMap};
+
+use farebox_ledger::text::visible;
+use farebox_ledger::{
+    Amount, CreditKind, Customer, CustomerAct, CustomerId, CustomerSettings, CustomerStatus, Key,
+    KeyId, Ledger, LedgerError, NewCustomer, PersonalData, Timestamp, clock,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::auto_top_up::AutoTopUpDocument;
+use super::cap::CapDocument;
+use super::key::{self, FirstKey, KeyDocument};
+use super::value::{Count, CustomerName, Instant, OneLine, Said, Usd, Word};
+use super::{Deed, Doer, SellerAct, SellerEdit, Unfit, reads};
+
+/// What is said of a person; what is not said stays.
+#[derive(Debug, Clone, Default)]
+pub struct PersonalEdit {
+    /// Name on receipts.
+    pub name: Option<String>,
+    /// Address on receipts.
+    pub address: Option<String>,
+    /// Pairs that are added, or get another value.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl PersonalEdit {
+    /// What is known afterwards; `None` if nothing is said.
+    pub(crate) fn over(self, known: Option<PersonalData>) -> Option<PersonalData> {
+        if self.name.is_none() && self.address.is_none() && self.metadata.is_empty() {
+            return None;
+        }
+        let mut data = known.unwrap_or_default();
+        data.name = self.name.or(data.name);
+        data.address = self.address.or(data.address);
+        data.metadata.extend(self.metadata);
+        data.salt = clock::random();
+        Some(data)
+    }
+}
+
+/// Create a customer, with its first key or without
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct CreateCustomer {
+    /// A name for people
+    pub label: OneLine,
+    /// Its name in your own system; unique
+    pub external_id: Option<OneLine>,
+    /// The balance below which it is low; a tenth of the last top-up unless you say
+    pub low_balance: Option<Usd>,
+    /// Requests each second; null is the usual limit
+    pub rate: Option<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Option<Count>,
+    /// Name on receipts; kept beside the books
+    pub name: Option<OneLine>,
+    /// Address on receipts; kept beside the books
+    pub address: Option<String>,
+    /// At most 16 pairs of 64 and 256 characters, kept beside the books
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// Its first key, made in the same step; its secret is in this answer only
+    pub key: Option<FirstKey>,
+}
+
+impl SellerAct for CreateCustomer {
+    type Of = ();
+    const EXAMPLE: &'static str = r#"{"label":"Ada","external_id":"crm-7","name":"Ada L.","metadata":{"plan":"starter"},"key":{"label":"laptop","owner":true}}"#;
+
+    async fn deed(self, (): (), doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let key = self.key.map(|key| key.named(&self.label)).transpose()?;
+        let personal = PersonalEdit {
+            name: self.name.map(Into::into),
+            address: self.address,
+            metadata: self.metadata.unwrap_or_default(),
+        };
+        let customer = NewCustomer {
+            id: clock::customer_id(),
+            settings: CustomerSettings {
+                label: self.label.0,
+                external_id: self.external_id.map(Into::into),
+                price_list: None,
+                low_balance: self.low_balance.map(Into::into),
+                rate: self.rate.map(Into::into),
+                concurrency: self.concurrency.map(Into::into),
+            },
+            personal: personal.over(None),
+            act: doer.act(),
+        };
+        Ok(match key {
+            None => customer.into(),
+            Some((settings, is_owner)) => key::enrol(customer, settings, is_owner, doer.act()),
+        })
+    }
+}
+
+/// Change a customer's label, ids, limits or personal data
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EditCustomer {
+    /// A name for people
+    pub label: Option<OneLine>,
+    /// Its name in your own system; null removes it
+    pub external_id: Said<OneLine>,
+    /// The balance below which it is low
+    pub low_balance: Said<Usd>,
+    /// Requests each second; null is the usual limit
+    pub rate: Said<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Said<Count>,
+    /// Name on receipts
+    pub name: Option<OneLine>,
+    /// Address on receipts
+    pub address: Option<String>,
+    /// Pairs that are added, or get another value
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+impl EditCustomer {
+    fn settings(&self, known: &CustomerSettings) -> CustomerSettings {
+        let known = known.clone();
+        CustomerSettings {
+            label: self.label.clone().map_or(known.label, Into::into),
+            external_id: self.external_id.over(known.external_id),
+            price_list: known.price_list,
+            low_balance: self.low_balance.over(known.low_balance),
+            rate: self.rate.over(known.rate),
+            concurrency: self.concurrency.over(known.concurrency),
+        }
+    }
+}
+
+impl SellerEdit for EditCustomer {
+    type Of = CustomerId;
+    const EXAMPLE: &'static str = r#"{"label":"Ada L.","rate":20}"#;
+
+    /// Data of a person is an act of its own, and settings that would not change are none beside it.
+    async fn deeds(&self, of: CustomerId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        let customer = reads::customer(doer.ledger, of).await?;
+        let settings = self.settings(&customer.settings);
+        let edit = PersonalEdit {
+            name: self.name.clone().map(Into::into),
+            address: self.address.clone(),
+            metadata: self.metadata.clone().unwrap_or_default(),
+        };
+        let described = edit.over(doer.ledger.personal_data(of).await?);
+        let mut acts = Vec::new();
+        if described.is_none() || settings != customer.settings {
+            acts.push(CustomerAct::Set(settings));
+        }
+        acts.extend(described.map(CustomerAct::Describe));
+        let deed = |change| Deed::of_customer(of, change, doer.act());
+        Ok(acts.into_iter().map(deed).collect())
+    }
+}
+
+macro_rules! changes {
+    ($($(#[$said:meta])* $name:ident: $change:expr;)*) => {$(
+        $(#[$said])*
+        #[derive(Debug, Deserialize, JsonSchema)]
+        pub struct $name {}
+
+        impl SellerAct for $name {
+            type Of = CustomerId;
+
+            async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+                Ok(Deed::of_customer(customer, $change, doer.act()))
+            }
+        }
+    )*};
+}
+
+changes! {
+    /// Refuse all keys of a customer until it is resumed
+    Suspend: CustomerAct::Suspend;
+    /// Serve the keys of a suspended customer again
+    Resume: CustomerAct::Resume;
+    /// Remove name, address and metadata; the books keep no copy
+    Erase: CustomerAct::Erase;
+}
+
+/// Close a customer that has no money and no running requests, permanently
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct Close {
+    /// Takes what is left, under this reference; without it, money that is left is an error
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "REFERENCE", requires = "reason")
+    )]
+    pub write_off: Option<OneLine>,
+    /// Why it is written off, for the journal
+    #[cfg_attr(feature = "clap", arg(long, requires = "write_off"))]
+    pub reason: Option<OneLine>,
+}
+
+impl SellerAct for Close {
+    type Of = CustomerId;
+    const EXAMPLE: &'static str = r#"{"write_off":"off-1001","reason":"moved away"}"#;
+
+    /// What is left is written off under a reference: repeated, it finds nothing left.
+    async fn before(&self, of: &CustomerId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        let (reference, reason) = match (&self.write_off, &self.reason) {
+            (Some(reference), Some(reason)) => (reference.0.clone(), reason.0.clone()),
+            (None, None) => return Ok(Vec::new()),
+            (Some(_), None) | (None, Some(_)) => {
+                let why = "`write_off` and `reason` go together: a reference, and why";
+                return Err(Unfit::Incomplete(Some("reason"), why));
+            }
+        };
+        let customer = reads::customer(doer.ledger, *of).await?;
+        let left = customer.account.balance();
+        let taken = left.checked_neg().filter(|_| left.is_positive());
+        let off = taken.map(|taken| {
+            let kind = CreditKind::WriteOff { reason };
+            Deed::of_credit((*of).into(), kind, taken, reference, doer.act())
+        });
+        Ok(off.into_iter().collect())
+    }
+
+    async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        Ok(Deed::of_customer(customer, CustomerAct::Close, doer.act()))
+    }
+}
+
+// --- documents ---
+
+/// A customer
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Customer")]
+pub struct CustomerDocument {
+    /// Its id
+    pub id: CustomerName,
+    /// A name for people
+    pub label: String,
+    /// Its name in your own system
+    pub external_id: Option<String>,
+    /// What it may do now
+    pub status: Word<CustomerStatus>,
+    /// Paid and not spent
+    pub balance: Usd,
+    /// Kept for running requests
+    pub held: Usd,
+    /// Balance less held
+    pub available: Usd,
+    /// Owed for payments that went back; paid before anything can be spent
+    pub claim: Usd,
+    /// Everything ever paid in
+    pub credit: Usd,
+    /// Everything ever spent
+    pub spent: Usd,
+    /// The balance below which it is low; null is a tenth of the last top-up
+    pub low_balance: Option<Usd>,
+    /// Requests each second; null is the usual limit
+    pub rate: Option<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Option<Count>,
+    /// Bounds of all its keys together
+    pub caps: Vec<CapDocument>,
+    /// When it asks for money, and what it is doing now
+    pub auto_top_up: Option<AutoTopUpDocument>,
+    /// When it was created
+    pub created_at: Instant,
+    /// What is known of the person; only where one customer is read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub personal: Option<Option<PersonalDocument>>,
+    /// Its keys, oldest first; only where one customer is read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<KeyDocument>>,
+    /// Its first key, with the secret, right after both were made
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyDocument>,
+}
+
+impl From<&Customer> for CustomerDocument {
+    fn from(customer: &Customer) -> Self {
+        let (settings, account, now) = (&customer.settings, customer.account, clock::now());
+        Self {
+            id: CustomerName(customer.id),
+            label: visible(&settings.label),
+            external_id: settings.external_id.clone(),
+            status: Word(customer.status),
+            balance: Usd(account.balance()),
+            held: Usd(account.held),
+            available: Usd(account.available()),
+            claim: Usd(customer.claim),
+            credit: Usd(account.credit),
+            spent: Usd(account.spent),
+            low_balance: settings.low_balance.map(Usd),
+            rate: settings.rate.map(Count),
+            concurrency: settings.concurrency.map(Count),
+            caps: CapDocument::all(customer.id.into(), &customer.caps, now),
+            auto_top_up: AutoTopUpDocument::of(customer, now),
+            created_at: Instant(customer.created_at),
+            personal: None,
+            keys: None,
+            key: None,
+        }
+    }
+}
+
+/// What is known of a person
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Personal")]
+pub struct PersonalDocument {
+    /// Name on receipts
+    pub name: Option<String>,
+    /// Address on receipts
+    pub address: Option<String>,
+    /// Whatever else you keep
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl From<&PersonalData> for PersonalDocument {
+    fn from(data: &PersonalData) -> Self {
+        Self {
+            name: data.name.clone(),
+            address: data.address.clone(),
+            metadata: data.metadata.clone(),
+        }
+    }
+}
+
+/// A customer with everything that belongs to it.
+pub struct CustomerPage {
+    /// Settings, state and money.
+    pub customer: Customer,
+    /// What is known of the person.
+    pub personal: Option<PersonalData>,
+    /// Its keys, with what each spent and holds.
+    pub keys: Vec<(Key, Amount, Amount)>,
+}
+
+impl CustomerPage {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or has no such customer.
+    pub async fn read(ledger: &dyn Ledger, id: CustomerId) -> Result<Self, LedgerError> {
+        let customer = reads::customer(ledger, id).await?;
+        let keys = reads::keys_of(ledger, id).await?;
+        let personal = ledger.personal_data(id).await?;
+        let ids: Vec<_> = keys.iter().map(|key| key.id).collect();
+        let spent = ledger.spent_since(&ids, Timestamp::from_millis(0)).await?;
+        let open = ledger.open_holds(Some(id.into()), usize::MAX).await?;
+        let mut held: HashMap<KeyId, Vec<Amount>> = HashMap::new();
+        for hold in open {
+            held.entry(hold.key).or_default().push(hold.amount);
+        }
+        let held_by = |key: &Key| {
+            let own = held.get(&key.id).into_iter().flatten().copied();
+            Amount::checked_sum(own).unwrap_or_default()
+        };
+        let keys = keys.into_iter().zip(spent).map(|(key, spent)| {
+            let held = held_by(&key);
+            (key, spent, held)
+        });
+        Ok(Self {
+            customer,
+            personal,
+            keys: keys.collect(),
+        })
+    }
+
+    /// The whole page as a document.
+    pub fn document(&self) -> CustomerDocument {
+        let now = clock::now();
+        let key = |(key, spent, held): &(Key, Amount, Amount)| KeyDocument {
+            key_spent: Some(Usd(*spent)),
+            key_held: Some(Usd(*held)),
+            ..KeyDocument::of(key, now)
+        };
+        CustomerDocument {
+            personal: Some(self.personal.as_ref().map(Into::into)),
+            keys: Some(self.keys.iter().map(key).collect()),
+            ..(&self.customer).into()
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Keys: sell them, change what was set, give them new secrets, stop them; and their documents.
+
+use std::time::Duration;
+
+use farebox_ledger::key::Change;
+use farebox_ledger::text::visible;
+use farebox_ledger::{
+    Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyId, KeySettings, KeyStatus, LinkToken,
+    Membership, NewCustomer, NewKey, NewLink, Secret, SecretHash, Timestamp, clock,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cap::CapDocument;
+use super::value::{
+    Count, CustomerName, Expiry, Instant, KeyName, OneLine, Said, Usd, Word, Worded,
+};
+use super::{Deed, Doer, NewSecret, SellerAct, SellerEdit, Unfit, dates, reads};
+
+/// Create a key; its secret is in this answer only. A token that sells makes the first one
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct CreateKey {
+    /// A name for people
+    pub label: OneLine,
+    /// It manages the customer's other keys on the dashboard
+    pub owner: Option<bool>,
+    /// Slugs that it may use; all unless you say
+    pub models: Option<Vec<String>>,
+    /// When it stops working: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
+    pub expires_at: Option<Expiry>,
+    /// Requests each second; null is the usual limit
+    pub rate: Option<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Option<Count>,
+}
+
+impl CreateKey {
+    /// What it sets, and whether the key is an owner.
+    ///
+    /// # Errors
+    /// `all` beside slugs, or an expiry in the past.
+    pub fn settings(self) -> Result<(KeySettings, bool), Unfit> {
+        let expires_at = self.expires_at.map(Into::into);
+        dates::check_expiry(expires_at).map_err(Unfit::Wrong)?;
+        let settings = KeySettings {
+            label: self.label.0,
+            models: self.models.map_or(Ok(None), |models| allowed(&models))?,
+            expires_at,
+            rate: self.rate.map(Into::into),
+            concurrency: self.concurrency.map(Into::into),
+        };
+        Ok((settings, self.owner.unwrap_or_default()))
+    }
+}
+
+impl SellerAct for CreateKey {
+    type Of = CustomerId;
+    const EXAMPLE: &'static str = r#"{"label":"notebook","expires_at":"2099-01-31"}"#;
+
+    /// One of a token that sells has the customer's ten characters, so that it is the first one.
+    async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let (settings, is_owner) = self.settings()?;
+        if doer.sells {
+            return Ok(first(customer, settings, is_owner, doer.act()));
+        }
+        let within = Membership {
+            customer: Some(customer),
+            is_owner,
+            made_by: None,
+        };
+        Ok(create(settings, within, None, doer.act()))
+    }
+}
+
+/// The first key of a customer, made with it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct FirstKey {
+    /// A name for people
+    pub label: Option<OneLine>,
+    /// It manages the customer's other keys on the dashboard
+    pub owner: Option<bool>,
+    /// Slugs that it may use; all unless you say
+    pub models: Option<Vec<String>>,
+    /// When it stops working: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
+    pub expires_at: Option<Expiry>,
+    /// Requests each second; null is the usual limit
+    pub rate: Option<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Option<Count>,
+}
+
+impl FirstKey {
+    /// What it sets, with its customer's label unless it has one.
+    pub(crate) fn named(self, label: &OneLine) -> Result<(KeySettings, bool), Unfit> {
+        let Self {
+            label: own,
+            owner,
+            models,
+            expires_at,
+            rate,
+            concurrency,
+        } = self;
+        let key = CreateKey {
+            label: own.unwrap_or_else(|| label.clone()),
+            owner,
+            models,
+            expires_at,
+            rate,
+            concurrency,
+        };
+        key.settings()
+    }
+}
+
+/// Change a key's label, models, expiry or limits
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EditKey {
+    /// A name for people
+    pub label: Option<OneLine>,
+    /// Slugs that it may use, or `["all"]`
+    pub models: Said<Vec<String>>,
+    /// When it stops working: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
+    pub expires_at: Said<Expiry>,
+    /// Requests each second; null is the usual limit
+    pub rate: Said<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Said<Count>,
+}
+
+impl EditKey {
+    /// The settings afterwards.
+    ///
+    /// # Errors
+    /// `all` beside slugs, or an expiry in the past.
+    pub fn settings(&self, known: &KeySettings) -> Result<KeySettings, Unfit> {
+        if let Said::Set(expires) = self.expires_at {
+            dates::check_expiry(Some(expires.0)).map_err(Unfit::Wrong)?;
+        }
+        let known = known.clone();
+        Ok(KeySettings {
+            label: self.label.clone().map_or(known.label, Into::into),
+            models: match &self.models {
+                Said::Keep => known.models,
+                Said::Clear => None,
+                Said::Set(models) => allowed(models)?,
+            },
+            expires_at: self.expires_at.over(known.expires_at),
+            rate: self.rate.over(known.rate),
+            concurrency: self.concurrency.over(known.concurrency),
+        })
+    }
+}
+
+impl SellerEdit for EditKey {
+    type Of = KeyId;
+    const EXAMPLE: &'static str = r#"{"label":"notebook of Ada","concurrency":4}"#;
+
+    async fn deeds(&self, of: KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        let known = reads::key(doer.ledger, of).await?;
+        let settings = self.settings(&known.settings)?;
+        Ok(vec![Deed::of_key(of, Change::Set(settings), doer.act())])
+    }
+}
+
+macro_rules! changes {
+    ($($(#[$said:meta])* $name:ident: $change:expr;)*) => {$(
+        $(#[$said])*
+        #[derive(Debug, Deserialize, JsonSchema)]
+        pub struct $name {}
+
+        impl SellerAct for $name {
+            type Of = KeyId;
+
+            async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+                Ok(Deed::of_key(key, $change, doer.act()))
+            }
+        }
+    )*};
+}
+
+changes! {
+    /// Refuse requests until unblocked
+    Block: Change::Block;
+    /// Serve a blocked key again
+    Unblock: Change::Unblock;
+}
+
+/// Refuse requests permanently; balance and history stay
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct Revoke {
+    /// Revoke the keys that this owner made, too
+    #[cfg_attr(feature = "clap", arg(long, action = clap::ArgAction::SetTrue))]
+    pub with_made: Option<bool>,
+}
+
+impl SellerAct for Revoke {
+    type Of = KeyId;
+
+    async fn before(&self, of: &KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        if self.with_made != Some(true) {
+            return Ok(Vec::new());
+        }
+        let made = reads::made_by(doer.ledger, *of).await?.into_iter();
+        let revoked = made.map(|key| Deed::of_key(key, Change::Revoke, doer.act()));
+        Ok(revoked.collect())
+    }
+
+    async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        Ok(Deed::of_key(key, Change::Revoke, doer.act()))
+    }
+}
+
+/// Give a key a new secret; balance and history stay
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct Rotate {
+    /// How long the old secret still works: 0, 1h or 24h; not at all unless you say
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", default_value = "0"))]
+    pub overlap: Option<Word<Overlap>>,
+}
+
+/// How long an old secret still works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Overlap {
+    /// It stops working at once.
+    #[serde(rename = "0")]
+    None,
+    /// An hour.
+    #[serde(rename = "1h")]
+    Hour,
+    /// A day.
+    #[serde(rename = "24h")]
+    Day,
+}
+
+impl Worded for Overlap {
+    const ALL: &'static [Self] = &[Self::None, Self::Hour, Self::Day];
+}
+
+impl SellerAct for Rotate {
+    type Of = KeyId;
+    const EXAMPLE: &'static str = r#"{"overlap":"1h"}"#;
+
+    async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let overlap = match self.overlap {
+            None | Some(Word(Overlap::None)) => None,
+            Some(Word(Overlap::Hour)) => Some(Duration::from_secs(60 * 60)),
+            Some(Word(Overlap::Day)) => Some(Duration::from_secs(24 * 60 * 60)),
+        };
+        Ok(rotate(key, overlap, doer.act()))
+    }
+}
+
+/// Replace a secret whose answer was lost, before the key's first use
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Reissue {}
+
+impl SellerAct for Reissue {
+    type Of = KeyId;
+
+    /// The ledger refuses it once the key was used.
+    async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        Ok(renewed(key, doer.act(), |secret| Change::Reissue {
+            secret,
+        }))
+    }
+}
+
+/// Make a sign-in link to the dashboard; it works once, for 24 hours
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Link")]
+pub struct MakeLink {}
+
+impl SellerAct for MakeLink {
+    type Of = KeyId;
+
+    async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        Ok(link(key, doer.act()).0)
+    }
+}
+
+/// The slugs that a key may use, each once; `None` for `all`.
+///
+/// # Errors
+/// What is wrong with one of them.
+fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Unfit> {
+    if typed.iter().any(|slug| slug == "all") {
+        return if typed.len() == 1 {
+            Ok(None)
+        } else {
+            Err(Unfit::Member("models", "write `all` alone, or slugs"))
+        };
+    }
+    let mut slugs: Vec<String> = Vec::with_capacity(typed.len());
+    for slug in typed {
+        if !slugs.contains(slug) {
+            slugs.push(slug.clone());
+        }
+    }
+    Ok(Some(slugs))
+}
+
+/// A new key of a customer, or of a new one, with its first money.
+pub fn create(
+    settings: KeySettings,
+    within: Membership,
+    first_credit: Option<(Amount, String)>,
+    act: Act,
+) -> Deed {
+    made(new(clock::key_id(), settings, within, first_credit, act))
+}
+
+/// The first key of a customer: of its ten characters, so that there is only one, however many ask for it at once.
+pub fn first(customer: CustomerId, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
+    made(new_first(customer, settings, is_owner, act))
+}
+
+/// A new customer with its first key, or neither.
+pub fn enrol(customer: NewCustomer, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
+    let (key, secret) = new_first(customer.id, settings, is_owner, act);
+    Deed {
+        operation: Enrolment { customer, key }.into(),
+        shown_once: Some(NewSecret::Secret(secret)),
+    }
+}
+
+fn new_first(
+    customer: CustomerId,
+    settings: KeySettings,
+    is_owner: bool,
+    act: Act,
+) -> (NewKey, Secret) {
+    let within = Membership {
+        customer: Some(customer),
+        is_owner,
+        made_by: None,
+    };
+    new(customer.first_key(), settings, within, None, act)
+}
+
+fn new(
+    id: KeyId,
+    settings: KeySettings,
+    within: Membership,
+    first_credit: Option<(Amount, String)>,
+    act: Act,
+) -> (NewKey, Secret) {
+    let secret = Secret::generate(id, clock::random());
+    let new = NewKey {
+        within,
+        id,
+        secret: secret.hash(),
+        settings,
+        first_credit,
+        act,
+    };
+    (new, secret)
+}
+
+fn made((new, secret): (NewKey, Secret)) -> Deed {
+    Deed {
+        operation: new.into(),
+        shown_once: Some(NewSecret::Secret(secret)),
+    }
+}
+
+/// A new secret; the old one works as long as that, if at all.
+pub fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
+    let old_until = overlap.map(|time| after(act.at, time));
+    renewed(key, act, |secret| Change::Rotate { secret, old_until })
+}
+
+fn renewed(key: KeyId, act: Act, change: impl FnOnce(SecretHash) -> Change) -> Deed {
+    let secret = Secret::generate(key, clock::random());
+    Deed {
+        operation: KeyChange {
+            key,
+            change: change(secret.hash()),
+            act,
+        }
+        .into(),
+        shown_once: Some(NewSecret::Secret(secret)),
+    }
+}
+
+fn after(now: Timestamp, time: Duration) -> Timestamp {
+    let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.millis().saturating_add(time))
+}
+
+/// A sign-in link to the dashboard; it works once.
+pub fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
+    let token = LinkToken::generate(clock::random());
+    let expires = LinkToken::expires(act.at);
+    let new = NewLink {
+        key,
+        token: token.hash(),
+        expires,
+        act,
+    };
+    let deed = Deed {
+        operation: new.into(),
+        shown_once: Some(NewSecret::Link(token)),
+    };
+    (deed, expires)
+}
+
+// --- documents ---
+
+/// A key
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Key")]
+pub struct KeyDocument {
+    /// Its id
+    pub id: KeyName,
+    /// What the customer types; only right after it was made
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// A name for people
+    pub label: String,
+    /// What it may do now
+    pub status: Word<KeyStatus>,
+    /// Its customer's balance
+    pub balance: Usd,
+    /// Kept for running requests of its customer
+    pub held: Usd,
+    /// What it may spend now, within its caps
+    pub available: Usd,
+    /// Slugs that it may use; null is all
+    pub models: Option<Vec<String>>,
+    /// When it stops working
+    pub expires_at: Option<Instant>,
+    /// Requests each second; null is the usual limit
+    pub rate: Option<Count>,
+    /// Requests at once; null is the gateway's default
+    pub concurrency: Option<Count>,
+    /// Its own bounds
+    pub caps: Vec<CapDocument>,
+    /// When it was created
+    pub created_at: Instant,
+    /// Whose it is, for ever
+    pub customer: CustomerName,
+    /// It manages the customer's other keys on the dashboard
+    pub owner: bool,
+    /// The owner key that made it
+    pub made_by: Option<KeyName>,
+    /// What it spent itself; only where its customer is read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_spent: Option<Usd>,
+    /// What its own running requests hold; only where its customer is read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_held: Option<Usd>,
+}
+
+impl KeyDocument {
+    /// A key, now.
+    pub fn of(key: &Key, now: Timestamp) -> Self {
+        let (settings, account) = (&key.settings, key.customer.account);
+        Self {
+            id: KeyName(key.id),
+            secret: None,
+            label: visible(&settings.label),
+            status: Word(key.status(now)),
+            balance: Usd(account.balance()),
+            held: Usd(account.held),
+            available: Usd(key.spendable(now)),
+            models: settings.models.clone(),
+            expires_at: settings.expires_at.map(Instant),
+            rate: settings.rate.map(Count),
+            concurrency: settings.concurrency.map(Count),
+            caps: CapDocument::all(key.id.into(), &key.caps, now),
+            created_at: Instant(key.created_at),
+            customer: CustomerName(key.belongs_to),
+            owner: key.is_owner,
+            made_by: key.made_by.map(KeyName),
+            key_spent: None,
+            key_held: None,
+        }
+    }
+
+    /// A key with its secret, right after it was made: the only time it is shown.
+    pub fn with_secret(made: &Key, secret: &Secret) -> Self {
+        Self {
+            secret: Some(secret.reveal().to_owned()),
+            ..Self::of(made, clock::now())
+        }
+    }
+}
+
+/// A sign-in link
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Link")]
+pub struct LinkDocument {
+    /// Whose account it shows
+    pub key: KeyName,
+    /// The address for the customer's browser; works once, and is shown once
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// When it stops working
+    pub expires_at: Instant,
+}

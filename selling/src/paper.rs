@@ -1,0 +1,102 @@
+//! How receipts and statements are described; the gateway's `paper` makes them.
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::value::{CustomerName, Instant, SignedUsd, Usd};
+
+/// A receipt, or a correction of one
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Receipt")]
+pub struct ReceiptDocument {
+    /// Customer, generation, and place among its documents, without gaps
+    pub number: String,
+    /// receipt or correction
+    pub kind: String,
+    /// When the books took it in
+    pub at: Instant,
+    /// Name and contact of the seller
+    pub seller: Value,
+    /// Whose it is
+    pub customer: CustomerName,
+    /// Name on receipts
+    pub name: Option<String>,
+    /// Address on receipts
+    pub address: Option<String>,
+    /// The payment's own name
+    pub reference: String,
+    /// What was paid in
+    pub currency: String,
+    /// Without tax
+    pub net: SignedUsd,
+    /// The tax
+    pub tax: SignedUsd,
+    /// Tax included
+    pub gross: SignedUsd,
+    /// The credit, in USD
+    pub credit: SignedUsd,
+    /// The number of the receipt that it corrects
+    pub corrects: Option<String>,
+    /// Why it corrects
+    pub reason: Option<String>,
+}
+
+/// A month of a customer
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Statement")]
+pub struct StatementDocument {
+    /// Whose it is
+    pub customer: CustomerName,
+    /// Name on receipts
+    pub name: Option<String>,
+    /// Address on receipts
+    pub address: Option<String>,
+    /// Name and contact of the seller
+    pub seller: Value,
+    /// Which month, in UTC
+    pub month: String,
+    /// Whether the month is over
+    pub r#final: bool,
+    /// The balance before it
+    pub opening: SignedUsd,
+    /// Payments
+    pub paid: SignedUsd,
+    /// Credit that was given
+    pub promotional: SignedUsd,
+    /// Charges that were given back
+    pub refunded: SignedUsd,
+    /// Corrections
+    pub adjusted: SignedUsd,
+    /// From and to other customers
+    pub moved: SignedUsd,
+    /// Requests
+    pub charged: SignedUsd,
+    /// Credit whose time was over
+    pub expired: SignedUsd,
+    /// Credit that was taken back
+    pub voided: SignedUsd,
+    /// Payments that went back
+    pub reversed: SignedUsd,
+    /// What was left when it was closed
+    pub written_off: SignedUsd,
+    /// The balance after it
+    pub closing: SignedUsd,
+    /// By model and class
+    pub used: Vec<UsedDocument>,
+}
+
+/// What was used of one model and class
+#[derive(Debug, JsonSchema)]
+#[schemars(inline)]
+pub struct UsedDocument {
+    /// The model's slug
+    pub model: String,
+    /// The class that it was served as
+    pub class: String,
+    /// Requests that ended
+    pub requests: u64,
+    /// Tokens by kind
+    pub usage: Value,
+    /// What they cost
+    pub charged: Usd,
+}
