@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use crate::facts::{Facts, Name};
 
 /// Folder of each package's sources and the crate's name.
-const PACKAGES: [(&str, &str); 11] = [
+const PACKAGES: [(&str, &str); 12] = [
     ("src/", "farebox"),
     ("door/src/", "farebox_door"),
     ("files/src/", "farebox_toml"),
