@@ -5,27 +5,6 @@
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// What kind of metric a family is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricKind {
-    /// Only rises.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-    /// Counts by size.
-    Histogram,
-}
-
-impl MetricKind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
-    }
-}
-
 /// A text that grows metric by metric.
 #[derive(Debug, Default)]
 pub struct Exposition {
@@ -37,14 +16,25 @@ pub struct Exposition {
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Exposition {
-    /// Begins a metric; the samples that follow belong to it.
-    pub fn metric(&mut self, name: &'static str, kind: MetricKind, help: &str) -> &mut Self {
+    /// Begins a metric; the samples that follow belong to it. It is a counter if its name ends in `_total`, else a gauge.
+    pub fn metric(&mut self, name: &'static str, help: &str) -> &mut Self {
+        let counter = name.ends_with("_total");
+        self.begin(name, if counter { "counter" } else { "gauge" }, help)
+    }
+
+    /// Begins a metric of histograms.
+    pub fn histograms(&mut self, name: &'static str, help: &str) -> &mut Self {
+        self.begin(name, "histogram", help)
+    }
+
+    /// A metric of one sample without labels.
+    pub fn one(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.metric(name, help).sample(&[], value);
+    }
+
+    fn begin(&mut self, name: &'static str, kind: &str, help: &str) -> &mut Self {
         self.name = name;
-        let _ = write!(
-            self.text,
-            "# HELP {name} {help}\n# TYPE {name} {}\n",
-            kind.name()
-        );
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
         self
     }
 
@@ -129,17 +119,16 @@ mod tests {
     #[test]
     fn the_text_is_what_prometheus_reads() {
         let mut text = Exposition::default();
-        text.metric("a_total", MetricKind::Counter, "Things.")
+        text.metric("a_total", "Things.")
             .sample(&[], 3)
             .sample(&[("slug", "x\"y\\z\n"), ("family", "chat")], 4);
         let bounds = [Duration::from_millis(5), Duration::from_secs(1)];
-        text.metric("b_seconds", MetricKind::Histogram, "Waits.")
-            .histogram(
-                &[("f", "g")],
-                &bounds,
-                &[1, 2, 3],
-                Duration::from_millis(2500),
-            );
+        text.histograms("b_seconds", "Waits.").histogram(
+            &[("f", "g")],
+            &bounds,
+            &[1, 2, 3],
+            Duration::from_millis(2500),
+        );
         assert_eq!(
             text.finish(),
             "# HELP a_total Things.\n# TYPE a_total counter\na_total 3\na_total{slug=\"x\\\"y\\\\z\\n\",family=\"chat\"} 4\n\

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Usage, amount};
 
-use super::exposition::{Exposition, MetricKind};
+use super::exposition::Exposition;
 use crate::metering::Miscount;
 use crate::proxy::Record;
 
@@ -226,7 +226,7 @@ impl MetricTables {
 
     fn write_targets(&self, out: &mut Exposition) {
         let help = "Answers by what the target counted at their end: believable usage, or what was wrong with it.";
-        out.metric("farebox_target_counts_total", MetricKind::Counter, help);
+        out.metric("farebox_target_counts_total", help);
         for (target, of_target) in &self.by_target {
             out.sample(
                 &[("target", target), ("counted", "provider")],
@@ -241,16 +241,12 @@ impl MetricTables {
             }
         }
         let help = "What a target may bill beyond the charges, at the catalog's prices.";
-        out.metric(
-            "farebox_target_exposure_usd_total",
-            MetricKind::Counter,
-            help,
-        );
+        out.metric("farebox_target_exposure_usd_total", help);
         for (target, of_target) in &self.by_target {
             out.sample(&[("target", target)], amount::exact(of_target.exposure));
         }
         let help = "What a target may bill at the operator's own prices, where they are known.";
-        out.metric("farebox_target_cost_usd_total", MetricKind::Counter, help);
+        out.metric("farebox_target_cost_usd_total", help);
         for (target, cost) in self
             .by_target
             .iter()
@@ -263,7 +259,6 @@ impl MetricTables {
     fn write_requests(&self, out: &mut Exposition) {
         out.metric(
             "farebox_requests_total",
-            MetricKind::Counter,
             "Ended requests; unknown names have the empty slug.",
         );
         for (slug, family, of_family) in self.families() {
@@ -280,7 +275,6 @@ impl MetricTables {
         }
         out.metric(
             "farebox_request_ends_total",
-            MetricKind::Counter,
             "Ended requests by the reason in the journal.",
         );
         for (reason, count) in &self.ends {
@@ -288,7 +282,6 @@ impl MetricTables {
         }
         out.metric(
             "farebox_refusals_total",
-            MetricKind::Counter,
             "Requests that were answered with an error, by reason.",
         );
         for (reason, count) in &self.refusals {
@@ -297,18 +290,16 @@ impl MetricTables {
     }
 
     fn write_waits(&self, out: &mut Exposition) {
-        out.metric(
+        out.histograms(
             "farebox_request_seconds",
-            MetricKind::Histogram,
             "From a request's arrival to its end.",
         );
         for (slug, family, of_family) in self.families() {
             let Histogram { counts, sum } = &of_family.total;
             out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
         }
-        out.metric(
+        out.histograms(
             "farebox_first_byte_seconds",
-            MetricKind::Histogram,
             "From a request's arrival to the first byte of its answer.",
         );
         for (slug, family, of_family) in self.families() {
@@ -316,17 +307,20 @@ impl MetricTables {
             out.histogram(&[("slug", slug), ("family", family)], &WAITS, counts, *sum);
         }
         let help = "Time the gateway itself took: from arrival to dispatch, reading the body included, and the settlement.";
-        out.metric("farebox_own_seconds", MetricKind::Histogram, help)
-            .histogram(&[], &OWN, &self.own.counts, self.own.sum);
+        out.histograms("farebox_own_seconds", help).histogram(
+            &[],
+            &OWN,
+            &self.own.counts,
+            self.own.sum,
+        );
         let help = "How long requests waited for money that other requests of their customer held.";
-        out.metric("farebox_money_wait_seconds", MetricKind::Histogram, help)
+        out.histograms("farebox_money_wait_seconds", help)
             .histogram(&[], &WAITS, &self.held_up.counts, self.held_up.sum);
     }
 
     fn write_money(&self, out: &mut Exposition) {
         out.metric(
             "farebox_tokens_total",
-            MetricKind::Counter,
             "Counted tokens; each token is in one kind only.",
         );
         for (slug, of_slug) in &self.by_slug {
@@ -345,24 +339,19 @@ impl MetricTables {
                 }
             }
         }
-        out.metric(
-            "farebox_charged_usd_total",
-            MetricKind::Counter,
-            "Charged to keys.",
-        );
+        out.metric("farebox_charged_usd_total", "Charged to keys.");
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.charge));
         }
         out.metric(
             "farebox_loss_usd_total",
-            MetricKind::Counter,
             "Used but not paid: the operator's loss.",
         );
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.loss));
         }
         let help = "What providers may bill beyond the charges, at the catalog's prices.";
-        out.metric("farebox_exposure_usd_total", MetricKind::Counter, help);
+        out.metric("farebox_exposure_usd_total", help);
         for (slug, of_slug) in &self.by_slug {
             out.sample(&[("slug", slug)], amount::exact(of_slug.exposure));
         }

@@ -19,7 +19,7 @@ pub mod webhooks;
 use std::sync::Arc;
 
 pub use drift::{Drift, DriftingField};
-pub use exposition::{Exposition, MetricKind, seconds};
+pub use exposition::{Exposition, seconds};
 pub use live::{LiveFollower, LiveRing};
 pub use log::{RequestLog, start_logging};
 pub use log_writer::{LogGuard, last_words, lost_lines};

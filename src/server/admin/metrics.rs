@@ -12,7 +12,7 @@ use salvo::prelude::{Depot, Response, handler};
 use super::{Admin, Sight, SumsSeen, text};
 use crate::clock;
 use crate::telemetry::alerts::StandingAlert;
-use crate::telemetry::{Exposition, MetricKind, lost_lines, seconds};
+use crate::telemetry::{Exposition, lost_lines, seconds};
 use crate::turns;
 
 /// Answers `/metrics`.
@@ -54,18 +54,16 @@ fn write(admin: &Admin, sums: &SumsSeen, sight: Sight) -> String {
     drift(&mut out, admin);
     if !gateways.is_empty() {
         let differ = u8::from(Gateway::differ(gateways));
-        out.metric(
+        out.one(
             "farebox_nodes",
-            MetricKind::Gauge,
             "Gateways that share the ledger and run.",
-        )
-        .sample(&[], gateways.len());
-        out.metric(
+            gateways.len(),
+        );
+        out.one(
             "farebox_nodes_differ",
-            MetricKind::Gauge,
             "1 while they run different files.",
-        )
-        .sample(&[], differ);
+            differ,
+        );
     }
     out.finish()
 }
@@ -75,7 +73,6 @@ fn write(admin: &Admin, sums: &SumsSeen, sight: Sight) -> String {
 fn standing(out: &mut Exposition, alerts: &[StandingAlert], sight: Sight) {
     out.metric(
         "farebox_alert",
-        MetricKind::Gauge,
         "1 for each alert that stands; /status has its reason.",
     );
     let mut told = BTreeSet::new();
@@ -96,7 +93,6 @@ fn standing(out: &mut Exposition, alerts: &[StandingAlert], sight: Sight) {
 fn drift(out: &mut Exposition, admin: &Admin) {
     out.metric(
         "farebox_client_fields_total",
-        MetricKind::Counter,
         "Requests with a top-level field that was taken out or refused.",
     );
     for (drifting, requests) in admin.telemetry.drift.all() {
@@ -111,56 +107,45 @@ fn drift(out: &mut Exposition, admin: &Admin) {
 
 fn process(out: &mut Exposition, admin: &Admin) {
     let version = env!("CARGO_PKG_VERSION");
-    out.metric(
-        "farebox_build_info",
-        MetricKind::Gauge,
-        "The program's version.",
-    )
-    .sample(&[("version", version)], 1);
-    out.metric(
+    out.metric("farebox_build_info", "The program's version.")
+        .sample(&[("version", version)], 1);
+    out.one(
         "farebox_start_time_seconds",
-        MetricKind::Gauge,
         "When the gateway started, seconds since 1970.",
-    )
-    .sample(&[], admin.started_at.millis() / 1_000);
-    out.metric(
+        admin.started_at.millis() / 1_000,
+    );
+    out.one(
         "farebox_ready",
-        MetricKind::Gauge,
         "1 while requests are served.",
-    )
-    .sample(&[], u8::from(admin.obstacle().is_none()));
-    out.metric(
+        u8::from(admin.obstacle().is_none()),
+    );
+    out.one(
         "farebox_draining",
-        MetricKind::Gauge,
         "1 while the gateway is stopping.",
-    )
-    .sample(&[], u8::from(admin.draining.load(Ordering::Relaxed)));
-    out.metric(
+        u8::from(admin.draining.load(Ordering::Relaxed)),
+    );
+    out.one(
         "farebox_requests_in_flight",
-        MetricKind::Gauge,
         "Requests that have a place among those of their customer, and perhaps a hold.",
-    )
-    .sample(&[], admin.front.rate_limits.running());
+        admin.front.rate_limits.running(),
+    );
     let stopped = admin.front.rate_limits.stopped(clock::now()).len();
-    out.metric(
+    out.one(
         "farebox_keys_stopped",
-        MetricKind::Gauge,
         "Keys that get nothing more for now, because of their exposure.",
-    )
-    .sample(&[], stopped);
+        stopped,
+    );
     bounds(out, admin);
-    out.metric(
+    out.one(
         "farebox_live_readers",
-        MetricKind::Gauge,
         "Readers of /live.",
-    )
-    .sample(&[], admin.telemetry.live.readers());
-    out.metric(
+        admin.telemetry.live.readers(),
+    );
+    out.one(
         "farebox_log_lines_lost_total",
-        MetricKind::Counter,
         "Log lines dropped because nobody read standard error in time.",
-    )
-    .sample(&[], lost_lines());
+        lost_lines(),
+    );
 }
 
 /// What customers' bodies cost in CPU time before they are paid for, and how it is shared.
@@ -168,33 +153,28 @@ fn work(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.proxy.turns.counts();
     out.metric(
         "farebox_work_seconds_total",
-        MetricKind::Counter,
         "CPU time for reading bodies and documents and counting tokens: at once, or aside in turns.",
     )
     .sample(&[("where", "at_once")], seconds(counts.inline))
     .sample(&[("where", "aside")], seconds(counts.aside));
-    out.metric(
+    out.one(
         "farebox_work_waiting",
-        MetricKind::Gauge,
         "Such jobs that wait for their customer's turn.",
-    )
-    .sample(&[], counts.waiting);
-    out.metric(
+        counts.waiting,
+    );
+    out.one(
         "farebox_work_refused_total",
-        MetricKind::Counter,
         "Requests whose turn did not come in time.",
-    )
-    .sample(&[], counts.refused);
-    out.metric(
+        counts.refused,
+    );
+    out.one(
         "farebox_work_over_budget",
-        MetricKind::Gauge,
         "Customers beyond their budget of CPU time.",
-    )
-    .sample(&[], counts.over_budget);
+        counts.over_budget,
+    );
     let budgets = [("customer", turns::OF_CUSTOMER), ("unpaid", turns::UNPAID)];
     let mut metric = out.metric(
         "farebox_work_budget_seconds",
-        MetricKind::Gauge,
         "The budgets of each customer: CPU time for each second, and what may be saved up.",
     );
     for (of, budget) in budgets {
@@ -207,28 +187,24 @@ fn work(out: &mut Exposition, admin: &Admin) {
 /// What is limited for all customers together.
 fn bounds(out: &mut Exposition, admin: &Admin) {
     let counts = admin.front.connections.counts();
-    out.metric(
+    out.one(
         "farebox_connections",
-        MetricKind::Gauge,
         "Open connections of customers.",
-    )
-    .sample(&[], counts.open);
-    out.metric(
+        counts.open,
+    );
+    out.one(
         "farebox_connections_safe",
-        MetricKind::Gauge,
         "Those on which a customer's request is under way; none of them is closed for a new one.",
-    )
-    .sample(&[], counts.safe);
+        counts.safe,
+    );
     out.metric(
         "farebox_strangers",
-        MetricKind::Gauge,
         "Unfinished heads, and requests under way, of nobody's key.",
     )
     .sample(&[("with", "head")], counts.heads)
     .sample(&[("with", "request")], counts.strangers);
     out.metric(
         "farebox_connections_limit",
-        MetricKind::Gauge,
         "Limit of customers' connections: all, of one peer, of a trusted proxy, safe ones of one customer, in each pool of strangers.",
     )
     .sample(&[("of", "all")], counts.most)
@@ -238,7 +214,6 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     .sample(&[("of", "strangers")], counts.most_of_strangers);
     out.metric(
         "farebox_connections_closed_total",
-        MetricKind::Counter,
         "Connections closed at a limit: refused new ones, idle ones, and strangers' in a full pool.",
     )
     .sample(&[("which", "new")], counts.refused)
@@ -249,25 +224,19 @@ fn bounds(out: &mut Exposition, admin: &Admin) {
     let bodies = &admin.front.body_room;
     out.metric(
         "farebox_bytes_in_flight",
-        MetricKind::Gauge,
         "Bytes of request bodies and of answers in memory.",
     )
     .sample(&[("of", "bodies")], bodies.in_use())
     .sample(&[("of", "answers")], answers);
-    out.metric(
-        "farebox_bytes_in_flight_limit",
-        MetricKind::Gauge,
-        "Limit of these bytes.",
-    )
-    .sample(&[("of", "bodies")], bodies.total())
-    .sample(&[("of", "answers")], most_answers);
+    out.metric("farebox_bytes_in_flight_limit", "Limit of these bytes.")
+        .sample(&[("of", "bodies")], bodies.total())
+        .sample(&[("of", "answers")], most_answers);
 }
 
 fn targets(out: &mut Exposition, admin: &Admin) {
     let states = admin.front.proxy.upstreams.states();
     out.metric(
         "farebox_target_state",
-        MetricKind::Gauge,
         "1 for the state that a target's breaker is in.",
     );
     for target in &states {
@@ -280,48 +249,36 @@ fn targets(out: &mut Exposition, admin: &Admin) {
             1,
         );
     }
-    let mut each = |name, kind, help, value: fn(u64, u64, u64) -> u64| {
-        out.metric(name, kind, help);
+    let mut each = |name, help, value: fn(&_) -> u64| {
+        out.metric(name, help);
         for target in &states {
             let labels = [
                 ("slug", target.slug.as_str()),
                 ("target", target.target.as_str()),
             ];
-            out.sample(
-                &labels,
-                value(target.requests, target.errors, target.in_flight),
-            );
+            out.sample(&labels, value(target));
         }
     };
     each(
         "farebox_target_requests_total",
-        MetricKind::Counter,
         "Attempts at a target.",
-        |requests, _, _| requests,
+        |target| target.requests,
     );
     each(
         "farebox_target_errors_total",
-        MetricKind::Counter,
         "Attempts that failed through the target's fault.",
-        |_, errors, _| errors,
+        |target| target.errors,
     );
     each(
         "farebox_target_in_flight",
-        MetricKind::Gauge,
         "Attempts and answers in progress.",
-        |_, _, in_flight| in_flight,
+        |target| target.in_flight,
     );
-    out.metric(
+    each(
         "farebox_target_keys_closed",
-        MetricKind::Gauge,
         "Keys that a target is closed to because of their own failures.",
+        |target| target.keys_closed as u64,
     );
-    for target in &states {
-        out.sample(
-            &[("slug", &target.slug), ("target", &target.target)],
-            target.keys_closed,
-        );
-    }
     probes(out, admin);
 }
 
@@ -331,7 +288,6 @@ fn probes(out: &mut Exposition, admin: &Admin) {
     states.retain(|target| target.probes.sent > 0);
     out.metric(
         "farebox_target_probes_total",
-        MetricKind::Counter,
         "The gateway's own requests to a target in trouble.",
     );
     for target in &states {
@@ -352,7 +308,6 @@ fn probes(out: &mut Exposition, admin: &Admin) {
     }
     out.metric(
         "farebox_target_probe_cost_usd_total",
-        MetricKind::Counter,
         "What these requests may have cost the operator.",
     );
     for target in &states {
@@ -364,21 +319,18 @@ fn probes(out: &mut Exposition, admin: &Admin) {
 }
 
 fn writer(out: &mut Exposition, stats: &WriterStats, writable: bool) {
-    out.metric(
+    out.one(
         "farebox_ledger_writable",
-        MetricKind::Gauge,
         "0 when the ledger cannot be written.",
-    )
-    .sample(&[], u8::from(writable));
-    out.metric(
+        u8::from(writable),
+    );
+    out.one(
         "farebox_ledger_queue",
-        MetricKind::Gauge,
         "Operations that wait for a commit.",
-    )
-    .sample(&[], stats.queued);
+        stats.queued,
+    );
     out.metric(
         "farebox_ledger_unresolved",
-        MetricKind::Gauge,
         "Abandoned holds that wait for their settlement, by the database's SQLSTATE.",
     );
     // A database's holds have their SQLSTATE, empty if the connection failed; a file's have none.
@@ -394,165 +346,128 @@ fn writer(out: &mut Exposition, stats: &WriterStats, writable: bool) {
     if let Some(log) = &stats.log {
         file(out, log);
     }
-    out.metric(
+    out.one(
         "farebox_ledger_operations_total",
-        MetricKind::Counter,
         "Committed operations.",
-    )
-    .sample(&[], stats.operations);
-    out.metric(
+        stats.operations,
+    );
+    out.one(
         "farebox_ledger_last_commit_seconds",
-        MetricKind::Gauge,
         "How long the last commit took.",
-    )
-    .sample(&[], seconds(stats.last_commit));
-    out.metric(
-        "farebox_ledger_commit_seconds",
-        MetricKind::Histogram,
-        "How long commits took.",
-    )
-    .histogram(&[], &WriterStats::BOUNDS, &stats.histogram, stats.total);
+        seconds(stats.last_commit),
+    );
+    out.histograms("farebox_ledger_commit_seconds", "How long commits took.")
+        .histogram(&[], &WriterStats::BOUNDS, &stats.histogram, stats.total);
 }
 
 /// What a database does not have.
 fn file(out: &mut Exposition, log: &LogStats) {
-    out.metric(
+    out.one(
         "farebox_ledger_log_bytes",
-        MetricKind::Gauge,
         "Length of the ledger's write-ahead log.",
-    )
-    .sample(&[], log.bytes);
+        log.bytes,
+    );
 }
 
 /// What a file does not have.
 fn database(out: &mut Exposition, stats: &WriterStats, standbys: u64) {
     let single = u8::from(stats.standby == Standby::Single);
-    out.metric(
+    out.one(
         "farebox_ledger_standbys",
-        MetricKind::Gauge,
         "Synchronous standbys of the database.",
-    )
-    .sample(&[], standbys);
-    out.metric(
+        standbys,
+    );
+    out.one(
         "farebox_ledger_single",
-        MetricKind::Gauge,
         "1 when --allow-single sells without a standby.",
-    )
-    .sample(&[], single);
-    out.metric(
+        single,
+    );
+    out.one(
         "farebox_ledger_unknown_commits_total",
-        MetricKind::Counter,
         "Commits that the database did not answer for certain.",
-    )
-    .sample(&[], stats.unknown_commits);
-    out.metric(
+        stats.unknown_commits,
+    );
+    out.one(
         "farebox_ledger_dropped_connections",
-        MetricKind::Gauge,
         "Connections that were given up and are still at work.",
-    )
-    .sample(&[], stats.dropped);
+        stats.dropped,
+    );
 }
 
 fn books(out: &mut Exposition, totals: &Totals) {
-    out.metric("farebox_keys", MetricKind::Gauge, "Keys.")
-        .sample(&[], totals.keys);
-    out.metric(
-        "farebox_entries",
-        MetricKind::Gauge,
-        "Entries of the journal.",
-    )
-    .sample(&[], totals.entries);
-    out.metric("farebox_holds", MetricKind::Gauge, "Open holds.")
-        .sample(&[], totals.holds);
-    out.metric(
+    out.one("farebox_keys", "Keys.", totals.keys);
+    out.one("farebox_entries", "Entries of the journal.", totals.entries);
+    out.one("farebox_holds", "Open holds.", totals.holds);
+    out.one(
         "farebox_held_usd",
-        MetricKind::Gauge,
         "Held by running requests.",
-    )
-    .sample(&[], amount::exact(totals.held));
-    out.metric(
+        amount::exact(totals.held),
+    );
+    out.one(
         "farebox_balance_usd",
-        MetricKind::Gauge,
         "Balances of all keys.",
-    )
-    .sample(&[], amount::exact(totals.credit - totals.spent));
-    out.metric(
+        amount::exact(totals.credit - totals.spent),
+    );
+    out.one(
         "farebox_ledger_credit_usd",
-        MetricKind::Gauge,
         "Paid in since the ledger began.",
-    )
-    .sample(&[], amount::exact(totals.credit));
-    out.metric(
+        amount::exact(totals.credit),
+    );
+    out.one(
         "farebox_ledger_spent_usd",
-        MetricKind::Gauge,
         "Charged since the ledger began.",
-    )
-    .sample(&[], amount::exact(totals.spent));
-    out.metric(
+        amount::exact(totals.spent),
+    );
+    out.one(
         "farebox_ledger_loss_usd",
-        MetricKind::Gauge,
         "The operator's losses since the ledger began.",
-    )
-    .sample(&[], amount::exact(totals.loss));
-    out.metric(
+        amount::exact(totals.loss),
+    );
+    out.one(
         "farebox_ledger_exposure_usd",
-        MetricKind::Gauge,
         "What providers may have billed beyond the charges since the ledger began.",
-    )
-    .sample(&[], amount::exact(totals.exposure));
-    out.metric(
+        amount::exact(totals.exposure),
+    );
+    out.one(
         "farebox_ledger_cost_usd",
-        MetricKind::Gauge,
         "At the operator's own prices since the ledger began, where they are known.",
-    )
-    .sample(&[], amount::exact(totals.cost));
+        amount::exact(totals.cost),
+    );
 }
 
 fn files(out: &mut Exposition, admin: &Admin) {
     let generation = admin.front.proxy.config.current().generation;
-    out.metric(
+    out.one(
         "farebox_config_generation",
-        MetricKind::Gauge,
         "Number of the configuration snapshot in force.",
-    )
-    .sample(&[], generation);
+        generation,
+    );
     let Some(status) = admin.reloader.as_ref().map(|reloader| reloader.status()) else {
         return;
     };
-    out.metric(
+    out.one(
         "farebox_config_current",
-        MetricKind::Gauge,
         "0 while the files have errors and an older snapshot is in force.",
-    )
-    .sample(&[], u8::from(status.current));
-    out.metric(
+        u8::from(status.current),
+    );
+    out.one(
         "farebox_config_loaded_time_seconds",
-        MetricKind::Gauge,
         "When the snapshot in force was loaded, seconds since 1970.",
-    )
-    .sample(&[], seconds_since_1970(status.loaded_at_ms));
-    out.metric(
+        seconds_since_1970(status.loaded_at_ms),
+    );
+    out.one(
         "farebox_config_last_reload_time_seconds",
-        MetricKind::Gauge,
         "When the files last changed.",
-    )
-    .sample(&[], seconds_since_1970(status.attempted_at_ms));
-    out.metric(
-        "farebox_config_reloads_total",
-        MetricKind::Counter,
-        "Reloads by outcome.",
-    )
-    .sample(&[("outcome", "applied")], status.swapped)
-    .sample(&[("outcome", "rejected")], status.kept);
+        seconds_since_1970(status.attempted_at_ms),
+    );
+    out.metric("farebox_config_reloads_total", "Reloads by outcome.")
+        .sample(&[("outcome", "applied")], status.swapped)
+        .sample(&[("outcome", "rejected")], status.kept);
     let counts = status.diagnostics.counts();
-    out.metric(
-        "farebox_config_findings",
-        MetricKind::Gauge,
-        "Findings of the last reload.",
-    )
-    .sample(&[("severity", "error")], counts.errors)
-    .sample(&[("severity", "warning")], counts.warnings)
-    .sample(&[("severity", "note")], counts.notes);
+    out.metric("farebox_config_findings", "Findings of the last reload.")
+        .sample(&[("severity", "error")], counts.errors)
+        .sample(&[("severity", "warning")], counts.warnings)
+        .sample(&[("severity", "note")], counts.notes);
 }
 
 fn seconds_since_1970(millis: i64) -> String {
