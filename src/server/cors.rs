@@ -2,17 +2,9 @@
 //!
 //! Covers only the paths that take keys, never the dashboard: no cookie is accepted across origins.
 
-use std::sync::Arc;
-
-use salvo::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
-};
-use salvo::http::{HeaderValue, Method, StatusCode};
-use salvo::prelude::{FlowCtrl, Request, Response, handler};
-
-use super::Front;
+use salvo::cors::{AllowHeaders, AllowOrigin, Cors, CorsHandler, ExposeHeaders};
+use salvo::http::header::{HeaderValue, ORIGIN};
+use salvo::http::{Method, Request};
 
 /// The paths for programs.
 const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
@@ -20,63 +12,34 @@ const PATHS: [&str; 4] = ["/v1", "/native", "/api", "/user"];
 const EXPOSED: &str = "x-request-id, request-id, x-farebox-slug, x-farebox-cost, x-farebox-balance, x-farebox-class, x-farebox-limit, x-farebox-removed, x-farebox-lost, x-farebox-estimate, retry-after, retry-after-ms, x-should-retry";
 
 /// Adds the CORS headers for the named origins.
-pub(super) struct Cors {
-    front: Arc<Front>,
-}
-
-#[handler]
-impl Cors {
-    pub(super) fn new(front: Arc<Front>) -> Self {
-        Self { front }
-    }
-
-    async fn handle(&self, req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
-        let path = req.uri().path();
-        let of_customers = PATHS.iter().any(|start| {
-            path.strip_prefix(start)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        if self.front.cors_origins.is_empty() || !of_customers {
-            return;
-        }
-        let headers = res.headers_mut();
-        // Answers differ by origin, so caches must not reuse one for another origin.
-        headers.append(VARY, HeaderValue::from_static("origin"));
-        let Some(origin) = req
-            .headers()
-            .get(ORIGIN)
-            .filter(|origin| self.lets_in(origin))
-            .cloned()
-        else {
-            return;
-        };
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(
-            ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static(EXPOSED),
-        );
-        if req.method() == Method::OPTIONS
-            && req.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
-        {
-            headers.insert(
-                ACCESS_CONTROL_ALLOW_METHODS,
-                HeaderValue::from_static("GET, POST, HEAD"),
-            );
-            headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-            // SDKs add headers with every version; without a key none of them gives access to anything.
-            if let Some(wanted) = req.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned() {
-                headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted);
-            }
-            res.status_code(StatusCode::NO_CONTENT);
-            ctrl.skip_rest();
-        }
-    }
-
-    fn lets_in(&self, origin: &HeaderValue) -> bool {
+pub(super) fn headers(origins: Vec<String>) -> CorsHandler {
+    let lets_in = move |origin: &HeaderValue| {
         let origin = origin.to_str().unwrap_or_default();
-        self.front
-            .cors_origins
+        origins
             .iter()
             .any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
-    }
+    };
+    Cors::new()
+        .allow_origin(AllowOrigin::dynamic(move |origin, _, _| {
+            origin.filter(|origin| lets_in(origin)).cloned()
+        }))
+        .expose_headers(ExposeHeaders::dynamic(|_, _, _| {
+            Some(HeaderValue::from_static(EXPOSED))
+        }))
+        .allow_methods(vec![Method::GET, Method::POST, Method::HEAD])
+        // SDKs add headers with every version; without a key none of them gives access to anything.
+        .allow_headers(AllowHeaders::mirror_request())
+        .max_age(600_u64)
+        // Answers differ by origin, so caches must not reuse one for another origin.
+        .vary([ORIGIN])
+        .into_handler()
+}
+
+/// Whether a request is for a path for programs.
+pub(super) fn covers(req: &Request) -> bool {
+    let path = req.uri().path();
+    PATHS.iter().any(|start| {
+        path.strip_prefix(start)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }

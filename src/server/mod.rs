@@ -174,7 +174,10 @@ pub fn service(front: &Arc<Front>) -> Service {
     routes::door(front)
         .service()
         .hoop(request_id::AssignRequestId::new(Arc::clone(front)))
-        .hoop(cors::Cors::new(Arc::clone(front)))
+        .hoop_when(cors::headers(front.cors_origins.clone()), {
+            let open = !front.cors_origins.is_empty();
+            move |req, _| open && cors::covers(req)
+        })
         .hoop(CatchPanic::new())
         .catcher(Catcher::default().hoop(paths::NotFound::new(Arc::clone(front))))
 }
