@@ -329,8 +329,10 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// A streamed answer of the simulated provider: whole frames, terminal marker included.
     fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>>;
 
-    /// This family's words for an error case, and its status.
-    fn words(&self, case: Case) -> Words;
+    /// This family's words for an error case, and its status: those of `/v1`, unless it has its own.
+    fn words(&self, case: Case) -> Words {
+        error::v1_words(case)
+    }
 }
 
 /// What a provider may add to its answers: members that its family does not have.

@@ -9,7 +9,6 @@ mod decode_tools;
 mod encode;
 mod encode_answer;
 mod encode_turns;
-mod error;
 mod history;
 mod inspect;
 mod logprobs;
@@ -37,9 +36,9 @@ use crate::translate::flow::AnswerDecoder;
 use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
-    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
+    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, ChatLimit, Classes, Edits,
     EndWriter, Family, Fitted, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample,
-    UsageWish, Words,
+    UsageWish,
 };
 
 /// Where the simulated provider finds the parts of a request; instructions are messages.
@@ -170,10 +169,6 @@ impl Protocol for Chat {
 
     fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
         synthetic::write_frames(draft)
-    }
-
-    fn words(&self, case: Case) -> Words {
-        error::words(case)
     }
 }
 

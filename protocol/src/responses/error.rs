@@ -1,7 +1,6 @@
-//! Responses' words for each error case, and for an answer that failed.
+//! Responses' words for an answer that failed.
 
-use crate::error::v1_words;
-use crate::{Case, ErrorBody, Words};
+use crate::ErrorBody;
 
 /// The codes that a failed response may have, as published, and two that vendors send beyond them: on `context_length_exceeded`
 /// coding clients compact their conversation, and on `server_is_overloaded` they say so.
@@ -29,11 +28,6 @@ const FAILED: [&str; 22] = [
     "context_length_exceeded",
     "server_is_overloaded",
 ];
-
-/// Both families under `/v1` share their words.
-pub(super) fn words(case: Case) -> Words {
-    v1_words(case)
-}
 
 /// The code of a failed response: its own if a response may have it, else the one for its kind.
 pub(super) fn failed_code(error: &ErrorBody) -> &'static str {

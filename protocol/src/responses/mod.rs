@@ -39,9 +39,9 @@ use crate::translate::flow::AnswerDecoder;
 use crate::translate::writing::AnswerEncoder;
 use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
 use crate::{
-    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Classes, Edits,
+    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, ChatLimit, Classes, Edits,
     EndWriter, Family, Fitted, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample,
-    UsageWish, Words,
+    UsageWish,
 };
 
 /// Where the simulated provider finds the parts of a request.
@@ -180,10 +180,6 @@ impl Protocol for Responses {
 
     fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
         synthetic::write_frames(draft)
-    }
-
-    fn words(&self, case: Case) -> Words {
-        error::words(case)
     }
 }
 
