@@ -255,14 +255,4 @@ impl Refusal {
         let none = OperationId::from_bytes([0; 16]);
         Self::NoSuchEvent(after.unwrap_or(none)).into()
     }
-
-    /// What could be held instead of the requested amount, of a refusal for money.
-    #[must_use]
-    pub fn holdable(&self) -> Option<Amount> {
-        match self {
-            Self::Insufficient { available, .. } => Some(*available),
-            Self::CapReached(reached) => Some(reached.room),
-            _ => None,
-        }
-    }
 }

@@ -478,12 +478,6 @@ impl Meter {
         usage
     }
 
-    /// Reasoning that the provider counted.
-    #[must_use]
-    pub fn counted_reasoning(&self) -> u64 {
-        self.reported.map_or(0, |usage| usage.reasoning)
-    }
-
     fn counted(&self, usage: Usage, evidence: Evidence) -> Counted {
         let (first, further) = self.steps(&usage);
         let (price, class) = self.sold_at(&first, further);
