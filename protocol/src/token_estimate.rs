@@ -139,8 +139,7 @@ pub(crate) fn random(state: &mut u64) -> u64 {
 }
 
 /// The weight of a whole text, in 64ths of a token, however long it is.
-#[must_use]
-pub fn exactly(text: &str) -> u64 {
+pub(crate) fn exactly(text: &str) -> u64 {
     text.as_bytes()
         .chunks(1 << 20)
         .map(|chunk| read(chunk, BREAK))

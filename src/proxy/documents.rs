@@ -7,7 +7,6 @@ use bytes::Bytes;
 use farebox_protocol::{Inspection, document_bytes};
 
 use super::Failure;
-use crate::clock;
 use crate::metering::pdf;
 use crate::turns::Work;
 
@@ -22,8 +21,7 @@ pub(super) async fn read(
 ) -> Result<(), Failure> {
     for document in &mut seen.content.documents {
         let (body, place) = (body.clone(), document.place.clone());
-        let counting =
-            work.aside(move || pdf::tokens(&document_bytes(&body, &place)?, clock::seed()));
+        let counting = work.aside(move || pdf::tokens(&document_bytes(&body, &place)?));
         document.tokens = counting.await?;
     }
     Ok(())

@@ -1,11 +1,10 @@
-//! Counts the tokens of a PDF's pages: each with its text and its picture, in the revision with the most.
+//! Bounds the tokens of a PDF's pages: each with its text and its picture, in the revision with the most.
 
 use std::collections::HashMap;
 
 use super::file::{PdfFacts, PdfFile};
-use super::notes;
+use super::strings;
 use super::syntax::{PdfItem, entry, name, references};
-use super::text;
 
 /// The least tokens of one page: text and picture of an ordinary one.
 const PER_PAGE: u64 = 3_000;
@@ -18,7 +17,6 @@ const MAX_DEPTH: u32 = 40;
 pub(super) struct PdfCounter<'a> {
     file: PdfFile<'a>,
     facts: PdfFacts,
-    seed: u64,
     /// Tokens of the content streams read so far; one that is being read has none yet, so circular forms end.
     texts: HashMap<u32, u64>,
     /// The same by a form's name.
@@ -26,18 +24,16 @@ pub(super) struct PdfCounter<'a> {
 }
 
 impl<'a> PdfCounter<'a> {
-    pub(super) fn new(file: PdfFile<'a>, facts: PdfFacts, seed: u64) -> Self {
+    pub(super) fn new(file: PdfFile<'a>, facts: PdfFacts) -> Self {
         Self {
             file,
             facts,
-            seed,
             texts: HashMap::new(),
             forms: HashMap::new(),
         }
     }
 
     pub(super) fn count(mut self) -> Option<u64> {
-        let said = self.said_apart()?;
         let (mut total, mut dearest) = (0_u64, PER_PAGE);
         let found = self.facts.pages.len() as u64;
         for page in std::mem::take(&mut self.facts.pages) {
@@ -53,50 +49,14 @@ impl<'a> PdfCounter<'a> {
         }
         let missing = self.facts.claimed.max(shown).saturating_sub(found);
         total = total.saturating_add(missing.saturating_mul(dearest));
-        for appearance in std::mem::take(&mut self.facts.notes.appearances) {
+        for appearance in std::mem::take(&mut self.facts.strings.appearances) {
             total = total.saturating_add(self.text(appearance, 0)?);
         }
         // A file without a page is not a document, whatever it claims.
         if total == 0 {
             return None;
         }
-        Some(
-            total
-                .saturating_add(self.facts.notes.tokens)
-                .saturating_add(said),
-        )
-    }
-
-    /// Tokens of all strings that are separate objects. Some can replace marked content.
-    fn said_apart(&mut self) -> Option<u64> {
-        let mut total = 0_u64;
-        for text in std::mem::take(&mut self.facts.notes.texts) {
-            let tokens = self.said(text)?;
-            total = total.saturating_add(tokens);
-            let notes = &mut self.facts.notes;
-            if notes.replacements.contains(&text) {
-                notes.replacement = notes.replacement.max(tokens);
-            }
-        }
-        Some(total)
-    }
-
-    /// Tokens of a string that is a separate object.
-    fn said(&mut self, number: u32) -> Option<u64> {
-        let mut most = 0;
-        for place in self.file.revisions(number) {
-            let Some((span, kind)) = self.file.value(place)? else {
-                continue;
-            };
-            most = most.max(notes::tokens(
-                PdfItem {
-                    kind,
-                    bytes: self.file.slice(place.buffer, &span),
-                },
-                self.seed,
-            ));
-        }
-        Some(most)
+        Some(total.saturating_add(self.facts.strings.tokens))
     }
 
     /// Pages below a node of the tree.
@@ -160,10 +120,11 @@ impl<'a> PdfCounter<'a> {
             let mut sum = 0_u64;
             if let Some(content) = self.file.stream(place)? {
                 self.file.spend(content.len())?;
-                let shown = text::shown(&content, self.facts.notes.fonts, self.seed);
+                let (shown, facts) = (strings::shown(&content), &self.facts.strings);
                 sum = shown
-                    .tokens
-                    .saturating_add(shown.marks.saturating_mul(self.facts.notes.replacement));
+                    .bytes
+                    .saturating_mul(facts.per_byte())
+                    .saturating_add(shown.marks.saturating_mul(facts.replacement));
                 for name in shown.forms {
                     sum = sum.saturating_add(self.form(name, depth)?);
                 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::filters;
-use super::notes::Notes;
+use super::strings::StringFacts;
 use super::syntax::{
     PdfItem, PdfTokenKind, blanks, entries, entry, integer, is_blank, name, references, token,
     value,
@@ -46,8 +46,8 @@ pub(super) struct PdfFacts {
     pub(super) claimed: u64,
     /// The objects that a form's name refers to, anywhere in the document.
     pub(super) names: HashMap<Vec<u8>, HashSet<u32>>,
-    /// The appearance and text of annotations and form fields, and the tables of fonts.
-    pub(super) notes: Notes,
+    /// The strings outside of content streams, and what fonts make of those inside.
+    pub(super) strings: StringFacts,
 }
 
 impl<'a> PdfFile<'a> {
@@ -233,19 +233,17 @@ impl<'a> PdfFile<'a> {
         Some(())
     }
 
-    /// One walk over all dictionaries.
-    pub(super) fn facts(&mut self, seed: u64) -> Option<PdfFacts> {
-        let mut facts = PdfFacts {
-            notes: Notes::seeded(seed),
-            ..PdfFacts::default()
-        };
+    /// One walk over all objects.
+    pub(super) fn facts(&mut self) -> Option<PdfFacts> {
+        let mut facts = PdfFacts::default();
         let (mut pages, mut nodes) = (HashSet::new(), HashSet::new());
         for index in 0..self.objects.len() {
             let place = *self.objects.get(index)?;
-            let Some(span) = self.dict(place)? else {
+            let Some((span, kind)) = self.value(place)? else {
                 continue;
             };
             let dict = self.slice(place.buffer, &span);
+            let read = facts.strings.read(PdfItem { kind, bytes: dict });
             let word = |key: &[u8]| {
                 entry(dict, key)
                     .map(|value| name(value.bytes).into_owned())
@@ -265,22 +263,15 @@ impl<'a> PdfFile<'a> {
                 pages.insert(place.number);
             }
             self.names(dict, &mut facts);
-            let read = facts.notes.read(PdfItem {
-                kind: PdfTokenKind::Dict,
-                bytes: dict,
-            });
             self.spend(read)?;
         }
-        for number in std::mem::take(&mut facts.notes.font_tables) {
-            for index in self.by_number.get(&number).cloned().unwrap_or_default() {
-                let place = *self.objects.get(index)?;
-                if let Some(map) = self.stream(place)? {
-                    facts.notes.fonts.read(&map);
+        for number in std::mem::take(&mut facts.strings.apart) {
+            for place in self.revisions(number) {
+                if let Some(table) = self.stream(place)? {
+                    facts.strings.read_table(&table);
                 } else if let Some((span, kind)) = self.value(place)? {
-                    facts.notes.fonts.rename(PdfItem {
-                        kind,
-                        bytes: self.slice(place.buffer, &span),
-                    });
+                    let bytes = self.slice(place.buffer, &span);
+                    facts.strings.replaces(PdfItem { kind, bytes });
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Reads a PDF for the tokens that its pages may cost. Pure, and bounded: 64 MiB inflated, 256 MiB scanned, no trees.
+//! Reads a PDF for the most tokens that its pages may cost. Pure, and bounded: 64 MiB inflated, 256 MiB scanned, no trees.
 //!
 //! PDF libraries build a tree of every object, which a small file can make arbitrarily large. And a reader that follows the file's
 //! own index counts what the index lists, while a provider's reader may repair the file and find more. So the index is ignored:
@@ -8,18 +8,16 @@
 mod count;
 mod file;
 mod filters;
-mod notes;
+mod strings;
 mod syntax;
-mod text;
 
 use count::PdfCounter;
 use file::PdfFile;
 use syntax::name;
 
-/// Tokens of a document: for each page its text and its picture, at least 3,000. `seed`, which must be secret, places the samples
-/// of its text that a tokenizer reads.
+/// The most tokens of a document: for each page its picture and the bytes of its text, at least 3,000.
 #[must_use]
-pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
+pub fn tokens(pdf: &[u8]) -> Option<u64> {
     let head = pdf.get(..1_024).unwrap_or(pdf);
     memchr::memmem::find(head, b"%PDF-")?;
     if is_encrypted(pdf) {
@@ -28,8 +26,8 @@ pub fn tokens(pdf: &[u8], seed: u64) -> Option<u64> {
     let mut file = PdfFile::new(pdf);
     file.find_objects(0)?;
     file.open_object_streams()?;
-    let facts = file.facts(seed)?;
-    PdfCounter::new(file, facts, seed).count()
+    let facts = file.facts()?;
+    PdfCounter::new(file, facts).count()
 }
 
 /// Whether the name `Encrypt` occurs anywhere, also with `#xx` in place of letters.

@@ -6,9 +6,7 @@ use lopdf::content::{Content, Operation};
 use lopdf::{Document, Object, SaveOptions, Stream, dictionary};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
-fn tokens(pdf: &[u8]) -> Option<u64> {
-    super::tokens(pdf, 7)
-}
+use super::tokens;
 
 /// A document with these texts on its pages, through a library that writes them.
 fn document(pages: &[&str]) -> Document {
@@ -87,11 +85,10 @@ fn pages_of_honest_documents_are_counted_with_their_text() {
             tokens(&saved(document(&["a few words"; 90]), modern)),
             Some(270_000)
         );
-        let found = tokens(&saved(document(&[&long, "short"]), modern)).unwrap();
-        // 5,401 tokens by o200k, a picture, and an ordinary page.
-        assert!(
-            (5_401 + 1_600 + 3_000..8_000 + 1_600 + 3_000).contains(&found),
-            "{found}"
+        // Its bytes, a picture, and an ordinary page.
+        assert_eq!(
+            tokens(&saved(document(&[&long, "short"]), modern)),
+            Some(long.len() as u64 + 1_600 + 3_000)
         );
     }
 }
@@ -101,22 +98,23 @@ fn text_that_stands_for_marked_content_counts_at_each_of_its_marks() {
     let said = "the quick brown fox jumps over the lazy dog ".repeat(20);
     let document = |marks: usize, properties: String| {
         let content = stream("", "/Span /M0 BDC (x) Tj EMC ".repeat(marks).as_bytes());
-        tokens(&plain(&[
+        let apart = properties.contains("6 0 R");
+        let mut objects = vec![
             (1, "<</Type /Catalog /Pages 2 0 R>>".to_owned()),
             (2, "<</Type /Pages /Kids [3 0 R] /Count 1>>".to_owned()),
             (3, "<</Type /Page /Parent 2 0 R /Contents 4 0 R /Resources <</Properties <</M0 5 0 R>>>>>>".to_owned()),
             (4, content),
             (5, properties),
-            (6, format!("({said})")),
-        ]))
-        .unwrap()
+        ];
+        objects.extend(apart.then(|| (6, format!("({said})"))));
+        tokens(&plain(&objects)).unwrap()
     };
     for properties in [
         format!("<</ActualText ({said})>>"),
         "<</ActualText 6 0 R>>".to_owned(),
     ] {
-        let found = document(100, properties);
-        assert!((100 * 180..100 * 260 + 3_000).contains(&found), "{found}");
+        let (found, most) = (document(100, properties), 101 * said.len() as u64);
+        assert!((most..most + 3_000).contains(&found), "{found}");
     }
     let tagged = document(100, format!("<</S /Figure /ActualText ({said})>>"));
     assert!(
@@ -159,9 +157,10 @@ fn one_page_can_hold_a_book() {
             format!("<</Filter [/ASCIIHexDecode /FlateDecode]>> stream\n{content}>\nendstream"),
         ),
     ]);
-    let found = tokens(&pdf).unwrap();
-    // 600 KB of text, 150,000 tokens.
-    assert!((150_000..200_000).contains(&found), "{found}");
+    assert_eq!(
+        tokens(&pdf),
+        Some(30_000 * "some words of a book ".len() as u64 + 1_600)
+    );
 }
 
 #[test]
@@ -195,7 +194,7 @@ fn forms_count_as_often_as_they_are_drawn_also_in_circles() {
         tokens(&plain(&objects)).unwrap()
     };
     assert!(
-        (10_000 * 18..10_000 * 30).contains(&page("/C Do")),
+        (10_000 * 18..10_000 * 100).contains(&page("/C Do")),
         "{}",
         page("/C Do")
     );
@@ -285,7 +284,7 @@ fn what_notes_and_form_fields_say_counts_wherever_they_stand() {
         ),
     ] {
         assert!(
-            (3_000 + 500 * 18..3_000 + 500 * 32).contains(&found(&annots, &more)),
+            (3_000 + 500 * 18..3_000 + 500 * 200).contains(&found(&annots, &more)),
             "{name}: {}",
             found(&annots, &more)
         );
@@ -378,12 +377,9 @@ fn fonts_that_make_many_characters_of_one_are_found_wherever_they_stand() {
             3,
             format!("<</Type /Page /Contents 4 0 R /Resources <</Font <</F1 {font}>>>>>>"),
         );
-        tokens(&plain(&[
-            page,
-            text.clone(),
-            cmap.clone(),
-            (7, names.to_owned()),
-        ]))
+        let mut objects = vec![page, text.clone(), cmap.clone()];
+        objects.extend(font.contains("7 0 R").then(|| (7, names.to_owned())));
+        tokens(&plain(&objects))
     };
     for font in [
         "<</Type /Font /ToUnicode 6 0 R>>".to_owned(),
@@ -392,7 +388,11 @@ fn fonts_that_make_many_characters_of_one_are_found_wherever_they_stand() {
         "<</Encoding <</Differences [65 /u4E2D_b_c_d_e_f_g_h.alt]>>>>".to_owned(),
         "<</Encoding <</Differences [65 /f_uni5217_u1F600_a_b_c_d]>>>>".to_owned(),
     ] {
-        assert_eq!(page(&font), Some(9_000 * 8 + 1_600), "{font}");
+        let found = page(&font).unwrap();
+        assert!(
+            (9_000 * 8 + 1_600..=9_000 * 9 + 1_600).contains(&found),
+            "{font}: {found}"
+        );
     }
     let chinese = page("<</Encoding <</Differences [65 /uni4E2D /.notdef]>>>>");
     assert_eq!(chinese, Some(9_000 + 1_600), "a token for each");
@@ -467,7 +467,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn letters_and_signs_without_spaces_count_what_a_tokenizer_makes_of_them() {
+fn letters_and_signs_without_spaces_count_at_least_what_a_tokenizer_makes_of_them() {
     let mut state = 7_u64;
     let mut random = |signs: &[u8], length: usize| -> String {
         let mut next = || {
@@ -489,9 +489,6 @@ fn letters_and_signs_without_spaces_count_what_a_tokenizer_makes_of_them() {
             .len() as u64
             + 1_600;
         let found = tokens(&saved(document(&[text.as_str()]), true)).unwrap();
-        assert!(
-            (truth * 9 / 10..=truth * 2).contains(&found),
-            "{found} of {truth}"
-        );
+        assert!((truth..=truth * 2).contains(&found), "{found} of {truth}");
     }
 }
