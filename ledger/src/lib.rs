@@ -90,7 +90,7 @@ pub use store::stats::{LOG_LOUD, LogStats, Standby, WriterStats};
 pub use store::trouble::{Blocker, Fault, LedgerTrouble, TroubleKind};
 pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
-pub use value::bill::{Bill, BillFacts, BillLine, Evidence, Usage};
+pub use value::bill::{Bill, BillFacts, BillLine, Evidence};
 pub use value::end_reason::EndReason;
 pub use value::event::{Event, EventKind, News};
 pub use value::files_act::{FilesAct, NoteFiles};
@@ -104,6 +104,7 @@ pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
 pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
+pub use value::usage::{Usage, UsageKind};
 pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::webhook::{
     DeliveryOutcome, DeliveryStep, DeliverySteps, DueDelivery, FailedDelivery, KnownWebhook,

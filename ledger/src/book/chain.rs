@@ -249,7 +249,7 @@ impl HashInput {
         self.number(bill.hold.picos())
             .number(bill.loss.picos())
             .number(bill.evidence.map_or(0, evidence_code));
-        for count in bill.usage.counts() {
+        for count in bill.usage.first() {
             self.count(count);
         }
         self.count(bill.lines.len().try_into().unwrap_or(u64::MAX));

@@ -146,19 +146,20 @@ pub fn row(entry: &JournalEntry) -> Vec<String> {
 
 /// What was asked for, counted and held.
 fn request(bill: &Bill) -> [String; 14] {
-    let usage = bill.usage;
+    let [input, read, written, hour, output, reasoning, _] =
+        bill.usage.first().map(|count| count.to_string());
     [
         bill.slug.clone(),
         bill.family.clone(),
         bill.target.clone(),
         bill.status.to_string(),
         bill.end_reason.to_string(),
-        usage.input.to_string(),
-        usage.cache_read.to_string(),
-        usage.cache_write.to_string(),
-        usage.cache_write_1h.to_string(),
-        usage.output.to_string(),
-        usage.reasoning.to_string(),
+        input,
+        read,
+        written,
+        hour,
+        output,
+        reasoning,
         bill.hold.to_string(),
         bill.loss.to_string(),
         bill.counted_by().map_or("", evidence).to_owned(),

@@ -224,7 +224,7 @@ impl UsageRow {
     }
 
     /// Adds another row of the same hour. Saturates, as the stores do: an hour comes nowhere near.
-    pub(crate) fn merge(&mut self, more: &Self) {
+    pub fn merge(&mut self, more: &Self) {
         self.requests = self.requests.saturating_add(more.requests);
         self.usage = self.usage.and(more.usage);
         for (sum, more) in [

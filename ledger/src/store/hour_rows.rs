@@ -26,3 +26,25 @@ pub(crate) fn spent_hour(columns: &mut impl RowColumns) -> Decoded<SpentHour> {
         columns.read()?,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::store::rows::{entry_counts, rollup_columns};
+    use crate::{Bill, UsageKind};
+
+    #[test]
+    fn columns_are_those_of_the_counts() {
+        let (first, later) = (
+            UsageKind::FIRST.map(UsageKind::name),
+            UsageKind::LATER.map(UsageKind::name),
+        );
+        assert_eq!(entry_counts!(), format!("e.{}", first.join(", e.")));
+        let columns = format!(
+            "requests, {}, charge, loss, exposure, cost, {}",
+            first.join(", "),
+            later.join(", ")
+        );
+        assert_eq!(rollup_columns!(), columns);
+        assert!(later.iter().all(|name| Bill::FIELDS.contains(name)));
+    }
+}

@@ -25,6 +25,14 @@ macro_rules! rollup_columns {
 }
 pub(crate) use rollup_columns;
 
+/// The counts of `entries e`.
+macro_rules! entry_counts {
+    () => {
+        "e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images"
+    };
+}
+pub(crate) use entry_counts;
+
 /// What a row of a rollup was served as.
 macro_rules! served_columns {
     () => {
@@ -167,7 +175,7 @@ fn caps(columns: &mut impl RowColumns) -> Decoded<Caps> {
 /// What [`stored_entry`] takes, of `entries e`: with the column of its predecessor's position, that of its slug, and whether there
 /// is anything of a bill.
 macro_rules! entry_columns {
-    ($prev:literal, $slug:literal, $billed:literal) => {
+    ($prev:literal, $slug:literal, $billed:expr) => {
         concat!(
             "e.position, e.seq, e.customer, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason, \
              e.refunds, ",
@@ -176,8 +184,9 @@ macro_rules! entry_columns {
             $slug,
             ", ",
             $billed,
-            ", e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence, \
-             e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, e.lines, e.facts"
+            ", e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, e.loss, e.evidence, ",
+            $crate::store::rows::entry_counts!(),
+            ", e.lines, e.facts"
         )
     };
 }

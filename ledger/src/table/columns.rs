@@ -9,7 +9,7 @@ use std::error::Error;
 use crate::rule::answer::AnswerId;
 use crate::{
     Amount, CustomerId, EventKind, Gross, KeyId, LotId, OperationId, SecretHash, Served,
-    ServedRegion, ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageRow, UtcDay,
+    ServedRegion, ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay,
 };
 
 /// The cause of an error in another library.
@@ -80,16 +80,11 @@ pub(crate) trait RowColumns: Sized {
 
     /// The counts that every bill hashes, of an entry or a rollup.
     fn usage(&mut self) -> Decoded<Usage> {
-        Ok(Usage {
-            input: self.read()?,
-            cache_read: self.read()?,
-            cache_write: self.read()?,
-            cache_write_1h: self.read()?,
-            output: self.read()?,
-            reasoning: self.read()?,
-            images: self.read()?,
-            ..Usage::default()
-        })
+        let mut usage = Usage::default();
+        for kind in UsageKind::FIRST {
+            usage[kind] = self.read()?;
+        }
+        Ok(usage)
     }
 
     /// The columns of a rollup.
@@ -103,8 +98,9 @@ pub(crate) trait RowColumns: Sized {
             cost: self.read()?,
             ..UsageRow::default()
         };
-        row.usage.cache_write_12h = self.read()?;
-        row.usage.calls = self.read()?;
+        for kind in UsageKind::LATER {
+            row.usage[kind] = self.read()?;
+        }
         Ok(row)
     }
 

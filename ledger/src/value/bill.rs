@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, EndReason, Refusal, Served};
+use crate::{Amount, EndReason, Refusal, Served, Usage};
 
 /// Everything about how one request ended. `lines` sum to charge + loss.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -99,84 +99,6 @@ pub enum Evidence {
     Recovered,
     /// Counted here for a customer who left; how much of the prompt was cached is known from their last finished request.
     Learned,
-}
-
-/// Disjoint counts: no token is in two of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Usage {
-    /// Fresh input tokens: neither read from nor written to a cache.
-    pub input: u64,
-    /// Input tokens read from a cache.
-    pub cache_read: u64,
-    /// Input tokens written to a cache for the default time.
-    pub cache_write: u64,
-    /// Input tokens written to a cache for one hour.
-    pub cache_write_1h: u64,
-    /// Input tokens written to a cache for twelve hours.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub cache_write_12h: u64,
-    /// Output tokens, except reasoning that is priced separately.
-    pub output: u64,
-    /// Reasoning tokens that are not in `output`.
-    pub reasoning: u64,
-    /// Pictures, if they are priced each.
-    pub images: u64,
-    /// Calls of tools that the provider runs.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub calls: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde passes it")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-impl Usage {
-    /// Those that every bill hashes, in their order; later ones are hashed as facts.
-    pub(crate) const fn counts(&self) -> [u64; 7] {
-        [
-            self.input,
-            self.cache_read,
-            self.cache_write,
-            self.cache_write_1h,
-            self.output,
-            self.reasoning,
-            self.images,
-        ]
-    }
-
-    /// All input tokens, from and to a cache as well.
-    #[must_use]
-    pub const fn prompt(&self) -> u64 {
-        self.input
-            .saturating_add(self.cache_read)
-            .saturating_add(self.cache_written())
-    }
-
-    /// Input tokens written to a cache, for however long.
-    #[must_use]
-    pub const fn cache_written(&self) -> u64 {
-        self.cache_write
-            .saturating_add(self.cache_write_1h)
-            .saturating_add(self.cache_write_12h)
-    }
-
-    /// The sum of both, count by count; a count that does not fit stays at its largest.
-    #[must_use]
-    pub const fn and(self, more: Self) -> Self {
-        Self {
-            input: self.input.saturating_add(more.input),
-            cache_read: self.cache_read.saturating_add(more.cache_read),
-            cache_write: self.cache_write.saturating_add(more.cache_write),
-            cache_write_1h: self.cache_write_1h.saturating_add(more.cache_write_1h),
-            cache_write_12h: self.cache_write_12h.saturating_add(more.cache_write_12h),
-            output: self.output.saturating_add(more.output),
-            reasoning: self.reasoning.saturating_add(more.reasoning),
-            images: self.images.saturating_add(more.images),
-            calls: self.calls.saturating_add(more.calls),
-        }
-    }
 }
 
 /// One line of a bill: `count` × `rate` picodollars.

@@ -1,7 +1,7 @@
 //! What a bill may be: the bounds of its counts and facts, within which it is charged.
 
 use super::bill::cost;
-use crate::{Amount, Bill, Refusal, Usage};
+use crate::{Amount, Bill, Refusal, UsageKind};
 
 impl Bill {
     const MAX_FACTS: usize = 32;
@@ -12,15 +12,8 @@ impl Bill {
     /// [`Refusal::Limit`] when lines or counts are absurd; the caller then treats them as disputed.
     pub fn total(&self) -> Result<Amount, Refusal> {
         self.check_facts()?;
-        let Usage {
-            cache_write_12h,
-            calls,
-            ..
-        } = self.usage;
-        let mut counts = self.usage.counts().into_iter();
-        if counts.any(|count| count > Self::MAX_COUNT)
-            || cache_write_12h.max(calls) > Self::MAX_COUNT
-        {
+        let mut kinds = UsageKind::ALL.into_iter();
+        if kinds.any(|kind| self.usage[kind] > Self::MAX_COUNT) {
             return Err(Refusal::Limit(
                 "the usage of this bill is implausible".to_owned(),
             ));

@@ -18,5 +18,6 @@ pub(crate) mod public_url;
 pub(crate) mod reference;
 pub mod served;
 pub mod text;
+pub(crate) mod usage;
 pub(crate) mod utc_day;
 pub(crate) mod webhook;

@@ -11,7 +11,7 @@ use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::store::rows::{
     self, Decoded, Malformed, RowColumns as _, act_columns, customer_columns, entry_columns,
-    hold_columns, key_columns,
+    entry_counts, hold_columns, key_columns,
 };
 use crate::{Cause, LedgerError};
 use crate::{CustomerId, Key, PersonalData};
@@ -116,9 +116,12 @@ macro_rules! select_entry_from {
             entry_columns!(
                 "0::bigint",
                 "e.slug",
-                "(coalesce(e.family, e.target, e.end_reason, e.answer_id, e.lines, e.facts, coalesce(e.status, e.first_byte_ms, \
-                 e.total_ms, e.hold, e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, \
-                 e.reasoning, e.images)::text) IS NOT NULL)::int::bigint"
+                concat!(
+                    "(coalesce(e.family, e.target, e.end_reason, e.answer_id, e.lines, e.facts, coalesce(e.status, e.first_byte_ms, \
+                     e.total_ms, e.hold, e.loss, e.evidence, ",
+                    entry_counts!(),
+                    ")::text) IS NOT NULL)::int::bigint"
+                )
             ),
             " FROM "
         )

@@ -13,7 +13,7 @@ use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::rows::{number, served_columns};
 use crate::store::stored;
-use crate::{Bill, KeyId, OperationId, Session, UsageRow};
+use crate::{Bill, KeyId, OperationId, Session, UsageKind, UsageRow};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> {
@@ -110,8 +110,8 @@ impl<'batch> EntryRow<'batch> {
         self.chained.entry.bill.as_ref().map(pick)
     }
 
-    fn count(&self, pick: fn(&Bill) -> u64) -> Option<i64> {
-        self.bill(|bill| number(pick(bill)))
+    fn count(&self, kind: UsageKind) -> Option<i64> {
+        self.bill(|bill| number(bill.usage[kind]))
     }
 }
 
@@ -173,7 +173,7 @@ fn with_entry<'a, 'b>(table: TableWrite<'a, 'b, EntryRow<'b>>) -> TableWrite<'a,
 }
 
 fn with_bill<'a, 'b>(table: TableWrite<'a, 'b, EntryRow<'b>>) -> TableWrite<'a, 'b, EntryRow<'b>> {
-    table
+    let table = table
         .text("slug", |row| row.bill(|bill| bill.slug.as_str()))
         .text("family", |row| row.bill(|bill| bill.family.as_str()))
         .text("target", |row| row.bill(|bill| bill.target.as_str()))
@@ -192,18 +192,18 @@ fn with_bill<'a, 'b>(table: TableWrite<'a, 'b, EntryRow<'b>>) -> TableWrite<'a, 
         .number("loss", |row| row.bill(|bill| bill.loss.picos()))
         .number("evidence", |row| {
             row.bill(|bill| bill.evidence.map(evidence_code)).flatten()
-        })
-        .number("input", |row| row.count(|bill| bill.usage.input))
-        .number("cache_read", |row| row.count(|bill| bill.usage.cache_read))
-        .number("cache_write", |row| {
-            row.count(|bill| bill.usage.cache_write)
-        })
-        .number("cache_write_1h", |row| {
-            row.count(|bill| bill.usage.cache_write_1h)
-        })
-        .number("output", |row| row.count(|bill| bill.usage.output))
-        .number("reasoning", |row| row.count(|bill| bill.usage.reasoning))
-        .number("images", |row| row.count(|bill| bill.usage.images))
+        });
+    UsageKind::FIRST.into_iter().fold(table, |table, kind| {
+        table.number(kind.name(), |row| row.count(kind))
+    })
+}
+
+type UsageSums<'a, 'b> = TableWrite<'a, 'b, (&'b UsagePlace, &'b UsageRow)>;
+
+fn counts<'a, 'b>(sums: UsageSums<'a, 'b>, kinds: &[UsageKind]) -> UsageSums<'a, 'b> {
+    kinds.iter().fold(sums, |sums, kind| {
+        sums.number(kind.name(), |(_, row)| number(row.usage[*kind]))
+    })
 }
 
 fn usage<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
@@ -211,33 +211,21 @@ fn usage<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
     if rows.is_empty() {
         return;
     }
-    let sums = TableWrite::of("usage", &rows)
-        .number("requests", |(_, row)| number(row.requests))
-        .number("input", |(_, row)| number(row.usage.input))
-        .number("cache_read", |(_, row)| number(row.usage.cache_read))
-        .number("cache_write", |(_, row)| number(row.usage.cache_write))
-        .number("cache_write_1h", |(_, row)| {
-            number(row.usage.cache_write_1h)
-        })
-        .number("output", |(_, row)| number(row.usage.output))
-        .number("reasoning", |(_, row)| number(row.usage.reasoning))
-        .number("images", |(_, row)| number(row.usage.images))
+    let sums = TableWrite::of("usage", &rows).number("requests", |(_, row)| number(row.requests));
+    let sums = counts(sums, &UsageKind::FIRST)
         .number("charge", |(_, row)| row.charge.picos())
         .number("loss", |(_, row)| row.loss.picos())
         .number("exposure", |(_, row)| row.exposure.picos())
         .number("cost", |(_, row)| row.cost.picos());
     // Most batches need none of the later columns, whose defaults say so.
     let ordinary = |(place, row): &(&UsagePlace, &UsageRow)| {
-        place.served.is_ordinary() && row.usage.cache_write_12h == 0 && row.usage.calls == 0
+        place.served.is_ordinary() && UsageKind::LATER.map(|kind| row.usage[kind]) == [0; 2]
     };
     let ordinary = rows.iter().all(ordinary);
     let sums = if ordinary {
         sums
     } else {
-        sums.number("cache_write_12h", |(_, row)| {
-            number(row.usage.cache_write_12h)
-        })
-        .number("calls", |(_, row)| number(row.usage.calls))
+        counts(sums, &UsageKind::LATER)
     };
     // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let most = i64::MAX;

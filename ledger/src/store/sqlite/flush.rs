@@ -17,7 +17,7 @@ use crate::rule::key::KeyRecord;
 use crate::rule::payment::PaymentAddressee;
 use crate::store::rows::number;
 use crate::store::stored;
-use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageRow};
+use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageKind, UsageRow};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -314,7 +314,9 @@ impl BatchTables<'_> {
         let entry = &chained.entry;
         let bill = entry.bill.as_ref();
         let slug = bill.map(|bill| self.slug(&bill.slug)).transpose()?;
-        let counted = |pick: fn(&Bill) -> u64| bill.map(|bill| number(pick(bill)));
+        // In the order of their columns.
+        let counts = bill.map(|bill| bill.usage.first().map(number));
+        let counts = counts.map_or([None; 7], |counts| counts.map(Some));
         let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         self.statements.get(Sql::InsertEntry)?.execute(params![
@@ -342,13 +344,13 @@ impl BatchTables<'_> {
             bill.map(|bill| bill.hold),
             bill.map(|bill| bill.loss),
             bill.and_then(|bill| bill.evidence),
-            counted(|bill| bill.usage.input),
-            counted(|bill| bill.usage.cache_read),
-            counted(|bill| bill.usage.cache_write),
-            counted(|bill| bill.usage.cache_write_1h),
-            counted(|bill| bill.usage.output),
-            counted(|bill| bill.usage.reasoning),
-            counted(|bill| bill.usage.images),
+            counts[0],
+            counts[1],
+            counts[2],
+            counts[3],
+            counts[4],
+            counts[5],
+            counts[6],
             lines.map_err(unwritable)?,
             chained.hash,
             chained.format,
@@ -388,31 +390,31 @@ impl BatchTables<'_> {
         let slug = self.slug(&place.slug)?;
         let target = self.target(&place.target, &place.served)?;
         if row.requests > 0 {
-            let usage = &row.usage;
+            let [input, read, written, _, output, reasoning, _] = row.usage.first().map(number);
             let values = params![
                 place.hour,
                 place.key,
                 slug,
                 target,
                 number(row.requests),
-                number(usage.input),
-                number(usage.cache_read),
-                number(usage.cache_write),
-                number(usage.output),
-                number(usage.reasoning),
+                input,
+                read,
+                written,
+                output,
+                reasoning,
                 row.charge,
             ];
             if self.statements.get(Sql::UpdateUsage)?.execute(values)? == 0 {
                 self.statements.get(Sql::InsertUsage)?.execute(values)?;
             }
         }
-        let usage = &row.usage;
         let counts = [
-            usage.cache_write_1h,
-            usage.cache_write_12h,
-            usage.calls,
-            usage.images,
-        ];
+            UsageKind::CacheWrite1h,
+            UsageKind::CacheWrite12h,
+            UsageKind::Calls,
+            UsageKind::Images,
+        ]
+        .map(|kind| number(row.usage[kind]));
         let amounts = [row.exposure, row.cost, row.loss];
         if counts == [0; 4] && amounts == [Amount::ZERO; 3] {
             return Ok(());
@@ -424,10 +426,10 @@ impl BatchTables<'_> {
             target,
             row.exposure,
             row.cost,
-            number(usage.cache_write_1h),
-            number(usage.cache_write_12h),
-            number(usage.calls),
-            number(usage.images),
+            counts[0],
+            counts[1],
+            counts[2],
+            counts[3],
             row.loss,
         ];
         if self.statements.get(Sql::UpdateRare)?.execute(values)? == 0 {

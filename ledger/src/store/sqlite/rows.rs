@@ -195,9 +195,12 @@ macro_rules! select_entry {
             crate::store::rows::entry_columns!(
                 "e.prev",
                 "s.slug",
-                "coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, e.hold, \
-                 e.loss, e.evidence, e.input, e.cache_read, e.cache_write, e.cache_write_1h, e.output, e.reasoning, e.images, \
-                 e.lines, e.facts) IS NOT NULL"
+                concat!(
+                    "coalesce(e.slug, e.family, e.target, e.status, e.end_reason, e.first_byte_ms, e.total_ms, e.answer_id, \
+                     e.hold, e.loss, e.evidence, ",
+                    crate::store::rows::entry_counts!(),
+                    ", e.lines, e.facts) IS NOT NULL"
+                )
             ),
             " FROM entries e LEFT JOIN slugs s ON s.id = e.slug"
         )

@@ -9,6 +9,7 @@ use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use super::rows::{select_act, select_customer, select_entry, select_hold, select_key_record};
 use super::totals;
+use crate::store::rows::rollup_columns;
 use crate::table::described::RowChange;
 
 macro_rules! statements {
@@ -65,13 +66,11 @@ statements! {
              cache_write_1h = cache_write_1h + ?7, cache_write_12h = cache_write_12h + ?8, calls = calls + ?9, images = images + ?10,
              loss = min(loss + ?11, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
-    InsertUsage = "INSERT INTO usage (hour, key, slug, target, requests, input, cache_read, cache_write, cache_write_1h, output,
-             reasoning, images, charge, loss, exposure, cost, cache_write_12h, calls)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, 0, ?11, 0, 0, 0, 0, 0)";
+    InsertUsage = concat!("INSERT INTO usage (hour, key, slug, target, ", rollup_columns!(), ")
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, 0, ?11, 0, 0, 0, 0, 0)");
     // For a target that failed before another one answered.
-    InsertRare = "INSERT INTO usage (hour, key, slug, target, requests, input, cache_read, cache_write, cache_write_1h, output,
-             reasoning, images, charge, loss, exposure, cost, cache_write_12h, calls)
-         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, ?7, 0, 0, ?10, 0, ?11, ?5, ?6, ?8, ?9)";
+    InsertRare = concat!("INSERT INTO usage (hour, key, slug, target, ", rollup_columns!(), ")
+         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, ?7, 0, 0, ?10, 0, ?11, ?5, ?6, ?8, ?9)");
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
     InsertTarget = "INSERT OR IGNORE INTO targets (target, tier, place, context_band, account) VALUES (?1, ?2, ?3, ?4, ?5)";
