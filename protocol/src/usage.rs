@@ -171,13 +171,7 @@ impl WireUsage {
     pub fn claimed(&self) -> ReportedUsage {
         let [input, output, reasoning] =
             [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
-        let [cache_read, written, one_hour, half_day] = [
-            self.cache_read,
-            self.cache_write,
-            self.cache_write_1h,
-            self.cache_write_12h,
-        ]
-        .map(|count| count.unwrap_or(0));
+        let [cache_read, written, one_hour, half_day] = self.cached();
         let cached = if self.input_is_total {
             cache_read.saturating_add(written)
         } else {
@@ -196,11 +190,19 @@ impl WireUsage {
         }
     }
 
+    /// Input read from a cache, and written to one: in all, and the parts with a longer lifetime.
+    fn cached(&self) -> [u64; 4] {
+        [
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_1h,
+            self.cache_write_12h,
+        ]
+        .map(|count| count.unwrap_or(0))
+    }
+
     fn disjoint(&self, input: u64, output: u64, reasoning_outside: bool) -> Option<ReportedUsage> {
-        let cache_read = self.cache_read.unwrap_or(0);
-        let written = self.cache_write.unwrap_or(0);
-        let cache_write_1h = self.cache_write_1h.unwrap_or(0);
-        let cache_write_12h = self.cache_write_12h.unwrap_or(0);
+        let [cache_read, written, cache_write_1h, cache_write_12h] = self.cached();
         let reasoning = match self.reasoning {
             None | Some(0) if reasoning_outside => self
                 .total
@@ -237,9 +239,7 @@ impl ReportedUsage {
     pub fn all_input(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
-            .saturating_add(self.cache_write)
-            .saturating_add(self.cache_write_1h)
-            .saturating_add(self.cache_write_12h)
+            .saturating_add(self.all_writes())
     }
 
     /// All input written to a cache, for whatever time.
