@@ -2,11 +2,11 @@
 //!
 //! Never shows the target, the provider's account or what the provider says of its own price: they are the operator's business.
 
-use farebox_ledger::{Amount, Bill, EntryKind, JournalEntry, Key, Ledger, Timestamp};
+use farebox_ledger::{Amount, Bill, EntryKind, JournalEntry, Key, Ledger, Timestamp, UsageKind};
 
 use super::activity::RefusedRequest;
 use super::decimal_json::DecimalJson;
-use super::usage::{COUNTS, LATER_COUNTS, counts};
+use super::usage::{LATER_COUNTS, counts};
 use crate::proxy::{Failure, LIMIT, LOST, REMOVED, WAITED, record};
 use farebox_ledger::csv;
 
@@ -95,12 +95,9 @@ pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
                 .into(),
         ),
         ("tokens_prompt", prompt.into()),
-        ("tokens_completion", (usage.output + usage.reasoning).into()),
+        ("tokens_completion", usage.all_output().into()),
         ("native_tokens_prompt", prompt.into()),
-        (
-            "native_tokens_completion",
-            (usage.output + usage.reasoning).into(),
-        ),
+        ("native_tokens_completion", usage.all_output().into()),
         ("native_tokens_cached", usage.cache_read.into()),
         ("native_tokens_reasoning", usage.reasoning.into()),
     ])
@@ -180,9 +177,9 @@ pub(super) fn spreadsheet_header() -> String {
     csv::line(
         before
             .into_iter()
-            .chain(COUNTS.map(|(name, _)| name))
+            .chain(UsageKind::FIRST.map(UsageKind::name))
             .chain(after)
-            .chain(LATER_COUNTS.map(|(name, _)| name))
+            .chain(LATER_COUNTS.map(UsageKind::name))
             .chain(["key"]),
     )
 }
@@ -199,7 +196,7 @@ pub(super) fn spreadsheet_row(entry: &JournalEntry, is_owner: bool) -> String {
         bill.status.to_string(),
         bill.end_reason.to_string(),
     ];
-    cells.extend(COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
+    cells.extend(UsageKind::FIRST.map(|kind| bill.usage[kind].to_string()));
     cells.extend([
         charged(entry).to_string(),
         balance_after(entry, is_owner)
@@ -213,7 +210,7 @@ pub(super) fn spreadsheet_row(entry: &JournalEntry, is_owner: bool) -> String {
         bill.answer_id.clone().unwrap_or_default(),
         bill.served.class().unwrap_or_default().to_owned(),
     ]);
-    cells.extend(LATER_COUNTS.map(|(_, count)| count(&bill.usage).to_string()));
+    cells.extend(LATER_COUNTS.map(|kind| bill.usage[kind].to_string()));
     cells.push(entry.key.map(|key| key.to_string()).unwrap_or_default());
     csv::line(cells.iter().map(String::as_str))
 }

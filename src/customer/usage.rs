@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use farebox_ledger::{Amount, Key, Ledger, Timestamp, Usage, UsageRow};
+use farebox_ledger::{Amount, Key, Ledger, Timestamp, Usage, UsageKind, UsageRow};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
@@ -202,44 +202,32 @@ fn day_document(row: &DayRow) -> DecimalJson {
 
 /// Disjoint token counts.
 pub(super) fn counts(usage: &Usage) -> DecimalJson {
-    let counts = COUNTS.iter().chain(&LATER_COUNTS);
+    let kinds = UsageKind::FIRST.into_iter().chain(LATER_COUNTS);
     DecimalJson::Object(
-        counts
-            .map(|(name, count)| (*name, count(usage).into()))
+        kinds
+            .map(|kind| (kind.name(), usage[kind].into()))
             .collect(),
     )
 }
 
-/// The columns of token counts, by name.
-type CountColumns = (&'static str, fn(&Usage) -> u64);
-pub(super) const COUNTS: [CountColumns; 7] = [
-    ("input", |usage| usage.input),
-    ("cache_read", |usage| usage.cache_read),
-    ("cache_write", |usage| usage.cache_write),
-    ("cache_write_1h", |usage| usage.cache_write_1h),
-    ("output", |usage| usage.output),
-    ("reasoning", |usage| usage.reasoning),
-    ("images", |usage| usage.images),
-];
-/// Those that came later, and are the last columns of a spreadsheet because scripts count them.
-pub(super) const LATER_COUNTS: [CountColumns; 1] =
-    [("cache_write_12h", |usage| usage.cache_write_12h)];
+/// What customers see of later counts: the last columns of a spreadsheet, because scripts count them.
+pub(super) const LATER_COUNTS: [UsageKind; 1] = [UsageKind::CacheWrite12h];
 
 /// The days for a spreadsheet.
 pub(super) fn spreadsheet(days: &[DayRow]) -> String {
     let header: Vec<&str> = ["day", "model", "requests"]
         .into_iter()
-        .chain(COUNTS.map(|(name, _)| name))
+        .chain(UsageKind::FIRST.map(UsageKind::name))
         .chain(["cost"])
-        .chain(LATER_COUNTS.map(|(name, _)| name))
+        .chain(LATER_COUNTS.map(UsageKind::name))
         .collect();
     let rows: Vec<Vec<String>> = days
         .iter()
         .map(|row| {
             let mut cells = vec![row.day.clone(), row.slug.clone(), row.requests.to_string()];
-            cells.extend(COUNTS.map(|(_, count)| count(&row.usage).to_string()));
+            cells.extend(UsageKind::FIRST.map(|kind| row.usage[kind].to_string()));
             cells.push(row.charge.to_string());
-            cells.extend(LATER_COUNTS.map(|(_, count)| count(&row.usage).to_string()));
+            cells.extend(LATER_COUNTS.map(|kind| row.usage[kind].to_string()));
             cells
         })
         .collect();

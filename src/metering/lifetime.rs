@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Usage};
+use farebox_ledger::{Amount, Usage, UsageKind};
 
 use crate::config::Rates;
 
@@ -48,28 +48,20 @@ impl Lifetimes {
         }
     }
 
-    /// The dearest rate of those asked for, and whether it is that of twelve hours; `None` if none is.
+    /// The rate of the dearest lifetime asked for, and as what its writes are counted; of equal ones the longest.
     #[must_use]
-    pub fn dearest(self, rates: &Rates) -> Option<(Amount, bool)> {
-        let hour = self.hour.then(|| (hour(rates), false));
-        let half_day = self.half_day.then(|| (half_day(rates), true));
-        hour.into_iter().chain(half_day).max()
-    }
-
-    /// The part of a usage where writes of the dearest lifetime are counted.
-    pub fn slot<'u>(self, usage: &'u mut Usage, rates: &Rates) -> &'u mut u64 {
-        match self.dearest(rates) {
-            Some((_, true)) => &mut usage.cache_write_12h,
-            Some((_, false)) => &mut usage.cache_write_1h,
-            None => &mut usage.cache_write,
-        }
+    pub fn dearest(self, rates: &Rates) -> (Amount, UsageKind) {
+        let hour = (self.hour).then(|| (hour(rates), UsageKind::CacheWrite1h));
+        let half_day = (self.half_day).then(|| (half_day(rates), UsageKind::CacheWrite12h));
+        let usual = (rates.cache_write, UsageKind::CacheWrite);
+        hour.into_iter().chain(half_day).max().unwrap_or(usual)
     }
 
     /// Counts writes that the provider has not divided as those of the dearest lifetime.
     pub fn undivided(self, usage: &mut Usage, rates: &Rates) {
         if self.any() {
             let written = std::mem::take(&mut usage.cache_write);
-            let slot = self.slot(usage, rates);
+            let slot = &mut usage[self.dearest(rates).1];
             *slot = slot.saturating_add(written);
         }
     }

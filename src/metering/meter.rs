@@ -13,10 +13,10 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, BillLine, Evidence, Usage};
+use farebox_ledger::{Amount, BillLine, Evidence, Usage, UsageKind};
 use farebox_protocol::{Classes, FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
 
-use super::{Lifetimes, estimate, price};
+use super::{Lifetimes, estimate, price, reported};
 use crate::config::{Model, Rates};
 pub use classes::ClassTrouble;
 pub use owed::Miscount;
@@ -291,7 +291,7 @@ impl Meter {
     #[must_use]
     pub fn excess(&self, usage: &Usage) -> Option<u64> {
         let most = self.output_limit.saturating_add(self.output_limit / 8);
-        let counted = output_total(usage);
+        let counted = usage.all_output();
         (counted > most.saturating_add(BEYOND)).then(|| counted.saturating_sub(self.output_limit))
     }
 
@@ -301,7 +301,7 @@ impl Meter {
         let shown = self.near(None).output;
         let reasoned =
             usage.reasoning > 0 && shown <= usage.output.saturating_add(usage.reasoning / 2);
-        let made = output_total(usage).saturating_sub(self.predicted);
+        let made = usage.all_output().saturating_sub(self.predicted);
         reasoned || !self.shows_all(made)
     }
 
@@ -314,7 +314,7 @@ impl Meter {
     /// Whether anything was shown or counted.
     #[must_use]
     pub fn made_anything(&self) -> bool {
-        let counted = |usage: &Usage| usage.prompt() > 0 || output_total(usage) > 0;
+        let counted = |usage: &Usage| usage.prompt() > 0 || usage.all_output() > 0;
         self.shown_anything()
             || self.reported.as_ref().is_some_and(counted)
             || self.claimed.is_some()
@@ -404,7 +404,7 @@ impl Meter {
     fn counted_whole(&self) -> bool {
         let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
         let something = |usage: &Usage| {
-            let (input, output) = (usage.prompt(), output_total(usage));
+            let (input, output) = (usage.prompt(), usage.all_output());
             (input > 0 || !self.silence_asked)
                 && (input > 0 && output > 0 || !self.shown_anything())
         };
@@ -456,15 +456,15 @@ impl Meter {
     fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
         let mut usage = claimed;
         let mut room = self.most_input;
-        for class in [
-            &mut usage.cache_read,
-            &mut usage.input,
-            &mut usage.cache_write,
-            &mut usage.cache_write_1h,
-            &mut usage.cache_write_12h,
+        for kind in [
+            UsageKind::CacheRead,
+            UsageKind::Input,
+            UsageKind::CacheWrite,
+            UsageKind::CacheWrite1h,
+            UsageKind::CacheWrite12h,
         ] {
-            *class = (*class).min(room);
-            room = room.saturating_sub(*class);
+            usage[kind] = usage[kind].min(room);
+            room = room.saturating_sub(usage[kind]);
         }
         let speed = u64::from(self.model.limits.speed.unwrap_or(SPEED)).saturating_mul(1_000);
         let by_time = made(speed, took).saturating_mul(self.choices);
@@ -473,7 +473,7 @@ impl Meter {
         usage.output = usage.output.min(most.saturating_sub(usage.reasoning));
         let missing = local.input.saturating_sub(usage.prompt());
         usage.input = usage.input.saturating_add(missing);
-        let missing = local.output.saturating_sub(output_total(&usage));
+        let missing = local.output.saturating_sub(usage.all_output());
         usage.output = usage.output.saturating_add(missing);
         usage
     }
@@ -493,7 +493,7 @@ impl Meter {
     fn with_images(&self, counted: farebox_protocol::ReportedUsage) -> Usage {
         Usage {
             images: self.images,
-            ..steps::of_tokens(counted)
+            ..reported::usage(counted)
         }
     }
 }
@@ -502,10 +502,6 @@ impl Meter {
 fn made(pace: u64, time: Duration) -> u64 {
     let made = u128::from(pace).saturating_mul(time.as_millis()) / 1_000_000;
     u64::try_from(made).unwrap_or(u64::MAX)
-}
-
-fn output_total(usage: &Usage) -> u64 {
-    usage.output.saturating_add(usage.reasoning)
 }
 
 fn free() -> Counted {

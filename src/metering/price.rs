@@ -79,8 +79,7 @@ fn priced(
 #[must_use]
 pub fn dearest_input(rates: &Rates, lifetimes: Lifetimes) -> i128 {
     let default = rates.input.max(rates.cache_read).max(rates.cache_write);
-    let asked = lifetimes.dearest(rates).map_or(default, |(rate, _)| rate);
-    i128::from(default.max(asked).picos())
+    i128::from(default.max(lifetimes.dearest(rates).0).picos())
 }
 
 /// The same, where input is written to a cache only if `writes` says so.

@@ -9,7 +9,7 @@ impl Counted {
     /// Charges at most so many tokens of output: reasoning is given away first, because nobody reads it.
     #[must_use]
     pub fn with_output_at_most(mut self, most: u64) -> Self {
-        let made = self.usage.output.saturating_add(self.usage.reasoning);
+        let made = self.usage.all_output();
         let mut given = made.saturating_sub(most);
         for (what, class) in [
             ("reasoning", &mut self.usage.reasoning),

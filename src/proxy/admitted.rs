@@ -451,17 +451,7 @@ async fn acknowledged(ledger: SharedLedger, hold: Hold, bill: Bill) -> Option<En
 }
 
 fn tokens(usage: Usage) -> u64 {
-    [
-        usage.input,
-        usage.cache_read,
-        usage.cache_write,
-        usage.cache_write_1h,
-        usage.cache_write_12h,
-        usage.output,
-        usage.reasoning,
-    ]
-    .into_iter()
-    .fold(0, u64::saturating_add)
+    usage.prompt().saturating_add(usage.all_output())
 }
 
 fn millis(elapsed: Duration) -> u32 {

@@ -11,6 +11,7 @@ use super::items::Recipient;
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::billing::calibration::AnswerSample;
+use crate::metering::reported;
 use crate::upstream::redact;
 use farebox_door::byte_room::ByteShare;
 
@@ -115,7 +116,7 @@ impl WholeRelay {
             None => {
                 let body = rewrite::rewrite(&body, &facts.marks, &name, None);
                 let cost = cost.map(|cost| cost.to_string());
-                let usage = wire(settled.usage);
+                let usage = reported(settled.usage);
                 let protocol = family.protocol();
                 Bytes::from(protocol.with_usage(&body, &usage, cost.as_deref()))
             }
@@ -125,7 +126,7 @@ impl WholeRelay {
                     chunk: true,
                     cost: cost.as_deref(),
                 };
-                translation.write(&answer, &wire(settled.usage), wish)
+                translation.write(&answer, &reported(settled.usage), wish)
             }
         };
         headers.extend(paid_headers(&settled));
@@ -149,17 +150,4 @@ pub(super) fn paid_headers(settled: &Settled) -> Vec<(&'static str, String)> {
         ]
     });
     paid.into_iter().flatten().chain(class).collect()
-}
-
-/// The ledger's counts in the form that answers print.
-pub(super) fn wire(usage: farebox_ledger::Usage) -> farebox_protocol::ReportedUsage {
-    farebox_protocol::ReportedUsage {
-        input: usage.input,
-        cache_read: usage.cache_read,
-        cache_write: usage.cache_write,
-        cache_write_1h: usage.cache_write_1h,
-        cache_write_12h: usage.cache_write_12h,
-        output: usage.output,
-        reasoning: usage.reasoning,
-    }
 }

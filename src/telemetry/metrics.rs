@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use farebox_ledger::{Usage, amount};
+use farebox_ledger::{Usage, UsageKind, amount};
 
 use super::exposition::Exposition;
 use crate::metering::Miscount;
@@ -324,18 +324,10 @@ impl MetricTables {
             "Counted tokens; each token is in one kind only.",
         );
         for (slug, of_slug) in &self.by_slug {
-            let usage = &of_slug.usage;
-            for (kind, count) in [
-                ("input", usage.input),
-                ("cache_read", usage.cache_read),
-                ("cache_write", usage.cache_write),
-                ("cache_write_1h", usage.cache_write_1h),
-                ("cache_write_12h", usage.cache_write_12h),
-                ("output", usage.output),
-                ("reasoning", usage.reasoning),
-            ] {
+            for kind in UsageKind::TOKENS {
+                let count = of_slug.usage[*kind];
                 if count > 0 {
-                    out.sample(&[("slug", slug), ("kind", kind)], count);
+                    out.sample(&[("slug", slug), ("kind", kind.name())], count);
                 }
             }
         }

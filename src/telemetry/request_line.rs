@@ -112,7 +112,7 @@ fn fields(record: &Record, out: &mut impl LineFields) {
     out.bare("input", usage.input);
     out.bare("cache_read", usage.cache_read);
     out.bare("cache_write", usage.cache_written());
-    out.bare("output", usage.output.saturating_add(usage.reasoning));
+    out.bare("output", usage.all_output());
     if let Some(class) = &record.class {
         out.quoted("class", class);
     }

@@ -125,7 +125,7 @@ impl RunningCount {
     /// Notes what the target was seen to do.
     fn note_facts(&self, counted: &Counted, end: &AnswerEnd) {
         let (usage, marked) = (&counted.usage, self.seen.cache_marked);
-        let output = usage.output.saturating_add(usage.reasoning);
+        let output = usage.all_output();
         let within = end.ended_at.is_some_and(|limit| output <= limit);
         for (seen, fact) in [
             (self.meter.hid(usage), Fact::Hides),
@@ -147,7 +147,7 @@ impl RunningCount {
     /// Notes how fast the target made a stream.
     fn note_pace(&self, counted: &Counted, end: &AnswerEnd) {
         let usage = &counted.usage;
-        let output = usage.output.saturating_add(usage.reasoning);
+        let output = usage.all_output();
         let made = output.saturating_sub(self.meter.predicted());
         if self.seen.choices != 1 || made < SMALLEST_MADE || end.answered.is_zero() {
             return;

@@ -233,7 +233,7 @@ fn by_model(spending: &Spending) -> Markup {
                     td.number role="cell" data-label="Requests" { (shown::count(share.requests)) }
                     td.number role="cell" data-label="Input" { (shown::count(usage.prompt())) }
                     td.number role="cell" data-label="Cached" { (shown::count(usage.cache_read)) }
-                    td.number role="cell" data-label="Output" { (shown::count(usage.output + usage.reasoning)) }
+                    td.number role="cell" data-label="Output" { (shown::count(usage.all_output())) }
                     td.number.cost role="cell" data-label="USD" { (shown::aligned(share.charge, places)) }
                 }
             } }

@@ -59,7 +59,7 @@ fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Marku
             td role="cell" data-label="Tokens" {
                 (shown::count(input)) " in"
                 @if usage.cache_read > 0 { " (" (shown::count(usage.cache_read)) " cached)" }
-                ", " (shown::count(usage.output + usage.reasoning)) " out"
+                ", " (shown::count(usage.all_output())) " out"
             }
             td.number.cost role="cell" data-label="USD" { (shown::aligned(receipt::charged(entry), places)) }
             td.number role="cell" data-label="First byte" { @match bill.first_byte_ms {

@@ -58,11 +58,9 @@ impl Meter {
         usage.cache_read = self.cached.min(usage.input);
         usage.input = usage.input.saturating_sub(usage.cache_read);
         let rates = self.rates();
-        let dearest = self.lifetimes.dearest(rates);
-        let rate = dearest.map_or(rates.cache_write, |(rate, _)| rate);
+        let (rate, lifetime) = self.lifetimes.dearest(rates);
         if self.cache_marked && rate >= rates.input {
-            let written = std::mem::take(&mut usage.input);
-            *self.lifetimes.slot(&mut usage, rates) = written;
+            usage[lifetime] = std::mem::take(&mut usage.input);
         }
         usage
     }

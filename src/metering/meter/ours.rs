@@ -3,7 +3,7 @@
 
 use farebox_ledger::Usage;
 
-use super::{Local, Meter, estimate, output_total};
+use super::{Local, Meter, estimate};
 use crate::metering::local;
 
 impl Meter {
@@ -30,7 +30,7 @@ impl Meter {
                 reasoning: self.reported.map_or(0, |usage| usage.reasoning),
                 ..ours
             });
-        let missing = local.output.saturating_sub(output_total(&usage));
+        let missing = local.output.saturating_sub(usage.all_output());
         // The unused part of a prediction is at least what the answer lacks.
         let rejected = if self.reported.is_none() {
             self.predicted.saturating_sub(local.output)
@@ -38,8 +38,8 @@ impl Meter {
             0
         };
         usage.output = usage.output.saturating_add(missing);
-        let room = self.output_limit.saturating_sub(output_total(&usage));
-        let beside = self.unshown(output_total(&usage)).saturating_add(rejected);
+        let room = self.output_limit.saturating_sub(usage.all_output());
+        let beside = self.unshown(usage.all_output()).saturating_add(rejected);
         usage.output = usage.output.saturating_add(beside.min(room));
         usage
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Evidence, Usage};
 
-use super::{Counted, Ending, Local, Meter, made, output_total};
+use super::{Counted, Ending, Local, Meter, made};
 
 /// A claim above this many times the highest possible charge is not expected to be billed.
 // A provider that counts otherwise (reasoning beyond the limit, dearer pictures) is a few times above it. One whose counter is broken
@@ -117,21 +117,15 @@ impl Meter {
             self.output_limit.saturating_mul(2),
         );
         let sane = claimed.prompt() <= inputs.saturating_mul(CREDIBLE)
-            && output_total(claimed) <= outputs.saturating_mul(CREDIBLE);
+            && claimed.all_output() <= outputs.saturating_mul(CREDIBLE);
         if !sane {
             // Nobody bills this, so the charge is the better estimate.
             return *charged;
         }
         Usage {
-            input: claimed.input.max(charged.input),
-            cache_read: claimed.cache_read.max(charged.cache_read),
-            cache_write: claimed.cache_write.max(charged.cache_write),
-            cache_write_1h: claimed.cache_write_1h.max(charged.cache_write_1h),
-            cache_write_12h: claimed.cache_write_12h.max(charged.cache_write_12h),
-            output: claimed.output.max(charged.output),
-            reasoning: claimed.reasoning.max(charged.reasoning),
             images: charged.images,
             calls: charged.calls,
+            ..claimed.zip(*charged, u64::max)
         }
     }
 }

@@ -6,7 +6,8 @@
 use farebox_ledger::Usage;
 use farebox_protocol::WireUsage;
 
-use super::{Meter, Miscount, output_total, price};
+use super::{Meter, Miscount, price};
+use crate::metering::reported;
 
 impl Meter {
     /// A usage as it is priced: its first step, and the further ones. A usage that does not contain the provider's further steps is
@@ -28,7 +29,7 @@ impl Meter {
         let written = if further.is_empty() {
             0
         } else {
-            output_total(usage)
+            usage.all_output()
         };
         let most = self.most_input.saturating_add(written);
         if std::iter::once(&first)
@@ -40,7 +41,7 @@ impl Meter {
         // The limit that was sent does not bound a compaction's summary; what the model can produce does.
         let summaries =
             u64::from(self.model.limits.max_output).saturating_mul(further.len() as u64);
-        if output_total(usage)
+        if usage.all_output()
             > self
                 .output_limit
                 .saturating_add(summaries)
@@ -58,41 +59,14 @@ impl Meter {
 pub(super) fn of(wire: &WireUsage, counted: &farebox_protocol::ReportedUsage) -> Vec<Usage> {
     wire.further_steps(counted)
         .into_iter()
-        .map(of_tokens)
+        .map(reported::usage)
         .collect()
 }
 
-/// Counts of tokens, without pictures.
-pub(super) fn of_tokens(counted: farebox_protocol::ReportedUsage) -> Usage {
-    Usage {
-        input: counted.input,
-        cache_read: counted.cache_read,
-        cache_write: counted.cache_write,
-        cache_write_1h: counted.cache_write_1h,
-        cache_write_12h: counted.cache_write_12h,
-        output: counted.output,
-        reasoning: counted.reasoning,
-        ..Usage::default()
-    }
-}
-
 fn divided<'a>(usage: &Usage, further: &'a [Usage]) -> (Usage, &'a [Usage]) {
+    // Steps count tokens alone: pictures stay with the first.
     let first = further
         .iter()
-        .try_fold(*usage, |rest, step| minus(&rest, step));
+        .try_fold(*usage, |rest, step| rest.try_zip(*step, u64::checked_sub));
     first.map_or((*usage, &[]), |first| (first, further))
-}
-
-fn minus(usage: &Usage, step: &Usage) -> Option<Usage> {
-    Some(Usage {
-        input: usage.input.checked_sub(step.input)?,
-        cache_read: usage.cache_read.checked_sub(step.cache_read)?,
-        cache_write: usage.cache_write.checked_sub(step.cache_write)?,
-        cache_write_1h: usage.cache_write_1h.checked_sub(step.cache_write_1h)?,
-        cache_write_12h: usage.cache_write_12h.checked_sub(step.cache_write_12h)?,
-        output: usage.output.checked_sub(step.output)?,
-        reasoning: usage.reasoning.checked_sub(step.reasoning)?,
-        images: usage.images,
-        calls: usage.calls,
-    })
 }

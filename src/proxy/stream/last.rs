@@ -11,8 +11,8 @@ use super::super::broken::{StreamFault, short, why_it_broke};
 use super::super::end::End;
 use super::super::outlet::{Outlet, SettledCounts};
 use super::super::phase::Phase;
-use super::super::{record, whole};
-use crate::metering::Ending;
+use super::super::record;
+use crate::metering::{Ending, reported};
 
 /// All that makes the last frames: settling a request consumes the rest of it.
 pub(super) struct LastFrames {
@@ -60,7 +60,7 @@ impl LastFrames {
 
     /// What is sent to the customer after the settlement.
     pub(super) fn frames(mut self, end: &End, settled: &Settled) -> Vec<Bytes> {
-        let (usage, charge) = (whole::wire(settled.usage), settled.charge());
+        let (usage, charge) = (reported(settled.usage), settled.charge());
         let printed = charge.to_string();
         let counts = SettledCounts {
             usage: &usage,

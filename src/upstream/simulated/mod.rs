@@ -176,9 +176,8 @@ impl Simulated {
             cache_read,
             cache_write,
             cache_write_1h,
-            cache_write_12h: 0,
             output,
-            reasoning: 0,
+            ..ReportedUsage::default()
         }
     }
 }
