@@ -45,7 +45,7 @@ pub use names_in::NamesIn;
 pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
 pub use read::listed::list_price;
-pub use read::rates::{PriceError, PriceUnit, parse_price, show_price};
+pub use read::rates::{ListedRate, PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::{PriceFall, compare};
 pub use reload::diff::{DiffRow, DiffSubject, DifferenceKind, diff};

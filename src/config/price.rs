@@ -101,36 +101,25 @@ impl Price {
 }
 
 impl Rates {
-    /// The rates of tokens with their names.
-    #[must_use]
-    pub fn of_tokens(&self) -> [(&'static str, Option<Amount>); 7] {
-        [
-            ("input", Some(self.input)),
-            ("output", Some(self.output)),
-            ("cache_read", Some(self.cache_read)),
-            ("cache_write", Some(self.cache_write)),
-            ("cache_write_1h", self.cache_write_1h),
-            ("cache_write_12h", self.cache_write_12h),
-            ("reasoning", Some(self.reasoning)),
-        ]
-    }
-
     /// The same with each rate of a token changed; `None` if one cannot be.
-    pub(super) fn each_token(&self, change: impl Fn(Amount) -> Option<Amount>) -> Option<Self> {
-        let perhaps = |rate: Option<Amount>| match rate {
-            Some(rate) => change(rate).map(Some),
-            None => Some(None),
-        };
-        Some(Self {
-            input: change(self.input)?,
-            output: change(self.output)?,
-            cache_read: change(self.cache_read)?,
-            cache_write: change(self.cache_write)?,
-            cache_write_1h: perhaps(self.cache_write_1h)?,
-            cache_write_12h: perhaps(self.cache_write_12h)?,
-            reasoning: change(self.reasoning)?,
-            ..*self
-        })
+    pub(super) fn each_token(mut self, change: impl Fn(Amount) -> Option<Amount>) -> Option<Self> {
+        let Self {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            cache_write_12h,
+            reasoning,
+            per_image: _,
+            per_request: _,
+        } = &mut self;
+        let always = [input, output, cache_read, cache_write, reasoning];
+        let sold = [cache_write_1h, cache_write_12h].into_iter().flatten();
+        for rate in always.into_iter().chain(sold) {
+            *rate = change(*rate)?;
+        }
+        Some(self)
     }
 
     fn dearer(&self, other: &Self) -> Self {

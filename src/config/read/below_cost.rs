@@ -5,7 +5,7 @@
 use farebox_ledger::{Amount, grouped};
 use farebox_toml::{Code, Report, Span};
 
-use crate::config::{Price, PriceUnit, Rates, Target, show_price};
+use crate::config::{ListedRate, Price, PriceUnit, Rates, Target, show_price};
 
 /// A model's targets, and the place where they stand.
 pub(super) type Targets<'a> = (&'a [Target], Span);
@@ -96,65 +96,19 @@ fn lowest(price: &Price, cost: &Price) -> Option<Low> {
 
 /// The rates below cost. A cost that was not set follows another one: what it really is, nobody said.
 fn lows(price: &Rates, cost: &Rates) -> Vec<Low> {
-    let said = |rate: Amount, unset: Amount| (rate != unset).then_some(rate);
-    let tokens = PriceUnit::MillionTokens;
-    let hour = price.cache_write_1h.zip(cost.cache_write_1h);
-    let half_day = price.cache_write_12h.zip(cost.cache_write_12h);
-    let rates = [
-        ("input", tokens, price.input, Some(cost.input)),
-        ("output", tokens, price.output, Some(cost.output)),
-        (
-            "cache read",
-            tokens,
-            price.cache_read,
-            said(cost.cache_read, cost.input),
-        ),
-        (
-            "cache write",
-            tokens,
-            price.cache_write,
-            said(cost.cache_write, cost.input),
-        ),
-        (
-            "cache write 1h",
-            tokens,
-            hour.map_or(Amount::ZERO, |(price, _)| price),
-            hour.map(|(_, cost)| cost),
-        ),
-        (
-            "cache write 12h",
-            tokens,
-            half_day.map_or(Amount::ZERO, |(price, _)| price),
-            half_day.map(|(_, cost)| cost),
-        ),
-        (
-            "reasoning",
-            tokens,
-            price.reasoning,
-            said(cost.reasoning, cost.output),
-        ),
-        (
-            "an image",
-            PriceUnit::One,
-            price.per_image,
-            Some(cost.per_image),
-        ),
-        (
-            "a request",
-            PriceUnit::One,
-            price.per_request,
-            Some(cost.per_request),
-        ),
-    ];
-    let low = |(name, unit, price, cost): (&str, PriceUnit, Amount, Option<Amount>)| {
-        let cost = cost.filter(|cost| price < *cost)?;
-        let name = name.to_owned();
-        Some(Low {
-            name,
-            unit,
+    let low = |(price, cost): (ListedRate, ListedRate)| {
+        let (price, said) = (price.rate?, cost.said()?);
+        (price < said).then(|| Low {
+            name: match cost.name {
+                "per_image" => "an image".to_owned(),
+                "per_request" => "a request".to_owned(),
+                _ => cost.words(),
+            },
+            unit: cost.unit,
             price,
-            cost,
+            cost: said,
         })
     };
-    rates.into_iter().filter_map(low).collect()
+    let rates = price.columns().into_iter().zip(cost.columns());
+    rates.filter_map(low).collect()
 }

@@ -316,8 +316,7 @@ fn not_whole(
 ) {
     let rates: Vec<(&str, i64)> = from
         .of_tokens()
-        .into_iter()
-        .filter_map(|(name, rate)| Some((name, rate?.picos())))
+        .filter_map(|column| Some((column.name, column.rate?.picos())))
         .collect();
     let up = others.saturating_mul(i64::from(times));
     let broken = rates.iter().find(|(_, picos)| {

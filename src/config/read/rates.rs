@@ -104,22 +104,68 @@ pub fn show_price(amount: Amount, unit: PriceUnit) -> String {
     format!("{sign}${}.{exact:0<2}", grouped(picos / scale))
 }
 
-impl Rates {
-    /// Every rate as a column of a price list: its heading, its unit, and what is charged; `None` where that is not sold.
+/// One of [`Rates`], as it is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedRate {
+    /// Its key in the file.
+    pub name: &'static str,
+    /// What it is the price of.
+    pub unit: PriceUnit,
+    /// What is charged; `None` where that is not sold.
+    pub rate: Option<Amount>,
+    /// What it is where the file does not say it.
+    unset: Option<Amount>,
+}
+
+impl ListedRate {
+    /// Its name within a sentence.
+    pub(super) fn words(&self) -> String {
+        self.name.replace('_', " ")
+    }
+
+    /// The heading of its column.
     #[must_use]
-    pub const fn columns(&self) -> [(&'static str, PriceUnit, Option<Amount>); 9] {
+    pub fn heading(&self) -> String {
+        let mut words = self.words();
+        words[..1].make_ascii_uppercase();
+        words
+    }
+
+    /// The rate, unless it is what it would be if the file did not say it.
+    pub(super) fn said(&self) -> Option<Amount> {
+        self.rate.filter(|_| self.rate != self.unset)
+    }
+}
+
+impl Rates {
+    /// Every rate, in the order of a price list.
+    #[must_use]
+    pub fn columns(&self) -> [ListedRate; 9] {
         let (token, one) = (PriceUnit::MillionTokens, PriceUnit::One);
-        [
-            ("Input", token, Some(self.input)),
-            ("Output", token, Some(self.output)),
-            ("Cache read", token, Some(self.cache_read)),
-            ("Cache write", token, Some(self.cache_write)),
-            ("Cache write 1h", token, self.cache_write_1h),
-            ("Cache write 12h", token, self.cache_write_12h),
-            ("Reasoning", token, Some(self.reasoning)),
-            ("Per image", one, Some(self.per_image)),
-            ("Per request", one, Some(self.per_request)),
-        ]
+        let (input, output) = (Some(self.input), Some(self.output));
+        let columns = [
+            ("input", token, input, None),
+            ("output", token, output, None),
+            ("cache_read", token, Some(self.cache_read), input),
+            ("cache_write", token, Some(self.cache_write), input),
+            ("cache_write_1h", token, self.cache_write_1h, None),
+            ("cache_write_12h", token, self.cache_write_12h, None),
+            ("reasoning", token, Some(self.reasoning), output),
+            ("per_image", one, Some(self.per_image), None),
+            ("per_request", one, Some(self.per_request), None),
+        ];
+        columns.map(|(name, unit, rate, unset)| ListedRate {
+            name,
+            unit,
+            rate,
+            unset,
+        })
+    }
+
+    /// Those of tokens.
+    pub(super) fn of_tokens(&self) -> impl Iterator<Item = ListedRate> {
+        let columns = self.columns().into_iter();
+        columns.filter(|column| column.unit == PriceUnit::MillionTokens)
     }
 
     /// The token rates, with cache and reasoning only if they differ: `in $3.00 · out $15.00 per 1M tokens`.
@@ -130,23 +176,9 @@ impl Rates {
             format!("in {}", show(self.input)),
             format!("out {}", show(self.output)),
         ];
-        for (label, rate, usual) in [
-            ("cache read", Some(self.cache_read), self.input),
-            ("cache write", Some(self.cache_write), self.input),
-            (
-                "cache write 1h",
-                self.cache_write_1h,
-                Amount::from_picos(-1),
-            ),
-            (
-                "cache write 12h",
-                self.cache_write_12h,
-                Amount::from_picos(-1),
-            ),
-            ("reasoning", Some(self.reasoning), self.output),
-        ] {
-            if let Some(rate) = rate.filter(|rate| *rate != usual) {
-                parts.push(format!("{label} {}", show(rate)));
+        for column in self.of_tokens().skip(parts.len()) {
+            if let Some(rate) = column.said() {
+                parts.push(format!("{} {}", column.words(), show(rate)));
             }
         }
         format!("{} per 1M tokens", parts.join(" · "))

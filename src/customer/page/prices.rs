@@ -5,7 +5,7 @@ use std::sync::Arc;
 use farebox_ledger::{Amount, grouped};
 use maud::{Markup, html};
 
-use crate::config::{Model, Price, PriceUnit, Rates, Shop, show_price};
+use crate::config::{ListedRate, Model, Price, Rates, Shop, show_price};
 
 /// The first columns of [`Rates::columns`], which the first table shows of every model.
 const USUAL: usize = 4;
@@ -96,8 +96,12 @@ fn has_more(price: &Price) -> bool {
 fn columns(lines: &[Rates]) -> Vec<usize> {
     let says = |rates: &Rates, at: usize| match rates.columns()[at] {
         _ if at < USUAL => true,
-        ("Reasoning", _, rate) => rate != Some(rates.output),
-        (_, _, rate) => rate.is_some_and(Amount::is_positive),
+        ListedRate {
+            name: "reasoning",
+            rate,
+            ..
+        } => rate != Some(rates.output),
+        ListedRate { rate, .. } => rate.is_some_and(Amount::is_positive),
     };
     let all = 0..lines.first().map_or(0, |rates| rates.columns().len());
     all.filter(|at| lines.iter().any(|rates| says(rates, *at)))
@@ -135,7 +139,7 @@ fn price_table(model: &str, price: &Price) -> Markup {
             caption.hidden { "All prices of " (model) }
             thead role="rowgroup" { tr role="row" {
                 th scope="col" role="columnheader" { "Applies to" }
-                @for at in &shown { th.number scope="col" role="columnheader" { (price.base.columns()[*at].0) } }
+                @for at in &shown { th.number scope="col" role="columnheader" { (price.base.columns()[*at].heading()) } }
             } }
             tbody role="rowgroup" { @for (name, rates) in names.iter().zip(&lines) { tr role="row" {
                 th.name scope="row" role="rowheader" { (name) }
@@ -145,9 +149,9 @@ fn price_table(model: &str, price: &Price) -> Markup {
     }
 }
 
-fn cell((name, unit, rate): (&str, PriceUnit, Option<Amount>)) -> Markup {
-    html! { td.number role="cell" data-label=(name) {
-        @match rate { Some(rate) => (show_price(rate, unit)), None => "–" }
+fn cell(column: ListedRate) -> Markup {
+    html! { td.number role="cell" data-label=(column.heading()) {
+        @match column.rate { Some(rate) => (show_price(rate, column.unit)), None => "–" }
     } }
 }
 
