@@ -308,7 +308,7 @@ fn row(entry: &JournalEntry) -> Vec<String> {
                 format!(
                     "{input} ({} cached) → {}",
                     usage.cache_read,
-                    usage.output + usage.reasoning
+                    usage.all_output()
                 ),
             )
         }

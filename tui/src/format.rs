@@ -209,7 +209,7 @@ pub(crate) fn what(entry: &JournalEntry) -> String {
         );
     };
     let input = bill.usage.prompt();
-    let output = bill.usage.output.saturating_add(bill.usage.reasoning);
+    let output = bill.usage.all_output();
     let ended = match bill.end_reason.as_str() {
         "stop" | "" => String::new(),
         reason => format!(" {reason}"),

@@ -352,3 +352,12 @@ pub(crate) struct LiveUsage {
     pub(crate) output: u64,
     pub(crate) reasoning: u64,
 }
+
+impl LiveUsage {
+    /// Tokens in, from and to a cache as well, and tokens out.
+    pub(crate) fn in_and_out(&self) -> (u64, u64) {
+        let written = self.cache_read.saturating_add(self.cache_write);
+        let output = self.output.saturating_add(self.reasoning);
+        (self.input.saturating_add(written), output)
+    }
+}

@@ -349,18 +349,10 @@ impl PartyDetail {
         let mut models: BTreeMap<&str, UsageRow> = BTreeMap::new();
         let week = self.at.hour() - 167;
         for row in self.usage.iter().filter(|row| row.hour.hour() >= week) {
-            let Some(sum) = models.get_mut(row.slug.as_str()) else {
-                models.insert(&row.slug, row.clone());
-                continue;
-            };
-            sum.requests = sum.requests.saturating_add(row.requests);
-            sum.charge = Amount::from_picos(sum.charge.picos().saturating_add(row.charge.picos()));
-            sum.loss = Amount::from_picos(sum.loss.picos().saturating_add(row.loss.picos()));
-            sum.usage.input = sum.usage.input.saturating_add(row.usage.input);
-            sum.usage.cache_read = sum.usage.cache_read.saturating_add(row.usage.cache_read);
-            sum.usage.cache_write = sum.usage.cache_write.saturating_add(row.usage.cache_write);
-            sum.usage.output = sum.usage.output.saturating_add(row.usage.output);
-            sum.usage.reasoning = sum.usage.reasoning.saturating_add(row.usage.reasoning);
+            models
+                .entry(&row.slug)
+                .and_modify(|sum| sum.merge(row))
+                .or_insert_with(|| row.clone());
         }
         let mut models: Vec<UsageRow> = models.into_values().collect();
         models.sort_by(|one, other| {

@@ -97,10 +97,7 @@ fn status(status: u16) -> ListCell {
 
 /// Tokens in and out, if any were counted.
 fn counts(event: &LiveEvent) -> ListCell {
-    let usage = &event.usage;
-    let input = usage.input.saturating_add(usage.cache_read);
-    let input = input.saturating_add(usage.cache_write);
-    let output = usage.output.saturating_add(usage.reasoning);
+    let (input, output) = event.usage.in_and_out();
     let all = input.saturating_add(output);
     let shown = match all {
         0 => String::new(),
