@@ -318,7 +318,10 @@ impl Drop for UnreadBody {
                         break;
                     }
                     let _turn = DISCARDING.acquire().await;
-                    sleep(Duration::from_secs(1).mul_f64(bytes as f64 / DISCARDED_PER_SECOND as f64)).await;
+                    sleep(
+                        Duration::from_secs(1).mul_f64(bytes as f64 / DISCARDED_PER_SECOND as f64),
+                    )
+                    .await;
                 }
             };
             // A client that still sends after this long is not reading the answer.

@@ -199,7 +199,7 @@ mod tests {
         ]
     }
 
-    /// Prints the table of `docs/PROMISES.md` with `--nocapture`.
+    /// Prints the figures behind P10 of `docs/PROMISES.md` with `--nocapture`.
     #[test]
     fn local_counts_are_near_what_another_tokenizer_counts_in_every_script() {
         let percent = |share: u64| format!("{}.{}", share / 10, share % 10);

@@ -1,6 +1,6 @@
 //! `/status`: the running configuration, the state of the files, targets and ledger, as one JSON document.
 //!
-//! The console and `farebox diff` read it; its field names are stable (`docs/operations.md`). It contains no secret: keys and
+//! The console and `farebox diff` read it; its field names are stable (`docs/reference.md`). It contains no secret: keys and
 //! header values are only counted. Who has no token sees it shortened.
 
 use std::collections::HashMap;

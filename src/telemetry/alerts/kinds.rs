@@ -1,6 +1,6 @@
 //! Every kind of alert: what it means, what customers see, and what ends it.
 //!
-//! The one list. The table in `docs/operations.md` and the rules in `deploy/alerts.yml` are written from it
+//! The one list. The first paragraph below each alert's heading in `docs/operations.md` and the rules in `deploy/alerts.yml` are written from it
 //! (`FAREBOX_BLESS=1 cargo test --test blackbox -- process::alerts`); `/status`, `/metrics`, the log and the console show its words.
 
 use std::fmt::Write as _;

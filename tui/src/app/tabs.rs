@@ -78,9 +78,7 @@ pub(crate) const MODEL_SUMS: &[ListColumn<ModelSum>] = &[
         tokens(sum.usage.input.saturating_add(sum.usage.cache_write))
     }),
     right("CACHED", 7, 3).falling(3, |model, _| tokens(model.sum.usage.cache_read)),
-    right("OUTPUT", 7, 2).falling(4, |ModelSum { sum, .. }, _| {
-        tokens(sum.usage.all_output())
-    }),
+    right("OUTPUT", 7, 2).falling(4, |ModelSum { sum, .. }, _| tokens(sum.usage.all_output())),
     right("SPENT", 12, 0).falling(5, |model, _| within(model.sum.charge, 12)),
     right("SHARE", 6, 1).falling(6, |ModelSum { sum, all }, _| {
         plain(format::share(sum.charge, *all)).by(number(sum.charge.picos()))
