@@ -41,7 +41,7 @@ impl SellerAct for SetAutoTopUp {
             refill,
             per_month: self.per_month.0,
         });
-        Ok(Deed::of_customer(customer, rule, doer.act()))
+        Ok(Deed::on_customer(customer, rule, doer.act()))
     }
 }
 
@@ -54,7 +54,7 @@ impl SellerAct for ClearAutoTopUp {
 
     async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let clear = CustomerAct::ClearAutoTopUp;
-        Ok(Deed::of_customer(customer, clear, doer.act()))
+        Ok(Deed::on_customer(customer, clear, doer.act()))
     }
 }
 
@@ -75,7 +75,7 @@ impl SellerAct for TopUpFailed {
         };
         let reason = self.reason.map(Into::into);
         let failed = CustomerAct::FailTopUp { number, reason };
-        Ok(Deed::of_customer(customer, failed, doer.act()))
+        Ok(Deed::on_customer(customer, failed, doer.act()))
     }
 }
 

@@ -40,9 +40,9 @@ impl SellerAct for SetCap {
             limit: self.limit.0,
         };
         Ok(match of {
-            Scope::Key(key) => Deed::of_key(key, Change::SetCap(cap), doer.act()),
+            Scope::Key(key) => Deed::on_key(key, Change::SetCap(cap), doer.act()),
             Scope::Customer(customer) => {
-                Deed::of_customer(customer, CustomerAct::SetCap(cap), doer.act())
+                Deed::on_customer(customer, CustomerAct::SetCap(cap), doer.act())
             }
         })
     }
@@ -71,10 +71,10 @@ impl SellerAct for ClearCap {
     async fn deed(self, of: Scope, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let (interval, model) = (self.interval.0, self.model.map(Into::into));
         Ok(match of {
-            Scope::Key(key) => Deed::of_key(key, Change::ClearCap { interval, model }, doer.act()),
+            Scope::Key(key) => Deed::on_key(key, Change::ClearCap { interval, model }, doer.act()),
             Scope::Customer(customer) => {
                 let clear = CustomerAct::ClearCap { interval, model };
-                Deed::of_customer(customer, clear, doer.act())
+                Deed::on_customer(customer, clear, doer.act())
             }
         })
     }

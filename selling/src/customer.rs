@@ -151,7 +151,7 @@ impl SellerEdit for EditCustomer {
             acts.push(CustomerAct::Set(settings));
         }
         acts.extend(described.map(CustomerAct::Describe));
-        let deed = |change| Deed::of_customer(of, change, doer.act());
+        let deed = |change| Deed::on_customer(of, change, doer.act());
         Ok(acts.into_iter().map(deed).collect())
     }
 }
@@ -166,7 +166,7 @@ macro_rules! changes {
             type Of = CustomerId;
 
             async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-                Ok(Deed::of_customer(customer, $change, doer.act()))
+                Ok(Deed::on_customer(customer, $change, doer.act()))
             }
         }
     )*};
@@ -221,7 +221,7 @@ impl SellerAct for Close {
     }
 
     async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-        Ok(Deed::of_customer(customer, CustomerAct::Close, doer.act()))
+        Ok(Deed::on_customer(customer, CustomerAct::Close, doer.act()))
     }
 }
 

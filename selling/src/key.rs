@@ -160,7 +160,7 @@ impl SellerEdit for EditKey {
     async fn deeds(&self, of: KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
         let known = reads::key(doer.ledger, of).await?;
         let settings = self.settings(&known.settings)?;
-        Ok(vec![Deed::of_key(of, Change::Set(settings), doer.act())])
+        Ok(vec![Deed::on_key(of, Change::Set(settings), doer.act())])
     }
 }
 
@@ -174,7 +174,7 @@ macro_rules! changes {
             type Of = KeyId;
 
             async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-                Ok(Deed::of_key(key, $change, doer.act()))
+                Ok(Deed::on_key(key, $change, doer.act()))
             }
         }
     )*};
@@ -204,12 +204,12 @@ impl SellerAct for Revoke {
             return Ok(Vec::new());
         }
         let made = reads::made_by(doer.ledger, *of).await?.into_iter();
-        let revoked = made.map(|key| Deed::of_key(key, Change::Revoke, doer.act()));
+        let revoked = made.map(|key| Deed::on_key(key, Change::Revoke, doer.act()));
         Ok(revoked.collect())
     }
 
     async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-        Ok(Deed::of_key(key, Change::Revoke, doer.act()))
+        Ok(Deed::on_key(key, Change::Revoke, doer.act()))
     }
 }
 

@@ -165,7 +165,7 @@ impl<O: Into<Operation>> From<O> for Deed {
 
 impl Deed {
     /// One change of a customer.
-    pub fn of_customer(customer: CustomerId, change: CustomerAct, act: Act) -> Self {
+    pub fn on_customer(customer: CustomerId, change: CustomerAct, act: Act) -> Self {
         CustomerChange {
             customer,
             change,
@@ -175,7 +175,7 @@ impl Deed {
     }
 
     /// One change of a key.
-    pub fn of_key(key: KeyId, change: Change, act: Act) -> Self {
+    pub fn on_key(key: KeyId, change: Change, act: Act) -> Self {
         KeyChange { key, change, act }.into()
     }
 

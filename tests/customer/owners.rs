@@ -159,7 +159,7 @@ async fn an_owner_makes_bounds_rotates_and_blocks_keys() {
 #[tokio::test]
 async fn a_member_is_told_of_nothing_but_itself() {
     let (_upstream, gateway) = gateway().await;
-    let owner = gateway.owner("7.31").await;
+    let owner = gateway.owner("7319.31").await;
     let member = gateway
         .member(
             &owner,
@@ -236,8 +236,9 @@ async fn a_member_is_told_of_nothing_but_itself() {
             .text,
     );
     for hidden in [
-        "7.3",
-        "7.2",
+        // With its point, which no id has, and longer than the seconds of an instant.
+        "7319.",
+        "7,319",
         &foreign,
         &owner.id.to_string(),
         "/dashboard/payments",

@@ -58,6 +58,12 @@ pub(super) const DOOR_NUMBERS: &[LimitNumber] = &[
         "DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));",
     ),
     (
+        "a body that nobody reads",
+        "all of them 64 MiB a second",
+        "door/src/body.rs",
+        "DISCARDED_PER_SECOND: usize = 64 * 1024 * 1024;",
+    ),
+    (
         "what is done without a key",
         "50 ms of CPU time each second, burst 500 ms",
         "door/src/strangers.rs",

@@ -5,6 +5,11 @@ pub(super) const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("door/src/byte_room.rs", "STEP", "how finely room is taken"),
     ("door/src/byte_room.rs", "MIB", "a unit"),
     ("door/src/body.rs", "TRUSTED", "how a body's room grows"),
+    (
+        "door/src/body.rs",
+        "AT_A_TIME",
+        "how often others have a turn",
+    ),
     ("door/src/memory.rs", "UNKNOWN", "where no memory is told"),
     ("door/src/strangers.rs", "CALL", "a unit"),
     (
