@@ -1,6 +1,6 @@
 //! Hides secrets in everything that is shown of the two files.
 //!
-//! [`file`] also works on broken files: it reads line by line, does not trust quotes or brackets beyond the line, and shows only
+//! [`file()`] also works on broken files: it reads line by line, does not trust quotes or brackets beyond the line, and shows only
 //! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its bytes, so
 //! that spans and columns of the original stay right.
 
