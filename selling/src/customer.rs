@@ -14,7 +14,7 @@ use super::auto_top_up::AutoTopUpDocument;
 use super::cap::CapDocument;
 use super::key::{self, FirstKey, KeyDocument};
 use super::value::{Count, CustomerName, Instant, OneLine, Said, Usd, Word};
-use super::{Deed, Doer, SellerAct, SellerEdit, Unfit, reads};
+use super::{Deed, Doer, SellerAct, SellerEdit, Unfit, changes, reads};
 
 /// What is said of a person; what is not said stays.
 #[derive(Debug, Clone, Default)]
@@ -156,23 +156,8 @@ impl SellerEdit for EditCustomer {
     }
 }
 
-macro_rules! changes {
-    ($($(#[$said:meta])* $name:ident: $change:expr;)*) => {$(
-        $(#[$said])*
-        #[derive(Debug, Deserialize, JsonSchema)]
-        pub struct $name {}
-
-        impl SellerAct for $name {
-            type Of = CustomerId;
-
-            async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-                Ok(Deed::on_customer(customer, $change, doer.act()))
-            }
-        }
-    )*};
-}
-
 changes! {
+    CustomerId, Deed::on_customer;
     /// Refuse all keys of a customer until it is resumed
     Suspend: CustomerAct::Suspend;
     /// Serve the keys of a suspended customer again

@@ -15,7 +15,7 @@ use super::cap::CapDocument;
 use super::value::{
     Count, CustomerName, Expiry, Instant, KeyName, OneLine, Said, Usd, Word, Worded,
 };
-use super::{Deed, Doer, NewSecret, SellerAct, SellerEdit, Unfit, dates, reads};
+use super::{Deed, Doer, NewSecret, SellerAct, SellerEdit, Unfit, changes, dates, reads};
 
 /// Create a key; its secret is in this answer only. A token that sells makes the first one
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -164,23 +164,8 @@ impl SellerEdit for EditKey {
     }
 }
 
-macro_rules! changes {
-    ($($(#[$said:meta])* $name:ident: $change:expr;)*) => {$(
-        $(#[$said])*
-        #[derive(Debug, Deserialize, JsonSchema)]
-        pub struct $name {}
-
-        impl SellerAct for $name {
-            type Of = KeyId;
-
-            async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-                Ok(Deed::on_key(key, $change, doer.act()))
-            }
-        }
-    )*};
-}
-
 changes! {
+    KeyId, Deed::on_key;
     /// Refuse requests until unblocked
     Block: Change::Block;
     /// Serve a blocked key again

@@ -100,6 +100,24 @@ impl Doer<'_> {
     }
 }
 
+/// Acts of one word: each changes a customer or a key in one way, without members.
+macro_rules! changes {
+    ($of:ty, $deed:path; $($(#[$said:meta])* $name:ident: $change:expr;)*) => {$(
+        $(#[$said])*
+        #[derive(Debug, Deserialize, JsonSchema)]
+        pub struct $name {}
+
+        impl SellerAct for $name {
+            type Of = $of;
+
+            async fn deed(self, of: $of, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+                Ok($deed(of, $change, doer.act()))
+            }
+        }
+    )*};
+}
+use changes;
+
 /// Why an act cannot be asked for as it is written.
 #[derive(Debug)]
 pub enum Unfit {

@@ -69,13 +69,9 @@ pub(crate) const fn left(title: &'static str, width: u16, drop: u8) -> ColumnHea
 
 /// The heading of a column of numbers.
 pub(crate) const fn right(title: &'static str, width: u16, drop: u8) -> ColumnHead {
-    let (right, after) = (true, 0);
     ColumnHead {
-        title,
-        width,
-        right,
-        drop,
-        after,
+        right: true,
+        ..left(title, width, drop)
     }
 }
 
