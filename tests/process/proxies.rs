@@ -170,6 +170,11 @@ async fn nginx_keeps_no_more_than_16_kib_on_disk_for_whoever_shows_nothing_like_
         let chunked = head(key, "transfer-encoding: chunked");
         waiting.push(sent(proxy.address, &chunked, &chunks).await);
     }
+    // Nothing more is read of it after the answer, which arrives nevertheless.
+    let asked = client(proxy.address).post(format!("http://{}/v1/chat/completions", proxy.address));
+    let told = asked.body(vec![b' '; 1 << 20]).send().await.unwrap();
+    assert_eq!(told.status(), 401);
+    assert!(told.text().await.unwrap().contains("no key was sent"));
     tokio::time::sleep(Duration::from_millis(500)).await;
     let most = 2 * 16 * 1024;
     assert!(proxy.bodies_on_disk() <= most, "{}", proxy.bodies_on_disk());
