@@ -4,6 +4,7 @@ mod acting;
 mod bodies;
 mod described;
 mod edits;
+mod figures;
 mod fleet;
 mod golden;
 mod lists;

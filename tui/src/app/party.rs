@@ -52,6 +52,14 @@ impl Party {
         self.customer().account
     }
 
+    /// What it may spend now: of a key, what its caps leave of that money.
+    pub(crate) fn available(&self, now: Timestamp) -> Amount {
+        match self {
+            Self::Key(key) => key.spendable(now),
+            Self::Customer(customer) => customer.account.available(),
+        }
+    }
+
     pub(crate) fn label(&self) -> &str {
         match self {
             Self::Key(key) => &key.settings.label,

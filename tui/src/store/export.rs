@@ -267,11 +267,11 @@ const SUMS_COLUMNS: &[&str] = &[
     "name", "label", "requests", "charge", "cost", "priced", "own", "margin", "exposure", "loss",
 ];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
-fn key_row(key: &Key, now: Timestamp) -> Value {
+pub(crate) fn key_row(key: &Key, now: Timestamp) -> Value {
     let (settings, account) = (&key.settings, &key.customer.account);
     json!({
         "id": key.id, "label": settings.label, "status": key.status(now), "balance": account.balance(), "held": account.held,
-        "available": account.available(), "models": settings.models, "expires_at": settings.expires_at, "rate": settings.rate,
+        "available": key.spendable(now), "models": settings.models, "expires_at": settings.expires_at, "rate": settings.rate,
         "concurrency": settings.concurrency, "created_at": key.created_at, "created_by": key.created_by, "last_entry_at": key.customer.last_entry_at,
     })
 }

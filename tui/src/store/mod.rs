@@ -5,7 +5,7 @@
 
 mod apply;
 mod customers;
-mod export;
+pub(crate) mod export;
 mod page;
 mod read;
 

@@ -252,3 +252,12 @@ fn keys_that_are_stopped_by_their_exposure_sort_first() {
     let first = bench.app.exposure.page.rows[0].name.clone();
     assert_eq!(first, stopped.to_string());
 }
+
+/// The list and the page are in the snapshot `customers_unfolded`.
+#[test]
+fn a_key_is_exported_with_what_its_caps_leave() {
+    let pupil = members().remove(1);
+    assert_eq!(pupil.customer.account.available().to_string(), "36.25");
+    let row = crate::store::export::key_row(&pupil, super::fixture::now());
+    assert_eq!(row["available"], "26.25");
+}

@@ -72,7 +72,12 @@ fn money(app: &ConsoleApp, detail: &PartyDetail, party: &Party, pen: &mut Pen<'_
     let amounts = [
         ("Balance ", account.balance(), "", theme.strong()),
         ("   held ", account.held, running.as_str(), Style::new()),
-        ("   available ", account.available(), "", theme.strong()),
+        (
+            "   available ",
+            party.available(app.now),
+            "",
+            theme.strong(),
+        ),
     ];
     amounts_line(pen, area, 0, &amounts, width(&state) + 2);
     pen.end(

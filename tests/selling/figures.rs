@@ -1,0 +1,90 @@
+//! What a key may spend is one figure, wherever somebody reads it.
+
+use farebox_ledger::key::Change;
+use farebox_ledger::{Cap, CapInterval, TokenRole};
+use serde_json::Value;
+
+use super::{Program, gateway, text};
+use crate::customer::sessions::Visitor;
+use crate::process::cli::Cli;
+use crate::support::chat;
+
+/// The text of a page without its tags.
+fn words(page: &str) -> String {
+    let parts = page.split('<').map(|part| {
+        let end = part.find('>').map_or(0, |end| end + 1);
+        &part[end..]
+    });
+    parts.collect::<Vec<_>>().concat()
+}
+
+/// A column of a table of values separated by commas, in its only row.
+fn column(csv: &str, name: &str) -> String {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (names, row) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.iter().position(|found| *found == name);
+    row[at.unwrap_or_else(|| panic!("no {name} in {names:?}"))].to_owned()
+}
+
+#[tokio::test]
+async fn a_keys_room_is_the_same_on_every_surface() {
+    let (_upstream, gateway) = gateway().await;
+    // Its customer has more, and its cap leaves less than that.
+    let key = gateway.owner("10.00").await;
+    let limit = farebox_ledger::Amount::from_usd_str("3.00").unwrap();
+    let cap = Cap {
+        interval: CapInterval::Day,
+        model: None,
+        limit,
+    };
+    gateway.change(&key, Change::SetCap(cap)).await;
+    let answer = gateway
+        .post("/v1/chat/completions", &key, &chat("test-model", false))
+        .await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    gateway.settled().await;
+    let room = gateway.account(&key).await.spendable(farebox::clock::now());
+    let room = room.to_string();
+    assert!(room.starts_with("2.99"), "{room}");
+
+    let (cli, id) = (Cli::on(&gateway.ledger_path()), key.id.to_string());
+    let csv = |arguments: &[&str]| String::from_utf8(cli.run(arguments).stdout).unwrap();
+    let program = Program::new(&gateway, TokenRole::Manage).await;
+    let customer = text(
+        &program.get(&format!("/keys/{id}")).await.json(),
+        "customer",
+    );
+    let api = async |path: String| program.get(&path).await.json();
+    let visitor = Visitor::signed_in(&gateway, &key).await;
+    let page = words(&visitor.get("").await.text);
+    let told = gateway.get("/v1/key", &key).await.json();
+    let shown = csv(&["show", &id]);
+    let (list, one) = (
+        api(format!("/customers/{customer}/keys")).await,
+        api(format!("/keys/{id}")).await,
+    );
+    let whole = api(format!("/customers/{customer}")).await;
+    let available = |document: &Value| text(document, "available");
+    let everywhere = [
+        (
+            "keys list, JSON",
+            available(&cli.json(&["keys", "list", "--format", "json"])["keys"][0]),
+        ),
+        (
+            "keys list, CSV",
+            column(&csv(&["keys", "list", "--format", "csv"]), "available"),
+        ),
+        ("keys of a customer, API", available(&list["data"][0])),
+        ("key, API", available(&one)),
+        ("customer with its keys, API", available(&whole["keys"][0])),
+        ("/v1/key", available(&told["data"])),
+    ];
+    for (place, figure) in everywhere {
+        assert_eq!(figure, room, "{place}");
+    }
+    assert!(shown.contains(&format!("{room} USD")), "show: {shown}");
+    assert!(
+        page.contains(&format!("Available now{room}")),
+        "dashboard: {page}"
+    );
+}
