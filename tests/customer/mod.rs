@@ -9,3 +9,4 @@ mod seller;
 pub(crate) mod sessions;
 mod setup;
 mod vouchers;
+mod week;
