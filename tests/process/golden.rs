@@ -1,8 +1,10 @@
-//! What people read of the commands, as it was: the help of each, and its refusals of words that are not its own. A changed line is a
-//! decision, and stands in the change that makes it.
+//! What people read of the commands, as it was: the help of each, and its refusals of words, and of rows of a spreadsheet, that are not
+//! its own. A changed line is a decision, and stands in the change that makes it.
 
 use clap::{Command, CommandFactory};
 use farebox_cli::Args;
+
+use crate::support::process::farebox;
 
 /// Every command without commands of its own, with the words that call it.
 fn leaves(command: Command, before: &[String], found: &mut Vec<(Vec<String>, Command)>) {
@@ -84,4 +86,115 @@ fn refusals_of_every_command_are_as_they_were() {
         text.push('\n');
     }
     insta::assert_snapshot!("mistakes", text);
+}
+
+/// Cells that are a slip in some column.
+const CELLS: [&str; 15] = [
+    "§",
+    "",
+    "0",
+    "-1",
+    "1.5",
+    "12,5",
+    "none",
+    "all",
+    "99999999999",
+    "2027-02-30",
+    "2020-01-01",
+    "=b",
+    "two\nlines",
+    "c_7f3q9d2xw",
+    "k_7f3q9d2xw1",
+];
+
+/// What is said of rows of which only one column is in question, or of their names.
+fn said_of_rows(noun: &str, names: &str, rows: &[String]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    std::fs::write(&file, format!("{names}\n{}\n", rows.join("\n"))).unwrap();
+    let output = farebox(folder.path(), &[noun, "create", "--from", "rows.csv"])
+        .output()
+        .unwrap();
+    format!(
+        "## {noun} create --from: {names}\n{}{}\n",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[test]
+fn refusals_of_rows_are_as_they_were() {
+    let mut text = String::new();
+    let columns = [
+        (
+            "customers",
+            &[
+                "label",
+                "external-id",
+                "rate",
+                "concurrency",
+                "low-balance",
+                "name",
+                "address",
+                "metadata",
+            ][..],
+            "label",
+        ),
+        (
+            "keys",
+            &[
+                "label",
+                "customer",
+                "balance",
+                "reference",
+                "models",
+                "expires",
+                "rate",
+                "concurrency",
+            ],
+            "label,balance,reference",
+        ),
+    ];
+    for (noun, columns, others) in columns {
+        for column in columns {
+            let others: Vec<&str> = (others.split(','))
+                .filter(|other| {
+                    other != column
+                        && (*other == "label" || *column == "balance" || *column == "reference")
+                })
+                .collect();
+            let given = others.iter().map(|other| match *other {
+                "balance" => "5",
+                given => given,
+            });
+            let given: Vec<&str> = given.collect();
+            let names = [&others[..], &[column]].concat().join(",");
+            let row = |cell: &&str| [&given[..], &[&format!("\"{cell}\"")]].concat().join(",");
+            // A last row that nothing takes, so that none is created.
+            let mut rows: Vec<String> = CELLS.iter().map(row).collect();
+            rows.push("one,cell,too,many,here".to_owned());
+            text += &said_of_rows(noun, &names, &rows);
+        }
+    }
+    for (names, row) in [
+        ("label,colour", "Ada,red"),
+        ("rate", "3"),
+        ("label,rate,rate", "Ada,3,4"),
+        ("label,balance", "Ada,5"),
+        ("label,reference", "Ada,inv-1"),
+        ("", ""),
+        (
+            "label",
+            "sk-fb-0000000000-0000000000000000000000000000000000000000000000000000",
+        ),
+    ] {
+        for noun in ["customers", "keys"] {
+            text += &said_of_rows(
+                noun,
+                names,
+                &[row.to_owned(), "one,cell,too,many".to_owned()],
+            );
+        }
+    }
+    insta::assert_snapshot!("rows", text);
 }
