@@ -1,7 +1,7 @@
 //! `farebox customers …`: who owns the money that keys spend. Works while a gateway runs.
 
 use farebox_ledger::{
-    Customer, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome, PersonalData,
+    Customer, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome, PersonalData, Said,
 };
 use serde_json::json;
 
@@ -22,7 +22,7 @@ use farebox_selling::customer::{
 };
 use farebox_selling::erased::Remains;
 use farebox_selling::reads;
-use farebox_selling::value::{Count, OneLine, Said, Usd};
+use farebox_selling::value::{Count, OneLine, Usd};
 
 /// Customers are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
@@ -187,7 +187,7 @@ async fn set(args: &Args, options: &SetCustomerOptions) -> Result<(), CommandFai
         address,
         metadata: Some(metadata.into_iter().collect()),
     };
-    done::edit(args, edit, options.id).await
+    act(args, edit, options.id).await
 }
 
 /// Erases what is known of a person, and says where its name stands still.

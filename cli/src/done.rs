@@ -11,7 +11,7 @@ use super::output::{self, CommandFailed};
 use super::tables;
 use farebox::clock;
 use farebox_selling::key::KeyDocument;
-use farebox_selling::{Deed, Deeded, Doer, SellerAct, SellerEdit};
+use farebox_selling::{Deed, Deeded, Doer, SellerAct};
 
 /// Does an act, and prints what it came to.
 pub(super) async fn act<A: SellerAct>(args: &Args, act: A, of: A::Of) -> Result<(), CommandFailed> {
@@ -43,24 +43,6 @@ pub(super) async fn ask<A: SellerAct>(
         deed.perform(ledger).await?;
     }
     Ok(act.deed(of, &doer).await?.perform(ledger).await?)
-}
-
-/// Makes an edit, and prints what it came to.
-pub(super) async fn edit<E: SellerEdit>(
-    args: &Args,
-    edit: E,
-    of: E::Of,
-) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    let actor = args.actor();
-    let mut last = None;
-    for deed in edit.deeds(of, &doer(&*ledger, &actor)).await? {
-        last = Some(deed.perform(&*ledger).await?);
-    }
-    if let Some(done) = &last {
-        print_done(args, done);
-    }
-    Ok(())
 }
 
 const fn doer<'a>(ledger: &'a dyn Ledger, actor: &'a str) -> Doer<'a> {

@@ -2,7 +2,7 @@
 //!
 //! Every act goes into the audit with its actor; money moves at most once per reference.
 
-use farebox_ledger::Outcome;
+use farebox_ledger::{Outcome, Said};
 
 use super::args::{Args, KeysCommand, OnKey, SetOptions};
 use super::done::{self, act};
@@ -11,7 +11,7 @@ use super::output::{self, CommandFailed};
 use super::values::said;
 use super::{bulk_keys, dates, keys, payments, show};
 use farebox_selling::key::{Block, EditKey, Rotate, Unblock};
-use farebox_selling::value::{Count, Expiry, OneLine, Said};
+use farebox_selling::value::{Count, Expiry, OneLine};
 
 pub(super) async fn run(args: &Args, command: &KeysCommand) -> Result<(), CommandFailed> {
     match command {
@@ -50,7 +50,7 @@ async fn set(args: &Args, options: &SetOptions) -> Result<(), CommandFailed> {
         concurrency: said(options.concurrency, Count),
     };
     warn_of_unknown(args, &slugs);
-    done::edit(args, edit, options.id).await?;
+    act(args, edit, options.id).await?;
     dates::note_expiry(expires);
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use farebox_selling::value::Said;
+use farebox_ledger::Said;
 
 pub(super) use farebox_door::network;
 

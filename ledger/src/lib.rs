@@ -59,16 +59,15 @@ pub use rule::auto_top_up::{
 };
 pub use rule::cap::{Cap, CapLimits, CapMaker, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
-    Customer, CustomerAct, CustomerChange, CustomerSettings, CustomerStatus, Moved, NewCustomer,
-    NewMove, PersonalData, PersonalHash,
+    Customer, CustomerAct, CustomerChange, CustomerStatus, Moved, NewCustomer, NewMove,
+    PersonalData, PersonalHash,
 };
 pub use rule::hold::{
     BeginEpoch, EndedHold, Finish, Held, HoldMove, HoldWay, NewHold, NewSize, OpenHold, Recover,
     Recovered, ResolveHold,
 };
 pub use rule::key::{
-    Change, Enrolment, Key, KeyChange, KeyRecord, KeySettings, KeyStatus, MarkUsed, Membership,
-    NewKey,
+    Change, Enrolment, Key, KeyChange, KeyRecord, KeyStatus, MarkUsed, Membership, NewKey,
 };
 pub use rule::limit::RateRule;
 pub use rule::link::{ConsumeLink, LINK_LIFETIME, LinkToken, NewLink};
@@ -77,6 +76,7 @@ pub use rule::payment::{
     ReversalKind, UnappliedAct, UnappliedEnd, WaitingReversal,
 };
 pub use rule::secret::{Secret, SecretError, SecretHash};
+pub use rule::settings::{CustomerEdit, CustomerSettings, KeyEdit, KeySettings};
 pub use rule::token::{NewToken, RevokeToken, Token, TokenRole, TokenSecret, TokenStatus};
 pub use rule::token_day::{DailyBound, DailyReached, TokenDay, TokenToday};
 pub use rule::voucher::{Lot, NewLot, Redemption, VoidLot, VoucherCode};
@@ -102,6 +102,7 @@ pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
 pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
+pub use value::said::Said;
 pub use value::served::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
 pub use value::usage::{Usage, UsageKind};

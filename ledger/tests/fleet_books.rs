@@ -171,12 +171,12 @@ fn an_edited_column_is_found() {
                 .await
                 .unwrap();
             // What of a key with a limit of its own runs is counted with it.
-            let limited = KeySettings {
-                concurrency: Some(4),
-                ..KeySettings::default()
+            let limited = KeyEdit {
+                concurrency: Said::Set(4),
+                ..KeyEdit::default()
             };
             ledger
-                .perform(change(1, 18, Change::Set(limited)))
+                .perform(change(1, 18, Change::Edit(limited)))
                 .await
                 .unwrap();
             ledger.perform(new_hold(1, 30, "1")).await.unwrap();

@@ -89,9 +89,9 @@ async fn fill(path: &Path) {
         .perform(change(
             1,
             15,
-            Change::Set(KeySettings {
-                label: "Ada".into(),
-                ..KeySettings::default()
+            Change::Edit(KeyEdit {
+                label: Some("Ada".into()),
+                ..KeyEdit::default()
             }),
         ))
         .await

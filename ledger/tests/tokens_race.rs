@@ -222,13 +222,13 @@ fn of_edits_of_one_state_at_several_gateways_one_is_made() {
             let position = ledgers[0].last_act(customer.into()).await.unwrap();
             let racers = (0..9_u64).map(|racer| {
                 let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
-                let settings = CustomerSettings {
-                    label: format!("racer {racer}"),
-                    ..CustomerSettings::default()
+                let edit = CustomerEdit {
+                    label: Some(format!("racer {racer}")),
+                    ..CustomerEdit::default()
                 };
                 let change = CustomerChange {
                     customer,
-                    change: CustomerAct::Set(settings),
+                    change: CustomerAct::Edit(edit),
                     act: act(1_000 + round * 100 + racer, 400),
                 };
                 let expected = ExpectedAct {

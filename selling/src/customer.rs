@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use farebox_ledger::text::visible;
 use farebox_ledger::{
-    Amount, CreditKind, Customer, CustomerAct, CustomerId, CustomerSettings, CustomerStatus, Key,
-    KeyId, Ledger, LedgerError, NewCustomer, PersonalData, Timestamp, clock,
+    Amount, CreditKind, Customer, CustomerAct, CustomerEdit, CustomerId, CustomerSettings,
+    CustomerStatus, Key, KeyId, Ledger, LedgerError, NewCustomer, PersonalData, Said, Timestamp,
+    clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,33 +14,22 @@ use serde::{Deserialize, Serialize};
 use super::auto_top_up::AutoTopUpDocument;
 use super::cap::CapDocument;
 use super::key::{self, FirstKey, KeyDocument};
-use super::value::{Count, CustomerName, Instant, OneLine, Said, Usd, Word};
-use super::{Deed, Doer, SellerAct, SellerEdit, Unfit, changes, reads};
+use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word};
+use super::{Deed, Doer, SellerAct, Unfit, changes, reads};
 
-/// What is said of a person; what is not said stays.
-#[derive(Debug, Clone, Default)]
-pub struct PersonalEdit {
-    /// Name on receipts.
-    pub name: Option<String>,
-    /// Address on receipts.
-    pub address: Option<String>,
-    /// Pairs that are added, or get another value.
-    pub metadata: BTreeMap<String, String>,
-}
-
-impl PersonalEdit {
-    /// What is known afterwards; `None` if nothing is said.
-    pub(crate) fn over(self, known: Option<PersonalData>) -> Option<PersonalData> {
-        if self.name.is_none() && self.address.is_none() && self.metadata.is_empty() {
-            return None;
-        }
-        let mut data = known.unwrap_or_default();
-        data.name = self.name.or(data.name);
-        data.address = self.address.or(data.address);
-        data.metadata.extend(self.metadata);
-        data.salt = clock::random();
-        Some(data)
-    }
+/// What is said of a person, if anything is.
+pub(crate) fn personal(
+    name: Option<OneLine>,
+    address: Option<String>,
+    metadata: Option<BTreeMap<String, String>>,
+) -> Option<PersonalData> {
+    let data = PersonalData {
+        name: name.map(Into::into),
+        address,
+        metadata: metadata.unwrap_or_default(),
+        salt: clock::random(),
+    };
+    data.is_said().then_some(data)
 }
 
 /// Create a customer, with its first key or without
@@ -71,11 +61,6 @@ impl SellerAct for CreateCustomer {
 
     async fn deed(self, (): (), doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let key = self.key.map(|key| key.named(&self.label)).transpose()?;
-        let personal = PersonalEdit {
-            name: self.name.map(Into::into),
-            address: self.address,
-            metadata: self.metadata.unwrap_or_default(),
-        };
         let customer = NewCustomer {
             id: clock::customer_id(),
             settings: CustomerSettings {
@@ -86,7 +71,7 @@ impl SellerAct for CreateCustomer {
                 rate: self.rate.map(Into::into),
                 concurrency: self.concurrency.map(Into::into),
             },
-            personal: personal.over(None),
+            personal: personal(self.name, self.address, self.metadata),
             act: doer.act(),
         };
         Ok(match key {
@@ -103,12 +88,16 @@ pub struct EditCustomer {
     /// A name for people
     pub label: Option<OneLine>,
     /// Its name in your own system; null removes it
+    #[schemars(with = "Option<OneLine>")]
     pub external_id: Said<OneLine>,
     /// The balance below which it is low
+    #[schemars(with = "Option<Usd>")]
     pub low_balance: Said<Usd>,
     /// Requests each second; null is the usual limit
+    #[schemars(with = "Option<Count>")]
     pub rate: Said<Count>,
     /// Requests at once; null is the gateway's default
+    #[schemars(with = "Option<Count>")]
     pub concurrency: Said<Count>,
     /// Name on receipts
     pub name: Option<OneLine>,
@@ -119,40 +108,37 @@ pub struct EditCustomer {
 }
 
 impl EditCustomer {
-    fn settings(&self, known: &CustomerSettings) -> CustomerSettings {
-        let known = known.clone();
-        CustomerSettings {
-            label: self.label.clone().map_or(known.label, Into::into),
-            external_id: self.external_id.over(known.external_id),
-            price_list: known.price_list,
-            low_balance: self.low_balance.over(known.low_balance),
-            rate: self.rate.over(known.rate),
-            concurrency: self.concurrency.over(known.concurrency),
-        }
+    /// What it says of settings, and of the person: each is an act of its own.
+    fn parts(self) -> (CustomerEdit, Option<PersonalData>) {
+        let edit = CustomerEdit {
+            label: self.label.map(Into::into),
+            external_id: self.external_id.map(Into::into),
+            price_list: Said::Keep,
+            low_balance: self.low_balance.map(Into::into),
+            rate: self.rate.map(Into::into),
+            concurrency: self.concurrency.map(Into::into),
+        };
+        (edit, personal(self.name, self.address, self.metadata))
     }
 }
 
-impl SellerEdit for EditCustomer {
+impl SellerAct for EditCustomer {
     type Of = CustomerId;
     const EXAMPLE: &'static str = r#"{"label":"Ada L.","rate":20}"#;
 
-    /// Data of a person is an act of its own, and settings that would not change are none beside it.
-    async fn deeds(&self, of: CustomerId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
-        let customer = reads::customer(doer.ledger, of).await?;
-        let settings = self.settings(&customer.settings);
-        let edit = PersonalEdit {
-            name: self.name.clone().map(Into::into),
-            address: self.address.clone(),
-            metadata: self.metadata.clone().unwrap_or_default(),
+    async fn before(&self, of: &CustomerId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        let (edit, personal) = self.clone().parts();
+        let is_first = personal.is_some() && edit != CustomerEdit::default();
+        let deed = || Deed::on_customer(*of, CustomerAct::Edit(edit), doer.act());
+        Ok(is_first.then(deed).into_iter().collect())
+    }
+
+    async fn deed(self, of: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let change = match self.parts() {
+            (edit, None) => CustomerAct::Edit(edit),
+            (_, Some(data)) => CustomerAct::Describe(data),
         };
-        let described = edit.over(doer.ledger.personal_data(of).await?);
-        let mut acts = Vec::new();
-        if described.is_none() || settings != customer.settings {
-            acts.push(CustomerAct::Set(settings));
-        }
-        acts.extend(described.map(CustomerAct::Describe));
-        let deed = |change| Deed::on_customer(of, change, doer.act());
-        Ok(acts.into_iter().map(deed).collect())
+        Ok(Deed::on_customer(of, change, doer.act()))
     }
 }
 

@@ -5,17 +5,16 @@ use std::time::Duration;
 use farebox_ledger::key::Change;
 use farebox_ledger::text::visible;
 use farebox_ledger::{
-    Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyId, KeySettings, KeyStatus, LinkToken,
-    Membership, NewCustomer, NewKey, NewLink, Secret, SecretHash, Timestamp, clock,
+    Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyEdit, KeyId, KeySettings, KeyStatus,
+    LinkToken, Membership, NewCustomer, NewKey, NewLink, Said, Secret, SecretHash, Timestamp,
+    clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cap::CapDocument;
-use super::value::{
-    Count, CustomerName, Expiry, Instant, KeyName, OneLine, Said, Usd, Word, Worded,
-};
-use super::{Deed, Doer, NewSecret, SellerAct, SellerEdit, Unfit, changes, dates, reads};
+use super::value::{Count, CustomerName, Expiry, Instant, KeyName, OneLine, Usd, Word, Worded};
+use super::{Deed, Doer, NewSecret, SellerAct, Unfit, changes, dates, reads};
 
 /// Create a key; its secret is in this answer only. A token that sells makes the first one
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -120,47 +119,39 @@ pub struct EditKey {
     /// A name for people
     pub label: Option<OneLine>,
     /// Slugs that it may use, or `["all"]`
+    #[schemars(with = "Option<Vec<String>>")]
     pub models: Said<Vec<String>>,
     /// When it stops working: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
+    #[schemars(with = "Option<Expiry>")]
     pub expires_at: Said<Expiry>,
     /// Requests each second; null is the usual limit
+    #[schemars(with = "Option<Count>")]
     pub rate: Said<Count>,
     /// Requests at once; null is the gateway's default
+    #[schemars(with = "Option<Count>")]
     pub concurrency: Said<Count>,
 }
 
-impl EditKey {
-    /// The settings afterwards.
-    ///
-    /// # Errors
-    /// `all` beside slugs, or an expiry in the past.
-    pub fn settings(&self, known: &KeySettings) -> Result<KeySettings, Unfit> {
-        if let Said::Set(expires) = self.expires_at {
-            dates::check_expiry(Some(expires.0)).map_err(Unfit::Wrong)?;
-        }
-        let known = known.clone();
-        Ok(KeySettings {
-            label: self.label.clone().map_or(known.label, Into::into),
-            models: match &self.models {
-                Said::Keep => known.models,
-                Said::Clear => None,
-                Said::Set(models) => allowed(models)?,
-            },
-            expires_at: self.expires_at.over(known.expires_at),
-            rate: self.rate.over(known.rate),
-            concurrency: self.concurrency.over(known.concurrency),
-        })
-    }
-}
-
-impl SellerEdit for EditKey {
+impl SellerAct for EditKey {
     type Of = KeyId;
     const EXAMPLE: &'static str = r#"{"label":"notebook of Ada","concurrency":4}"#;
 
-    async fn deeds(&self, of: KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
-        let known = reads::key(doer.ledger, of).await?;
-        let settings = self.settings(&known.settings)?;
-        Ok(vec![Deed::on_key(of, Change::Set(settings), doer.act())])
+    async fn deed(self, of: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        if let Said::Set(expires) = self.expires_at {
+            dates::check_expiry(Some(expires.0)).map_err(Unfit::Wrong)?;
+        }
+        let edit = KeyEdit {
+            label: self.label.map(Into::into),
+            models: match self.models {
+                Said::Keep => Said::Keep,
+                Said::Clear => Said::Clear,
+                Said::Set(models) => allowed(&models)?.into(),
+            },
+            expires_at: self.expires_at.map(Into::into),
+            rate: self.rate.map(Into::into),
+            concurrency: self.concurrency.map(Into::into),
+        };
+        Ok(Deed::on_key(of, Change::Edit(edit), doer.act()))
     }
 }
 

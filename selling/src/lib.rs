@@ -65,24 +65,6 @@ pub trait SellerAct: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Deed, Unfit>> + Send;
 }
 
-/// A change of what was set. What it leaves out stays.
-pub trait SellerEdit: DeserializeOwned + JsonSchema + Send + Sync + 'static {
-    /// What is changed.
-    type Of: Into<Scope> + Copy + Send + Sync;
-    /// A body that is taken.
-    const EXAMPLE: &'static str;
-
-    /// The acts that make it true, by what is known now.
-    ///
-    /// # Errors
-    /// Why it cannot be asked for.
-    fn deeds(
-        &self,
-        of: Self::Of,
-        doer: &Doer<'_>,
-    ) -> impl Future<Output = Result<Vec<Deed>, Unfit>> + Send;
-}
-
 /// Who does it, and in which ledger.
 pub struct Doer<'a> {
     /// The ledger.

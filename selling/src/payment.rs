@@ -1,7 +1,5 @@
 //! Money: top-ups, corrections, refunds, moves, payments and what of them goes back; and their documents.
 
-use std::collections::BTreeMap;
-
 use farebox_ledger::{
     CreditKind, CustomerId, Moved, NewMove, NewPayment, NewReversal, OperationId, PaidSum, Payment,
     PaymentMoved, PaymentStatus, Posted, ReversalKind, Scope, Timestamp, UnappliedAct,
@@ -11,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::customer::{CustomerDocument, PersonalEdit};
+use super::customer::{CustomerDocument, personal};
 use super::entry::EntryDocument;
 use super::key::KeyDocument;
 use super::value::{
@@ -81,17 +79,12 @@ impl SellerAct for TopUp {
                 return Err(Unfit::Incomplete(None, why));
             }
         };
-        let addressee = PersonalEdit {
-            name: self.name.map(Into::into),
-            address: self.address,
-            metadata: BTreeMap::new(),
-        };
         Ok(NewPayment {
             customer,
             paid,
             credit: self.amount.0,
             reference: self.reference.0,
-            addressee: addressee.over(None),
+            addressee: personal(self.name, self.address, None),
             act: doer.act(),
         }
         .into())

@@ -100,49 +100,6 @@ impl From<Count> for u32 {
     }
 }
 
-/// What an edit says of a member: nothing, that it has no value, or which.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Said<T> {
-    /// It stays as it is.
-    #[default]
-    Keep,
-    /// It has none: the default counts.
-    Clear,
-    /// It has this one.
-    Set(T),
-}
-
-impl<T: Clone> Said<T> {
-    /// What there is afterwards, of what is known.
-    pub fn over<U: From<T>>(&self, known: Option<U>) -> Option<U> {
-        match self {
-            Self::Keep => known,
-            Self::Clear => None,
-            Self::Set(value) => Some(value.clone().into()),
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Said<T> {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Ok(Option::deserialize(input)?.map_or(Self::Clear, Self::Set))
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Said<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        <Option<T>>::json_schema(generator)
-    }
-}
-
 /// What is one of a few words: as it is written in JSON.
 pub trait Worded: Serialize + Copy + 'static {
     /// All of them.

@@ -83,19 +83,18 @@ impl<'a> Actor<'a> {
         self.manage(change.into(), expected).await?.try_into()
     }
 
-    /// Changes the customer, unless it was changed since the caller read it.
+    /// Changes the customer.
     pub(super) async fn change_customer(
         &self,
         change: CustomerAct,
         act: Act,
-        expected: Option<ExpectedAct>,
     ) -> Result<(), LedgerError> {
         let change = CustomerChange {
             customer: self.key.customer.id,
             change,
             act,
         };
-        self.manage(change.into(), expected).await.map(drop)
+        self.manage(change.into(), None).await.map(drop)
     }
 
     async fn manage(

@@ -6,9 +6,8 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Amount, Cap, CapInterval, CustomerAct, CustomerSettings, ExpectedAct, Key, KeyId,
-    KeyOrder, KeyQuery, KeySettings, Ledger, LedgerError, OperationId, Refusal, Scope, Secret,
-    Timestamp,
+    Act, Amount, Cap, CapInterval, CustomerAct, CustomerEdit, ExpectedAct, Key, KeyId, KeyOrder,
+    KeyQuery, KeySettings, Ledger, LedgerError, OperationId, Refusal, Scope, Secret, Timestamp,
 };
 use sha2::{Digest, Sha256};
 
@@ -169,7 +168,6 @@ impl<'a> Owner<'a> {
         fields: &OwnerFields,
         act: Act,
     ) -> Result<OwnerDeed, OwnerRefusal> {
-        let mut expected = None;
         let change = match form {
             OwnerForm::Make => return self.make(fields, act).await,
             OwnerForm::SetCap => CustomerAct::SetCap(cap(fields)?),
@@ -177,36 +175,16 @@ impl<'a> Owner<'a> {
                 let (interval, model) = window(fields)?;
                 CustomerAct::ClearCap { interval, model }
             }
-            OwnerForm::LowBalance => {
-                let (known, position) = self.settings().await?;
-                expected = Some(position);
-                CustomerAct::Set(CustomerSettings {
-                    low_balance: threshold(&fields.limit)?,
-                    ..known
-                })
-            }
+            OwnerForm::LowBalance => CustomerAct::Edit(CustomerEdit {
+                low_balance: threshold(&fields.limit)?.into(),
+                ..CustomerEdit::default()
+            }),
             OwnerForm::Rotate | OwnerForm::Block | OwnerForm::Unblock => {
                 return told("This form is about a key.");
             }
         };
-        (self.actor).change_customer(change, act, expected).await?;
+        self.actor.change_customer(change, act).await?;
         Ok(OwnerDeed::Done)
-    }
-
-    /// The customer's settings, and the act that must not be followed by another before they are changed.
-    async fn settings(&self) -> Result<(CustomerSettings, ExpectedAct), LedgerError> {
-        let ledger = self.actor.ledger();
-        let (own, of) = (self.actor.key(), self.actor.key().customer.id);
-        let position = ledger.last_act(of.into()).await?;
-        let known = ledger.find_customer(of).await?;
-        let settings = known.map_or_else(|| own.customer.settings.clone(), |known| known.settings);
-        Ok((
-            settings,
-            ExpectedAct {
-                of: of.into(),
-                position,
-            },
-        ))
     }
 
     /// A new member, which may do what its owner may. Its secret is shown only when its cap is set.

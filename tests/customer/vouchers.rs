@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use farebox::clock;
 use farebox_ledger::key::Change;
-use farebox_ledger::{Lot, LotId, NewLot, Perform, Timestamp, VoidLot, VoucherCode};
+use farebox_ledger::{Lot, LotId, NewLot, Perform, Said, Timestamp, VoidLot, VoucherCode};
 use serde_json::{Value, json};
 
 use super::dashboard::{has_browser, signed_in};
@@ -312,11 +312,11 @@ async fn the_dashboard_redeems_for_owners_and_members_and_only_from_its_own_page
     );
     // An expired key's page shows its history, and nothing more comes in through it.
     let past = Timestamp::from_millis(clock::now().millis() - 1);
-    let settings = farebox_ledger::KeySettings {
-        expires_at: Some(past),
+    let edit = farebox_ledger::KeyEdit {
+        expires_at: Said::Set(past),
         ..Default::default()
     };
-    gateway.change(&member, Change::Set(settings)).await;
+    gateway.change(&member, Change::Edit(edit)).await;
     let stopped = visitor.post("vouchers", &[("code", &codes[2])], None).await;
     assert_eq!(stopped.status, 403, "{}", stopped.text);
     let unsigned = Visitor::new(&gateway);

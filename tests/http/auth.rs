@@ -3,8 +3,8 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Credit, CreditKind, Durability, KeyChange, KeySettings, OpenMode, Perform, SecretHash,
-    Timestamp,
+    Amount, Credit, CreditKind, Durability, KeyChange, KeyEdit, KeySettings, OpenMode, Perform,
+    Said, SecretHash, Timestamp,
 };
 use serde_json::json;
 
@@ -115,13 +115,15 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
         .unwrap();
     served().await;
 
-    change(Change::Set(KeySettings {
-        models: Some(vec!["another".to_owned()]),
-        ..KeySettings::default()
-    }))
-    .await;
+    let models = |models| {
+        Change::Edit(KeyEdit {
+            models,
+            ..KeyEdit::default()
+        })
+    };
+    change(models(Said::Set(vec!["another".to_owned()]))).await;
     assert_eq!(refused().await, 403);
-    change(Change::Set(KeySettings::default())).await;
+    change(models(Said::Clear)).await;
     served().await;
     change(Change::Rotate {
         secret: SecretHash::of("another"),

@@ -7,8 +7,8 @@ use farebox::server::routes::endpoints;
 use farebox_door::Method;
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Credit, CreditKind, CustomerAct, CustomerChange, KeySettings, LotId, NewLink, NewLot, Perform,
-    RevokeToken, Timestamp, TokenRole, VoucherCode,
+    Credit, CreditKind, CustomerAct, CustomerChange, KeyEdit, KeySettings, LotId, NewLink, NewLot,
+    Perform, RevokeToken, Said, Timestamp, TokenRole, VoucherCode,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -59,11 +59,11 @@ async fn stop(gateway: &Gateway, key: &TestKey, state: State) {
     match state {
         State::Active => {}
         State::Expired => {
-            let settings = KeySettings {
-                expires_at: Some(Timestamp::from_millis(clock::now().millis() - 1_000)),
-                ..known.own.settings.clone()
+            let edit = KeyEdit {
+                expires_at: Said::Set(Timestamp::from_millis(clock::now().millis() - 1_000)),
+                ..KeyEdit::default()
             };
-            gateway.change(key, Change::Set(settings)).await;
+            gateway.change(key, Change::Edit(edit)).await;
         }
         State::Blocked => gateway.change(key, Change::Block).await,
         State::Revoked => gateway.change(key, Change::Revoke).await,

@@ -193,12 +193,16 @@ async fn of_edits_of_one_state_at_two_gateways_one_is_made_and_none_is_lost() {
         json!({ "concurrency": 9 }),
         json!({ "label": "Ada L." }),
         json!({ "low_balance": "3" }),
+        json!({ "name": "Ada L." }),
+        json!({ "address": "Main St 1" }),
+        json!({ "metadata": { "a": "b" } }),
+        json!({ "metadata": { "c": "d" }, "external_id": "crm-7" }),
     ];
     let sent = edits.iter().enumerate().map(|(number, body)| {
         let request = both[number % 2].request("PATCH", &customer).json(body);
         async move { Answer::read(request.send().await.unwrap()).await.status }
     });
-    assert_eq!(join_all(sent).await, [200; 4]);
+    assert_eq!(join_all(sent).await, [200; 8]);
     let shown = both[1].get(&customer).await.json();
     assert_eq!(
         (
@@ -209,6 +213,13 @@ async fn of_edits_of_one_state_at_two_gateways_one_is_made_and_none_is_lost() {
         ),
         (&json!(77), &json!(9), &json!("Ada L."), &json!("3.00"))
     );
+    assert_eq!(shown["external_id"], "crm-7");
+    let expected = json!({
+        "name": "Ada L.",
+        "address": "Main St 1",
+        "metadata": { "a": "b", "c": "d" },
+    });
+    assert_eq!(shown["personal"], expected);
 }
 
 /// Ages what is kept by editing the database, as nobody waits a day.

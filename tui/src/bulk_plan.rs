@@ -1,9 +1,9 @@
 //! One act for many keys, before it is applied: what it does to each, and to which it does nothing.
 
-use farebox_ledger::{Amount, CreditKind, Key, KeySettings, KeyStatus, Timestamp};
+use farebox_ledger::{Amount, CreditKind, Key, KeyEdit, KeyStatus, Said};
 
 use crate::clock;
-use crate::plan::ActPlan;
+use crate::plan::{ActPlan, Planned};
 
 /// What is done to each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,50 +16,45 @@ pub(crate) enum BulkPlan {
     Block,
     Unblock,
     Revoke,
-    Set(BulkEdit),
+    /// Each keeps its label.
+    Edit(KeyEdit),
 }
 
-/// What an edit of many keys changes; each keeps what is `None`, and its label.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct BulkEdit {
-    pub(crate) models: Option<Option<Vec<String>>>,
-    pub(crate) expires_at: Option<Option<Timestamp>>,
-    pub(crate) rate: Option<Option<u32>>,
-    pub(crate) concurrency: Option<Option<u32>>,
-}
-
-impl BulkEdit {
-    /// The settings of one key afterwards.
-    fn of(&self, settings: &KeySettings) -> KeySettings {
-        KeySettings {
-            label: settings.label.clone(),
-            models: (self.models.clone()).unwrap_or_else(|| settings.models.clone()),
-            expires_at: self.expires_at.unwrap_or(settings.expires_at),
-            rate: self.rate.unwrap_or(settings.rate),
-            concurrency: self.concurrency.unwrap_or(settings.concurrency),
+/// What an edit changes, in one line.
+pub(crate) fn words(edit: &KeyEdit) -> String {
+    fn word<T>(
+        name: &str,
+        said: &Said<T>,
+        none: &str,
+        shown: impl Fn(&T) -> String,
+    ) -> Option<String> {
+        match said {
+            Said::Keep => None,
+            Said::Clear => Some(none.to_owned()),
+            Said::Set(value) => Some(format!("{name} {}", shown(value))),
         }
     }
-
-    /// What changes, in one line.
-    pub(crate) fn words(&self) -> String {
-        let number = |number: Option<u32>| {
-            number.map_or_else(|| "the default".to_owned(), |most| most.to_string())
-        };
-        let words = [
-            self.models.as_ref().map(|models| match models {
-                None => "all models".to_owned(),
-                Some(models) => format!("models {}", models.join(", ")),
-            }),
-            self.expires_at.map(|end| match end {
-                None => "never expires".to_owned(),
-                Some(end) => format!("last day {}", clock::last_day(end)),
-            }),
-            self.rate.map(|rate| format!("requests/s {}", number(rate))),
-            self.concurrency
-                .map(|most| format!("at once {}", number(most))),
-        ];
-        words.into_iter().flatten().collect::<Vec<_>>().join(" · ")
-    }
+    let words = [
+        word("models", &edit.models, "all models", |slugs| {
+            slugs.join(", ")
+        }),
+        word("last day", &edit.expires_at, "never expires", |end| {
+            clock::last_day(*end)
+        }),
+        word(
+            "requests/s",
+            &edit.rate,
+            "requests/s the default",
+            u32::to_string,
+        ),
+        word(
+            "at once",
+            &edit.concurrency,
+            "at once the default",
+            u32::to_string,
+        ),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 impl BulkPlan {
@@ -78,7 +73,10 @@ impl BulkPlan {
             Self::Block => ActPlan::Block,
             Self::Unblock => ActPlan::Unblock,
             Self::Revoke => ActPlan::Revoke,
-            Self::Set(edit) => ActPlan::Set(edit.of(&key.settings)),
+            Self::Edit(edit) => ActPlan::Edit(Planned {
+                settings: edit.clone().over(key.settings.clone()),
+                edit: edit.clone(),
+            }),
         }
     }
 
@@ -91,7 +89,7 @@ impl BulkPlan {
             (Self::Unblock, status) if status != KeyStatus::Blocked => {
                 Some("served already".to_owned())
             }
-            (Self::Set(edit), _) if edit.of(&key.settings) == key.settings => {
+            (Self::Edit(edit), _) if edit.clone().over(key.settings.clone()) == key.settings => {
                 Some("has this already".to_owned())
             }
             (Self::Credit { .. }, _) => self.of(key).after(key.customer.account)?.err(),
@@ -110,7 +108,7 @@ impl BulkPlan {
             Self::Block => "Block",
             Self::Unblock => "Serve again",
             Self::Revoke => "Revoke",
-            Self::Set(_) => "Edit",
+            Self::Edit(_) => "Edit",
         }
     }
 }

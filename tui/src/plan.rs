@@ -4,8 +4,8 @@
 //! is sent. Contains no secret.
 
 use farebox_ledger::{
-    Account, Amount, CreditKind, CustomerId, CustomerSettings, KeySettings, LINK_LIFETIME,
-    OperationId, Scope, Timestamp,
+    Account, Amount, CreditKind, CustomerEdit, CustomerId, CustomerSettings, KeyEdit, KeySettings,
+    LINK_LIFETIME, OperationId, Scope, Timestamp,
 };
 
 /// The act itself.
@@ -22,9 +22,9 @@ pub(crate) enum ActPlan {
         first: Option<(Amount, String)>,
         customer: Option<CustomerId>,
     },
-    Set(KeySettings),
+    Edit(Planned<KeyEdit, KeySettings>),
     CreateCustomer(CustomerSettings),
-    SetCustomer(CustomerSettings),
+    EditCustomer(Planned<CustomerEdit, CustomerSettings>),
     Suspend,
     Resume,
     Close,
@@ -41,6 +41,13 @@ pub(crate) enum ActPlan {
         overlap: PlannedOverlap,
     },
     Link,
+}
+
+/// An edit, and the settings that it leaves if nobody else changes them meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned<E, S> {
+    pub(crate) edit: E,
+    pub(crate) settings: S,
 }
 
 /// How long an old secret still works.
@@ -111,9 +118,9 @@ impl ActPlan {
                 ..
             } => "Refund",
             Self::Create { .. } => "New key",
-            Self::Set(_) => "Edit",
+            Self::Edit(_) => "Edit",
             Self::CreateCustomer(_) => "New customer",
-            Self::SetCustomer(_) => "Edit customer",
+            Self::EditCustomer(_) => "Edit customer",
             Self::Suspend => "Suspend",
             Self::Resume => "Resume",
             Self::Close => "Close",
@@ -146,7 +153,7 @@ impl ActPlan {
                 ..
             } => "apply the refund",
             Self::Create { .. } => "create the key",
-            Self::Set(_) | Self::SetCustomer(_) => "save the settings",
+            Self::Edit(_) | Self::EditCustomer(_) => "save the settings",
             Self::CreateCustomer(_) => "create the customer",
             Self::Suspend => "suspend the customer",
             Self::Resume => "serve its keys again",
@@ -228,10 +235,9 @@ impl ActPlan {
                 });
                 facts
             }
-            Self::Set(settings) => settings_facts(settings),
-            Self::CreateCustomer(settings) | Self::SetCustomer(settings) => {
-                customer_facts(settings)
-            }
+            Self::Edit(planned) => settings_facts(&planned.settings),
+            Self::CreateCustomer(settings) => customer_facts(settings),
+            Self::EditCustomer(planned) => customer_facts(&planned.settings),
             Self::Move {
                 into,
                 amount,

@@ -13,6 +13,8 @@ pub(crate) struct Needs<'operation> {
     pub(crate) keys: Few<KeyId>,
     /// Customers.
     pub(crate) customers: Few<CustomerId>,
+    /// The customer's personal data.
+    pub(crate) personal: Option<CustomerId>,
     /// The customer with this external id.
     pub(crate) external_id: Option<&'operation str>,
     /// Open holds.

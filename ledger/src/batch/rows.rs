@@ -26,7 +26,7 @@ pub(crate) use crate::table::rows::CachedRow;
 use crate::value::reference;
 use crate::{
     Account, Amount, CustomerId, HoldMove, JournalEntry, Key, KeyId, NewHold, OpenHold,
-    OperationId, OwnCost, Payment, Refusal, Scope, Session, Timestamp, UtcDay,
+    OperationId, OwnCost, Payment, PersonalData, Refusal, Scope, Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -50,6 +50,8 @@ pub(crate) struct Rows {
     pub(crate) customers: ById<CustomerId, CustomerRow>,
     /// Each with its customer in `customers`.
     pub(crate) keys: ById<KeyId, KeyRow>,
+    /// Personal data that was looked for and found, or set.
+    pub(crate) personal: BTreeMap<CustomerId, PersonalData>,
     /// The external ids that were looked for and found.
     pub(crate) external_ids: BTreeMap<String, CustomerId>,
     pub(crate) holds: ById<OperationId, CachedRow<StoredHold>>,
@@ -437,6 +439,7 @@ impl Rows {
         clear(&mut self.refunds);
         clear(&mut self.references);
         clear(&mut self.hours);
+        clear(&mut self.personal);
         clear(&mut self.external_ids);
         self.running.clear();
         self.tables.clear();

@@ -4,19 +4,19 @@
 //! neither the secret nor its stored hash can be found. States are hashed into the audit's chain, so their format is frozen per
 //! version.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::book::head::AuditHead;
 use crate::rule::auto_top_up::TopUpWish;
-use crate::rule::customer::settings_for;
 use crate::rule::key::KeyRecord;
 use crate::value::reference;
 use crate::{
     Act, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange,
-    CustomerId, CustomerSettings, CustomerStatus, KeyId, KeySettings, NewCustomer, NewKey, NewMove,
-    NewPayment, NewReversal, OperationId, Scope, SecretHash, Timestamp, TokenId, UnappliedAct,
-    UnappliedEnd,
+    CustomerId, CustomerSettings, CustomerStatus, KeyChange, KeyId, KeySettings, NewCustomer,
+    NewKey, NewMove, NewPayment, NewReversal, OperationId, Scope, SecretHash, Timestamp, TokenId,
+    UnappliedAct, UnappliedEnd,
 };
 
 /// Acts that move money: what else there is of a customer or key stays as it was.
@@ -146,10 +146,10 @@ pub(crate) fn create_customer(new: &NewCustomer) -> Written {
     Written::by(&new.act, "create_customer", None, &details)
 }
 
-/// A change of a customer.
-pub(crate) fn change_customer(change: &CustomerChange) -> Written {
+/// A change of a customer, which leaves it with these settings.
+pub(crate) fn change_customer(change: &CustomerChange, left: &CustomerSettings) -> Written {
     let (word, details) = match &change.change {
-        CustomerAct::Set(new) => ("set_customer", customer_settings(new)),
+        CustomerAct::Edit(_) => ("set_customer", customer_settings(left)),
         CustomerAct::Suspend => ("suspend", json!({})),
         CustomerAct::Resume => ("resume", json!({})),
         CustomerAct::Close => ("close", json!({})),
@@ -170,6 +170,25 @@ pub(crate) fn change_customer(change: &CustomerChange) -> Written {
         ),
     };
     Written::by(&change.act, word, None, &details)
+}
+
+/// Whether a customer was changed so before, by `record`. An edit was if it changes nothing of the settings that were recorded: the others
+/// were what they were. What was said of a person was hashed with what was known, and cannot be compared.
+pub(crate) fn repeats_customer_change(change: &CustomerChange, record: &AuditRecord) -> bool {
+    let left = if let CustomerAct::Edit(edit) = &change.change {
+        edit.clone().over(recorded(record))
+    } else {
+        CustomerSettings::default()
+    };
+    let asked = change_customer(change, &left);
+    let is_description = matches!(change.change, CustomerAct::Describe(_));
+    record.customer == change.customer
+        && (asked.repeats(record) || is_description && asked.act == record.act)
+}
+
+/// The settings in an act's details.
+fn recorded<T: DeserializeOwned + Default>(record: &AuditRecord) -> T {
+    serde_json::from_str(&record.details).unwrap_or_default()
 }
 
 /// One side of a move: what it gave, or got, and the other side.
@@ -217,10 +236,10 @@ fn of_owner(object: &mut serde_json::Map<String, Value>, is_owner: bool, made_by
     }
 }
 
-/// A change of a key.
-pub(crate) fn change(change: &crate::KeyChange) -> Written {
+/// A change of a key, which leaves it with these settings.
+pub(crate) fn change(change: &KeyChange, left: &KeySettings) -> Written {
     let (word, details) = match &change.change {
-        Change::Set(new) => ("set", settings(new)),
+        Change::Edit(_) => ("set", settings(left)),
         Change::Block => ("block", json!({})),
         Change::Unblock => ("unblock", json!({})),
         Change::Revoke => ("revoke", json!({})),
@@ -235,6 +254,16 @@ pub(crate) fn change(change: &crate::KeyChange) -> Written {
         }
     };
     Written::by(&change.act, word, Some(change.key), &details)
+}
+
+/// As [`repeats_customer_change`], of a key.
+pub(crate) fn repeats_change(change: &KeyChange, record: &AuditRecord) -> bool {
+    let left = if let Change::Edit(edit) = &change.change {
+        edit.clone().over(recorded(record))
+    } else {
+        KeySettings::default()
+    };
+    self::change(change, &left).repeats(record)
 }
 
 /// A credit.
@@ -402,7 +431,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         last_entry_at: _,
     } = customer;
     *id == CustomerId::made_for(key.id)
-        && *settings == settings_for(&key.settings.label)
+        && *settings == CustomerSettings::labelled(&key.settings.label)
         && *status == CustomerStatus::Active
         && *caps == Caps::default()
         && auto_top_up.is_none()
@@ -531,7 +560,11 @@ mod tests {
             actor: "ada".to_owned(),
             at: Timestamp::from_millis(7),
         };
-        let mut customer = made(CustomerId::from_random(1), settings_for("a \"b\""), &act);
+        let mut customer = made(
+            CustomerId::from_random(1),
+            CustomerSettings::labelled("a \"b\""),
+            &act,
+        );
         assert!(is_as_upgraded(&customer, &key));
         let both = super::state(&customer, Some(&key));
         let of_key = state.strip_prefix(r#"{"v":1,"#).unwrap();

@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 use crate::rule::auto_top_up::{AutoTopUp, TopUpRule};
 use crate::rule::cap::{CapNews, PastSpending};
 use crate::rule::hold::{HoldRoom, HoldWay};
-use crate::value::text::{check_label, check_text, is_unseen};
+use crate::value::text::check_text;
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, CustomerId, Held, KeyId,
-    OperationId, Refusal, Scope, Timestamp, TokenId, UtcDay,
+    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, CustomerEdit, CustomerId,
+    CustomerSettings, Held, KeyId, OperationId, Refusal, Said, Scope, Timestamp, TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -38,54 +38,6 @@ impl fmt::Display for CustomerStatus {
             Self::Closed => "closed",
         })
     }
-}
-
-/// What an administrator can set on a customer.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct CustomerSettings {
-    /// A name for people.
-    pub label: String,
-    /// Its name in the seller's own system; unique in the ledger.
-    pub external_id: Option<String>,
-    /// The name of its price list; `None` is the catalog's prices.
-    pub price_list: Option<String>,
-    /// The balance below which it is low; `None` is a tenth of the last top-up.
-    pub low_balance: Option<Amount>,
-    /// Requests each second, of all its keys; `None` is unlimited.
-    pub rate: Option<u32>,
-    /// Requests at once, of all its keys; `None` is the gateway's default, or what a key of it may do alone if that is more.
-    pub concurrency: Option<u32>,
-}
-
-impl CustomerSettings {
-    /// Concurrent requests of a customer without its own limit.
-    pub const CONCURRENCY: u32 = 64;
-
-    /// Checks that texts are of a reasonable length, and an external id can be typed again.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_label("a label", &self.label, 200, false)?;
-        if let Some(name) = &self.price_list {
-            check_text("a price list", name, 200, true)?;
-        }
-        if self.low_balance.is_some_and(Amount::is_negative) {
-            let text = "a low balance must not be negative";
-            return Err(Refusal::Limit(text.to_owned()));
-        }
-        match &self.external_id {
-            Some(id) => check_external_id(id),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Ids of other systems are compared byte by byte, so that two that look the same must be the same.
-fn check_external_id(id: &str) -> Result<(), Refusal> {
-    check_text("an external id", id, 200, true)?;
-    if id.trim() != id || id.chars().any(is_unseen) {
-        let text = "an external id must not begin or end with a space or contain characters that cannot be seen";
-        return Err(Refusal::NotApplicable(text.to_owned()));
-    }
-    Ok(())
 }
 
 /// A customer: settings, state and money, from one consistent read.
@@ -151,9 +103,10 @@ impl Customer {
             self.check_open()?;
         }
         match change {
-            CustomerAct::Set(settings) => {
+            CustomerAct::Edit(edit) => {
+                let settings = edit.clone().over(self.settings.clone());
                 settings.check()?;
-                self.settings = settings.clone();
+                self.settings = settings;
             }
             CustomerAct::Suspend => self.status = CustomerStatus::Suspended,
             CustomerAct::Resume => self.status = CustomerStatus::Active,
@@ -270,15 +223,15 @@ pub struct CustomerChange {
 /// The kinds of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomerAct {
-    /// Replace all settings.
-    Set(CustomerSettings),
+    /// Change the settings of which it says something.
+    Edit(CustomerEdit),
     /// Refuse its keys until it is resumed. What streams goes on as far as its hold reaches, and whoever is signed in may look.
     Suspend,
     /// Serve again.
     Resume,
     /// Refuse forever; only with nothing held and no balance.
     Close,
-    /// Replace all personal data.
+    /// Say something of the person; what it does not say stays.
     Describe(PersonalData),
     /// Remove all personal data.
     Erase,
@@ -302,6 +255,19 @@ pub enum CustomerAct {
         /// Why, if that is known.
         reason: Option<String>,
     },
+}
+
+impl CustomerAct {
+    /// The external id that it gives.
+    pub(crate) fn new_external_id(&self) -> Option<&str> {
+        if let Self::Edit(edit) = self
+            && let Said::Set(id) = &edit.external_id
+        {
+            Some(id)
+        } else {
+            None
+        }
+    }
 }
 
 /// Money that goes from one customer to another: only what was paid and is not held.
@@ -380,6 +346,22 @@ impl PersonalData {
         let text = serde_json::to_vec(self).unwrap_or_default();
         let digest = Sha256::new_with_prefix(b"farebox personal data");
         PersonalHash(digest.chain_update(text).finalize().into())
+    }
+
+    /// What is known when this is said of what is known. The salt is always new.
+    pub(crate) fn over(self, known: Option<Self>) -> Self {
+        let mut data = known.unwrap_or_default();
+        data.name = self.name.or(data.name);
+        data.address = self.address.or(data.address);
+        data.metadata.extend(self.metadata);
+        data.salt = self.salt;
+        data
+    }
+
+    /// Whether it says anything.
+    #[must_use]
+    pub fn is_said(&self) -> bool {
+        self.name.is_some() || self.address.is_some() || !self.metadata.is_empty()
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -579,13 +561,5 @@ impl KeyPurse {
             }
             Some(_) | None => self.account.insufficient(needed),
         }
-    }
-}
-
-/// The customer that the upgrade made for a key, or creating a key without one does.
-pub(crate) fn settings_for(label: &str) -> CustomerSettings {
-    CustomerSettings {
-        label: label.to_owned(),
-        ..CustomerSettings::default()
     }
 }

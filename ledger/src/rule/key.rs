@@ -1,4 +1,4 @@
-//! Keys: settings and the acts that change them.
+//! Keys, and the acts that change them.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::KeyPurse;
-use crate::value::text::{check_label, check_text};
 use crate::{
-    Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId,
-    CustomerSettings, KeyId, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
+    Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId, KeyEdit,
+    KeyId, KeySettings, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
 };
 
 /// What a key is allowed to do now. `Expired` is never stored: it follows from the clock.
@@ -36,21 +35,6 @@ impl fmt::Display for KeyStatus {
             Self::Revoked => "revoked",
         })
     }
-}
-
-/// What an administrator can set on a key.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct KeySettings {
-    /// A name for people.
-    pub label: String,
-    /// Slugs the key may use; `None` is all.
-    pub models: Option<Vec<String>>,
-    /// First instant at which the key no longer works.
-    pub expires_at: Option<Timestamp>,
-    /// Requests each second; `None` is unlimited.
-    pub rate: Option<u32>,
-    /// Requests at once; `None` is the gateway's default.
-    pub concurrency: Option<u32>,
 }
 
 /// A key and the customer whose money it spends, from one consistent read. What only the key has is reached through it directly.
@@ -237,9 +221,10 @@ impl KeyRecord {
             )));
         }
         match change {
-            Change::Set(settings) => {
+            Change::Edit(edit) => {
+                let settings = edit.clone().over(self.settings.clone());
                 settings.check()?;
-                self.settings = settings.clone();
+                self.settings = settings;
             }
             Change::Block => self.stored_status = KeyStatus::Blocked,
             Change::Unblock => self.stored_status = KeyStatus::Active,
@@ -264,44 +249,6 @@ impl KeyRecord {
             }
         }
         Ok(())
-    }
-}
-
-impl KeySettings {
-    /// Concurrent requests for a key without its own limit: what its customer has without one.
-    pub const CONCURRENCY: u32 = CustomerSettings::CONCURRENCY;
-    /// Paid requests each second when unset: far above what people and agents make, and no key makes thousands.
-    pub const RATE: u32 = 200;
-    /// How many of them may come at once when no rate is set.
-    pub const BURST: u32 = 400;
-
-    /// Requests at once of all keys of the customer together, for a request of this one. An operator who lets one key do more than is
-    /// usual means its customer, too.
-    #[must_use]
-    pub fn customer_concurrency(&self, customer: &CustomerSettings) -> u32 {
-        let of_key = self.concurrency.unwrap_or_default();
-        customer
-            .concurrency
-            .unwrap_or(CustomerSettings::CONCURRENCY.max(of_key))
-    }
-
-    /// Whether the key may use a model.
-    #[must_use]
-    pub fn allows(&self, slug: &str) -> bool {
-        let models = self.models.as_ref();
-        models.is_none_or(|models| models.iter().any(|allowed| allowed == slug))
-    }
-
-    /// Checks that texts and lists are of a reasonable length.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_label("a label", &self.label, 200, false)?;
-        let models = self.models.as_deref().unwrap_or_default();
-        if models.len() > 1000 {
-            return Err(Refusal::Limit("a key lists at most 1000 models".to_owned()));
-        }
-        models
-            .iter()
-            .try_for_each(|model| check_text("a model", model, 200, true))
     }
 }
 
@@ -385,8 +332,8 @@ pub struct KeyChange {
 /// The kinds of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Replace all settings.
-    Set(KeySettings),
+    /// Change the settings of which it says something.
+    Edit(KeyEdit),
     /// Refuse requests until unblocked.
     Block,
     /// Serve again.

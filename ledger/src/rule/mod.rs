@@ -12,6 +12,7 @@ pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
 pub(crate) mod secret;
+pub(crate) mod settings;
 pub mod token;
 pub mod token_day;
 pub mod voucher;

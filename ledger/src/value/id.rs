@@ -305,6 +305,14 @@ impl Serialize for Timestamp {
     }
 }
 
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let read = String::deserialize(input)?.parse::<jiff::Timestamp>();
+        read.map(|instant| Self(instant.as_millisecond()))
+            .map_err(serde::de::Error::custom)
+    }
+}
+
 fn encode(mut number: u128, chars: usize) -> String {
     let mut text = vec![b'0'; chars];
     for place in text.iter_mut().rev() {

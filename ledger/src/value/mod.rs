@@ -16,6 +16,7 @@ mod pairs;
 pub(crate) mod probe_lease;
 pub(crate) mod public_url;
 pub(crate) mod reference;
+pub(crate) mod said;
 pub mod served;
 pub mod text;
 pub(crate) mod usage;

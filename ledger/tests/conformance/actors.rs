@@ -84,11 +84,11 @@ fn new_member(number: u64, operation: u64) -> Operation {
     Operation::Create(Box::new(new))
 }
 
-fn low_balance(label: &str) -> CustomerAct {
-    CustomerAct::Set(CustomerSettings {
-        label: label.to_owned(),
-        low_balance: Some(usd("3")),
-        ..CustomerSettings::default()
+fn low_balance(label: Option<&str>) -> CustomerAct {
+    CustomerAct::Edit(CustomerEdit {
+        label: label.map(str::to_owned),
+        low_balance: Said::Set(usd("3")),
+        ..CustomerEdit::default()
     })
 }
 
@@ -128,7 +128,7 @@ async fn acts(ledger: &dyn Ledger, first: u64) -> Vec<(&'static str, bool)> {
             of_customer(CustomerAct::SetCap(cap("6")), first + 6),
         ),
         ("clear that", of_customer(clear(), first + 7)),
-        ("low balance", of_customer(low_balance("Key 1"), first + 8)),
+        ("low balance", of_customer(low_balance(None), first + 8)),
     ] {
         done.push((what, ledger.ask(by_owner(operation)).await.is_ok()));
     }
@@ -162,10 +162,9 @@ async fn everything(ledger: &dyn Ledger) -> String {
 /// How a key or its customer is stopped, what takes that back, and whether its sessions still show its history.
 fn stops() -> Vec<(&'static str, Operation, Option<Operation>, bool)> {
     let expired = |end: Option<i64>| {
-        Change::Set(KeySettings {
-            label: "Key 1".to_owned(),
-            expires_at: end.map(at),
-            ..KeySettings::default()
+        Change::Edit(KeyEdit {
+            expires_at: end.map(at).into(),
+            ..KeyEdit::default()
         })
     };
     let key = |what, operation| of_key(OWNER, what, operation);
@@ -269,8 +268,8 @@ pub(crate) async fn an_owner_manages_its_own_customer_and_nothing_else(ledger: S
         of_key(OWNER, Change::Block, 100),
         of_key(MEMBER, Change::Revoke, 101),
         of_key(MEMBER, Change::Reissue { secret: secret(9) }, 102),
-        of_key(MEMBER, Change::Set(KeySettings::default()), 103),
-        of_customer(low_balance("another label"), 104),
+        of_key(MEMBER, Change::Edit(KeyEdit::default()), 103),
+        of_customer(low_balance(Some("another label")), 104),
         of_customer(CustomerAct::Suspend, 105),
         of_customer(CustomerAct::Resume, 106),
         of_customer(CustomerAct::Erase, 107),

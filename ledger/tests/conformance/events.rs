@@ -121,10 +121,9 @@ pub(crate) async fn a_balance_is_told_once_until_it_is_well(ledger: SharedLedger
     // Its own threshold is judged from the next settlement on.
     let set = CustomerChange {
         customer: CustomerId::made_for(key(1)),
-        change: CustomerAct::Set(CustomerSettings {
-            label: "Key 1".to_owned(),
-            low_balance: Some(usd("0.1")),
-            ..CustomerSettings::default()
+        change: CustomerAct::Edit(CustomerEdit {
+            low_balance: Said::Set(usd("0.1")),
+            ..CustomerEdit::default()
         }),
         act: act(40, 300),
     };

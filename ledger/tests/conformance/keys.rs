@@ -72,7 +72,13 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
         rate: Some(3),
         ..KeySettings::default()
     };
-    let set = change(1, 11, Change::Set(settings.clone()));
+    let edit = KeyEdit {
+        label: Some("New".into()),
+        models: Said::Set(vec!["small".into()]),
+        rate: Said::Set(3),
+        ..KeyEdit::default()
+    };
+    let set = change(1, 11, Change::Edit(edit));
     let changed = ledger.perform(set.clone()).await.unwrap();
     assert_eq!(changed.settings, settings);
     assert_eq!(ledger.perform(set).await.unwrap(), changed);
@@ -143,12 +149,12 @@ pub(crate) async fn key_changes_are_applied_once_and_audited(ledger: SharedLedge
         refused(ledger.perform(change(9, 17, Change::Block)).await),
         Refusal::NoSuchKey(key(9))
     );
-    let long = KeySettings {
-        label: "x".repeat(201),
-        ..KeySettings::default()
+    let long = KeyEdit {
+        label: Some("x".repeat(201)),
+        ..KeyEdit::default()
     };
     assert!(matches!(
-        refused(ledger.perform(change(1, 18, Change::Set(long))).await),
+        refused(ledger.perform(change(1, 18, Change::Edit(long))).await),
         Refusal::Limit(_)
     ));
     ledger.perform(top_up(1, 19, "1", "r-19")).await.unwrap();
@@ -186,7 +192,7 @@ pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
     for (operation, what) in [
         (13, Change::Unblock),
         (14, Change::Block),
-        (15, Change::Set(KeySettings::default())),
+        (15, Change::Edit(KeyEdit::default())),
     ] {
         assert!(matches!(
             refused(ledger.perform(change(1, operation, what)).await),

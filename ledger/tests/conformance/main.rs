@@ -16,6 +16,7 @@ mod claims;
 mod common;
 mod credits;
 mod customers;
+mod edits;
 mod events;
 mod history;
 mod holds;
@@ -60,6 +61,10 @@ use customers::{
     external_ids_are_any_text_that_can_be_typed_again, money_moves_between_customers,
     owners_make_keys, payments_keep_whom_they_are_addressed_to, several_keys_spend_one_purse,
     what_nobody_paid_is_told_from_what_was_paid,
+};
+use edits::{
+    an_edit_gives_no_external_id_that_another_has, edits_of_a_key_say_what_they_change,
+    edits_of_different_settings_both_stay, what_is_said_of_a_person_is_added,
 };
 use events::{
     a_balance_is_told_once_until_it_is_well, a_delivery_is_due_until_it_is_there,
@@ -139,6 +144,10 @@ stories!(
     customers_are_suspended_resumed_and_closed,
     customers_are_found_and_forgotten,
     payments_keep_whom_they_are_addressed_to,
+    edits_of_different_settings_both_stay,
+    edits_of_a_key_say_what_they_change,
+    an_edit_gives_no_external_id_that_another_has,
+    what_is_said_of_a_person_is_added,
     money_moves_between_customers,
     owners_make_keys,
     external_ids_are_any_text_that_can_be_typed_again,

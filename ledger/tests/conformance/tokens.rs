@@ -173,7 +173,7 @@ pub(crate) async fn a_shop_does_its_own_business_and_no_other(ledger: SharedLedg
     .await;
     for change in [
         Change::Block,
-        Change::Set(KeySettings::default()),
+        Change::Edit(KeyEdit::default()),
         Change::Rotate {
             secret: secret(8),
             old_until: None,
@@ -433,13 +433,13 @@ pub(crate) async fn an_edit_of_what_was_changed_is_refused(ledger: SharedLedger)
     ledger.perform(block).await.unwrap();
     assert_eq!(ledger.last_act(of).await.unwrap(), read);
     let edit = async |operation, label: &str, position| {
-        let settings = CustomerSettings {
-            label: label.to_owned(),
-            ..CustomerSettings::default()
+        let edit = CustomerEdit {
+            label: Some(label.to_owned()),
+            ..CustomerEdit::default()
         };
         let change = CustomerChange {
             customer: customer(1),
-            change: CustomerAct::Set(settings),
+            change: CustomerAct::Edit(edit),
             act: act(operation, 400),
         };
         let edit = Operation::ChangeCustomer(Box::new(change));

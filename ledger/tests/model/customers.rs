@@ -55,17 +55,22 @@ pub(crate) async fn customers(
         Change::SetCap(cap) => CustomerAct::SetCap(cap),
         _ => CustomerAct::Resume,
     };
-    let external = CustomerSettings {
-        external_id: Some(format!("x{}", amount % 3)),
+    let external = CustomerEdit {
+        external_id: Said::Set(format!("x{}", amount % 3)),
+        low_balance: match amount % 4 {
+            0 => Said::Clear,
+            1 => Said::Set(cents(amount)),
+            _ => Said::Keep,
+        },
         // More than the 30 requests of the steps: only a fleet's ledger counts them itself and would refuse.
-        concurrency: Some(40),
-        ..CustomerSettings::default()
+        concurrency: Said::Set(40),
+        ..CustomerEdit::default()
     };
     let change = match kind {
         0 => CustomerAct::Suspend,
         1 | 2 => CustomerAct::Resume,
         3 => CustomerAct::Close,
-        4 => CustomerAct::Set(external),
+        4 => CustomerAct::Edit(external),
         5..=8 => cap(amount),
         9 => CustomerAct::Erase,
         10 | 11 => {

@@ -50,12 +50,15 @@ pub(super) fn a_change(number: u8, time: i64) -> Change {
     match number {
         0 => Change::Block,
         1..=3 => Change::Unblock,
-        4 => Change::Set(KeySettings {
-            label: format!("at {time}"),
-            expires_at: Some(hour(time)),
-            ..KeySettings::default()
+        4 => Change::Edit(KeyEdit {
+            label: Some(format!("at {time}")),
+            expires_at: Said::Set(hour(time)),
+            ..KeyEdit::default()
         }),
-        5 => Change::Set(KeySettings::default()),
+        5 => Change::Edit(KeyEdit {
+            expires_at: Said::Clear,
+            ..KeyEdit::default()
+        }),
         6 => Change::Rotate {
             secret: secret(7),
             old_until: (time % 2 == 0).then_some(hour(time)),

@@ -3,16 +3,17 @@
 use super::State;
 use super::keys::paid_in;
 use super::operations::{
-    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos,
+    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, said,
+    says, set,
 };
 use serde_json::json;
 
 use crate::book::audit;
 use crate::value::reference::{self, folded, normal};
 use crate::{
-    Account, Act, Amount, Caps, Customer, CustomerAct, CustomerChange, CustomerId,
+    Account, Act, Amount, AuditRecord, Caps, Customer, CustomerAct, CustomerChange, CustomerId,
     CustomerSettings, CustomerStatus, DailyBound, EntryKind, EventKind, JournalEntry, Moved,
-    NewCustomer, NewMove, PersonalData, Refusal, UtcDay, clock,
+    NewCustomer, NewMove, PersonalData, Refusal, Said, UtcDay, clock,
 };
 
 pub(super) fn settings_of(label: &str) -> CustomerSettings {
@@ -72,17 +73,16 @@ impl State {
         self.check_unused(new.act.operation)?;
         new.settings.check()?;
         PersonalData::check_new(new.personal.as_ref())?;
-        self.check_external(new.id, &new.settings)?;
+        if let Some(external_id) = &new.settings.external_id {
+            self.check_external(new.id, external_id)?;
+        }
         if self.customers.contains_key(&new.id) {
             return Err(not_applicable(&format!("customer id {} is taken", new.id)));
         }
         Ok(())
     }
 
-    fn check_external(&self, id: CustomerId, settings: &CustomerSettings) -> Done<()> {
-        let Some(external_id) = &settings.external_id else {
-            return Ok(());
-        };
+    fn check_external(&self, id: CustomerId, external_id: &String) -> Done<()> {
         let mut others = self.customers.values();
         let same = |other: &&Customer| {
             other.id != id && other.settings.external_id.as_ref() == Some(external_id)
@@ -97,23 +97,53 @@ impl State {
     }
 
     pub(super) fn change_customer(&mut self, change: &CustomerChange) -> Done<Customer> {
-        let (id, act) = (change.customer, audit::change_customer(change));
-        let known = self.audited(act.operation);
-        if known.is_some_and(|known| known.customer == id && is_same(&act, known)) {
+        let (id, operation) = (change.customer, change.act.operation);
+        let repeats = |known: &AuditRecord| match &change.change {
+            CustomerAct::Edit(edit) => {
+                known.act == "set_customer"
+                    && says(
+                        &known.details,
+                        [
+                            ("label", edit.label.as_ref().map(|label| json!(label))),
+                            ("external_id", said(&edit.external_id)),
+                            ("price_list", said(&edit.price_list)),
+                            ("low_balance", said(&edit.low_balance)),
+                            ("rate", said(&edit.rate)),
+                            ("concurrency", said(&edit.concurrency)),
+                        ],
+                    )
+            }
+            CustomerAct::Describe(_) => known.act == "describe",
+            _ => is_same(
+                &audit::change_customer(change, &CustomerSettings::default()),
+                known,
+            ),
+        };
+        if (self.audited(operation)).is_some_and(|known| known.customer == id && repeats(known)) {
             return self.customer(id).cloned();
         }
-        self.check_unused(act.operation)?;
+        self.check_unused(operation)?;
         let mut customer = self.customer(id)?.clone();
-        if let CustomerAct::Set(settings) = &change.change {
-            self.check_external(id, settings)?;
+        let mut change = change.clone();
+        if let CustomerAct::Edit(edit) = &change.change
+            && let Said::Set(external_id) = &edit.external_id
+        {
+            self.check_external(id, external_id)?;
         }
         if !matches!(change.change, CustomerAct::Close | CustomerAct::Erase) {
             not_closed(&customer)?;
         }
-        match &change.change {
-            CustomerAct::Set(settings) => {
+        match &mut change.change {
+            CustomerAct::Edit(edit) => {
+                let mut settings = customer.settings.clone();
+                settings.label = edit.label.clone().unwrap_or(settings.label);
+                set(&mut settings.external_id, &edit.external_id);
+                set(&mut settings.price_list, &edit.price_list);
+                set(&mut settings.low_balance, &edit.low_balance);
+                set(&mut settings.rate, &edit.rate);
+                set(&mut settings.concurrency, &edit.concurrency);
                 settings.check()?;
-                customer.settings = settings.clone();
+                customer.settings = settings;
             }
             CustomerAct::Suspend => customer.status = CustomerStatus::Suspended,
             CustomerAct::Resume => customer.status = CustomerStatus::Active,
@@ -122,6 +152,11 @@ impl State {
                 customer.status = CustomerStatus::Closed;
             }
             CustomerAct::Describe(data) => {
+                let known = self.personal.get(&id).cloned().unwrap_or_default();
+                data.name = data.name.take().or(known.name);
+                data.address = data.address.take().or(known.address);
+                let said = std::mem::replace(&mut data.metadata, known.metadata);
+                data.metadata.extend(said);
                 PersonalData::check_new(Some(data))?;
                 customer.personal = Some(data.hash());
                 self.personal.insert(id, data.clone());
@@ -158,6 +193,7 @@ impl State {
             (CustomerStatus::Suspended, CustomerStatus::Active) => Some(EventKind::CustomerResumed),
             _ => None,
         };
+        let act = audit::change_customer(&change, &customer.settings);
         self.customers.insert(id, customer.clone());
         self.write(id, act);
         if let Some(news) = news {

@@ -3,16 +3,18 @@
 use super::State;
 use super::customers::{blank_customer, not_closed, settings_of};
 use super::operations::{
-    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, status,
+    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, said,
+    says, set, status,
 };
 use serde_json::json;
 
 use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
-    Account, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerId, DailyBound, EntryKind,
-    EventKind, JournalEntry, Key, KeyChange, KeyRecord, KeyStatus, Membership, NewCustomer, NewKey,
-    OperationId, Payment, PaymentStatus, Posted, Refusal, Scope, UtcDay, clock,
+    Account, Amount, AuditRecord, Caps, Change, Credit, CreditKind, Customer, CustomerId,
+    DailyBound, EntryKind, EventKind, JournalEntry, Key, KeyChange, KeyRecord, KeySettings,
+    KeyStatus, Membership, NewCustomer, NewKey, OperationId, Payment, PaymentStatus, Posted,
+    Refusal, Scope, UtcDay, clock,
 };
 
 impl State {
@@ -166,12 +168,25 @@ impl State {
     }
 
     pub(super) fn change(&mut self, change: &KeyChange) -> Done<Key> {
-        let act = audit::change(change);
-        let operation = act.operation;
-        if self
-            .audited(operation)
-            .is_some_and(|known| is_same(&act, known))
-        {
+        let operation = change.act.operation;
+        let repeats = |known: &AuditRecord| match &change.change {
+            Change::Edit(edit) => {
+                known.act == "set"
+                    && known.key == Some(change.key)
+                    && says(
+                        &known.details,
+                        [
+                            ("label", edit.label.as_ref().map(|label| json!(label))),
+                            ("models", said(&edit.models)),
+                            ("expires_at", said(&edit.expires_at)),
+                            ("rate", said(&edit.rate)),
+                            ("concurrency", said(&edit.concurrency)),
+                        ],
+                    )
+            }
+            _ => is_same(&audit::change(change, &KeySettings::default()), known),
+        };
+        if self.audited(operation).is_some_and(repeats) {
             return self.whole_key(change.key);
         }
         self.check_unused(operation)?;
@@ -182,9 +197,15 @@ impl State {
         }
         let mut ends = true;
         match &change.change {
-            Change::Set(settings) => {
+            Change::Edit(edit) => {
+                let mut settings = key.settings.clone();
+                settings.label = edit.label.clone().unwrap_or(settings.label);
+                set(&mut settings.models, &edit.models);
+                set(&mut settings.expires_at, &edit.expires_at);
+                set(&mut settings.rate, &edit.rate);
+                set(&mut settings.concurrency, &edit.concurrency);
                 settings.check()?;
-                (key.settings, ends) = (settings.clone(), false);
+                (key.settings, ends) = (settings, false);
             }
             Change::Block => key.stored_status = KeyStatus::Blocked,
             Change::Unblock => (key.stored_status, ends) = (KeyStatus::Active, false),
@@ -229,6 +250,7 @@ impl State {
         if let Some(news) = news {
             self.tell_of_act(belongs_to, Some(id), news, &change.act);
         }
+        let act = audit::change(change, &key.settings);
         self.keys.insert(id, key);
         self.write(belongs_to, act);
         self.whole_key(id)

@@ -4,6 +4,9 @@
 use super::tokens::answered;
 use std::collections::btree_map::Entry;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::{State, next};
 use crate::batch::operation::Operation;
 use crate::batch::outcome::Outcome;
@@ -11,8 +14,8 @@ use crate::book::audit::{self, Written};
 use crate::{
     Account, Amount, AuditRecord, CloseSession, CloseSessions, ConsumeLink, Customer, CustomerId,
     CustomerStatus, EntryKind, ForgetTarget, JournalEntry, JudgeTopUp, Key, KeyId, KeyRecord,
-    KeyStatus, NewLink, NoteFiles, OperationId, Publish, Refusal, ResolveHold, Scope, SecretHash,
-    Session, Timestamp, clock,
+    KeyStatus, NewLink, NoteFiles, OperationId, Publish, Refusal, ResolveHold, Said, Scope,
+    SecretHash, Session, Timestamp, clock,
 };
 
 pub(super) type Done<T> = Result<T, Refusal>;
@@ -326,6 +329,30 @@ pub(super) fn blank(customer: CustomerId, key: Option<KeyId>) -> JournalEntry {
         reason: None,
         refunds: None,
         bill: None,
+    }
+}
+
+/// What an edit says of a setting, as the details of its act would have it.
+pub(super) fn said<T: Serialize>(said: &Said<T>) -> Option<Value> {
+    match said {
+        Said::Keep => None,
+        Said::Clear => Some(Value::Null),
+        Said::Set(value) => Some(json!(value)),
+    }
+}
+
+/// Whether details have all that an edit says.
+pub(super) fn says<const N: usize>(details: &str, said: [(&str, Option<Value>); N]) -> bool {
+    let known: Value = serde_json::from_str(details).unwrap_or_default();
+    let has = |(name, said): (&str, Option<Value>)| said.is_none_or(|said| known[name] == said);
+    said.into_iter().all(has)
+}
+
+pub(super) fn set<T: Clone>(setting: &mut Option<T>, said: &Said<T>) {
+    match said {
+        Said::Keep => {}
+        Said::Clear => *setting = None,
+        Said::Set(value) => *setting = Some(value.clone()),
     }
 }
 

@@ -7,9 +7,9 @@ use crate::batch::outcome::Outcome;
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
     Act, Amount, Answered, ApiAnswer, Asked, Asker, AuditRecord, Change, CreditKind, CustomerAct,
-    CustomerId, CustomerStatus, DailyBound, DailyReached, HouseAct, KeyId, Membership, NewToken,
-    Once, OperationId, Refusal, Scope, SecretHash, Timestamp, Token, TokenDay, TokenId, TokenRole,
-    UtcDay, clock,
+    CustomerEdit, CustomerId, CustomerStatus, DailyBound, DailyReached, HouseAct, KeyId,
+    Membership, NewToken, Once, OperationId, Refusal, Said, Scope, SecretHash, Timestamp, Token,
+    TokenDay, TokenId, TokenRole, UtcDay, clock,
 };
 
 /// A day in milliseconds.
@@ -435,7 +435,7 @@ impl State {
                             "an owner key does not block itself; rotate it instead, or block it with another owner key",
                         ));
                     }
-                    Change::Set(_) | Change::Revoke | Change::Reissue { .. } => {
+                    Change::Edit(_) | Change::Revoke | Change::Reissue { .. } => {
                         return Err(not_allowed(
                             "an owner key rotates, blocks and unblocks keys and bounds them, and changes nothing else of them",
                         ));
@@ -449,10 +449,10 @@ impl State {
                 }
                 match &change.change {
                     CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } => {}
-                    CustomerAct::Set(settings) => {
-                        let mut known = own.settings.clone();
-                        known.low_balance = settings.low_balance;
-                        if *settings != known {
+                    CustomerAct::Edit(edit) => {
+                        let mut others = edit.clone();
+                        others.low_balance = Said::Keep;
+                        if others != CustomerEdit::default() {
                             return Err(not_allowed(nothing_else));
                         }
                     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Act, Change, KeyChange, KeySettings, Perform, SecretHash};
+use farebox_ledger::{Act, Change, KeyChange, KeyEdit, Perform, Said, SecretHash};
 use farebox_protocol::Family;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,10 +70,10 @@ async fn assert_paid(
 async fn a_key_that_changes_while_it_streams_pays_for_what_was_made() {
     let now = || farebox::clock::now();
     let later = farebox_ledger::Timestamp::from_millis(now().millis() + 300);
-    let limited = KeySettings {
-        concurrency: Some(1),
-        expires_at: Some(later),
-        ..KeySettings::default()
+    let limited = KeyEdit {
+        concurrency: Said::Set(1),
+        expires_at: Said::Set(later),
+        ..KeyEdit::default()
     };
     let changes = [
         ("blocked", Change::Block),
@@ -85,7 +85,7 @@ async fn a_key_that_changes_while_it_streams_pays_for_what_was_made() {
                 old_until: None,
             },
         ),
-        ("limited and expired", Change::Set(limited)),
+        ("limited and expired", Change::Edit(limited)),
     ];
     for (who, change) in changes {
         let (gateway, upstream, bills) = talkative().await;

@@ -73,7 +73,7 @@ impl BulkItem {
             (Some(Ok(after)), _) => within(after.balance(), 12).strong(),
             (None, ActPlan::Block) => strong("BLOCKED"),
             (None, ActPlan::Revoke) => strong("REVOKED"),
-            (None, ActPlan::Set(_)) => strong("changed"),
+            (None, ActPlan::Edit(_)) => strong("changed"),
             (None, _) => strong("served"),
         }
     }

@@ -131,7 +131,7 @@ impl StoreShared {
                 return Ok(self.new_secret(operation, key, secret));
             }
             ActPlan::Link => return self.link(key, act).await,
-            ActPlan::Set(settings) => Change::Set(settings),
+            ActPlan::Edit(planned) => Change::Edit(planned.edit),
             ActPlan::Block => Change::Block,
             ActPlan::Unblock => Change::Unblock,
             ActPlan::Revoke => Change::Revoke,
@@ -180,7 +180,7 @@ impl StoreShared {
                     repeated: moved.repeated,
                 });
             }
-            ActPlan::SetCustomer(settings) => CustomerAct::Set(settings),
+            ActPlan::EditCustomer(planned) => CustomerAct::Edit(planned.edit),
             ActPlan::Suspend => CustomerAct::Suspend,
             ActPlan::Resume => CustomerAct::Resume,
             ActPlan::Close => CustomerAct::Close,

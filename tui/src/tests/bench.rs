@@ -444,7 +444,7 @@ impl Bench {
             ActPlan::Suspend => customer.status = CustomerStatus::Suspended,
             ActPlan::Resume => customer.status = CustomerStatus::Active,
             ActPlan::Close => customer.status = CustomerStatus::Closed,
-            ActPlan::SetCustomer(settings) => customer.settings = settings.clone(),
+            ActPlan::EditCustomer(planned) => customer.settings = planned.settings.clone(),
             ActPlan::Move { .. } => {
                 return ActOutcome::Moved {
                     from: customer,

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use farebox_ledger::{KeyId, Scope};
+use farebox_ledger::{KeyId, Said, Scope};
 
 use super::bench::Bench;
 use super::fixture::{counted, keys, usd};
 use crate::app::bulk::BulkItemState;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ApplyError, Modal};
-use crate::plan::ActPlan;
+use crate::plan::{ActPlan, Planned};
 
 fn bench() -> Bench {
     Bench::with(80, 24, keys(), counted)
@@ -188,9 +188,11 @@ fn an_edit_of_many_changes_only_what_is_typed() {
         panic!("{:?}", bench.sent)
     };
     for (pending, key) in [(one, &keys()[2]), (other, &keys()[3])] {
-        let ActPlan::Set(settings) = &pending.plan else {
+        let ActPlan::Edit(Planned { edit, settings }) = &pending.plan else {
             panic!("{pending:?}")
         };
+        assert_eq!((&edit.label, &edit.models), (&None, &Said::Keep));
+        assert_eq!(edit.rate, Said::Clear);
         assert_eq!(settings.label, key.settings.label);
         assert_eq!((settings.rate, settings.concurrency), (None, Some(4)));
         assert_eq!(settings.models, key.settings.models);

@@ -1,13 +1,13 @@
 //! Customers: found, unfolded, opened, and changed, each act with its review and its operation.
 
-use farebox_ledger::{CreditKind, CustomerStatus, Scope};
+use farebox_ledger::{CreditKind, CustomerEdit, CustomerStatus, Scope};
 
 use super::bench::Bench;
 use super::fixture::{counted, customers, keys, members, usd};
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{Hit, Modal};
 use crate::app::{Screen, customers::CustomerLine};
-use crate::plan::ActPlan;
+use crate::plan::{ActPlan, Planned};
 
 fn bench() -> Bench {
     let mut bench = Bench::with(80, 24, keys(), counted);
@@ -125,7 +125,11 @@ fn every_act_on_a_customer_is_reviewed_and_sent_once() {
                 assert!(matches!(sent[0].of, Scope::Customer(_)));
             }
             ActPlan::Create { customer, .. } => assert_eq!(*customer, Some(class.id)),
-            ActPlan::SetCustomer(settings) => assert_eq!(*settings, class.settings),
+            // Nothing was typed, and so nothing is said.
+            ActPlan::EditCustomer(Planned { edit, settings }) => {
+                assert_eq!(*edit, CustomerEdit::default());
+                assert_eq!(*settings, class.settings);
+            }
             ActPlan::Credit {
                 kind: CreditKind::TopUp,
                 ..

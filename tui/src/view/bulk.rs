@@ -7,7 +7,7 @@ use super::fields::NAME;
 use super::pen::{Pen, above, below};
 use crate::app::bulk::{BulkAct, BulkItem, BulkItemState, ITEMS};
 use crate::app::order::ListOrder;
-use crate::bulk_plan::BulkPlan;
+use crate::bulk_plan::{BulkPlan, words};
 use crate::format;
 use crate::sanitize::width;
 
@@ -53,7 +53,7 @@ fn facts(act: &BulkAct, changes: usize) -> Vec<String> {
         BulkPlan::Block => vec!["new requests are refused at once".to_owned()],
         BulkPlan::Unblock => vec!["requests are served again while money lasts".to_owned()],
         BulkPlan::Revoke => vec!["requests are refused permanently; balances stay".to_owned()],
-        BulkPlan::Set(edit) => vec![format!("{}; all else stays", edit.words())],
+        BulkPlan::Edit(edit) => vec![format!("{}; all else stays", words(edit))],
     };
     if left_out > 0 {
         lines.push(format!(

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use farebox_ledger::{CustomerId, CustomerSettings, KeyId, Ledger};
+use serde_json::Value;
+
 use super::console::*;
 
 /// `farebox serve` with the shipped files, whose models are simulated.
@@ -71,17 +74,14 @@ impl Served {
 
     /// Status and body of one POST.
     fn post(&self, path: &str, kind: &str, secret: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.base).unwrap();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {secret}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-            self.base,
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+        send(&self.base, &format!("POST {path}"), kind, secret, body)
+    }
+
+    /// Has a program edit a customer.
+    fn edit(&self, token: &str, customer: CustomerId, body: &str) {
+        let request = format!("PATCH /api/v1/customers/{customer}");
+        let (status, answer) = send(&self.admin, &request, "application/json", token, body);
+        assert_eq!(status, 200, "{answer}");
     }
 
     pub(crate) fn chat(&self, secret: &str) -> u16 {
@@ -109,6 +109,31 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The secret of a new token for a program that manages.
+fn new_token(farebox: &Path, console: &Console) -> String {
+    let made = Command::new(farebox)
+        .args(["--ledger", console.address(), "--json"])
+        .args(["tokens", "create", "crm", "--role", "manage"])
+        .output()
+        .unwrap();
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    made["secret"].as_str().unwrap().to_owned()
+}
+
+/// Status and body of one request.
+fn send(to: &str, request: &str, kind: &str, secret: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(to).unwrap();
+    let head = format!(
+        "{request} HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {secret}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
 /// `host:port` that stands behind these words.
@@ -217,6 +242,39 @@ fn the_life_of_a_customer_under_load() {
         served + 1,
         "one charge for each request and the first money"
     );
+}
+
+#[test]
+fn a_form_undoes_nothing_that_a_program_changed_while_it_was_open() {
+    let Some(farebox) = farebox() else { return };
+    let Some((console, gateway)) = beside() else {
+        return;
+    };
+    let customer = CustomerId::made_for(KeyId::from_random(1));
+    let token = new_token(&farebox, &console);
+    console.press(&["U", "/", "customer-1", "Enter"]);
+    console.wait_for("Customers · customer-1 · 1");
+    console.press(&["e"]);
+    console.wait_for("Low below $");
+    let body = r#"{"rate":20,"low_balance":"2","name":"Ada L."}"#;
+    gateway.edit(&token, customer, body);
+    // The form shows no rate and no low balance, and what it changes is another thing.
+    console.press(&[" of the school", "Tab", "crm-1", "C-s"]);
+    console.wait_for("[ Cancel ]");
+    gateway.edit(&token, customer, r#"{"concurrency":7}"#);
+    console.press(&["y"]);
+    console.wait_for("✓ applied");
+    let found = run(console.open().find_external("crm-1")).unwrap().unwrap();
+    let expected = CustomerSettings {
+        label: "customer-1 of the school".to_owned(),
+        external_id: Some("crm-1".to_owned()),
+        price_list: None,
+        low_balance: Some(usd("2")),
+        rate: Some(20),
+        concurrency: Some(7),
+    };
+    assert_eq!((found.id, found.settings), (customer, expected));
+    assert_eq!(run(console.open().verify()).unwrap().faults, [""; 0]);
 }
 
 #[test]

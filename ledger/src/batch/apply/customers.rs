@@ -14,8 +14,8 @@ use crate::rule::token_day::TokenDeed;
 use crate::rule::watch::CustomerWatch;
 use crate::value::text::clean;
 use crate::{
-    Customer, CustomerAct, CustomerChange, CustomerId, CustomerSettings, KeyId, NewCustomer,
-    OperationId, PersonalData, Refusal, Scope,
+    Customer, CustomerAct, CustomerChange, CustomerId, KeyId, NewCustomer, OperationId,
+    PersonalData, Refusal, Scope,
 };
 
 fn create(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
@@ -32,7 +32,7 @@ pub(super) fn check_new(rows: &Rows, new: &NewCustomer) -> Result<(), Refusal> {
     check_unused(rows, new.act.operation)?;
     new.settings.check()?;
     PersonalData::check_new(new.personal.as_ref())?;
-    check_external(rows, new.id, &new.settings)?;
+    check_external(rows, new.id, new.settings.external_id.as_deref())?;
     check_free(rows, new.id)
 }
 
@@ -72,16 +72,15 @@ pub(super) fn insert(rows: &mut Rows, mut customer: Customer) -> Result<(), Refu
 }
 
 fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal> {
-    let act = audit::change_customer(change);
-    let known = rows.act(act.operation);
-    if known.is_some_and(|record| record.customer == change.customer && act.repeats(record)) {
+    let operation = change.act.operation;
+    let known = rows.act(operation);
+    if known.is_some_and(|record| audit::repeats_customer_change(change, record)) {
         return Ok(rows.customer(change.customer)?.customer.clone());
     }
-    check_unused(rows, act.operation)?;
+    check_unused(rows, operation)?;
     let mut customer = rows.customer(change.customer)?.customer.clone();
-    if let CustomerAct::Set(settings) = &change.change {
-        check_external(rows, change.customer, settings)?;
-    }
+    check_external(rows, change.customer, change.change.new_external_id())?;
+    let change = &whole(rows, change);
     let of = Scope::Customer(customer.id);
     let (hours, holds) = (rows.spent_hours(of), rows.holds_of(of));
     let spending = PastSpending {
@@ -95,6 +94,7 @@ fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal>
         rows.now(),
         spending,
     )?;
+    let act = audit::change_customer(change, &customer.settings);
     rows.update_customer(customer);
     news::customer_changed(rows, change.customer, before, &change.change, &change.act);
     match &change.change {
@@ -104,22 +104,32 @@ fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal>
     }
     write_act(rows, act, change.customer)?;
     // A rule that is new, or served again, may want something at once.
-    wishes::judge(rows, change.customer, change.act.operation);
+    wishes::judge(rows, change.customer, operation);
     Ok(rows.customer(change.customer)?.customer.clone())
+}
+
+/// A change with all that is known of the person, if it says something of it.
+fn whole(rows: &Rows, change: &CustomerChange) -> CustomerChange {
+    let mut whole = change.clone();
+    if let CustomerAct::Describe(data) = &mut whole.change {
+        let known = rows.personal.get(&change.customer).cloned();
+        *data = data.clone().over(known);
+    }
+    whole
 }
 
 /// Refuses an external id that another customer has.
 fn check_external(
     rows: &Rows,
     customer: CustomerId,
-    settings: &CustomerSettings,
+    external_id: Option<&str>,
 ) -> Result<(), Refusal> {
-    let Some(external_id) = &settings.external_id else {
+    let Some(external_id) = external_id else {
         return Ok(());
     };
     match rows.external_ids.get(external_id) {
         Some(other) if *other != customer => Err(Refusal::ExternalIdUsed {
-            external_id: external_id.clone(),
+            external_id: external_id.to_owned(),
             customer: *other,
         }),
         _ => Ok(()),
@@ -143,7 +153,7 @@ impl LedgerOperation for NewCustomer {
     }
 
     fn clean(&mut self) {
-        clean_settings(&mut self.settings);
+        self.settings.clean();
         clean(&mut self.act.actor);
     }
 }
@@ -168,22 +178,12 @@ impl LedgerOperation for CustomerChange {
 
     fn needs(&self) -> Needs<'_> {
         let of = Scope::Customer(self.customer);
-        let (spending, external_id) = match &self.change {
-            CustomerAct::SetCap(_) => (Some(of), None),
-            CustomerAct::Set(settings) => (None, settings.external_id.as_deref()),
-            CustomerAct::Suspend
-            | CustomerAct::Resume
-            | CustomerAct::Close
-            | CustomerAct::Describe(_)
-            | CustomerAct::Erase
-            | CustomerAct::ClearCap { .. }
-            | CustomerAct::SetAutoTopUp(_)
-            | CustomerAct::ClearAutoTopUp
-            | CustomerAct::FailTopUp { .. } => (None, None),
-        };
+        let is_cap = matches!(self.change, CustomerAct::SetCap(_));
+        let is_described = matches!(self.change, CustomerAct::Describe(_));
         Needs {
-            spending,
-            external_id,
+            spending: is_cap.then_some(of),
+            personal: is_described.then_some(self.customer),
+            external_id: self.change.new_external_id(),
             ..Needs::administrative(of, [Some(self.act.operation), None])
         }
     }
@@ -193,8 +193,8 @@ impl LedgerOperation for CustomerChange {
     }
 
     fn clean(&mut self) {
-        if let CustomerAct::Set(settings) = &mut self.change {
-            clean_settings(settings);
+        if let CustomerAct::Edit(edit) = &mut self.change {
+            edit.clean();
         }
         clean(&mut self.act.actor);
     }
@@ -222,19 +222,10 @@ fn check_own(rows: &Rows, owner: KeyId, change: &CustomerChange) -> Result<(), R
     if change.customer != own {
         return Err(Refusal::NoSuchCustomer(change.customer));
     }
-    let known = &rows.customer(own)?.customer.settings;
     match &change.change {
         CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } => Ok(()),
-        CustomerAct::Set(settings)
-            if *settings
-                == (CustomerSettings {
-                    low_balance: settings.low_balance,
-                    ..known.clone()
-                }) =>
-        {
-            Ok(())
-        }
-        CustomerAct::Set(_)
+        CustomerAct::Edit(edit) if edit.is_of_low_balance() => Ok(()),
+        CustomerAct::Edit(_)
         | CustomerAct::Suspend
         | CustomerAct::Resume
         | CustomerAct::Close
@@ -246,10 +237,4 @@ fn check_own(rows: &Rows, owner: KeyId, change: &CustomerChange) -> Result<(), R
             refused("an owner key sets caps and the low balance of its customer, and nothing else")
         }
     }
-}
-
-/// An external id with this character is refused, and personal data is stored as JSON.
-fn clean_settings(settings: &mut CustomerSettings) {
-    clean(&mut settings.label);
-    settings.price_list.iter_mut().for_each(clean);
 }

@@ -10,13 +10,13 @@ use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
-use crate::rule::customer::{made, settings_for};
+use crate::rule::customer::made;
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::token_day::TokenDeed;
 use crate::value::text::clean;
 use crate::{
-    Change, Credit, Customer, CustomerId, Enrolment, Key, KeyChange, KeyId, NewKey, OperationId,
-    Refusal, TokenId,
+    Change, Credit, Customer, CustomerId, CustomerSettings, Enrolment, Key, KeyChange, KeyId,
+    NewKey, OperationId, Refusal, TokenId,
 };
 
 fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
@@ -29,7 +29,7 @@ fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
         Some(existing) => rows.customer(existing)?.customer.clone(),
         None => made(
             new.belongs_to(),
-            settings_for(&new.settings.label),
+            CustomerSettings::labelled(&new.settings.label),
             &new.act,
         ),
     };
@@ -139,12 +139,11 @@ fn check_maker(rows: &Rows, new: &NewKey) -> Result<(), Refusal> {
 }
 
 fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
-    let act = audit::change(change);
-    let known = rows.act(act.operation);
-    if known.is_some_and(|record| act.repeats(record)) {
+    let known = rows.act(change.act.operation);
+    if known.is_some_and(|record| audit::repeats_change(change, record)) {
         return rows.whole_key(change.key);
     }
-    check_unused(rows, act.operation)?;
+    check_unused(rows, change.act.operation)?;
     let mut key = rows.key(change.key)?.clone();
     let (hours, holds) = (
         rows.spent_hours(key.id.into()),
@@ -167,6 +166,7 @@ fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
     asked::count(rows, reissued);
     let (id, belongs_to) = (key.id, key.belongs_to);
     let before = rows.key(id)?.stored_status;
+    let act = audit::change(change, &key.settings);
     rows.update_key(key);
     news::key_changed(rows, (belongs_to, id), before, &change.change, &change.act);
     if change.change.ends_sessions() {
@@ -268,7 +268,7 @@ impl LedgerOperation for KeyChange {
     fn needs(&self) -> Needs<'_> {
         // A limit that is new counts what runs.
         let counts = match self.change {
-            Change::SetCap(_) | Change::Set(_) | Change::Reissue { .. } => true,
+            Change::SetCap(_) | Change::Edit(_) | Change::Reissue { .. } => true,
             Change::Block
             | Change::Unblock
             | Change::Revoke
@@ -286,8 +286,8 @@ impl LedgerOperation for KeyChange {
     }
 
     fn clean(&mut self) {
-        if let Change::Set(settings) = &mut self.change {
-            clean(&mut settings.label);
+        if let Change::Edit(edit) = &mut self.change {
+            edit.label.iter_mut().for_each(clean);
         }
         clean(&mut self.act.actor);
     }
@@ -366,7 +366,7 @@ fn check_owned(rows: &Rows, owner: KeyId, change: &KeyChange) -> Result<(), Refu
         | Change::Unblock
         | Change::SetCap(_)
         | Change::ClearCap { .. } => Ok(()),
-        Change::Set(_) | Change::Revoke | Change::Reissue { .. } => refused(
+        Change::Edit(_) | Change::Revoke | Change::Reissue { .. } => refused(
             "an owner key rotates, blocks and unblocks keys and bounds them, and changes nothing else of them",
         ),
     }

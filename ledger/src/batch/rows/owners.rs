@@ -217,6 +217,10 @@ impl Rows {
                 *to = PaymentAddressee::Nobody;
             }
         }
+        match data.clone() {
+            Some(data) => drop(self.personal.insert(customer, data)),
+            None => drop(self.personal.remove(&customer)),
+        }
         self.changes.personal.insert(customer, data);
     }
 

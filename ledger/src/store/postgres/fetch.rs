@@ -224,11 +224,12 @@ fn reads(wanted: &WantedRows) -> Vec<FetchRead<'_>> {
     (named.locked.into_iter().chain(others).chain(named.others)).collect()
 }
 
-/// Open holds, spending, and customers by their external ids.
-fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 6] {
+/// Open holds, spending, personal data, and customers by their external ids.
+fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 7] {
     let by_id = " WHERE h.request = ANY ($1::bytea[])";
     let of_key = " WHERE h.key = ANY ($1::bigint[])";
     let of_customer = " WHERE h.key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))";
+    let personal = "SELECT customer, data FROM personal_data WHERE customer = ANY ($1::bigint[])";
     let external = "SELECT external_id, id FROM accounts WHERE external_id = ANY ($1::text[])";
     [
         read(SELECT_HOLD, by_id, &wanted.holds, hold),
@@ -239,6 +240,11 @@ fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 6] {
         read(SELECT_HOLD, of_customer, &wanted.spending_of, hold),
         read(HOURS_OF_CUSTOMERS, "", &wanted.spending_of, |rows, row| {
             hour(rows, row, |columns| Ok(Scope::Customer(columns.read()?)))
+        }),
+        read(personal, "", &wanted.personal, |rows, row| {
+            let (customer, data) = rows::personal_data(row)?;
+            rows.personal.insert(customer, data);
+            Ok(())
         }),
         read(external, "", &wanted.external_ids, external_id),
     ]

@@ -16,6 +16,7 @@ use crate::{CustomerId, KeyId, OperationId, Scope};
 pub(super) struct WantedRows {
     pub(super) customers: BTreeSet<CustomerId>,
     pub(super) keys: BTreeSet<KeyId>,
+    pub(super) personal: BTreeSet<CustomerId>,
     pub(super) external_ids: BTreeSet<String>,
     pub(super) holds: BTreeSet<OperationId>,
     pub(super) entries: BTreeSet<OperationId>,
@@ -41,6 +42,7 @@ impl WantedRows {
         self.flushed |= must_be_flushed(operation);
         self.keys.extend(needs.keys.iter().flatten());
         self.customers.extend(needs.customers.iter().flatten());
+        self.personal.extend(needs.personal);
         let external_id = needs.external_id.filter(|id| !id.contains('\0'));
         self.external_ids.extend(external_id.map(str::to_owned));
         self.holds.extend(needs.holds.iter().flatten());

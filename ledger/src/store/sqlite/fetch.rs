@@ -78,6 +78,11 @@ impl Batch<'_> {
         for customer in needs.customers.into_iter().flatten() {
             self.fetch_customer(customer)?;
         }
+        if let Some(customer) = needs.personal {
+            let data = super::reads::personal_data(self.conn, customer)?;
+            let data = data.map(|data| (customer, data));
+            self.rows.personal.extend(data);
+        }
         if let Some(external_id) = needs.external_id {
             self.fetch_external_id(external_id)?;
         }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Act, Bill, Change, Credit, CreditKind, CustomerId, Hold, KeyChange, KeySettings, KeyStatus,
-    Membership, NewHold, NewKey, Perform, Publish, Refusal,
+    Act, Bill, Change, Credit, CreditKind, CustomerId, Hold, KeyChange, KeyEdit, KeySettings,
+    KeyStatus, Membership, NewHold, NewKey, Perform, Publish, Refusal, Said,
 };
 
 /// A gateway's ledger with keys of a dollar, and another program's view of the same file.
@@ -241,16 +241,16 @@ async fn what_another_program_commits_is_seen_at_once() {
     two.pair(1).await;
     two.agree().await;
     let (secret, old_until) = (SecretHash([2; 32]), None);
-    let limits = KeySettings {
-        models: Some(vec!["slug".to_owned()]),
-        rate: Some(3),
-        ..KeySettings::default()
+    let limits = KeyEdit {
+        models: Said::Set(vec!["slug".to_owned()]),
+        rate: Said::Set(3),
+        ..KeyEdit::default()
     };
     for change in [
         Change::Block,
         Change::Unblock,
         Change::Rotate { secret, old_until },
-        Change::Set(limits),
+        Change::Edit(limits),
         Change::Revoke,
     ] {
         assert!(!two.at_the_door(1).1, "it is remembered");

@@ -18,7 +18,7 @@ use super::read::{self, SentMembers};
 use crate::clock;
 use crate::proxy::record;
 use crate::server::admin::Admin;
-use farebox_selling::{Deed, Doer, NewSecret, SellerAct, SellerEdit, reads};
+use farebox_selling::{Deed, Doer, NewSecret, SellerAct, reads};
 
 /// A request that was read and may be made.
 #[derive(Debug)]
@@ -183,16 +183,26 @@ impl ApiCall<'_> {
         self.token.role == TokenRole::Sell
     }
 
-    /// Does what its members say, once.
+    /// Does what its members say, once. Of several deeds the first is judged by the state that the caller expects.
     pub(super) async fn act<A: SellerAct<Of: NamedInPath>>(&self) -> Result<ApiReply, ApiError> {
         let (act, of, doer) = (self.read::<A>()?, A::Of::named(self)?, self.doer());
+        let mut expected = self.expected()?;
         for deed in act.before(&of, &doer).await? {
-            self.ask(deed.operation, None, None).await?;
+            self.ask(deed.operation, None, expected.take()).await?;
         }
         let deed = act.deed(of, &doer).await?;
         let (show, told) = (self.show, self.told());
-        self.perform(deed, Arc::new(move |outcome| show(outcome, &told)))
-            .await
+        let show = Arc::new(move |outcome: &Outcome| show(outcome, &told));
+        self.perform(deed, expected, show).await
+    }
+
+    /// The state in which the caller expects what is changed.
+    fn expected(&self) -> Result<Option<ExpectedAct>, ApiError> {
+        let Some(position) = self.if_match else {
+            return Ok(None);
+        };
+        let of = Scope::named(self)?;
+        Ok(Some(ExpectedAct { of, position }))
     }
 
     fn told(&self) -> ToldTo {
@@ -207,6 +217,7 @@ impl ApiCall<'_> {
     pub(super) async fn perform(
         &self,
         deed: Deed,
+        expected: Option<ExpectedAct>,
         show: ShowOutcome,
     ) -> Result<ApiReply, ApiError> {
         let shown = Arc::clone(&show);
@@ -220,7 +231,7 @@ impl ApiCall<'_> {
                 ApiAnswer { status, body }
             }),
         });
-        let answered = match self.ask(deed.operation, once, None).await {
+        let answered = match self.ask(deed.operation, once, expected).await {
             Ok(answered) => answered,
             Err(error) => return Err(self.refusal(error).await),
         };
@@ -301,49 +312,5 @@ impl ApiCall<'_> {
             NewSecret::Codes(codes) => ("codes", json!(farebox_selling::revealed(codes))),
         };
         fields.insert(name.to_owned(), shown);
-    }
-
-    /// Makes an edit of what was read meanwhile; each comparison is in the transaction of its change, whichever gateway does it. What was
-    /// changed meanwhile is read again, if the caller expects no state.
-    ///
-    /// # Errors
-    /// 412 if it is not in the state that the caller expects.
-    pub(super) async fn edit<E: SellerEdit<Of: NamedInPath>>(&self) -> Result<E::Of, ApiError> {
-        let (edit, of) = (self.read::<E>()?, E::Of::named(self)?);
-        loop {
-            let position = match self.if_match {
-                Some(expected) => expected,
-                None => self.ledger().last_act(of.into()).await?,
-            };
-            let base = ExpectedAct {
-                of: of.into(),
-                position,
-            };
-            let deeds = edit.deeds(of, &self.doer()).await?;
-            if self.edit_since(base, deeds).await? {
-                return Ok(of);
-            }
-        }
-    }
-
-    /// False if it was changed meanwhile and the caller expects no state.
-    async fn edit_since(&self, mut base: ExpectedAct, deeds: Vec<Deed>) -> Result<bool, ApiError> {
-        for deed in deeds {
-            let operation = deed.operation.id();
-            match self.ask(deed.operation, None, Some(base)).await {
-                Err(LedgerError::Refused(Refusal::ChangedSince { .. }))
-                    if self.if_match.is_none() =>
-                {
-                    return Ok(false);
-                }
-                done => drop(done?),
-            }
-            if let Some(operation) = operation
-                && let Some(act) = self.ledger().act(operation).await?
-            {
-                base.position = act.position;
-            }
-        }
-        Ok(true)
     }
 }

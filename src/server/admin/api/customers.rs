@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{ApiError, ApiReply};
-use super::call::{ApiCall, ToldTo};
+use super::call::{ApiCall, NamedInPath, ToldTo};
 use super::pages::{self, ListPage};
 use crate::clock;
 
@@ -126,5 +126,6 @@ pub(super) fn created(outcome: &Outcome, told: &ToldTo) -> (u16, Value) {
 }
 
 pub(super) async fn edit(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    shown(call, call.edit::<EditCustomer>().await?).await
+    call.act::<EditCustomer>().await?;
+    shown(call, CustomerId::named(call)?).await
 }

@@ -69,7 +69,7 @@ pub(super) async fn show(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
 }
 
 pub(super) async fn edit(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    call.edit::<EditKey>().await?;
+    call.act::<EditKey>().await?;
     show(call).await
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn link(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
         expires_at: Instant(expires),
     });
     let show = move |_: &Outcome| (status, document.clone());
-    call.perform(deed, Arc::new(show)).await
+    call.perform(deed, None, Arc::new(show)).await
 }
 
 pub(super) async fn caps(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {

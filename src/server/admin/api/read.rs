@@ -198,8 +198,8 @@ impl<'de> Deserialize<'de> for JsonMembers {
 
 #[cfg(test)]
 mod tests {
-    use farebox_ledger::CapInterval;
-    use farebox_selling::value::{Count, OneLine, Said, Usd, Word};
+    use farebox_ledger::{CapInterval, Said};
+    use farebox_selling::value::{Count, OneLine, Usd, Word};
     use proptest::prelude::*;
     use schemars::JsonSchema;
 
@@ -215,6 +215,7 @@ mod tests {
         label: Option<OneLine>,
         /// requests each second
         #[serde(default)]
+        #[schemars(with = "Option<Count>")]
         rate: Said<Count>,
         /// which way
         kind: Option<Word<CapInterval>>,

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use farebox_ledger::Outcome;
-use farebox_selling::{SellerAct, SellerEdit};
+use farebox_selling::SellerAct;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -135,13 +135,11 @@ pub(super) fn act<A: SellerAct<Of: NamedInPath>>(path: &'static str, least: Leas
 }
 
 /// A change of what was set, of a state that the caller may expect.
-pub(super) fn edit<E: SellerEdit>(path: &'static str, run: Handler) -> ApiRoute {
-    let (words, members) = described::<E>();
+pub(super) fn edit<A: SellerAct<Of: NamedInPath>>(path: &'static str, run: Handler) -> ApiRoute {
     ApiRoute {
         method: "PATCH",
-        members,
-        example: E::EXAMPLE,
-        ..get(path, Least::Manage, &E::schema_name(), run, &words)
+        run,
+        ..act::<A>(path, Least::Manage)
     }
 }
 

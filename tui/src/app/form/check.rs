@@ -2,13 +2,15 @@
 
 use farebox_ledger::text::SECRET_PREFIX;
 use farebox_ledger::{
-    Account, Amount, CreditKind, CustomerId, CustomerSettings, KeySettings, Scope, Timestamp,
+    Account, Amount, CreditKind, CustomerEdit, CustomerId, CustomerSettings, KeyEdit, KeySettings,
+    Said, Scope, Timestamp,
 };
 
 use super::{FinishedForm, Form, FormPurpose, Input, TYPE_TWICE_ABOVE};
-use crate::bulk_plan::{BulkEdit, BulkPlan};
+use crate::app::party::Party;
+use crate::bulk_plan::BulkPlan;
 use crate::clock;
-use crate::plan::{ActPlan, PlannedOverlap};
+use crate::plan::{ActPlan, Planned, PlannedOverlap};
 
 /// A field, and what is wrong with it.
 type Problem = (Input, String);
@@ -37,13 +39,16 @@ impl Form {
             | FormPurpose::BulkRevoke(_)
             | FormPurpose::BulkEdit(_) => return self.bulk().map(FinishedForm::Bulk),
             FormPurpose::NewKey => ActPlan::Create {
-                settings: self.settings()?,
+                settings: self.key_edit()?.over(KeySettings::default()),
                 first: self.first_credit()?,
                 customer: self.about.as_ref().map(|about| about.customer().id),
             },
-            FormPurpose::Edit => ActPlan::Set(self.settings()?),
-            FormPurpose::NewCustomer => ActPlan::CreateCustomer(self.customer_settings()?),
-            FormPurpose::EditCustomer => ActPlan::SetCustomer(self.customer_settings()?),
+            FormPurpose::Edit => self.planned_edit()?,
+            FormPurpose::NewCustomer => {
+                let settings = self.customer_edit()?.over(CustomerSettings::default());
+                ActPlan::CreateCustomer(settings)
+            }
+            FormPurpose::EditCustomer => self.planned_edit_of_customer()?,
             FormPurpose::Move => self.movement()?,
             FormPurpose::Rotate => ActPlan::Rotate {
                 overlap: PlannedOverlap::parse(self.value(Input::Overlap))
@@ -130,40 +135,19 @@ impl Form {
                 amount: self.amount_for(keys)?,
                 reference: reference(self)?,
             }),
-            FormPurpose::BulkEdit(_) => self.edit_of_each().map(BulkPlan::Set),
+            FormPurpose::BulkEdit(_) => self.edit_of_each().map(BulkPlan::Edit),
             _ => Err((Input::Amount, "nothing is marked".to_owned())),
         }
     }
 
     /// What is changed on each key; at least something.
-    fn edit_of_each(&self) -> Result<BulkEdit, Problem> {
-        let typed = |input| Some(self.value(input)).filter(|text| !text.is_empty());
-        let edit = BulkEdit {
-            models: typed(Input::Models).map(|text| match text {
-                "all" | "none" => None,
-                slugs => Some(slugs_of(slugs)),
-            }),
-            expires_at: match typed(Input::LastDay) {
-                Some("none") => Some(None),
-                Some(day) => Some(Some(last_day(day)?)),
-                None => None,
-            },
-            rate: self.number_or_none(Input::Rate)?,
-            concurrency: self.number_or_none(Input::Concurrency)?,
-        };
-        if edit == BulkEdit::default() {
+    fn edit_of_each(&self) -> Result<KeyEdit, Problem> {
+        let edit = self.key_edit()?;
+        if edit == KeyEdit::default() {
             let text = "type what to change on each key";
             return Err((Input::Models, text.to_owned()));
         }
         Ok(edit)
-    }
-
-    fn number_or_none(&self, input: Input) -> Result<Option<Option<u32>>, Problem> {
-        match self.value(input) {
-            "" => Ok(None),
-            "none" => Ok(Some(None)),
-            _ => self.number(input).map(Some),
-        }
     }
 
     fn correction(&self) -> Result<Amount, Problem> {
@@ -213,48 +197,81 @@ impl Form {
         )))
     }
 
-    fn settings(&self) -> Result<KeySettings, Problem> {
-        let models = slugs_of(self.value(Input::Models));
-        let expires_at = match self.value(Input::LastDay) {
-            "" => None,
-            day => Some(last_day(day)?),
-        };
-        Ok(KeySettings {
-            label: self.needed(Input::Label, "a label")?,
-            models: (!models.is_empty()).then_some(models),
-            expires_at,
+    fn key_edit(&self) -> Result<KeyEdit, Problem> {
+        let models = self.said(Input::Models, |text| Ok(slugs_of(text)))?;
+        Ok(KeyEdit {
+            label: self.label()?,
+            models: match models {
+                Said::Set(slugs) if slugs.is_empty() => Said::Clear,
+                said => said,
+            },
+            expires_at: self.said(Input::LastDay, last_day)?,
             rate: self.number(Input::Rate)?,
             concurrency: self.number(Input::Concurrency)?,
         })
     }
 
-    fn customer_settings(&self) -> Result<CustomerSettings, Problem> {
-        let known = self.about.as_ref().map(|about| &about.customer().settings);
-        let low_balance = match self.value(Input::LowBalance) {
-            "" => None,
-            text => Some(Amount::parse_payment(text).map_err(at(Input::LowBalance))?),
-        };
-        let external_id = match self.value(Input::ExternalId) {
-            "" => None,
-            _ => Some(self.needed(Input::ExternalId, "an external id")?),
-        };
-        Ok(CustomerSettings {
-            label: self.needed(Input::Label, "a label")?,
-            external_id,
-            price_list: known.and_then(|known| known.price_list.clone()),
-            low_balance,
+    fn planned_edit(&self) -> Result<ActPlan, Problem> {
+        let key = self.about.as_ref().and_then(Party::key);
+        let known = key.map(|key| key.settings.clone()).unwrap_or_default();
+        let edit = self.key_edit()?;
+        let settings = edit.clone().over(known);
+        Ok(ActPlan::Edit(Planned { edit, settings }))
+    }
+
+    fn customer_edit(&self) -> Result<CustomerEdit, Problem> {
+        let external_id = |_: &str| self.needed(Input::ExternalId, "an external id");
+        let amount = |text: &str| Amount::parse_payment(text).map_err(at(Input::LowBalance));
+        Ok(CustomerEdit {
+            label: self.label()?,
+            external_id: self.said(Input::ExternalId, external_id)?,
+            price_list: Said::Keep,
+            low_balance: self.said(Input::LowBalance, amount)?,
             rate: self.number(Input::Rate)?,
             concurrency: self.number(Input::Concurrency)?,
         })
     }
 
-    fn number(&self, input: Input) -> Result<Option<u32>, Problem> {
+    fn planned_edit_of_customer(&self) -> Result<ActPlan, Problem> {
+        let about = self.about.as_ref();
+        let known = about.map(|about| about.customer().settings.clone());
+        let edit = self.customer_edit()?;
+        let settings = edit.clone().over(known.unwrap_or_default());
+        Ok(ActPlan::EditCustomer(Planned { edit, settings }))
+    }
+
+    fn label(&self) -> Result<Option<String>, Problem> {
+        let is_new = !self.is_untouched(Input::Label);
+        is_new
+            .then(|| self.needed(Input::Label, "a label"))
+            .transpose()
+    }
+
+    fn number(&self, input: Input) -> Result<Said<u32>, Problem> {
+        let advice = || (input, "write a whole number above 0, or nothing".to_owned());
+        let whole = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        self.said(input, |text| whole(text).ok_or_else(advice))
+    }
+
+    /// What is typed, unless the form showed it when it opened.
+    fn said<T>(
+        &self,
+        input: Input,
+        read: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Result<Said<T>, Problem> {
+        let of_many = matches!(self.purpose, FormPurpose::BulkEdit(_));
         match self.value(input) {
-            "" => Ok(None),
-            text => (text.parse().ok().filter(|number| *number > 0))
-                .map(Some)
-                .ok_or_else(|| (input, "write a whole number above 0, or nothing".to_owned())),
+            _ if self.is_untouched(input) => Ok(Said::Keep),
+            "" => Ok(Said::Clear),
+            "none" if of_many => Ok(Said::Clear),
+            "all" if input == Input::Models => Ok(Said::Clear),
+            text => read(text).map(Said::Set),
         }
+    }
+
+    fn is_untouched(&self, input: Input) -> bool {
+        let known = self.known(input);
+        known.is_some_and(|known| known.trim() == self.value(input))
     }
 
     fn needed(&self, input: Input, what: &str) -> Result<String, Problem> {

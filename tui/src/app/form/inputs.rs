@@ -124,16 +124,11 @@ fn of_all(purpose: &FormPurpose) -> Vec<InputRow> {
 
 impl Form {
     pub(super) fn field(&self, input: Input, name: &'static str, hint: &'static str) -> FormField {
-        let about = self.about.as_ref();
-        let first = match (input, &self.purpose) {
-            (Input::Overlap, _) => Some("0".to_owned()),
-            (Input::Format, _) => Some("csv".to_owned()),
-            (Input::Path, _) => Some(self.default_path("csv")),
-            (_, FormPurpose::Edit) => about.and_then(|about| of_key(input, &about.key()?.settings)),
-            (_, FormPurpose::EditCustomer) => {
-                about.and_then(|about| of_customer(input, &about.customer().settings))
-            }
-            _ => None,
+        let first = match input {
+            Input::Overlap => Some("0".to_owned()),
+            Input::Format => Some("csv".to_owned()),
+            Input::Path => Some(self.default_path("csv")),
+            _ => self.known(input),
         };
         FormField {
             input,
@@ -142,6 +137,18 @@ impl Form {
             field: TextField::new(first.unwrap_or_default()),
             error: None,
         }
+    }
+
+    /// What a field of an edit shows when the form opens: of many keys nothing.
+    pub(super) fn known(&self, input: Input) -> Option<String> {
+        let about = self.about.as_ref();
+        let known = match self.purpose {
+            FormPurpose::Edit => of_key(input, &about?.key()?.settings),
+            FormPurpose::EditCustomer => of_customer(input, &about?.customer().settings),
+            FormPurpose::BulkEdit(_) => None,
+            _ => return None,
+        };
+        Some(known.unwrap_or_default())
     }
 
     pub(super) fn default_path(&self, ending: &str) -> String {
