@@ -131,15 +131,18 @@ fn print_customers(args: &Args, shown: &[Customer]) {
 fn print_moved(args: &Args, moved: &PaymentMoved) {
     let rows = tables::payments(std::slice::from_ref(&moved.payment));
     tables::print(args.format(), &tables::PAYMENT, &rows);
+    if args.format() == OutputFormat::Csv {
+        return;
+    }
     let customer = &moved.customer;
-    if let (PaymentStatus::Unapplied { why }, false) =
-        (&moved.payment.status, args.format() == OutputFormat::Csv)
-    {
+    output::print("");
+    print_customers(args, std::slice::from_ref(customer));
+    if let PaymentStatus::Unapplied { why } = &moved.payment.status {
         output::note(&format!(
             "It could not be booked ({why}) and is kept as unapplied: farebox customers unapplied"
         ));
     }
-    if customer.claim.is_positive() && args.format() != OutputFormat::Csv {
+    if customer.claim.is_positive() {
         output::note(&format!(
             "{} owes {} USD, which what it pays next goes to first; until then its requests are refused.",
             customer.id, customer.claim

@@ -1,28 +1,27 @@
 //! `farebox customers reverse|unapplied`: money that goes back, and payments that could not be booked. Works while a gateway runs.
 
-use farebox_ledger::{CreditKind, OpenMode, Payment, Scope};
+use farebox_ledger::{LedgerError, OpenMode, Payment, Scope};
 use serde_json::json;
 
 use super::args::{Args, OutputFormat};
-use super::books::{act, open};
-use super::done::{self, perform, print_done};
+use super::books::open;
+use super::done::{self, print_done};
 use super::output::{self, CommandFailed};
 use super::payments_args::{UnappliedCommand, UnappliedOptions};
 use super::tables;
 use farebox_selling::payment::{PaymentDocument, TopUp};
-use farebox_selling::{Deed, reads};
+use farebox_selling::reads;
 
-/// Books a payment, or a credit of which no more is told than its amount.
+/// Books a payment. A key's is its customer's, unless nobody can use the key any more.
 pub(super) async fn top_up(args: &Args, pay: TopUp, of: Scope) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    if pay.gross.is_none() {
-        let (amount, reference) = (pay.amount.into(), pay.reference.into());
-        let deed = Deed::of_credit(of, CreditKind::TopUp, amount, reference, act(args));
-        return perform(args, &ledger, deed).await.map(drop);
-    }
     let customer = match of {
         Scope::Customer(customer) => customer,
-        Scope::Key(key) => reads::key(&*ledger, key).await?.belongs_to,
+        Scope::Key(key) => {
+            let key = reads::key(&*ledger, key).await?;
+            key.check_payable().map_err(LedgerError::from)?;
+            key.belongs_to
+        }
     };
     print_done(args, &done::ask(args, &ledger, pay, customer).await?);
     Ok(())

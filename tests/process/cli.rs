@@ -124,7 +124,7 @@ fn a_key_is_created_funded_and_shown_with_stable_names() {
     assert_eq!(
         (
             posted["entry"]["kind"].as_str(),
-            posted["key"]["balance"].as_str()
+            posted["customer"]["balance"].as_str()
         ),
         (Some("top_up"), Some("7.50"))
     );
@@ -185,7 +185,7 @@ fn the_same_reference_is_applied_once_and_a_different_fact_is_a_conflict() {
     let first = cli.json(&["keys", "top-up", id, "10", "--reference", "inv-1", "--json"]);
     let again = cli.json(&["keys", "top-up", id, "10", "--reference", "inv-1", "--json"]);
     assert_eq!(first["entry"], again["entry"]);
-    assert_eq!(again["key"]["balance"], "10.00");
+    assert_eq!(again["customer"]["balance"], "10.00");
     let conflict = cli.run(&["keys", "top-up", id, "11", "--reference", "inv-1"]);
     assert_eq!(conflict.status.code(), Some(1));
     assert!(

@@ -96,7 +96,7 @@ fn a_customer_has_several_keys_and_one_purse() {
         .iter()
         .map(|entry| entry["key"].clone())
         .collect();
-    assert_eq!(named, [serde_json::Value::Null, member.as_str().into()]);
+    assert_eq!(named, [serde_json::Value::Null, serde_json::Value::Null]);
     // Caps of either.
     for scope in [&id, &member] {
         let capped = cli.json(&["caps", "set", scope, "day", "2", "--json"]);

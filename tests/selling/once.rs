@@ -1,9 +1,11 @@
 //! One effect per idempotency key: repeated, at the same time, with another body, without a key.
 
-use farebox_ledger::TokenRole;
+use farebox::clock;
+use farebox_ledger::{Amount, Credit, CreditKind, Perform, TokenRole, document};
 use serde_json::{Value, json};
 
 use super::{Program, code, gateway};
+use crate::process::cli::Cli;
 use crate::support::Answer;
 
 #[tokio::test]
@@ -109,4 +111,63 @@ async fn thirty_at_once_have_one_effect_and_one_answer() {
         .await
         .json();
     assert_eq!(entries["data"].as_array().unwrap().len(), 1);
+}
+
+/// A command, a program and a form tell of one payment, whoever is first.
+#[tokio::test]
+async fn a_payment_is_one_whoever_tells_of_it_first() {
+    let (_upstream, gateway) = gateway().await;
+    let program = Program::new(&gateway, TokenRole::Manage).await;
+    let customer = program.customer("Ada").await;
+    let cli = Cli::on(&gateway.ledger_path());
+    let path = format!("/customers/{customer}/top-ups");
+    let command = async |name: &str| {
+        let paid = ["customers", "top-up", &customer, "10", "--reference", name];
+        cli.json(&[&paid[..], &["--json"]].concat())["entry"].clone()
+    };
+    let called = async |name: &str| {
+        let body = json!({ "amount": "10", "reference": name });
+        program.tries(&path, &body).await.json()["entry"].clone()
+    };
+    let form = async |name: &str| {
+        let typed = Credit {
+            operation: clock::operation_id(),
+            to: customer.parse().unwrap(),
+            kind: CreditKind::TopUp,
+            amount: Amount::from_usd_str("10").unwrap(),
+            reference: name.to_owned(),
+            actor: "ada".to_owned(),
+            at: clock::now(),
+        };
+        let posted = gateway.ledger.perform(typed).await.unwrap();
+        document::json(&posted.entry)
+    };
+    let first = command("inv-1").await;
+    assert_eq!(
+        [called("INV-1").await, form("inv-1").await],
+        [first.clone(), first]
+    );
+    let first = called("inv-2").await;
+    assert_eq!(
+        [form("inv-2").await, command("inv-2").await],
+        [first.clone(), first]
+    );
+    let first = form("inv-3").await;
+    assert_eq!(
+        [command("inv-3").await, called("inv-3").await],
+        [first.clone(), first]
+    );
+    let shown = program.get(&format!("/customers/{customer}")).await.json();
+    assert_eq!(shown["balance"], "30.00");
+    // Another sum is another payment.
+    let other = [
+        "customers",
+        "top-up",
+        &customer,
+        "11",
+        "--reference",
+        "inv-3",
+    ];
+    let refused = cli.run(&other);
+    assert_eq!(refused.status.code(), Some(1));
 }

@@ -195,7 +195,10 @@ impl KeyRecord {
     }
 
     /// Refuses to take money for a key that can never use it.
-    pub(crate) fn check_payable(&self) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// [`Refusal::NotApplicable`].
+    pub fn check_payable(&self) -> Result<(), Refusal> {
         match self.stored_status {
             KeyStatus::Revoked => Err(Refusal::NotApplicable(format!(
                 "key {} is revoked and takes no more money",

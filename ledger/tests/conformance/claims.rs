@@ -48,6 +48,37 @@ async fn claim(ledger: &dyn Ledger, customer: CustomerId) -> Amount {
     found.unwrap().claim
 }
 
+/// A command, a form and a processor may tell of the same money, one with its particulars.
+pub(crate) async fn a_top_up_and_a_payment_of_one_name_are_the_same(ledger: SharedLedger) {
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
+    let customer = made.customer.id;
+    let paid = |operation, name: &str| NewPayment {
+        paid: PaidSum::in_usd(usd("10")),
+        ..payment(customer, operation, name)
+    };
+    let typed = |operation, name: &str| Credit {
+        to: customer.into(),
+        ..top_up(1, operation, "10", name)
+    };
+    ledger.perform(typed(20, "inv-1")).await.unwrap();
+    ledger.perform(paid(21, "inv-2")).await.unwrap();
+    ledger.perform(top_up(1, 22, "10", "inv-3")).await.unwrap();
+    for (operation, name) in [(30, "INV-1"), (31, "inv-2"), (32, "inv-3")] {
+        let moved = ledger.perform(paid(operation, name)).await.unwrap();
+        assert!(moved.repeated, "{name}");
+        assert_eq!(moved.customer.account.balance(), usd("30"));
+    }
+    let posted = ledger.perform(typed(40, "inv-2")).await.unwrap();
+    assert!(posted.repeated);
+    let euros = payment(customer, 41, "inv-1");
+    let refusal = refused(ledger.perform(euros).await);
+    assert!(
+        matches!(refusal, Refusal::ReferenceUsed { .. }),
+        "{refusal}"
+    );
+    sound(&*ledger).await;
+}
+
 pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedger) {
     let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
     let customer = made.customer.id;

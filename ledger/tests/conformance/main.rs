@@ -46,8 +46,8 @@ use caps::{
 };
 use claims::{
     a_payment_that_cannot_be_booked_is_kept, a_payment_told_five_times_is_booked_once,
-    any_order_of_messages_ends_in_the_same, what_is_not_there_is_a_claim_that_is_paid_first,
-    what_went_back_is_taken_once,
+    a_top_up_and_a_payment_of_one_name_are_the_same, any_order_of_messages_ends_in_the_same,
+    what_is_not_there_is_a_claim_that_is_paid_first, what_went_back_is_taken_once,
 };
 use common::*;
 use credits::{
@@ -158,6 +158,7 @@ stories!(
     caps_that_make_no_sense_are_refused,
     nobody_gets_past_the_last_dollar_of_a_cap,
     a_payment_that_cannot_be_booked_is_kept,
+    a_top_up_and_a_payment_of_one_name_are_the_same,
     a_payment_told_five_times_is_booked_once,
     any_order_of_messages_ends_in_the_same,
     what_is_not_there_is_a_claim_that_is_paid_first,

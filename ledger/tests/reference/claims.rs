@@ -108,7 +108,7 @@ impl State {
 
     pub(super) fn pay(&mut self, new: &NewPayment) -> Done<PaymentMoved> {
         new.check()?;
-        if let Some(known) = self.payment(&new.reference).cloned() {
+        if let Ok(known) = self.find_payment(&new.reference) {
             let entry = self.named(&new.reference).cloned();
             let told_for = entry.as_ref().and_then(|entry| entry.reason.clone());
             let is_of = known.customer == new.customer

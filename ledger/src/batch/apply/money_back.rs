@@ -22,11 +22,12 @@ use crate::{
 /// Books a payment. One whose credit a rule refuses is stored under its reference all the same: its money is there.
 fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     new.check()?;
-    if let Some(known) = rows.payment(&new.reference) {
+    // A top-up of which no more is known than its amount may be the same.
+    if let Ok(known) = find(rows, &new.reference) {
         let entry = rows.entry_by_reference(&new.reference);
         let reason = entry.and_then(|entry| entry.reason.as_deref());
-        let repeats = new.repeats(known, reason);
-        if repeats || !payments::may_take_over(rows, known)? {
+        let repeats = new.repeats(&known, reason);
+        if repeats || !payments::may_take_over(rows, &known)? {
             return known_payment(rows, &new.reference, repeats);
         }
     }
