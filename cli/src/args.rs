@@ -4,22 +4,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, CustomerId, KeyId, LedgerAddress, OperationId, parse_public_url};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use farebox_ledger::{CustomerId, KeyId, LedgerAddress, OperationId, parse_public_url};
 
 use super::caps_args::CapsCommand;
 use super::customers_args::CustomersCommand;
-use super::dates::{expiry, instant};
+use super::dates::instant;
 use super::events_args::EventsCommand;
 use super::library_args::{AddOptions, LibraryOptions};
 use super::tokens_args::TokensCommand;
 use super::values::{
-    Setting, address, customer_id, key_id, label, log_size, network, number_or_none, one_line,
-    origin, payment, slug, target, whole_number,
+    address, customer_id, key_id, log_size, network, none_for_null, origin, target, unless_from,
+    whole_number,
 };
 use super::vouchers_args::VouchersCommand;
-use farebox_selling::key::{Revoke, Rotate};
+use farebox_selling::key::{CreateKey, EditKey, Revoke, Rotate};
 use farebox_selling::payment::{Adjust, Refund, TopUp};
+use farebox_selling::value::{OneLine, Usd};
 
 /// The help heading of the settings that may stand before or after any command.
 pub(super) const GLOBAL: &str = "Process settings (for every command)";
@@ -104,8 +105,8 @@ pub struct Args {
     #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_ANCHORS", value_name = "FILE")]
     pub anchors: Option<PathBuf>,
     /// Your name for the audit, which adds the system user [default: the user who called sudo]
-    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME", value_parser = one_line)]
-    pub operator: Option<String>,
+    #[arg(long, global = true, help_heading = GLOBAL, env = "FAREBOX_OPERATOR", value_name = "NAME")]
+    pub operator: Option<OneLine>,
     /// The format of results
     #[arg(long, global = true, help_heading = GLOBAL, default_value = "table")]
     pub format: OutputFormat,
@@ -131,7 +132,8 @@ impl Args {
     /// The name for the audit.
     #[must_use]
     pub fn actor(&self) -> String {
-        let typed = self.operator.clone().filter(|name| !name.trim().is_empty());
+        let typed = self.operator.clone().map(String::from);
+        let typed = typed.filter(|name| !name.trim().is_empty());
         farebox_ledger::owner::actor(typed.or_else(farebox::config::sudo_user))
     }
 }
@@ -266,8 +268,13 @@ pub struct ServeOptions {
 #[derive(Debug, ClapArgs)]
 pub struct DemoOptions {
     /// The demo key's starting balance
-    #[arg(long, default_value = "5.00", value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
-    pub balance: Amount,
+    #[arg(
+        long,
+        default_value = "5.00",
+        value_name = "USD",
+        allow_negative_numbers = true
+    )]
+    pub balance: Usd,
     /// Also open a shop with test cards, and print the way from its price page to a working key
     #[arg(long)]
     pub shop: bool,
@@ -336,7 +343,7 @@ pub enum KeysCommand {
     /// Give money back for one charged request
     Refund(RefundOptions),
     /// Change a key's label, models, expiry or limits
-    Set(SetOptions),
+    Set(OnKey<EditKey>),
     /// Give a key a new secret; balance and history stay
     Rotate(OnKey<Rotate>),
     /// Refuse requests until unblocked
@@ -359,40 +366,37 @@ pub struct OneKey {
 
 /// Options of `keys create`.
 #[derive(Debug, ClapArgs)]
+#[command(mut_args(none_for_null), mut_arg("label", unless_from))]
 pub struct CreateOptions {
-    /// A name that tells you who has this key
-    #[arg(long, value_parser = label, required_unless_present = "from")]
-    pub label: Option<String>,
-    /// The customer that it belongs to, as in c_7f3q9d2xw1 [default: a new one with the same label]
-    #[arg(long, value_name = "ID", value_parser = customer_id)]
-    pub customer: Option<CustomerId>,
-    /// It manages the customer's other keys on the dashboard
-    #[arg(long)]
-    pub owner: bool,
-    /// The customer's first money, or more of it
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, requires = "reference")]
-    pub balance: Option<Amount>,
-    /// The invoice or payment id of the starting balance; unique
-    #[arg(long, requires = "balance")]
-    pub reference: Option<String>,
-    /// Slugs the key may use, or `all` [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
-    pub models: Option<Vec<String>>,
-    /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00
-    #[arg(long, value_name = "DATE", value_parser = expiry)]
-    pub expires: Option<farebox_ledger::Timestamp>,
-    /// Paid requests per second, or `none` for the usual 200 [default: none]
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub rate: Option<Setting<u32>>,
-    /// Concurrent requests, or `none` for the gateway's default [default: none]
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub concurrency: Option<Setting<u32>>,
+    #[command(flatten)]
+    pub act: Option<CreateKey>,
+    #[command(flatten)]
+    pub start: KeyStart,
     /// Create a key for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "customer", "owner", "balance", "models", "expires", "rate", "concurrency"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["CreateKey", "KeyStart"])]
     pub from: Option<PathBuf>,
     /// Make the ledger, which must not exist yet: for the first key alone
     #[arg(long, conflicts_with = "customer")]
     pub new_ledger: bool,
+}
+
+/// Whose a new key is, and what its customer pays.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct KeyStart {
+    /// The customer that it belongs to, as in c_7f3q9d2xw1 [default: a new one with the same label]
+    #[arg(long, value_name = "ID", value_parser = customer_id)]
+    pub customer: Option<CustomerId>,
+    /// The customer's first money, or more of it
+    #[arg(
+        long,
+        value_name = "USD",
+        allow_negative_numbers = true,
+        requires = "reference"
+    )]
+    pub balance: Option<Usd>,
+    /// The invoice or payment id of the starting balance; unique
+    #[arg(long, requires = "balance")]
+    pub reference: Option<String>,
 }
 
 /// Options of `keys list`.
@@ -406,33 +410,9 @@ pub struct ListOptions {
     pub customer: Option<CustomerId>,
 }
 
-/// Options of `keys set`.
-#[derive(Debug, ClapArgs)]
-#[group(skip)]
-#[command(group = ArgGroup::new("change").required(true).multiple(true).args(["label", "models", "expires", "rate", "concurrency"]))]
-pub struct SetOptions {
-    /// The key's id
-    #[arg(value_parser = key_id)]
-    pub id: KeyId,
-    /// A name that tells you who has this key
-    #[arg(long, value_parser = label)]
-    pub label: Option<String>,
-    /// Slugs the key may use, or `all`
-    #[arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)]
-    pub models: Option<Vec<String>>,
-    /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00, or `never`
-    #[arg(long, value_name = "DATE", value_parser = expiry_or_never)]
-    pub expires: Option<Setting<farebox_ledger::Timestamp>>,
-    /// Paid requests per second, or `none` for the usual 200
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub rate: Option<Setting<u32>>,
-    /// Concurrent requests, or `none` for the gateway's default
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub concurrency: Option<Setting<u32>>,
-}
-
 /// An act on a key.
 #[derive(Debug, ClapArgs)]
+#[command(mut_args(none_for_null))]
 pub struct OnKey<A: ClapArgs> {
     /// The key's id, as in k_7f3q9d2xw1
     #[arg(value_parser = key_id)]
@@ -512,12 +492,4 @@ pub struct EntriesOptions {
     /// Only the newest N entries [default: all]
     #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
     pub limit: Option<usize>,
-}
-
-fn expiry_or_never(text: &str) -> Result<Setting<farebox_ledger::Timestamp>, String> {
-    if text == "never" {
-        Ok(Setting(None))
-    } else {
-        expiry(text).map(|instant| Setting(Some(instant)))
-    }
 }

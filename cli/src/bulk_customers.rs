@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 use super::args::Args;
 use super::books::open;
 use super::bulk::{self, BulkKind};
-use super::customers::new_customer;
-use super::customers_args::CreateCustomerOptions;
 use super::done::ask;
 use super::output::{self, CommandFailed};
-use farebox_selling::customer::CustomerDocument;
+use farebox_selling::customer::{CreateCustomer, CustomerDocument};
 
 /// A customer for each row.
 struct BulkCustomers<'a>(&'a Args);
@@ -27,8 +25,8 @@ pub(super) async fn create(args: &Args, from: &Path) -> Result<(), CommandFailed
 }
 
 impl BulkKind for BulkCustomers<'_> {
-    type Options = CreateCustomerOptions;
-    type Row = CreateCustomerOptions;
+    type Options = CreateCustomer;
+    type Row = CreateCustomer;
     type Made = Customer;
     const COLUMNS: &'static [&'static str] = &[
         "label",
@@ -44,12 +42,12 @@ impl BulkKind for BulkCustomers<'_> {
     const MORE: &'static [&'static str] = &["external id"];
     const NOTE: Option<&'static str> = None;
 
-    fn row(options: CreateCustomerOptions) -> Result<Self::Row, CommandFailed> {
+    fn row(options: CreateCustomer) -> Result<Self::Row, CommandFailed> {
         Ok(options)
     }
 
     fn label(row: &Self::Row) -> &str {
-        row.label.as_deref().unwrap_or_default()
+        &row.label.0
     }
 
     async fn create(
@@ -57,7 +55,7 @@ impl BulkKind for BulkCustomers<'_> {
         ledger: &SharedStore,
         row: Self::Row,
     ) -> Result<Customer, CommandFailed> {
-        let done = ask(self.0, ledger, new_customer(&row), ()).await?;
+        let done = ask(self.0, ledger, row, ()).await?;
         Ok(done.into_customer()?)
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::args::{Args, CreateOptions};
 use super::books::act;
 use super::bulk::{self, BulkKind};
-use super::keys::{NewKeyOptions, new_key, open_for, warn_of_unknown};
+use super::keys::{NewKeyOptions, RowOfKey, open_for, warn_of_unknown};
 use super::output::CommandFailed;
 use farebox_selling::key::KeyDocument;
 
@@ -36,7 +36,7 @@ pub(super) async fn create(
 }
 
 impl BulkKind for BulkKeys<'_> {
-    type Options = CreateOptions;
+    type Options = RowOfKey;
     type Row = NewKeyOptions;
     type Made = (Key, Secret);
     const COLUMNS: &'static [&'static str] = &[
@@ -53,8 +53,8 @@ impl BulkKind for BulkKeys<'_> {
     const MORE: &'static [&'static str] = &["balance", "secret"];
     const NOTE: Option<&'static str> = Some("The secrets are shown only now and are not stored.");
 
-    fn row(options: CreateOptions) -> Result<Self::Row, CommandFailed> {
-        new_key(&options)
+    fn row(options: RowOfKey) -> Result<Self::Row, CommandFailed> {
+        options.checked()
     }
 
     fn label(row: &Self::Row) -> &str {

@@ -1,7 +1,7 @@
 //! `farebox customers …`: who owns the money that keys spend. Works while a gateway runs.
 
 use farebox_ledger::{
-    Customer, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome, PersonalData, Said,
+    Customer, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome, PersonalData,
 };
 use serde_json::json;
 
@@ -9,20 +9,15 @@ use super::args::{Args, OneKey, OutputFormat};
 use super::books::open;
 use super::customers_args::{
     AutoTopUpOptions, CreateCustomerOptions, CustomersCommand, ListCustomersOptions, OneCustomer,
-    PersonalOptions, SetCustomerOptions,
 };
 use super::done::{self, act, print_done};
 use super::output::{self, CommandFailed};
-use super::values::said;
 use super::{keys, paper, payments, tables};
 use farebox::clock;
-use farebox_selling::auto_top_up::{self, ClearAutoTopUp, SetAutoTopUp};
-use farebox_selling::customer::{
-    CreateCustomer, CustomerDocument, CustomerPage, EditCustomer, Erase, Resume, Suspend,
-};
+use farebox_selling::auto_top_up::{self, ClearAutoTopUp};
+use farebox_selling::customer::{CustomerDocument, CustomerPage, Erase, Resume, Suspend};
 use farebox_selling::erased::Remains;
 use farebox_selling::reads;
-use farebox_selling::value::{Count, OneLine, Usd};
 
 /// Customers are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
@@ -32,7 +27,7 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Create(options) => create(args, options).await,
         CustomersCommand::List(options) => list(args, options).await,
         CustomersCommand::Show(one) => show(args, one).await,
-        CustomersCommand::Set(options) => set(args, options).await,
+        CustomersCommand::Set(on) => act(args, on.act.clone(), on.id).await,
         CustomersCommand::Suspend(one) => act(args, Suspend {}, one.id).await,
         CustomersCommand::Resume(one) => act(args, Resume {}, one.id).await,
         CustomersCommand::Close(on) => act(args, on.act.clone(), on.id).await,
@@ -50,26 +45,10 @@ pub(super) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
 }
 
 async fn create(args: &Args, options: &CreateCustomerOptions) -> Result<(), CommandFailed> {
-    act(args, new_customer(options), ()).await
-}
-
-/// A customer as the options say.
-pub(super) fn new_customer(options: &CreateCustomerOptions) -> CreateCustomer {
-    let PersonalOptions {
-        name,
-        address,
-        metadata,
-    } = options.personal.clone();
-    CreateCustomer {
-        label: OneLine(options.label.clone().unwrap_or_default()),
-        external_id: options.external_id.clone().map(OneLine),
-        low_balance: options.low_balance.map(Usd),
-        rate: options.rate.and_then(|set| set.0).map(Count),
-        concurrency: options.concurrency.and_then(|set| set.0).map(Count),
-        name: name.map(OneLine),
-        address,
-        metadata: Some(metadata.into_iter().collect()),
-        key: None,
+    match &options.act {
+        Some(new) => act(args, new.clone(), ()).await,
+        // Rows of a document are created elsewhere.
+        None => Ok(()),
     }
 }
 
@@ -169,27 +148,6 @@ fn personal_lines(data: &PersonalData) -> Vec<String> {
         .collect()
 }
 
-async fn set(args: &Args, options: &SetCustomerOptions) -> Result<(), CommandFailed> {
-    let PersonalOptions {
-        name,
-        address,
-        metadata,
-    } = options.personal.clone();
-    let edit = EditCustomer {
-        label: options.label.clone().map(OneLine),
-        external_id: said(options.external_id.clone(), OneLine),
-        low_balance: options
-            .low_balance
-            .map_or(Said::Keep, |low| Said::Set(Usd(low))),
-        rate: said(options.rate, Count),
-        concurrency: said(options.concurrency, Count),
-        name: name.map(OneLine),
-        address,
-        metadata: Some(metadata.into_iter().collect()),
-    };
-    act(args, edit, options.id).await
-}
-
 /// Erases what is known of a person, and says where its name stands still.
 async fn erase(args: &Args, id: CustomerId) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
@@ -205,17 +163,9 @@ async fn erase(args: &Args, id: CustomerId) -> Result<(), CommandFailed> {
 
 /// Sets or removes a rule of auto top-up, and shows what it does now.
 async fn ask_for_money(args: &Args, options: &AutoTopUpOptions) -> Result<(), CommandFailed> {
-    let done = match (options.threshold, options.per_month) {
-        (Some(threshold), Some(per_month)) => {
-            let rule = SetAutoTopUp {
-                threshold: Usd(threshold),
-                amount: options.amount.map(Usd),
-                target: options.target.map(Usd),
-                per_month: Count(per_month),
-            };
-            done::shown(args, rule, options.id).await?
-        }
-        _ => done::shown(args, ClearAutoTopUp {}, options.id).await?,
+    let done = match options.rule.clone() {
+        Some(rule) => done::shown(args, rule, options.id).await?,
+        None => done::shown(args, ClearAutoTopUp {}, options.id).await?,
     };
     if let Outcome::Customer(customer) = &done.outcome {
         say_auto_top_up(args, customer);

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand};
-use farebox_ledger::{Amount, CustomerId, StatementMonth};
+use clap::{Arg, Args as ClapArgs, Subcommand};
+use farebox_ledger::{CustomerId, StatementMonth};
 
 use super::payments_args::UnappliedOptions;
-use super::values::{Setting, customer_id, label, number_or_none, one_line, payment, setting_text};
-use farebox_selling::customer::Close;
+use super::values::{customer_id, none_for_null, unless_from};
+use farebox_selling::auto_top_up::SetAutoTopUp;
+use farebox_selling::customer::{Close, CreateCustomer, EditCustomer};
 use farebox_selling::payment::{Adjust, MoveMoney, Reverse, TopUp};
 
 /// Commands on customers.
@@ -20,7 +21,7 @@ pub enum CustomersCommand {
     /// Show one customer: money, limits, caps, personal data and its keys
     Show(OneCustomer),
     /// Change a customer's label, ids, limits or personal data
-    Set(SetCustomerOptions),
+    Set(OnCustomer<EditCustomer>),
     /// Refuse all keys of a customer until it is resumed
     Suspend(OneCustomer),
     /// Serve the keys of a suspended customer again
@@ -79,51 +80,14 @@ pub struct StatementOptions {
     pub month: Option<StatementMonth>,
 }
 
-/// What is kept beside the books.
-#[derive(Debug, Clone, Default, ClapArgs)]
-pub struct PersonalOptions {
-    /// Name on receipts; kept beside the books, and removed by `customers erase`
-    #[arg(long, value_parser = one_line)]
-    pub name: Option<String>,
-    /// Address on receipts
-    #[arg(long)]
-    pub address: Option<String>,
-    /// Anything else, as NAME=VALUE; may be given up to 16 times
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
-    pub metadata: Vec<(String, String)>,
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.to_owned()))
-        }
-        _ => Err("write a name and a value with = between them".to_owned()),
-    }
-}
-
 /// Options of `customers create`.
 #[derive(Debug, ClapArgs)]
+#[command(mut_args(none_for_null), mut_arg("label", unless_from))]
 pub struct CreateCustomerOptions {
-    /// A name that tells you who it is
-    #[arg(long, value_parser = label, required_unless_present = "from")]
-    pub label: Option<String>,
-    /// Its id in your own system; unique
-    #[arg(long, value_name = "ID")]
-    pub external_id: Option<String>,
-    /// Paid requests per second of all keys together [default: unlimited]
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub rate: Option<Setting<u32>>,
-    /// Concurrent requests of all keys together [default: 64]
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub concurrency: Option<Setting<u32>>,
-    /// Tell when the balance falls below this [default: a tenth of the last top-up]
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
-    pub low_balance: Option<Amount>,
     #[command(flatten)]
-    pub personal: PersonalOptions,
+    pub act: Option<CreateCustomer>,
     /// Create a customer for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["label", "external_id", "rate", "concurrency", "low_balance", "name", "address", "metadata"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "CreateCustomer")]
     pub from: Option<PathBuf>,
 }
 
@@ -138,56 +102,32 @@ pub struct ListCustomersOptions {
     pub external_id: Option<String>,
 }
 
-/// Options of `customers set`.
-#[derive(Debug, ClapArgs)]
-pub struct SetCustomerOptions {
-    /// The customer's id
-    #[arg(value_parser = customer_id)]
-    pub id: CustomerId,
-    /// A name that tells you who it is
-    #[arg(long, value_parser = label)]
-    pub label: Option<String>,
-    /// Its id in your own system, or `none`
-    #[arg(long, value_name = "ID", value_parser = setting_text)]
-    pub external_id: Option<Setting<String>>,
-    /// Paid requests per second of all keys together, or `none`
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub rate: Option<Setting<u32>>,
-    /// Concurrent requests of all keys together, or `none` for the usual 64
-    #[arg(long, value_name = "NUMBER", value_parser = number_or_none, allow_negative_numbers = true)]
-    pub concurrency: Option<Setting<u32>>,
-    /// Tell when the balance falls below this
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
-    pub low_balance: Option<Amount>,
-    #[command(flatten)]
-    pub personal: PersonalOptions,
-}
-
 /// Options of `customers auto-top-up`.
 #[derive(Debug, ClapArgs)]
+#[command(mut_args(unless_off))]
 pub struct AutoTopUpOptions {
     /// The customer's id
     #[arg(value_parser = customer_id)]
     pub id: CustomerId,
-    /// Ask when the balance falls below this
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, required_unless_present = "off")]
-    pub threshold: Option<Amount>,
-    /// Ask for this each time
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true, required_unless_present_any = ["target", "off"], conflicts_with = "target")]
-    pub amount: Option<Amount>,
-    /// Ask for what is missing to this balance
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
-    pub target: Option<Amount>,
-    /// Ask at most so many times in a month (UTC)
-    #[arg(long, value_name = "NUMBER", required_unless_present = "off")]
-    pub per_month: Option<u32>,
+    #[command(flatten)]
+    pub rule: Option<SetAutoTopUp>,
     /// Ask for nothing any more
-    #[arg(long, conflicts_with_all = ["threshold", "amount", "target", "per_month"])]
+    #[arg(long, conflicts_with = "SetAutoTopUp")]
     pub off: bool,
+}
+
+/// What a rule needs is not needed to end it.
+fn unless_off(of_rule: Arg) -> Arg {
+    match of_rule.get_id().as_str() {
+        "threshold" | "per_month" => of_rule.required(false).required_unless_present("off"),
+        "amount" => of_rule.required_unless_present_any(["target", "off"]),
+        _ => of_rule,
+    }
 }
 
 /// An act on a customer.
 #[derive(Debug, ClapArgs)]
+#[command(mut_args(none_for_null))]
 pub struct OnCustomer<A: ClapArgs> {
     /// The customer's id
     #[arg(value_parser = customer_id)]

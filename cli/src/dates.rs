@@ -3,7 +3,7 @@
 use farebox_ledger::Timestamp;
 
 use super::output;
-pub(super) use farebox_selling::dates::{expiry, instant};
+pub(super) use farebox_selling::dates::instant;
 
 /// Prints the instant as it was understood.
 pub(super) fn note_expiry(expires: Option<Timestamp>) {

@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
         ..Settings::new(folder.path().join("farebox.db"), free_address(args.listen))
     };
     let app = App::start(&settings, config, Arc::new(log.requests())).await?;
-    let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance).await?;
+    let (key, secret) = funded_key(args, app.ledger.as_ref(), options.balance.0).await?;
     let (address, base) = (app.address(), app.front.public_url.clone());
     let ledger = Arc::clone(&app.ledger);
     let shop = match place.zip(app.admin_address()) {
@@ -46,7 +46,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
 
     output::print(&format!(
         "Farebox demo at {base}\nAnswers are simulated; nothing leaves this machine.\n\nKey {} with {} USD.\n",
-        key.id, options.balance
+        key.id, options.balance.0
     ));
     let mut balance = key.customer.account.balance();
     let slugs: Vec<String> = samples.iter().map(|sample| sample.slug.clone()).collect();

@@ -6,7 +6,7 @@ use farebox_ledger::store::SharedStore;
 use farebox_ledger::{Act, Amount, KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
 use serde_json::json;
 
-use super::args::{Args, CreateOptions, ListOptions, OnKey, OneKey, OutputFormat};
+use super::args::{Args, CreateOptions, KeyStart, ListOptions, OnKey, OneKey, OutputFormat};
 use super::books::{self, act, open};
 use super::done::{ask, perform, print_done};
 use super::output::{self, CommandFailed};
@@ -14,15 +14,20 @@ use super::{dates, gateway, tables};
 use farebox::clock;
 use farebox::config::{self, Config, Lookup, ProcessSecrets};
 use farebox_selling::key::{self, CreateKey, KeyDocument, Revoke};
-use farebox_selling::value::{Count, Expiry, OneLine};
 use farebox_selling::{Deed, NewSecret, reads};
 
 pub(super) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
-    let new = new_key(options)?;
+    // Rows of a document are created elsewhere.
+    let Some(key) = options.act.clone() else {
+        return Ok(());
+    };
+    let start = options.start.clone();
+    let new = RowOfKey { key, start }.checked()?;
+    let expires = new.settings.expires_at;
     let ledger = open_for(args, options).await?;
     warn_of_unknown(args, new.settings.models.as_deref().unwrap_or_default());
     perform(args, &ledger, new.deed(act(args))).await?;
-    dates::note_expiry(options.expires);
+    dates::note_expiry(expires);
     Ok(())
 }
 
@@ -51,27 +56,34 @@ impl NewKeyOptions {
     }
 }
 
-/// A new key as the options say.
-pub(super) fn new_key(options: &CreateOptions) -> Result<NewKeyOptions, CommandFailed> {
-    let key = CreateKey {
-        label: OneLine(options.label.clone().unwrap_or_default()),
-        owner: Some(options.owner),
-        models: options.models.clone(),
-        expires_at: options.expires.map(Expiry),
-        rate: options.rate.and_then(|set| set.0).map(Count),
-        concurrency: options.concurrency.and_then(|set| set.0).map(Count),
-    };
-    let (settings, is_owner) = key.settings()?;
-    let within = Membership {
-        customer: options.customer,
-        is_owner,
-        made_by: None,
-    };
-    Ok(NewKeyOptions {
-        settings,
-        within,
-        first_credit: options.balance.zip(options.reference.clone()),
-    })
+/// A key to create, as a row or the options say.
+#[derive(Debug, clap::Args)]
+pub(super) struct RowOfKey {
+    #[command(flatten)]
+    key: CreateKey,
+    #[command(flatten)]
+    start: KeyStart,
+}
+
+impl RowOfKey {
+    pub(super) fn checked(self) -> Result<NewKeyOptions, CommandFailed> {
+        let (settings, is_owner) = self.key.settings()?;
+        let KeyStart {
+            customer,
+            balance,
+            reference,
+        } = self.start;
+        let within = Membership {
+            customer,
+            is_owner,
+            made_by: None,
+        };
+        Ok(NewKeyOptions {
+            settings,
+            within,
+            first_credit: balance.map(Amount::from).zip(reference),
+        })
+    }
 }
 
 pub(super) async fn list(args: &Args, options: &ListOptions) -> Result<(), CommandFailed> {

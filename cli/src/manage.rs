@@ -4,14 +4,12 @@
 
 use farebox_ledger::{Outcome, Said};
 
-use super::args::{Args, KeysCommand, OnKey, SetOptions};
+use super::args::{Args, KeysCommand, OnKey};
 use super::done::{self, act};
 use super::keys::warn_of_unknown;
 use super::output::{self, CommandFailed};
-use super::values::said;
 use super::{bulk_keys, dates, keys, payments, show};
 use farebox_selling::key::{Block, EditKey, Rotate, Unblock};
-use farebox_selling::value::{Count, Expiry, OneLine};
 
 pub(super) async fn run(args: &Args, command: &KeysCommand) -> Result<(), CommandFailed> {
     match command {
@@ -24,7 +22,7 @@ pub(super) async fn run(args: &Args, command: &KeysCommand) -> Result<(), Comman
         KeysCommand::TopUp(on) => payments::top_up(args, on.act.clone(), on.id.into()).await,
         KeysCommand::Adjust(on) => act(args, on.act.clone(), on.id.into()).await,
         KeysCommand::Refund(on) => act(args, on.act.clone(), on.request).await,
-        KeysCommand::Set(options) => set(args, options).await,
+        KeysCommand::Set(on) => set(args, on).await,
         KeysCommand::Rotate(on) => rotate(args, on).await,
         KeysCommand::Block(one) => act(args, Block {}, one.id).await,
         KeysCommand::Unblock(one) => act(args, Unblock {}, one.id).await,
@@ -33,25 +31,13 @@ pub(super) async fn run(args: &Args, command: &KeysCommand) -> Result<(), Comman
     }
 }
 
-async fn set(args: &Args, options: &SetOptions) -> Result<(), CommandFailed> {
-    let expires = options.expires.and_then(|expires| expires.0);
-    let models = options.models.clone();
-    let slugs: Vec<String> = models
-        .iter()
-        .flatten()
-        .filter(|slug| *slug != "all")
-        .cloned()
-        .collect();
-    let edit = EditKey {
-        label: options.label.clone().map(OneLine),
-        models: models.map_or(Said::Keep, Said::Set),
-        expires_at: said(options.expires, Expiry),
-        rate: said(options.rate, Count),
-        concurrency: said(options.concurrency, Count),
-    };
-    warn_of_unknown(args, &slugs);
-    act(args, edit, options.id).await?;
-    dates::note_expiry(expires);
+async fn set(args: &Args, on: &OnKey<EditKey>) -> Result<(), CommandFailed> {
+    if let Said::Set(models) = &on.act.models {
+        let slugs = models.iter().filter(|slug| *slug != "all").cloned();
+        warn_of_unknown(args, &slugs.collect::<Vec<_>>());
+    }
+    act(args, on.act.clone(), on.id).await?;
+    dates::note_expiry(on.act.expires_at.map(Into::into).over(None));
     Ok(())
 }
 

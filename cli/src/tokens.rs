@@ -28,7 +28,8 @@ pub(super) async fn run(args: &Args, command: &TokensCommand) -> Result<(), Comm
 }
 
 async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), CommandFailed> {
-    if let Some(past) = options.expires.filter(|end| *end <= clock::now()) {
+    let expires_at = options.expires.map(Into::into);
+    if let Some(past) = expires_at.filter(|end| *end <= clock::now()) {
         let message = format!("the token would have expired at {past}, which is in the past");
         return Err(CommandFailed::refused(message));
     }
@@ -38,10 +39,10 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
         .perform(NewToken {
             id: clock::token_id(),
             secret: secret.hash(),
-            label: options.label.clone(),
+            label: options.label.clone().into(),
             role: options.role.into(),
-            daily: options.daily,
-            expires_at: options.expires,
+            daily: options.daily.map(Into::into),
+            expires_at,
             act: act(args),
         })
         .await?;
@@ -57,7 +58,7 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
     output::note(
         "The secret is shown only now and is not stored; give it to the program that uses it.",
     );
-    if let Some(end) = options.expires {
+    if let Some(end) = expires_at {
         output::note(&format!("The token expires at {end}."));
     }
     Ok(())

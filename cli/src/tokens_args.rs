@@ -1,10 +1,10 @@
 //! The arguments of `farebox tokens …`.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use farebox_ledger::{Amount, Timestamp, TokenId, TokenRole};
+use farebox_ledger::{TokenId, TokenRole};
 
-use super::dates::expiry;
-use super::values::{label, payment};
+use super::values::label;
+use farebox_selling::value::{Expiry, OneLine, Usd};
 
 /// Commands on the tokens of the admin API.
 #[derive(Debug, Subcommand)]
@@ -22,16 +22,16 @@ pub enum TokensCommand {
 pub struct CreateTokenOptions {
     /// A name that tells what uses it; the actor of what it does in journal and audit, so each has its own
     #[arg(value_parser = label)]
-    pub label: String,
+    pub label: OneLine,
     /// What it may do
     #[arg(long)]
     pub role: RoleArg,
     /// The most that it may credit in one UTC day; required of one that sells
-    #[arg(long, value_name = "USD", value_parser = payment, allow_negative_numbers = true)]
-    pub daily: Option<Amount>,
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
+    pub daily: Option<Usd>,
     /// Last day (UTC), as in 2027-01-31, or an instant, as in 2027-01-31T12:00:00+01:00 [default: never]
-    #[arg(long, value_name = "DATE", value_parser = expiry)]
-    pub expires: Option<Timestamp>,
+    #[arg(long, value_name = "DATE")]
+    pub expires: Option<Expiry>,
 }
 
 /// What a token may do.

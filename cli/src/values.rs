@@ -3,22 +3,23 @@
 
 use std::net::SocketAddr;
 
-use farebox_ledger::Said;
+use clap::Arg;
 
 pub(super) use farebox_door::network;
 
-pub(super) use farebox_selling::values::{
-    Setting, customer_id, key_id, label, number_or_none, one_line, payment, scope, setting_text,
-    slug,
-};
+pub(super) use farebox_selling::value::{customer_id, key_id, label, scope};
 
-/// What an edit says of a member.
-pub(super) fn said<A, T>(set: Option<Setting<A>>, read: impl FnOnce(A) -> T) -> Said<T> {
-    match set {
-        None => Said::Keep,
-        Some(Setting(None)) => Said::Clear,
-        Some(Setting(Some(value))) => Said::Set(read(value)),
+/// What a body calls null, people type as `none`.
+pub(super) fn none_for_null(arg: Arg) -> Arg {
+    match arg.get_help().map(ToString::to_string) {
+        Some(help) if help.contains("null") => arg.help(help.replace("null", "`none`")),
+        _ => arg,
     }
+}
+
+/// What is required of one is in the rows of a document of many.
+pub(super) fn unless_from(of_one: Arg) -> Arg {
+    of_one.required(false).required_unless_present("from")
 }
 
 /// A provider and its name for a model.

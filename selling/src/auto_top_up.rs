@@ -11,15 +11,35 @@ use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word};
 use super::{Deed, Doer, SellerAct, Unfit};
 
 /// Ask for money by top_up.wanted whenever the balance falls below a threshold
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SetAutoTopUp {
     /// Ask when the balance falls below this
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "USD", allow_negative_numbers = true)
+    )]
     pub threshold: Usd,
     /// Ask for this each time
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "USD",
+            allow_negative_numbers = true,
+            required_unless_present = "target",
+            conflicts_with = "target"
+        )
+    )]
     pub amount: Option<Usd>,
     /// Or ask for what is missing to this balance
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "USD", allow_negative_numbers = true)
+    )]
     pub target: Option<Usd>,
     /// Ask at most so many times in a month (UTC)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
     pub per_month: Count,
 }
 

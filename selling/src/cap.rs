@@ -50,7 +50,7 @@ impl SellerAct for SetCap {
 
 #[cfg(feature = "clap")]
 fn slug(text: &str) -> Result<OneLine, String> {
-    super::values::slug(text).map(OneLine)
+    super::value::slug(text).map(OneLine)
 }
 
 /// Remove a cap

@@ -14,44 +14,80 @@ use serde::{Deserialize, Serialize};
 use super::auto_top_up::AutoTopUpDocument;
 use super::cap::CapDocument;
 use super::key::{self, FirstKey, KeyDocument};
-use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word};
+#[cfg(feature = "clap")]
+use super::typed::{KEPT, limit, or_none, pair};
+#[cfg(feature = "clap")]
+use super::value::label;
+use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word, pairs};
 use super::{Deed, Doer, SellerAct, Unfit, changes, reads};
 
 /// What is said of a person, if anything is.
 pub(crate) fn personal(
     name: Option<OneLine>,
     address: Option<String>,
-    metadata: Option<BTreeMap<String, String>>,
+    metadata: Vec<(String, String)>,
 ) -> Option<PersonalData> {
     let data = PersonalData {
         name: name.map(Into::into),
         address,
-        metadata: metadata.unwrap_or_default(),
+        metadata: metadata.into_iter().collect(),
         salt: clock::random(),
     };
     data.is_said().then_some(data)
 }
 
 /// Create a customer, with its first key or without
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct CreateCustomer {
     /// A name for people
+    #[cfg_attr(feature = "clap", arg(long, value_parser = label))]
     pub label: OneLine,
     /// Its name in your own system; unique
-    pub external_id: Option<OneLine>,
+    #[serde(default)]
+    #[schemars(with = "Option<OneLine>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "ID", default_value = KEPT, hide_default_value = true, value_parser = or_none::<OneLine>)
+    )]
+    pub external_id: Said<OneLine>,
     /// The balance below which it is low; a tenth of the last top-up unless you say
-    pub low_balance: Option<Usd>,
+    #[serde(default)]
+    #[schemars(with = "Option<Usd>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "USD", default_value = KEPT, hide_default_value = true, value_parser = or_none::<Usd>, allow_negative_numbers = true)
+    )]
+    pub low_balance: Said<Usd>,
     /// Requests each second; null is the usual limit
-    pub rate: Option<Count>,
+    #[serde(default)]
+    #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
+    pub rate: Said<Count>,
     /// Requests at once; null is the gateway's default
-    pub concurrency: Option<Count>,
+    #[serde(default)]
+    #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
+    pub concurrency: Said<Count>,
     /// Name on receipts; kept beside the books
+    #[cfg_attr(feature = "clap", arg(long))]
     pub name: Option<OneLine>,
     /// Address on receipts; kept beside the books
+    #[cfg_attr(feature = "clap", arg(long))]
     pub address: Option<String>,
     /// At most 16 pairs of 64 and 256 characters, kept beside the books
-    pub metadata: Option<BTreeMap<String, String>>,
+    #[serde(default, deserialize_with = "pairs")]
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_parser = pair))]
+    pub metadata: Vec<(String, String)>,
     /// Its first key, made in the same step; its secret is in this answer only
+    #[cfg_attr(feature = "clap", arg(skip))]
     pub key: Option<FirstKey>,
 }
 
@@ -61,17 +97,21 @@ impl SellerAct for CreateCustomer {
 
     async fn deed(self, (): (), doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let key = self.key.map(|key| key.named(&self.label)).transpose()?;
+        let edit = EditCustomer {
+            label: Some(self.label),
+            external_id: self.external_id,
+            low_balance: self.low_balance,
+            rate: self.rate,
+            concurrency: self.concurrency,
+            name: self.name,
+            address: self.address,
+            metadata: self.metadata,
+        };
+        let (edit, personal) = edit.parts();
         let customer = NewCustomer {
             id: clock::customer_id(),
-            settings: CustomerSettings {
-                label: self.label.0,
-                external_id: self.external_id.map(Into::into),
-                price_list: None,
-                low_balance: self.low_balance.map(Into::into),
-                rate: self.rate.map(Into::into),
-                concurrency: self.concurrency.map(Into::into),
-            },
-            personal: personal(self.name, self.address, self.metadata),
+            settings: edit.over(CustomerSettings::default()),
+            personal,
             act: doer.act(),
         };
         Ok(match key {
@@ -83,28 +123,51 @@ impl SellerAct for CreateCustomer {
 
 /// Change a customer's label, ids, limits or personal data
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct EditCustomer {
     /// A name for people
+    #[cfg_attr(feature = "clap", arg(long, value_parser = label))]
     pub label: Option<OneLine>,
     /// Its name in your own system; null removes it
     #[schemars(with = "Option<OneLine>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "ID", default_value = KEPT, hide_default_value = true, value_parser = or_none::<OneLine>)
+    )]
     pub external_id: Said<OneLine>,
-    /// The balance below which it is low
+    /// The balance below which it is low; null is a tenth of the last top-up
     #[schemars(with = "Option<Usd>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "USD", default_value = KEPT, hide_default_value = true, value_parser = or_none::<Usd>, allow_negative_numbers = true)
+    )]
     pub low_balance: Said<Usd>,
     /// Requests each second; null is the usual limit
     #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
     pub rate: Said<Count>,
     /// Requests at once; null is the gateway's default
     #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
     pub concurrency: Said<Count>,
     /// Name on receipts
+    #[cfg_attr(feature = "clap", arg(long))]
     pub name: Option<OneLine>,
     /// Address on receipts
+    #[cfg_attr(feature = "clap", arg(long))]
     pub address: Option<String>,
     /// Pairs that are added, or get another value
-    pub metadata: Option<BTreeMap<String, String>>,
+    #[serde(deserialize_with = "pairs")]
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_parser = pair))]
+    pub metadata: Vec<(String, String)>,
 }
 
 impl EditCustomer {

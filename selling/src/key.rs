@@ -13,24 +13,48 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cap::CapDocument;
+#[cfg(feature = "clap")]
+use super::typed::{KEPT, expiry_or_never, limit, slugs};
 use super::value::{Count, CustomerName, Expiry, Instant, KeyName, OneLine, Usd, Word, Worded};
+#[cfg(feature = "clap")]
+use super::value::{label, slug};
 use super::{Deed, Doer, NewSecret, SellerAct, Unfit, changes, dates, reads};
 
 /// Create a key; its secret is in this answer only. A token that sells makes the first one
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct CreateKey {
     /// A name for people
+    #[cfg_attr(feature = "clap", arg(long, value_parser = label))]
     pub label: OneLine,
     /// It manages the customer's other keys on the dashboard
+    #[cfg_attr(feature = "clap", arg(long, action = clap::ArgAction::SetTrue))]
     pub owner: Option<bool>,
     /// Slugs that it may use; all unless you say
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_delimiter = ',', value_name = "SLUGS", value_parser = slug)
+    )]
     pub models: Option<Vec<String>>,
     /// When it stops working: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
+    #[cfg_attr(feature = "clap", arg(long = "expires", value_name = "DATE"))]
     pub expires_at: Option<Expiry>,
     /// Requests each second; null is the usual limit
-    pub rate: Option<Count>,
+    #[serde(default)]
+    #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
+    pub rate: Said<Count>,
     /// Requests at once; null is the gateway's default
-    pub concurrency: Option<Count>,
+    #[serde(default)]
+    #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
+    pub concurrency: Said<Count>,
 }
 
 impl CreateKey {
@@ -45,8 +69,8 @@ impl CreateKey {
             label: self.label.0,
             models: self.models.map_or(Ok(None), |models| allowed(&models))?,
             expires_at,
-            rate: self.rate.map(Into::into),
-            concurrency: self.concurrency.map(Into::into),
+            rate: self.rate.map(Into::into).over(None),
+            concurrency: self.concurrency.map(Into::into).over(None),
         };
         Ok((settings, self.owner.unwrap_or_default()))
     }
@@ -72,7 +96,7 @@ impl SellerAct for CreateKey {
 }
 
 /// The first key of a customer, made with it.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct FirstKey {
     /// A name for people
@@ -105,8 +129,8 @@ impl FirstKey {
             owner,
             models,
             expires_at,
-            rate,
-            concurrency,
+            rate: rate.into(),
+            concurrency: concurrency.into(),
         };
         key.settings()
     }
@@ -114,21 +138,39 @@ impl FirstKey {
 
 /// Change a key's label, models, expiry or limits
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args), group(required = true))]
 #[serde(default)]
 pub struct EditKey {
     /// A name for people
+    #[cfg_attr(feature = "clap", arg(long, value_parser = label))]
     pub label: Option<OneLine>,
     /// Slugs that it may use, or `["all"]`
     #[schemars(with = "Option<Vec<String>>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help = "Slugs that it may use, or `all`", value_name = "SLUGS", default_value = KEPT, hide_default_value = true, value_parser = slugs)
+    )]
     pub models: Said<Vec<String>>,
     /// When it stops working: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
     #[schemars(with = "Option<Expiry>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "expires", help = "When it stops working: an instant as 2027-01-31T12:00:00Z, the end of a day as 2027-01-31, or `never`", value_name = "DATE", default_value = KEPT, hide_default_value = true, value_parser = expiry_or_never)
+    )]
     pub expires_at: Said<Expiry>,
     /// Requests each second; null is the usual limit
     #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
     pub rate: Said<Count>,
     /// Requests at once; null is the gateway's default
     #[schemars(with = "Option<Count>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NUMBER", default_value = KEPT, hide_default_value = true, value_parser = limit, allow_negative_numbers = true)
+    )]
     pub concurrency: Said<Count>,
 }
 

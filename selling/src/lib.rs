@@ -16,8 +16,9 @@ pub mod payment;
 pub mod reads;
 pub mod request;
 pub mod token;
+#[cfg(feature = "clap")]
+mod typed;
 pub mod value;
-pub mod values;
 pub mod voucher;
 
 use farebox_ledger::key::Change;

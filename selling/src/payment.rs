@@ -84,7 +84,7 @@ impl SellerAct for TopUp {
             paid,
             credit: self.amount.0,
             reference: self.reference.0,
-            addressee: personal(self.name, self.address, None),
+            addressee: personal(self.name, self.address, Vec::new()),
             act: doer.act(),
         }
         .into())

@@ -2,18 +2,19 @@
 //! OpenAPI document describes it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use farebox_ledger::{
     Amount, AutoTopUpOff, CapInterval, CapMaker, CustomerId, CustomerStatus, Gross, KeyId,
-    KeyStatus, ReversalKind, Timestamp,
+    KeyStatus, ReversalKind, Scope, Timestamp, search,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use super::{dates, values};
+use super::dates;
 
 /// Types that are one text: what each holds, its schema, and how it is read.
 macro_rules! texts {
@@ -63,13 +64,13 @@ macro_rules! texts {
 texts! {
     /// USD; what is read is paid, and more than zero.
     #[derive(Copy)]
-    Usd(Amount): { "type": "string", "pattern": "^[0-9]+([.][0-9]+)?$" }, values::payment;
+    Usd(Amount): { "type": "string", "pattern": "^[0-9]+([.][0-9]+)?$" }, read_payment;
     /// USD with a sign.
     #[derive(Copy)]
-    SignedUsd(Amount): { "type": "string", "pattern": "^[+-]?[0-9]+([.][0-9]+)?$" }, values::correction;
+    SignedUsd(Amount): { "type": "string", "pattern": "^[+-]?[0-9]+([.][0-9]+)?$" }, read_correction;
     /// An amount in a payment's own currency.
     #[derive(Copy)]
-    PaidAmount(Gross): { "type": "string", "pattern": "^[0-9]+([.][0-9]+)?$" }, values::gross;
+    PaidAmount(Gross): { "type": "string", "pattern": "^[0-9]+([.][0-9]+)?$" }, read_gross;
     /// An instant, or the first one of a day.
     #[derive(Copy)]
     Instant(Timestamp): { "type": "string" }, dates::instant;
@@ -77,15 +78,15 @@ texts! {
     #[derive(Copy)]
     Expiry(Timestamp): { "type": "string" }, dates::expiry;
     /// What was paid in.
-    Currency(String): { "type": "string" }, values::currency;
+    Currency(String): { "type": "string" }, read_currency;
     /// One line of text.
-    OneLine(String): { "type": "string" }, values::one_line;
+    OneLine(String): { "type": "string" }, read_line;
     /// A customer's id.
     #[derive(Copy)]
-    CustomerName(CustomerId): { "type": "string", "pattern": "^c_[0-9a-z]{10}$" }, values::customer_id;
+    CustomerName(CustomerId): { "type": "string", "pattern": "^c_[0-9a-z]{10}$" }, customer_id;
     /// A key's id.
     #[derive(Copy)]
-    KeyName(KeyId): { "type": "string" }, values::key_id;
+    KeyName(KeyId): { "type": "string" }, key_id;
 }
 
 /// A whole number above 0.
@@ -98,6 +99,24 @@ impl From<Count> for u32 {
     fn from(count: Count) -> Self {
         count.0
     }
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let count = text.parse().ok().filter(|count| *count > 0);
+        let wanted = || "write a whole number above 0".to_owned();
+        count.map(Self).ok_or_else(wanted)
+    }
+}
+
+/// Pairs of names and values: in JSON an object.
+pub(crate) fn pairs<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Vec<(String, String)>, D::Error> {
+    let pairs = Option::<BTreeMap<String, String>>::deserialize(input)?;
+    Ok(pairs.into_iter().flatten().collect())
 }
 
 /// What is one of a few words: as it is written in JSON.
@@ -168,5 +187,91 @@ impl<W: Worded> JsonSchema for Word<W> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "enum": W::ALL })
+    }
+}
+
+// --- how texts are read ---
+
+/// A key's id. Of a secret that was pasted instead, the id in it: a refusal would print the secret.
+pub fn key_id(text: &str) -> Result<KeyId, String> {
+    search::key_id(text).map_err(|error| error.to_string())
+}
+
+/// A customer's id.
+pub fn customer_id(text: &str) -> Result<CustomerId, String> {
+    text.parse::<CustomerId>()
+        .map_err(|error| error.to_string())
+}
+
+/// A key's id, or a customer's.
+pub fn scope(text: &str) -> Result<Scope, String> {
+    if text.starts_with("c_") {
+        customer_id(text).map(Scope::Customer)
+    } else {
+        key_id(text).map(Scope::Key)
+    }
+}
+
+/// A slug that is not empty.
+pub fn slug(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("write slugs with commas between them".to_owned())
+    } else {
+        Ok(text.trim().to_owned())
+    }
+}
+
+/// A label that is not empty.
+pub fn label(text: &str) -> Result<OneLine, String> {
+    if text.trim().is_empty() {
+        Err("the label is empty; write who has this key".to_owned())
+    } else {
+        text.parse()
+    }
+}
+
+/// How a refusal of a text with control characters begins.
+pub const ONE_LINE: &str = "write one line, without control characters";
+
+/// A text without line ends and other control characters, which no table shows.
+fn read_line(text: &str) -> Result<String, String> {
+    match text.chars().find(|character| character.is_control()) {
+        None => Ok(text.to_owned()),
+        Some(control) => {
+            let code = u32::from(control);
+            Err(format!("{ONE_LINE}; this has U+{code:04X}"))
+        }
+    }
+}
+
+/// An amount that is paid; nothing is no payment.
+fn read_payment(text: &str) -> Result<Amount, String> {
+    match Amount::parse_payment(text) {
+        Ok(Amount::ZERO) => Err("type more than zero, like 12.50".to_owned()),
+        read => read.map_err(|error| error.to_string()),
+    }
+}
+
+/// A correction: an amount with a sign; without a sign it is a credit.
+fn read_correction(text: &str) -> Result<Amount, String> {
+    let amount = Amount::parse_adjustment(text).map_err(|error| error.to_string())?;
+    if amount == Amount::ZERO {
+        Err("a correction of zero changes nothing".to_owned())
+    } else {
+        Ok(amount)
+    }
+}
+
+/// An amount in a payment's currency.
+fn read_gross(text: &str) -> Result<Gross, String> {
+    Gross::parse(text).map_err(|error| error.to_string())
+}
+
+/// What was paid in.
+fn read_currency(text: &str) -> Result<String, String> {
+    if text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        Ok(text.to_owned())
+    } else {
+        Err("write three capital letters, like EUR".to_owned())
     }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use farebox_selling::value::one_of;
-use farebox_selling::values::ONE_LINE;
+use farebox_selling::value::{ONE_LINE, one_of};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
