@@ -50,6 +50,7 @@ const fn doer<'a>(ledger: &'a dyn Ledger, actor: &'a str) -> Doer<'a> {
         ledger,
         actor,
         sells: false,
+        kept: None,
     }
 }
 

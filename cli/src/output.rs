@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use farebox::proxy::record::request_id;
 use farebox::telemetry;
 use farebox_selling::Unfit;
 
@@ -88,16 +87,11 @@ impl From<Unfit> for CommandFailed {
     fn from(unfit: Unfit) -> Self {
         match unfit {
             Unfit::Incomplete(_, why) => Self::usage(why),
-            Unfit::Wrong(why) => Self::refused(why),
             Unfit::Member(name, why) => Self::usage(format!("--{name}: {why}")),
-            Unfit::NoCharge(request) => {
-                Self::refused(format!("there is no charge of {}", request_id(request)))
-            }
-            Unfit::NoWish(named) => Self::refused(format!("{named:?} was never asked for")),
-            Unfit::OfAnother(payment, customer) => {
-                Self::refused(format!("payment {payment:?} is of customer {customer}"))
-            }
             Unfit::Unread(error) => error.into(),
+            Unfit::Wrong(_) | Unfit::NoCharge(_) | Unfit::NoWish(_) | Unfit::OfAnother(..) => {
+                Self::refused(unfit.to_string())
+            }
         }
     }
 }

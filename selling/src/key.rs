@@ -5,8 +5,8 @@ use std::time::Duration;
 use farebox_ledger::key::Change;
 use farebox_ledger::text::visible;
 use farebox_ledger::{
-    Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyEdit, KeyId, KeySettings, KeyStatus,
-    LinkToken, Membership, NewCustomer, NewKey, NewLink, Said, Secret, SecretHash, Timestamp,
+    Account, Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyEdit, KeyId, KeySettings,
+    KeyStatus, LinkToken, Membership, NewCustomer, NewKey, NewLink, Refusal, Said, Secret, SecretHash, Timestamp,
     clock,
 };
 use schemars::JsonSchema;
@@ -92,6 +92,52 @@ impl SellerAct for CreateKey {
             made_by: None,
         };
         Ok(create(settings, within, None, doer.act()))
+    }
+}
+
+/// Sell a key, with its first money or without
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SellKey {
+    /// What it may do
+    #[serde(flatten)]
+    pub key: CreateKey,
+    /// Its first money: the credit that was paid for, in USD without tax
+    pub balance: Option<Usd>,
+    /// That payment's own name, as your processor's id of it; unique
+    pub reference: Option<OneLine>,
+}
+
+impl SellKey {
+    fn first_credit(&self) -> Result<Option<(Amount, String)>, &'static str> {
+        match (self.balance, &self.reference) {
+            (Some(balance), Some(reference)) => Ok(Some((balance.0, reference.0.clone()))),
+            (None, None) => Ok(None),
+            (Some(_), None) | (None, Some(_)) => Err("a balance and its reference go together"),
+        }
+    }
+}
+
+impl SellerAct for SellKey {
+    /// Its customer; without one it has its own.
+    type Of = Option<CustomerId>;
+
+    async fn deed(self, customer: Option<CustomerId>, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let first_credit = self.first_credit();
+        let first_credit = first_credit.map_err(|why| Unfit::Incomplete(None, why))?;
+        let (settings, is_owner) = self.key.settings()?;
+        let within = Membership {
+            customer,
+            is_owner,
+            made_by: None,
+        };
+        Ok(create(settings, within, first_credit, doer.act()))
+    }
+
+    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
+        match self.first_credit() {
+            Ok(first) => first.map(|(balance, _)| account.top_up(balance)),
+            Err(why) => Some(Err(Refusal::NotApplicable(why.to_owned()))),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod entry;
 pub mod erased;
 pub mod event;
 pub mod key;
+pub mod member;
 pub mod paper;
 pub mod payment;
 pub mod reads;
@@ -21,11 +22,13 @@ mod typed;
 pub mod value;
 pub mod voucher;
 
+use std::fmt;
+
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Amount, Credit, CreditKind, Customer, CustomerAct, CustomerChange, CustomerId, Key,
-    KeyChange, KeyId, Ledger, LedgerError, LinkToken, Operation, OperationId, Outcome, Scope,
-    Secret, TokenToday, UtcDay, VoucherCode, clock,
+    Account, Act, Amount, Credit, CreditKind, Customer, CustomerAct, CustomerChange, CustomerId,
+    Key, KeyChange, KeyId, Ledger, LedgerError, LinkToken, Operation, OperationId, Outcome,
+    Refusal, Scope, Secret, TokenToday, UtcDay, VoucherCode, clock,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -64,6 +67,11 @@ pub trait SellerAct: DeserializeOwned + JsonSchema + Send + Sync + 'static {
         of: Self::Of,
         doer: &Doer<'_>,
     ) -> impl Future<Output = Result<Deed, Unfit>> + Send;
+
+    /// What it makes of an account, by the ledger's own rules; `None` if it moves no money.
+    fn after(&self, _account: Account) -> Option<Result<Account, Refusal>> {
+        None
+    }
 }
 
 /// Who does it, and in which ledger.
@@ -74,12 +82,15 @@ pub struct Doer<'a> {
     pub actor: &'a str,
     /// Whether it is a token that only sells.
     pub sells: bool,
+    /// The one act that is done, where its id and time were kept before.
+    pub kept: Option<Act>,
 }
 
 impl Doer<'_> {
     /// An act in its name, now.
     pub fn act(&self) -> Act {
-        act(self.actor.to_owned())
+        let kept = self.kept.clone();
+        kept.unwrap_or_else(|| act(self.actor.to_owned()))
     }
 }
 
@@ -126,8 +137,24 @@ impl From<LedgerError> for Unfit {
     }
 }
 
+impl fmt::Display for Unfit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete(_, why) => out.write_str(why),
+            Self::Wrong(why) => out.write_str(why),
+            Self::Member(name, why) => write!(out, "{name}: {why}"),
+            Self::NoCharge(request) => write!(out, "there is no charge of req_{request}"),
+            Self::NoWish(named) => write!(out, "{named:?} was never asked for"),
+            Self::OfAnother(payment, customer) => {
+                write!(out, "payment {payment:?} is of customer {customer}")
+            }
+            Self::Unread(error) => write!(out, "{error}"),
+        }
+    }
+}
+
 /// An act that is about to be done.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Deed {
     /// What the ledger is asked to do.
     pub operation: Operation,
@@ -136,7 +163,7 @@ pub struct Deed {
 }
 
 /// A secret that only the answer to its own request shows. `Debug` shows none.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum NewSecret {
     /// A key's new secret.
     Secret(Secret),

@@ -1,9 +1,9 @@
 //! Money: top-ups, corrections, refunds, moves, payments and what of them goes back; and their documents.
 
 use farebox_ledger::{
-    CreditKind, CustomerId, Moved, NewMove, NewPayment, NewReversal, OperationId, PaidSum, Payment,
-    PaymentMoved, PaymentStatus, Posted, ReversalKind, Scope, Timestamp, UnappliedAct,
-    UnappliedEnd, WaitingReversal, clock, document,
+    Account, Amount, CreditKind, CustomerId, Moved, NewMove, NewPayment, NewReversal, OperationId,
+    PaidSum, Payment, PaymentMoved, PaymentStatus, Posted, Refusal, ReversalKind, Scope, Timestamp,
+    UnappliedAct, UnappliedEnd, WaitingReversal, clock, document,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::key::KeyDocument;
 use super::value::{
     Currency, CustomerName, Instant, OneLine, PaidAmount, SignedUsd, Usd, Word, Worded,
 };
-use super::{Deed, Doer, SellerAct, Unfit};
+use super::{Deed, Doer, SellerAct, Unfit, reads};
 
 /// Book a payment, once. One that cannot be booked is stored as unapplied and answered with 202
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -88,6 +88,39 @@ impl SellerAct for TopUp {
             act: doer.act(),
         }
         .into())
+    }
+
+    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
+        Some(account.top_up(self.amount.0))
+    }
+}
+
+/// The same of a customer or of a key, whose name it then stands under
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TopUpOf(pub TopUp);
+
+impl SellerAct for TopUpOf {
+    type Of = Scope;
+
+    async fn deed(self, of: Scope, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let Self(paid) = self;
+        match of {
+            Scope::Customer(customer) => paid.deed(customer, doer).await,
+            Scope::Key(key) if paid.gross.is_some() => {
+                let customer = reads::key(doer.ledger, key).await?.belongs_to;
+                paid.deed(customer, doer).await
+            }
+            Scope::Key(_) => {
+                let (amount, reference) = (paid.amount.0, paid.reference.0);
+                let kind = CreditKind::TopUp;
+                Ok(Deed::of_credit(of, kind, amount, reference, doer.act()))
+            }
+        }
+    }
+
+    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
+        self.0.after(account)
     }
 }
 
@@ -207,6 +240,10 @@ impl SellerAct for Adjust {
             doer.act(),
         ))
     }
+
+    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
+        Some(account.adjust(self.amount.0))
+    }
 }
 
 /// Give money back for one charged request
@@ -245,6 +282,12 @@ impl SellerAct for Refund {
             doer.act(),
         ))
     }
+
+    /// As if nothing of the charge had been given back yet: only the ledger knows what was.
+    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
+        let (amount, any) = (self.amount.0, OperationId::from_bytes([0; 16]));
+        Some(account.refund(amount, any, amount, Amount::ZERO))
+    }
 }
 
 /// Move paid money that no request holds to another customer
@@ -276,6 +319,11 @@ impl SellerAct for MoveMoney {
             act: doer.act(),
         }
         .into())
+    }
+
+    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
+        let given = account.give(Account::default(), self.amount.0);
+        Some(given.map(|(giver, _)| giver))
     }
 }
 

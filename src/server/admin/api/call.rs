@@ -139,6 +139,7 @@ impl ApiCall<'_> {
             ledger: self.ledger(),
             actor: &self.token.label,
             sells: self.sells(),
+            kept: None,
         }
     }
 

@@ -4,7 +4,6 @@ use std::pin::Pin;
 
 use farebox_ledger::Outcome;
 use farebox_selling::SellerAct;
-use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -68,9 +67,7 @@ pub(super) use by;
 
 /// The words for a type, and its schema: an object with these members and no others.
 pub(super) fn described<T: JsonSchema>() -> (String, Value) {
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let mut schema = T::json_schema(&mut settings.into_generator());
+    let mut schema = farebox_selling::member::schema::<T>();
     RecursiveTransform(close).transform(&mut schema);
     let words = schema.remove("description");
     let words = words.as_ref().and_then(Value::as_str).unwrap_or_default();

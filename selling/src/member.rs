@@ -1,0 +1,97 @@
+//! What a form asks for: an act's members with their words and readers, from the schema of its struct.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use super::value::one_of;
+
+/// A member that a form asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// What it means.
+    pub words: String,
+    /// How what is typed is read.
+    pub reads: Reads,
+    /// Whether something must be typed.
+    pub required: bool,
+}
+
+/// How what is typed is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reads {
+    /// As it is.
+    Text,
+    /// A whole number above 0.
+    Number,
+    /// Texts with commas or blanks between them.
+    List,
+    /// One of these.
+    Choice(Vec<String>),
+}
+
+/// The schema of a type, in one piece.
+pub fn schema<T: JsonSchema>() -> Schema {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    T::json_schema(&mut settings.into_generator())
+}
+
+impl Member {
+    /// These members of a type.
+    pub fn of<T: JsonSchema>(names: &[&str]) -> Vec<Self> {
+        let schema = schema::<T>().to_value();
+        let required = schema["required"].as_array();
+        let member = |name: &&str| {
+            let described = &schema["properties"][*name];
+            let words = described["description"].as_str().unwrap_or_default();
+            Self {
+                name: (*name).to_owned(),
+                words: words.to_owned(),
+                reads: Reads::of(described),
+                required: required.is_some_and(|all| all.contains(&json!(name))),
+            }
+        };
+        names.iter().map(member).collect()
+    }
+
+    /// What was typed, as a body has it.
+    ///
+    /// # Errors
+    /// What to type instead.
+    pub fn value(&self, typed: &str) -> Result<Value, String> {
+        match &self.reads {
+            Reads::Text => Ok(json!(typed)),
+            Reads::Number => match typed.parse::<u32>() {
+                Ok(number) if number > 0 => Ok(json!(number)),
+                _ => Err("write a whole number above 0".to_owned()),
+            },
+            Reads::List => {
+                let texts = typed.split([',', ' ']).filter(|text| !text.is_empty());
+                Ok(texts.collect())
+            }
+            Reads::Choice(words) if words.iter().any(|word| word == typed) => Ok(json!(typed)),
+            Reads::Choice(words) => Err(format!("write {}", one_of(&json!(words)))),
+        }
+    }
+}
+
+impl Reads {
+    fn of(schema: &Value) -> Self {
+        if let Some(words) = schema["enum"].as_array() {
+            let words = words.iter().filter_map(Value::as_str);
+            return Self::Choice(words.map(str::to_owned).collect());
+        }
+        let kind = match &schema["type"] {
+            Value::Array(kinds) => kinds.first(),
+            kind => Some(kind),
+        };
+        match kind.and_then(Value::as_str) {
+            Some("integer") => Self::Number,
+            Some("array") => Self::List,
+            _ => Self::Text,
+        }
+    }
+}
