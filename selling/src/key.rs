@@ -6,8 +6,8 @@ use farebox_ledger::key::Change;
 use farebox_ledger::text::visible;
 use farebox_ledger::{
     Account, Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyEdit, KeyId, KeySettings,
-    KeyStatus, LinkToken, Membership, NewCustomer, NewKey, NewLink, Refusal, Said, Secret, SecretHash, Timestamp,
-    clock,
+    KeyStatus, LinkToken, Membership, NewCustomer, NewKey, NewLink, Refusal, Said, Secret,
+    SecretHash, Timestamp, clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ pub(crate) const PROGRAMS: &[Room] = &[
         folder: "tui/src/",
         module: "farebox_console",
         job: "the admin's console; opens the ledger itself",
-        ours: &["ledger"],
+        ours: &["ledger", "selling"],
         crates: &[
             "clap",
             "clap_complete",

@@ -8,24 +8,23 @@ pub(crate) fn random_bits() -> u128 {
     u128::from_be_bytes(random())
 }
 
-/// The first instant after a day written `YYYY-MM-DD` (UTC): when a key that expires on that day stops working.
-pub(crate) fn end_of_day(text: &str) -> Option<Timestamp> {
-    let date: jiff::civil::Date = text.parse().ok()?;
-    let start = date
-        .tomorrow()
-        .ok()?
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .ok()?;
-    Some(Timestamp::from_millis(start.timestamp().as_millisecond()))
-}
+const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// The day before an instant, as [`end_of_day`] reads it back.
+/// The last day (UTC) before an instant.
 pub(crate) fn last_day(instant: Timestamp) -> String {
     Timestamp::from_millis(instant.millis().saturating_sub(1))
         .to_string()
         .chars()
         .take(10)
         .collect()
+}
+
+/// When something ends, as it is typed: its last day if it ends at midnight, else the instant.
+pub(crate) fn end(instant: Timestamp) -> String {
+    match instant.millis().rem_euclid(DAY) {
+        0 => last_day(instant),
+        _ => instant.to_string(),
+    }
 }
 
 /// An instant written in RFC 3339, as the gateway writes them.
@@ -41,12 +40,12 @@ mod tests {
 
     #[test]
     fn a_day_ends_at_the_next_midnight() {
-        let end = end_of_day("2026-12-31").unwrap();
-        assert_eq!(end.to_string(), "2027-01-01T00:00:00.000Z");
-        assert_eq!(last_day(end), "2026-12-31");
-        assert_eq!(parse("2027-01-01T00:00:00Z"), Some(end));
-        for wrong in ["", "2026-13-01", "31.12.2026", "tomorrow"] {
-            assert_eq!(end_of_day(wrong), None, "{wrong}");
-        }
+        let at = |text| parse(text).unwrap();
+        let midnight = at("2027-01-01T00:00:00Z");
+        assert_eq!(last_day(midnight), "2026-12-31");
+        assert_eq!(end(midnight), "2026-12-31");
+        let noon = "2027-01-01T12:00:00.000Z";
+        assert_eq!(end(at(noon)), noon);
+        assert_eq!(parse("tomorrow"), None);
     }
 }

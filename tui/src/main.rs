@@ -4,10 +4,10 @@
 //! effects, and the screen is drawn when something on it changed. State never draws, views never fetch, and only `store` talks to
 //! the ledger and to the gateway's admin listener.
 
+mod acts;
 mod admin;
 mod app;
 mod background;
-mod bulk_plan;
 mod clock;
 #[path = "../../cli/src/env_file.rs"]
 mod env_file;

@@ -8,10 +8,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use farebox_ledger::{Amount, CreditKind, OperationId};
+use farebox_ledger::OperationId;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{ActPlan, Pending};
+use crate::acts::ACTS;
+use crate::plan::{ActBody, ActPlan, Pending};
 
 /// The facts of one operation, enough to query its outcome and, if that is safe, to send it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,23 +21,20 @@ pub(crate) struct OpenOperation {
     pub(crate) ledger: String,
     pub(crate) pid: u32,
     pub(crate) act: String,
-    /// The key or customer.
+    /// The key or customer; of a new one its customer, or nothing.
     #[serde(alias = "key")]
     pub(crate) of: String,
     pub(crate) label: String,
     pub(crate) actor: String,
     pub(crate) at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) amount: Option<Amount>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reference: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<String>,
-    /// Of a move: who gets the money.
+    /// The act's members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) into: Option<String>,
+    pub(crate) body: Option<ActBody>,
+    /// Where a console of before wrote those that it kept.
+    #[serde(flatten)]
+    pub(crate) older: ActBody,
 }
 
 impl OpenOperation {
@@ -45,44 +43,38 @@ impl OpenOperation {
         self.operation.parse().ok()
     }
 
+    /// The members that were kept.
+    pub(crate) fn members(&self) -> &ActBody {
+        self.body.as_ref().unwrap_or(&self.older)
+    }
+
+    /// Whether its outcome was shown once.
+    pub(crate) fn brings_secret(&self) -> bool {
+        let mut kinds = ACTS.iter().filter(|kind| kind.name == self.act);
+        kinds.any(|kind| kind.brings_secret)
+    }
+
     /// The act as it was to be sent; `None` if sending it again could not recreate what it made (a secret, a link), or if its
     /// settings are not in the file.
     pub(crate) fn pending(&self) -> Option<Pending> {
-        let credit = |kind| {
-            Some(ActPlan::Credit {
-                kind,
-                amount: self.amount?,
-                reference: self.reference.clone()?,
-            })
+        let kind = *ACTS.iter().find(|kind| kind.name == self.act)?;
+        let body = self.members().clone();
+        let is_whole = (kind.check)(&body).is_ok() && !(kind.edits && body.is_empty());
+        if kind.brings_secret || !is_whole {
+            return None;
+        }
+        let request = self.request.as_ref().map(|request| request.parse());
+        let plan = ActPlan {
+            kind,
+            of: self.of.parse().ok(),
+            request: request.transpose().ok()?,
+            body,
         };
-        let reason = || self.reason.clone();
-        let plan = match self.act.as_str() {
-            "Top up" => credit(CreditKind::TopUp)?,
-            "Adjust" => credit(CreditKind::Adjust { reason: reason()? })?,
-            "Refund" => credit(CreditKind::Refund {
-                request: self.request.as_ref()?.parse().ok()?,
-                reason: reason()?,
-            })?,
-            "Block" => ActPlan::Block,
-            "Unblock" => ActPlan::Unblock,
-            "Revoke" => ActPlan::Revoke,
-            "Suspend" => ActPlan::Suspend,
-            "Resume" => ActPlan::Resume,
-            "Close" => ActPlan::Close,
-            "Move" => ActPlan::Move {
-                into: self.into.as_ref()?.parse().ok()?,
-                amount: self.amount?,
-                reference: self.reference.clone()?,
-            },
-            _ => return None,
-        };
-        let (label, actor) = (self.label.clone(), self.actor.clone());
         Some(Pending {
             operation: self.id()?,
-            of: self.of.parse().ok()?,
-            label,
             plan,
-            actor,
+            label: self.label.clone(),
+            actor: self.actor.clone(),
             at: crate::clock::parse(&self.at)?,
         })
     }
@@ -122,55 +114,20 @@ impl StateFile {
 
     /// Writes an operation to disk, durably. If this fails, it must not be sent.
     pub(crate) fn keep(&self, pending: &Pending) -> io::Result<()> {
-        let mut open = OpenOperation {
+        let plan = &pending.plan;
+        let open = OpenOperation {
             operation: pending.operation.to_string(),
             ledger: self.ledger.clone(),
             pid: std::process::id(),
-            act: pending.plan.name().to_owned(),
-            of: pending.of.to_string(),
+            act: plan.kind.name.to_owned(),
+            of: plan.of.map(|of| of.to_string()).unwrap_or_default(),
             label: pending.label.clone(),
             actor: pending.actor.clone(),
             at: pending.at.to_string(),
-            amount: None,
-            reference: None,
-            reason: None,
-            request: None,
-            into: None,
+            request: plan.request.map(|request| request.to_string()),
+            body: Some(plan.body.clone()),
+            older: ActBody::new(),
         };
-        match &pending.plan {
-            ActPlan::Credit {
-                kind,
-                amount,
-                reference,
-            } => {
-                (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
-                match kind {
-                    CreditKind::TopUp => {}
-                    CreditKind::Adjust { reason } | CreditKind::WriteOff { reason } => {
-                        open.reason = Some(reason.clone())
-                    }
-                    CreditKind::Refund { request, reason } => {
-                        (open.request, open.reason) =
-                            (Some(request.to_string()), Some(reason.clone()));
-                    }
-                }
-            }
-            ActPlan::Create {
-                first: Some((amount, reference)),
-                ..
-            } => {
-                (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
-            }
-            ActPlan::Move {
-                into,
-                amount,
-                reference,
-            } => {
-                (open.amount, open.reference) = (Some(*amount), Some(reference.clone()));
-                open.into = Some(into.to_string());
-            }
-            _ => {}
-        }
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -242,16 +199,23 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use farebox_ledger::{CustomerId, KeyId, Scope, Timestamp};
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::acts::{EDIT, MOVE, NEW_CUSTOMER, NEW_KEY, SUSPEND, TOP_UP};
+    use crate::plan::ActKind;
 
-    fn pending(number: u128, of: Scope, plan: ActPlan) -> Pending {
+    fn pending(number: u128, kind: &'static ActKind, of: Option<Scope>, body: &Value) -> Pending {
         let at = Timestamp::from_millis(1_700_000_000_000);
         Pending {
             operation: OperationId::new(at, number),
-            of,
+            plan: ActPlan {
+                kind,
+                of,
+                request: None,
+                body: body.as_object().unwrap().clone(),
+            },
             label: "acme".to_owned(),
-            plan,
             actor: "ada".to_owned(),
             at,
         }
@@ -261,22 +225,17 @@ mod tests {
     fn operations_stay_until_they_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateFile::in_directory(directory.path().join("state"), Path::new("/tmp/a.db"));
-        let amount = Amount::from_picos(5);
-        let paid = ActPlan::Credit {
-            kind: CreditKind::TopUp,
-            amount,
-            reference: "inv-1".to_owned(),
-        };
         let [one, other] = [9, 10].map(CustomerId::from_random);
-        let moved = ActPlan::Move {
-            into: other,
-            amount,
-            reference: "one purse".to_owned(),
-        };
+        let key = KeyId::from_random(9);
+        let paid = json!({ "amount": "0.000005", "reference": "inv-1" });
+        let moved = json!({ "into": other.to_string(), "amount": "5", "reference": "one purse" });
+        let edit = json!({ "label": "acme", "rate": null, "models": ["a", "b"] });
         let kept = [
-            pending(7, KeyId::from_random(9).into(), paid),
-            pending(8, one.into(), moved),
-            pending(9, one.into(), ActPlan::Suspend),
+            pending(7, &TOP_UP, Some(key.into()), &paid),
+            pending(8, &MOVE, Some(one.into()), &moved),
+            pending(9, &SUSPEND, Some(one.into()), &json!({})),
+            pending(10, &EDIT, Some(key.into()), &edit),
+            pending(11, &NEW_CUSTOMER, None, &json!({ "label": "acme" })),
         ];
         for pending in &kept {
             state.keep(pending).unwrap();
@@ -302,13 +261,56 @@ mod tests {
         }
         state.forget(operation).unwrap();
         assert!(state.list().is_empty());
+        // What was shown once is not made a second time.
+        let sold = pending(12, &NEW_KEY, None, &json!({ "label": "acme" }));
+        state.keep(&sold).unwrap();
+        let listed = state.list();
+        assert!(listed[0].brings_secret() && listed[0].pending().is_none());
+    }
+
+    /// A file of a console of before, of this act and with these members.
+    fn older(act: &str, members: &str) -> OpenOperation {
+        let file = format!(
+            r#"{{"operation":"01kahv2m7q3f8w2c9d4e5f6g7m","ledger":"/x","pid":1,"act":"{act}","key":"k_7f3q9d2xw1",
+            "label":"acme","actor":"ada","at":"2026-11-21T12:04:11.000Z"{members}}}"#
+        );
+        serde_json::from_str(&file).unwrap()
     }
 
     #[test]
     fn a_file_of_an_older_console_is_read() {
-        let older = r#"{"operation":"01kahv2m7q3f8w2c9d4e5f6g7m","ledger":"/x","pid":1,"act":"Block","key":"k_7f3q9d2xw1",
-            "label":"acme","actor":"ada","at":"2026-11-21T12:04:11.000Z"}"#;
-        let open: OpenOperation = serde_json::from_str(older).unwrap();
-        assert_eq!(open.pending().unwrap().of.to_string(), "k_7f3q9d2xw1");
+        let request = OperationId::from_bytes([7; 16]);
+        let refund =
+            format!(r#","amount":"0.5","reference":"r-1","reason":"why","request":"{request}""#);
+        for (act, members, facts) in [
+            ("Block", "", None),
+            (
+                "Top up",
+                r#","amount":"50.00","reference":"inv-1""#,
+                Some("50.00 USD"),
+            ),
+            (
+                "Adjust",
+                r#","amount":"-2.50","reference":"fix","reason":"why""#,
+                Some("-2.50 USD"),
+            ),
+            (
+                "Move",
+                r#","amount":"5","reference":"m","into":"c_7f3q9d2xw1""#,
+                Some("5.00 USD"),
+            ),
+            ("Refund", refund.as_str(), Some("0.50 USD")),
+        ] {
+            let pending = older(act, members).pending().unwrap();
+            assert_eq!(pending.plan.of.unwrap().to_string(), "k_7f3q9d2xw1");
+            let said = pending.plan.facts();
+            let has = |text| said.iter().any(|(_, value)| value == text);
+            assert!(facts.is_none_or(has), "{act}: {said:?}");
+            assert_eq!(pending.plan.request, (act == "Refund").then_some(request));
+        }
+        // Their settings are not in the file, or were shown once.
+        for act in ["Edit", "Edit customer", "New customer", "New key", "Rotate"] {
+            assert!(older(act, "").pending().is_none(), "{act}");
+        }
     }
 }

@@ -5,7 +5,9 @@
 
 use std::path::PathBuf;
 
-use farebox_ledger::{OperationId, Scope};
+use farebox_ledger::{LinkToken, OperationId, Scope};
+use farebox_selling::NewSecret;
+use serde_json::Value;
 
 use super::form::{FinishedForm, Form, FormPurpose};
 use super::message::Effect;
@@ -15,6 +17,7 @@ use super::modal::{
 };
 use super::party::Party;
 use super::{Action, ConsoleApp};
+use crate::acts::{MOVE, NEW_CUSTOMER, NEW_KEY};
 use crate::field::TextField;
 use crate::plan::{ActPlan, Pending};
 
@@ -109,12 +112,12 @@ impl ConsoleApp {
             Action::Enter if !form.at_last() => form.step(true),
             Action::Enter | Action::Submit => match form.finish() {
                 None => {}
-                Some(FinishedForm::Review(plan)) => {
-                    let review = self.review(form, plan);
-                    let of = review.about.as_ref().map(Party::scope);
-                    self.modal = Some(Modal::Review(review));
-                    // The review shows the current balance, not the one when the form was opened.
-                    return of.map(reread).into_iter().collect();
+                Some(FinishedForm::Act(plan)) => {
+                    let FormPurpose::Act(act) = &form.purpose else {
+                        return Vec::new();
+                    };
+                    let (about, marked) = (act.about.clone(), act.marked);
+                    return self.show_review(plan, about, Some(form), marked);
                 }
                 Some(FinishedForm::Export { what, json, path }) => {
                     self.say("exporting …", false);
@@ -125,7 +128,6 @@ impl ConsoleApp {
                         path: PathBuf::from(path),
                     }];
                 }
-                Some(FinishedForm::Bulk(plan)) => return self.review_bulk(plan, Some(form)),
                 Some(FinishedForm::SaveSecret { .. }) => {}
             },
             _ => {}
@@ -134,29 +136,37 @@ impl ConsoleApp {
         Vec::new()
     }
 
-    fn review(&self, form: Form, plan: ActPlan) -> ActReview {
-        let label = match &plan {
-            ActPlan::Create { settings, .. } => settings.label.clone(),
-            ActPlan::CreateCustomer(settings) => settings.label.clone(),
-            _ => (form.about.as_ref())
-                .map(|about| about.label().to_owned())
-                .unwrap_or_default(),
+    /// Shows the review of an act, which reads again what it is about: its balance is the one of now, not of when a form was opened.
+    pub(super) fn show_review(
+        &mut self,
+        plan: ActPlan,
+        about: Option<Party>,
+        form: Option<Form>,
+        marked: usize,
+    ) -> Vec<Effect> {
+        if marked > 0 {
+            return self.review_bulk(plan, form);
+        }
+        let new = [&NEW_KEY, &NEW_CUSTOMER].contains(&plan.kind);
+        let label = match plan.body.get("label").filter(|_| new) {
+            Some(Value::String(label)) => label.clone(),
+            _ => (about.as_ref()).map_or_else(String::new, |about| about.label().to_owned()),
         };
+        let operation = form.as_ref().map(|form| form.operation);
         let pending = Pending {
-            operation: form.operation,
-            of: form.of,
-            label,
+            operation: operation.unwrap_or_else(|| self.new_operation()),
             plan,
+            label,
             actor: self.options.operator.clone(),
             at: self.now,
         };
-        // A key to come has no balance of its own to show, but that of its customer.
-        let about = form.about.clone();
-        ActReview {
-            form: Some(form),
+        let effects = about.as_ref().map(|about| reread(about.scope()));
+        self.modal = Some(Modal::Review(ActReview {
+            form,
             pending,
             about,
-        }
+        }));
+        effects.into_iter().collect()
     }
 
     fn in_review(&mut self, mut review: ActReview, action: &Action) -> Vec<Effect> {
@@ -200,7 +210,7 @@ impl ConsoleApp {
             }
         };
         match result {
-            Ok(outcome) => self.done(review.pending, outcome),
+            Ok(outcome) => self.done(review, outcome),
             Err(ApplyError::Unknown(problem)) => {
                 let pending = Box::new(review.pending.clone());
                 self.modal = Some(Modal::Unknown(Unknown {
@@ -225,29 +235,32 @@ impl ConsoleApp {
         }
     }
 
-    fn done(&mut self, pending: Pending, outcome: ActOutcome) -> Vec<Effect> {
-        let of = match &outcome {
-            ActOutcome::Posted { about, .. } | ActOutcome::Changed(about) => about.scope(),
-            ActOutcome::Moved { from, .. } => from.id.into(),
-            ActOutcome::Secret { key, .. } | ActOutcome::Link { key, .. } => key.id.into(),
-        };
+    fn done(&mut self, review: ActReview, mut outcome: ActOutcome) -> Vec<Effect> {
+        let pending = review.pending;
+        outcome.about = outcome.about.or(review.about);
         self.operations
             .retain(|listed| listed.open.id() != Some(pending.operation));
-        let new = matches!(pending.plan, ActPlan::Create { .. });
-        let mut effects = vec![Effect::Forget(pending.operation), reread(of)];
-        match (&pending.plan, of) {
-            (ActPlan::Create { .. }, Scope::Key(id)) => {
+        let (kind, of) = (pending.plan.kind, outcome.about.as_ref().map(Party::scope));
+        let mut effects = vec![Effect::Forget(pending.operation)];
+        let named = pending.plan.of.filter(|named| Some(*named) != of);
+        effects.extend(of.into_iter().chain(named).map(reread));
+        match of {
+            Some(Scope::Key(id)) if *kind == NEW_KEY => {
                 let all = self.keys.request(super::keys::From::Start, true, false);
                 effects.push(Effect::LoadKeys(all));
                 self.keys.wanted = Some(id);
             }
-            (ActPlan::CreateCustomer(_), Scope::Customer(id)) => {
+            Some(Scope::Customer(id)) if *kind == NEW_CUSTOMER => {
                 self.customers.want(id);
                 let all = self.customers.request(false, false);
                 effects.push(Effect::LoadCustomers(all));
             }
             // The other side of a move.
-            (ActPlan::Move { into, .. }, _) => effects.push(Effect::VisibleCustomers(vec![*into])),
+            _ if *kind == MOVE => {
+                let into = pending.plan.body.get("into").and_then(Value::as_str);
+                let into = into.and_then(|into| into.parse().ok());
+                effects.push(Effect::VisibleCustomers(into.into_iter().collect()));
+            }
             _ => {}
         }
         // A new key is on its customer's page, a payment on that of its key.
@@ -257,38 +270,30 @@ impl ConsoleApp {
                 debounce: false,
             });
         }
-        self.modal = Some(self.outcome_page(pending, outcome, new));
+        self.modal = Some(self.outcome_page(pending, outcome));
         effects
     }
 
     /// The page that shows an outcome: a secret or link to hand over, else a receipt.
-    fn outcome_page(&self, pending: Pending, outcome: ActOutcome, new: bool) -> Modal {
-        let (entry, about, repeated) = match outcome {
-            ActOutcome::Secret { key, secret } => {
-                return Modal::Secret(SecretPage::new(key, ShownOnce::Secret(secret), new));
+    fn outcome_page(&self, pending: Pending, outcome: ActOutcome) -> Modal {
+        let new = *pending.plan.kind == NEW_KEY;
+        match (outcome.shown_once, outcome.about) {
+            (Some(NewSecret::Secret(secret)), Some(Party::Key(key))) => {
+                Modal::Secret(SecretPage::new(key, ShownOnce::Secret(secret), new))
             }
-            ActOutcome::Link {
-                key,
-                token,
-                expires,
-            } => {
+            (Some(NewSecret::Link(token)), Some(Party::Key(key))) => {
                 let link = Hidden(token.url(self.public_url()));
-                return Modal::Secret(SecretPage::new(key, ShownOnce::Link(link, expires), new));
+                let expires = LinkToken::expires(pending.at);
+                Modal::Secret(SecretPage::new(key, ShownOnce::Link(link, expires), new))
             }
-            ActOutcome::Posted {
-                entry,
+            (_, about) => Modal::Receipt(Receipt {
+                pending,
+                entry: outcome.entry,
                 about,
-                repeated,
-            } => (Some(entry), about, repeated),
-            ActOutcome::Changed(about) => (None, about, false),
-            ActOutcome::Moved { from, repeated } => (None, Party::Customer(from), repeated),
-        };
-        Modal::Receipt(Receipt {
-            pending,
-            entry,
-            about: Some(about),
-            repeated,
-        })
+                repeated: outcome.repeated,
+                unapplied: outcome.unapplied,
+            }),
+        }
     }
 
     /// The ledger's answer about an operation whose outcome was unknown.
@@ -297,7 +302,7 @@ impl ConsoleApp {
         operation: OperationId,
         tries: u32,
         found: OutcomeLookup,
-        outcome: Option<ActOutcome>,
+        outcome: ActOutcome,
     ) -> Vec<Effect> {
         if let Some(effects) = self.bulk_resolved(operation, &found) {
             return effects;
@@ -319,23 +324,13 @@ impl ConsoleApp {
                 return Vec::new();
             }
         };
-        match (found, outcome) {
-            (OutcomeLookup::Applied(_), Some(outcome)) => {
-                return self.done(unknown.review.pending, outcome);
+        match found {
+            OutcomeLookup::Applied(entry) => {
+                return self.done(unknown.review, ActOutcome { entry, ..outcome });
             }
-            (OutcomeLookup::Applied(entry), None) => {
-                let (pending, about) = (unknown.review.pending, unknown.review.about);
-                self.modal = Some(Modal::Receipt(Receipt {
-                    pending,
-                    entry,
-                    about,
-                    repeated: false,
-                }));
-                return vec![Effect::Forget(operation)];
-            }
-            (OutcomeLookup::NotApplied, _) => unknown.not_applied = true,
-            (OutcomeLookup::Unreadable(problem), _) => unknown.problem = problem,
-            (OutcomeLookup::Elsewhere(_), _) => {}
+            OutcomeLookup::NotApplied => unknown.not_applied = true,
+            OutcomeLookup::Unreadable(problem) => unknown.problem = problem,
+            OutcomeLookup::Elsewhere(_) => {}
         }
         unknown.tries = tries;
         self.modal = Some(Modal::Unknown(unknown));
@@ -376,7 +371,7 @@ impl ConsoleApp {
             }
             (Action::Yes, Some(listed)) if listed.found == OutcomeLookup::NotApplied => {
                 if let Some(pending) = listed.open.pending().filter(|_| !self.options.read_only) {
-                    let about = self.listed(pending.of);
+                    let about = pending.plan.of.and_then(|of| self.listed(of));
                     self.modal = Some(Modal::Review(ActReview {
                         form: None,
                         pending,
@@ -446,12 +441,8 @@ impl ConsoleApp {
                 }
                 Action::Letter('h') => page.hidden = !page.hidden,
                 Action::Letter('w') => {
-                    let form = Form::new(
-                        FormPurpose::SaveSecret,
-                        page.key.id.into(),
-                        None,
-                        self.new_operation(),
-                    );
+                    let of = Some(page.key.id.into());
+                    let form = Form::file(FormPurpose::SaveSecret, of, self.new_operation());
                     page.file = Some(form);
                 }
                 Action::Escape if matches!(page.shown, ShownOnce::Link(..)) => return effects,

@@ -5,78 +5,88 @@ use farebox_ledger::{CustomerStatus, JournalEntry, KeyStatus, Scope};
 use super::ConsoleApp;
 use super::command::{CommandContext, ConsoleCommand};
 use super::detail::PartyDetail;
-use super::form::{ConsoleExport, Form, FormPurpose};
+use super::form::{ActForm, ConsoleExport, Form, FormPurpose, RefundedCharge};
 use super::margins::Sums;
 use super::message::Effect;
-use super::modal::{ActReview, Modal};
+use super::modal::Modal;
 use super::party::Party;
-use crate::plan::{ActPlan, Pending};
+use crate::acts;
+use crate::plan::{ActKind, ActPlan};
 
 impl ConsoleApp {
     /// Opens the form of an act, or its review if it needs no form.
     pub(super) fn begin(&mut self, command: ConsoleCommand) -> Vec<Effect> {
-        let in_bulk = [
-            ConsoleCommand::TopUp,
-            ConsoleCommand::Adjust,
-            ConsoleCommand::Block,
-            ConsoleCommand::Revoke,
-            ConsoleCommand::Edit,
-        ];
-        if self.acts_on_marks() && in_bulk.contains(&command) {
-            return self.begin_bulk(command);
-        }
-        let party = self.selected_party();
-        if matches!(command, ConsoleCommand::Block | ConsoleCommand::Link) {
-            self.modal = party.and_then(|party| {
-                let plan = plan_without_form(command, &party)?;
-                Some(Modal::Review(self.review_of(plan, party)))
-            });
+        if command == ConsoleCommand::Export {
+            let purpose = FormPurpose::Export(self.exported());
+            let form = Form::file(purpose, None, self.new_operation());
+            self.modal = Some(Modal::Form(form));
             return Vec::new();
         }
-        let Some(purpose) = self.purpose(command, party.as_ref()) else {
+        let marked = if self.acts_on_marks() && command.acts_on_many() {
+            self.marks.len()
+        } else {
+            0
+        };
+        let about = match (command, self.selected_party()) {
+            _ if marked > 0 => None,
+            (ConsoleCommand::NewCustomer, _) => None,
+            (ConsoleCommand::NewKey, Some(Party::Key(_))) => None,
+            (_, about) => about,
+        };
+        let Some(kind) = self.kind(command, about.as_ref()) else {
             return Vec::new();
         };
-        let (of, about) = match (&purpose, party) {
-            (FormPurpose::NewCustomer, _) => (self.new_customer_id().into(), None),
-            (FormPurpose::NewKey, Some(Party::Customer(customer))) => {
-                (self.new_key_id().into(), Some(Party::Customer(customer)))
-            }
-            (FormPurpose::NewKey, _) | (_, None) => (self.new_key_id().into(), None),
-            // The entry of a refund names the key, also on the customer's page.
-            (FormPurpose::Refund { .. }, Some(party)) => {
-                let key = self.refunded_key();
-                (key.unwrap_or_else(|| party.scope()), Some(party))
-            }
-            (_, Some(party)) => (party.scope(), Some(party)),
+        let charge = self.charge().filter(|_| *kind == acts::REFUND);
+        // The entry of a refund names the key, also on the customer's page.
+        let key = self.selected_charge().and_then(|entry| entry.key);
+        let key = key.filter(|_| charge.is_some()).map(Scope::Key);
+        let of = key.or_else(|| about.as_ref().map(Party::scope));
+        if kind.asks.is_empty() && kind.permanent.is_none() {
+            return self.show_review(ActPlan::plain(kind, of), about, None, marked);
+        }
+        let act = ActForm {
+            kind,
+            about,
+            charge,
+            marked,
         };
-        let form = Form::new(purpose, of, about, self.new_operation());
+        let form = Form::act(act, of, self.new_operation(), self.now);
         self.modal = Some(Modal::Form(form));
         Vec::new()
     }
 
-    /// The form of a command.
-    fn purpose(&self, command: ConsoleCommand, party: Option<&Party>) -> Option<FormPurpose> {
+    /// What a command does to a key, a customer or all marked keys.
+    fn kind(&self, command: ConsoleCommand, party: Option<&Party>) -> Option<&'static ActKind> {
         let is_customer = matches!(party, Some(Party::Customer(_)));
         Some(match command {
-            ConsoleCommand::TopUp => FormPurpose::TopUp,
-            ConsoleCommand::NewKey => FormPurpose::NewKey,
-            ConsoleCommand::NewCustomer => FormPurpose::NewCustomer,
-            ConsoleCommand::Move => FormPurpose::Move,
-            ConsoleCommand::Edit if is_customer => FormPurpose::EditCustomer,
-            ConsoleCommand::Edit => FormPurpose::Edit,
-            ConsoleCommand::Rotate => FormPurpose::Rotate,
-            ConsoleCommand::Revoke if is_customer => FormPurpose::Close,
-            ConsoleCommand::Revoke => FormPurpose::Revoke,
-            ConsoleCommand::Adjust => FormPurpose::Adjust,
-            ConsoleCommand::Refund => {
-                let entry = self.selected_charge()?;
-                FormPurpose::Refund {
-                    request: entry.operation,
-                    charge: entry.amount.checked_neg()?,
-                    slug: entry.bill.as_ref()?.slug.clone(),
+            ConsoleCommand::TopUp => &acts::TOP_UP,
+            ConsoleCommand::NewKey => &acts::NEW_KEY,
+            ConsoleCommand::NewCustomer => &acts::NEW_CUSTOMER,
+            ConsoleCommand::Move => &acts::MOVE,
+            ConsoleCommand::Edit if is_customer => &acts::EDIT_CUSTOMER,
+            ConsoleCommand::Edit => &acts::EDIT,
+            ConsoleCommand::Rotate => &acts::ROTATE,
+            ConsoleCommand::Revoke if is_customer => &acts::CLOSE,
+            ConsoleCommand::Revoke => &acts::REVOKE,
+            ConsoleCommand::Adjust => &acts::ADJUST,
+            ConsoleCommand::Refund => &acts::REFUND,
+            ConsoleCommand::Link => &acts::LINK,
+            ConsoleCommand::Block => match party {
+                Some(Party::Customer(of)) if of.status == CustomerStatus::Suspended => {
+                    &acts::RESUME
                 }
-            }
-            ConsoleCommand::Export => FormPurpose::Export(self.exported()),
+                Some(Party::Customer(_)) => &acts::SUSPEND,
+                Some(Party::Key(key)) if key.stored_status == KeyStatus::Blocked => &acts::UNBLOCK,
+                Some(Party::Key(_)) => &acts::BLOCK,
+                None => {
+                    let stopped = [KeyStatus::Blocked, KeyStatus::Revoked];
+                    let mut marked = self.marks.keys();
+                    match marked.all(|key| stopped.contains(&key.stored_status)) {
+                        true => &acts::UNBLOCK,
+                        false => &acts::BLOCK,
+                    }
+                }
+            },
             _ => return None,
         })
     }
@@ -87,8 +97,13 @@ impl ConsoleApp {
         detail.and_then(PartyDetail::selected_entry)
     }
 
-    fn refunded_key(&self) -> Option<Scope> {
-        self.selected_charge()?.key.map(Scope::Key)
+    fn charge(&self) -> Option<RefundedCharge> {
+        let entry = self.selected_charge()?;
+        Some(RefundedCharge {
+            request: entry.operation,
+            amount: entry.amount.checked_neg()?,
+            slug: entry.bill.as_ref()?.slug.clone(),
+        })
     }
 
     /// What an export from here writes.
@@ -109,36 +124,4 @@ impl ConsoleApp {
             _ => ConsoleExport::Keys,
         }
     }
-
-    fn review_of(&self, plan: ActPlan, party: Party) -> ActReview {
-        let pending = Pending {
-            operation: self.new_operation(),
-            of: party.scope(),
-            label: party.label().to_owned(),
-            plan,
-            actor: self.options.operator.clone(),
-            at: self.now,
-        };
-        ActReview {
-            form: None,
-            pending,
-            about: Some(party),
-        }
-    }
-}
-
-/// The act of a command that asks for nothing.
-fn plan_without_form(command: ConsoleCommand, party: &Party) -> Option<ActPlan> {
-    Some(match (command, party) {
-        (ConsoleCommand::Link, Party::Key(_)) => ActPlan::Link,
-        (ConsoleCommand::Block, Party::Key(key)) => match key.stored_status {
-            KeyStatus::Blocked => ActPlan::Unblock,
-            _ => ActPlan::Block,
-        },
-        (ConsoleCommand::Block, Party::Customer(customer)) => match customer.status {
-            CustomerStatus::Suspended => ActPlan::Resume,
-            _ => ActPlan::Suspend,
-        },
-        _ => return None,
-    })
 }

@@ -1,13 +1,13 @@
 //! The page of one act on many keys: what is done to each, and how far it is.
 
-use farebox_ledger::{Key, OperationId};
+use farebox_ledger::{Key, KeyStatus, OperationId, Timestamp};
 
 use super::cell::{ListCell, faint, id, plain, strong, within};
-use super::form::Form;
+use super::form::{Form, has_already};
 use super::list::{ListColumn, ListRow, fill, left, right};
 use super::party::state_word;
 use super::tone::Tone;
-use crate::bulk_plan::BulkPlan;
+use crate::acts::{ADJUST, BLOCK, UNBLOCK};
 use crate::plan::{ActPlan, Pending};
 
 /// Operations that are sent before the first is answered.
@@ -65,16 +65,10 @@ impl BulkItem {
         if matches!(self.state, BulkItemState::LeftOut(_)) {
             return faint("—");
         }
-        match (
-            self.pending.plan.after(self.key.customer.account),
-            &self.pending.plan,
-        ) {
-            (Some(Err(_)), _) => strong("refused"),
-            (Some(Ok(after)), _) => within(after.balance(), 12).strong(),
-            (None, ActPlan::Block) => strong("BLOCKED"),
-            (None, ActPlan::Revoke) => strong("REVOKED"),
-            (None, ActPlan::Edit(_)) => strong("changed"),
-            (None, _) => strong("served"),
+        match self.pending.plan.after(self.key.customer.account) {
+            Some(Err(_)) => strong("refused"),
+            Some(Ok(after)) => within(after.balance(), 12).strong(),
+            None => strong(self.pending.plan.kind.becomes),
         }
     }
 }
@@ -82,7 +76,8 @@ impl BulkItem {
 /// The page of a bulk act.
 #[derive(Debug)]
 pub(crate) struct BulkAct {
-    pub(crate) plan: BulkPlan,
+    /// What is done to each, of none.
+    pub(crate) plan: ActPlan,
     pub(crate) items: Vec<BulkItem>,
     /// `y` was pressed.
     pub(crate) sent: bool,
@@ -114,13 +109,13 @@ impl BulkAct {
     }
 
     /// Updates a key that is not sent yet.
-    pub(crate) fn freshen(&mut self, key: &Key) -> bool {
+    pub(crate) fn freshen(&mut self, key: &Key, now: Timestamp) -> bool {
         let plan = &self.plan;
         let known = self.items.iter_mut().find(|item| item.key.id == key.id);
         let Some(item) = known.filter(|item| !self.sent && *item.key != *key) else {
             return false;
         };
-        item.state = state_of(plan, key);
+        item.state = state_of(plan, key, now);
         *item.key = key.clone();
         true
     }
@@ -146,7 +141,19 @@ impl BulkAct {
 }
 
 /// Whether a key is changed.
-pub(crate) fn state_of(plan: &BulkPlan, key: &Key) -> BulkItemState {
-    plan.problem(key)
-        .map_or(BulkItemState::Ready, BulkItemState::LeftOut)
+pub(crate) fn state_of(plan: &ActPlan, key: &Key, now: Timestamp) -> BulkItemState {
+    problem(plan, key, now).map_or(BulkItemState::Ready, BulkItemState::LeftOut)
+}
+
+/// Why an act does nothing to a key. The balance of a revoked one can still be corrected.
+fn problem(plan: &ActPlan, key: &Key, now: Timestamp) -> Option<String> {
+    let (kind, status) = (plan.kind, key.stored_status);
+    let already = match status {
+        KeyStatus::Revoked if *kind != ADJUST => "revoked already",
+        KeyStatus::Blocked if *kind == BLOCK => "blocked already",
+        KeyStatus::Active | KeyStatus::Expired if *kind == UNBLOCK => "served already",
+        _ if kind.edits && has_already(key, &plan.body, now) => "has this already",
+        _ => return plan.after(key.customer.account)?.err(),
+    };
+    Some(already.to_owned())
 }

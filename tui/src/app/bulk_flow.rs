@@ -1,64 +1,33 @@
 //! One act on many keys: one review that lists what changes on each, one `y`, and the outcome of each on the same page.
 //!
-//! Every key has an operation of its own, which is sent, looked up and repeated as a single act is. The reference of a payment gets
-//! the key's id, so that repeating a half-done act with the same reference pays nobody twice.
+//! Every key has an operation of its own, which is sent, looked up and repeated as a single act is.
 
-use farebox_ledger::{Key, KeyStatus, OperationId};
+use farebox_ledger::{Key, OperationId};
 
 use super::bulk::{BulkAct, BulkItem, BulkItemState, state_of};
-use super::command::ConsoleCommand;
-use super::form::{Form, FormPurpose};
+use super::form::Form;
 use super::message::Effect;
 use super::modal::{ActOutcome, ApplyError, Modal, OutcomeLookup};
 use super::{Action, ConsoleApp};
-use crate::bulk_plan::BulkPlan;
-use crate::plan::Pending;
+use crate::plan::{ActPlan, Pending};
 
 fn apply(pending: Pending) -> Effect {
     Effect::Apply(Box::new(pending))
 }
 
 impl ConsoleApp {
-    /// Opens the form of an act on all marked keys, or its review if it needs none.
-    pub(super) fn begin_bulk(&mut self, command: ConsoleCommand) -> Vec<Effect> {
-        let keys = self.marks.len();
-        let purpose = match command {
-            ConsoleCommand::TopUp => FormPurpose::BulkTopUp(keys),
-            ConsoleCommand::Adjust => FormPurpose::BulkAdjust(keys),
-            ConsoleCommand::Revoke => FormPurpose::BulkRevoke(keys),
-            ConsoleCommand::Edit => FormPurpose::BulkEdit(keys),
-            _ => {
-                let all_blocked = (self.marks.keys()).all(|key| {
-                    matches!(key.stored_status, KeyStatus::Blocked | KeyStatus::Revoked)
-                });
-                let plan = match all_blocked {
-                    true => BulkPlan::Unblock,
-                    false => BulkPlan::Block,
-                };
-                return self.review_bulk(plan, None);
-            }
-        };
-        let Some(first) = self.marks.keys().next().map(|key| key.id) else {
-            return Vec::new();
-        };
-        let form = Form::new(purpose, first.into(), None, self.new_operation());
-        self.modal = Some(Modal::Form(form));
-        Vec::new()
-    }
-
     /// The review of an act on all marked keys, which reads them again.
-    pub(super) fn review_bulk(&mut self, plan: BulkPlan, form: Option<Form>) -> Vec<Effect> {
+    pub(super) fn review_bulk(&mut self, plan: ActPlan, form: Option<Form>) -> Vec<Effect> {
         let item = |key: &Key| BulkItem {
             pending: Pending {
                 operation: self.new_operation(),
-                of: key.id.into(),
+                plan: plan.on(key.id),
                 label: key.settings.label.clone(),
-                plan: plan.of(key),
                 actor: self.options.operator.clone(),
                 at: self.now,
             },
             key: Box::new(key.clone()),
-            state: state_of(&plan, key),
+            state: state_of(&plan, key, self.now),
         };
         let items: Vec<BulkItem> = self.marks.keys().map(item).collect();
         let ids = items.iter().map(|item| item.key.id).collect();

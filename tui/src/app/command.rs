@@ -120,6 +120,14 @@ impl ConsoleCommand {
         )
     }
 
+    /// Whether it can be done to all marked keys at once.
+    pub(crate) const fn acts_on_many(self) -> bool {
+        matches!(
+            self,
+            Self::TopUp | Self::Adjust | Self::Block | Self::Revoke | Self::Edit
+        )
+    }
+
     /// Why it is not available now, in words; `None` if it is.
     pub(crate) fn reason_against(self, app: &ConsoleApp) -> Option<String> {
         if self.writes() && app.options.read_only {
@@ -147,11 +155,7 @@ impl ConsoleCommand {
                 .is_empty()
                 .then(|| "no key is listed".to_owned()),
             Self::Refund => app.refund_problem(),
-            Self::TopUp | Self::Adjust | Self::Block | Self::Revoke | Self::Edit
-                if app.acts_on_marks() =>
-            {
-                None
-            }
+            _ if self.acts_on_many() && app.acts_on_marks() => None,
             Self::Rotate | Self::Link if app.acts_on_marks() => {
                 Some("it is done one key at a time: esc clears the marks".to_owned())
             }

@@ -159,7 +159,7 @@ pub(crate) enum Message {
         operation: OperationId,
         tries: u32,
         found: OutcomeLookup,
-        outcome: Option<ActOutcome>,
+        outcome: ActOutcome,
     },
     Operations(Vec<ListedOperation>),
     Exported(Result<String, String>),

@@ -47,8 +47,8 @@ pub(crate) mod tone;
 mod undo;
 
 use farebox_ledger::{
-    AuditRecord, CustomerId, FilesAct, HouseAct, KeyId, OpenHold, OperationId, PublishedSlug,
-    Scope, SlugUse, Timestamp, Totals, VerifyReport,
+    AuditRecord, FilesAct, HouseAct, OpenHold, OperationId, PublishedSlug, Scope, SlugUse,
+    Timestamp, Totals, VerifyReport,
 };
 
 use crate::admin::ReportedAlert;
@@ -454,20 +454,6 @@ impl ConsoleApp {
     /// A fresh operation id.
     pub(crate) fn new_operation(&self) -> OperationId {
         OperationId::new(self.now, (self.options.random)())
-    }
-
-    /// A fresh key id.
-    pub(crate) fn new_key_id(&self) -> KeyId {
-        KeyId::from_random(self.random_bits())
-    }
-
-    /// A fresh customer id.
-    pub(crate) fn new_customer_id(&self) -> CustomerId {
-        CustomerId::from_random(self.random_bits())
-    }
-
-    fn random_bits(&self) -> u64 {
-        u64::try_from((self.options.random)() & u128::from(u64::MAX)).unwrap_or(0)
     }
 
     /// Shows a message in the status line.

@@ -3,9 +3,10 @@
 //! Only a review applies an act, and only on `y`. A secret exists only in its page and is wiped when the page closes.
 
 use farebox_ledger::{
-    Customer, CustomerId, JournalEntry, Key, KeyId, LinkToken, OperationId, Scope, Secret,
+    CustomerId, JournalEntry, Key, KeyId, OperationId, Outcome, PaymentStatus, Scope, Secret,
     Timestamp,
 };
+use farebox_selling::{Deeded, NewSecret};
 
 use super::bulk::BulkAct;
 use super::cell::{faint, id, plain};
@@ -17,7 +18,7 @@ use crate::admin::OneRequest;
 use crate::field::TextField;
 use crate::plan::Pending;
 use crate::state_file::OpenOperation;
-use crate::{clock, format};
+use crate::{clock, format, plan};
 
 /// The page over the screen.
 #[derive(Debug)]
@@ -97,6 +98,8 @@ pub(crate) struct Receipt {
     pub(crate) about: Option<Party>,
     /// It had already been applied by an earlier attempt.
     pub(crate) repeated: bool,
+    /// Why a payment is kept as unapplied.
+    pub(crate) unapplied: Option<String>,
 }
 
 /// Something that is shown once.
@@ -175,30 +178,49 @@ pub(crate) struct RequestPage {
     pub(crate) scroll: u16,
 }
 
-/// The result of an act.
-#[derive(Debug)]
-pub(crate) enum ActOutcome {
-    Posted {
-        entry: Box<JournalEntry>,
-        about: Party,
-        repeated: bool,
-    },
-    Changed(Party),
-    /// Money went from this customer to another.
-    Moved {
-        from: Box<Customer>,
-        repeated: bool,
-    },
-    /// A new key or a rotated one.
-    Secret {
-        key: Box<Key>,
-        secret: Secret,
-    },
-    Link {
-        key: Box<Key>,
-        token: LinkToken,
-        expires: Timestamp,
-    },
+/// What an act came to.
+#[derive(Debug, Default)]
+pub(crate) struct ActOutcome {
+    /// The key or customer as it is now.
+    pub(crate) about: Option<Party>,
+    pub(crate) entry: Option<Box<JournalEntry>>,
+    pub(crate) repeated: bool,
+    pub(crate) shown_once: Option<NewSecret>,
+    /// Why a payment is kept as unapplied.
+    pub(crate) unapplied: Option<String>,
+}
+
+impl From<Deeded> for ActOutcome {
+    fn from(done: Deeded) -> Self {
+        let repeated = done.repeated();
+        let mut unapplied = None;
+        let (about, entry) = match done.outcome {
+            Outcome::Key(key) => (Some(Party::Key(key)), None),
+            Outcome::Customer(customer) => (Some(Party::Customer(customer)), None),
+            Outcome::Posted(posted) => {
+                let (customer, entry) = (posted.customer, posted.entry);
+                (
+                    Some(posted.key.map_or_else(|| customer.into(), Party::from)),
+                    Some(entry),
+                )
+            }
+            Outcome::Payment(moved) => {
+                if let PaymentStatus::Unapplied { why } = moved.payment.status {
+                    unapplied = Some(why);
+                }
+                (Some(moved.customer.into()), moved.entry)
+            }
+            Outcome::Moved(moved) => (Some(moved.from.into()), None),
+            _ => (None, None),
+        };
+        Self {
+            about,
+            entry: entry.map(Box::new),
+            repeated,
+            shown_once: done.shown_once,
+            unapplied,
+        }
+    }
 }
 
 /// Why an act failed.
@@ -236,13 +258,10 @@ pub(crate) const OPERATIONS: &[ListColumn<ListedOperation>] = &[
     left("ACT", 8, 0).shows(|listed, _| plain(&listed.open.act)),
     left("OF", 12, 2).shows(|listed, _| id(&listed.open.of)),
     fill("WHAT").shows(|ListedOperation { open, .. }, _| {
-        let amount = open.amount.map(|amount| format!("{amount} USD "));
-        let reference = open.reference.as_deref().unwrap_or_default();
-        plain(format!(
-            "{}{reference} {}",
-            amount.unwrap_or_default(),
-            open.label
-        ))
+        let amount = plan::money(open.members()).map(|(_, amount)| format!("{amount} USD "));
+        let reference = open.members().get("reference").map(plan::typed);
+        let (amount, reference) = (amount.unwrap_or_default(), reference.unwrap_or_default());
+        plain(format!("{amount}{reference} {}", open.label))
     }),
     left("OUTCOME", 24, 0).shows(|listed, _| match &listed.found {
         OutcomeLookup::Applied(_) => plain("applied").toned(Tone::Good),

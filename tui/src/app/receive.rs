@@ -399,7 +399,7 @@ impl ConsoleApp {
         if let Some(key) = fresh.key() {
             self.marks.freshen(key);
             if let Some(Modal::Bulk(act)) = self.modal.as_mut() {
-                self.dirty |= act.freshen(key);
+                self.dirty |= act.freshen(key, self.now);
             }
         }
         let detail = self.detail.as_mut();

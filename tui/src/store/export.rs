@@ -388,7 +388,7 @@ mod tests {
             state,
             client,
             tell,
-            secrets: Arc::default(),
+            sent: Arc::default(),
         };
         let query = |by| MarginQuery {
             by,

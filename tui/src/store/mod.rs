@@ -8,10 +8,12 @@ mod customers;
 pub(crate) mod export;
 mod page;
 mod read;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use farebox_ledger::SharedLedger;
@@ -23,7 +25,7 @@ use crate::app::message::{Effect, Message};
 use crate::clock;
 use crate::state_file::{StateFile, write_private};
 
-pub(crate) use apply::PendingSecrets;
+pub(crate) use apply::SentDeeds;
 
 /// Time between two reads of the running totals.
 const PULSE: Duration = Duration::from_millis(500);
@@ -44,7 +46,7 @@ pub(crate) struct StoreShared {
     pub(crate) state: StateFile,
     pub(crate) client: AdminClient,
     pub(crate) tell: UnboundedSender<Message>,
-    pub(crate) secrets: PendingSecrets,
+    pub(crate) sent: SentDeeds,
 }
 
 /// The store, as the main loop holds it.
@@ -63,14 +65,13 @@ impl StoreHandle {
         client: AdminClient,
         tell: UnboundedSender<Message>,
     ) -> Self {
-        let secrets = Arc::new(Mutex::new(HashMap::new()));
         Self {
             shared: StoreShared {
                 ledger,
                 state,
                 client,
                 tell,
-                secrets,
+                sent: SentDeeds::default(),
             },
             running: HashMap::new(),
         }
@@ -96,6 +97,7 @@ impl StoreHandle {
             Effect::Forget(operation) => {
                 // A file that stays is queried again at the next start; nothing is lost.
                 let _ = self.shared.state.forget(operation);
+                self.shared.sent().remove(&operation);
             }
             Effect::WriteSecret { path, text } => {
                 let line = format!("{}\n", text.0);

@@ -4,14 +4,15 @@ use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use farebox_ledger::{
-    Amount, CreditKind, Customer, CustomerStatus, EntryKind, JournalEntry, Key, KeyId, LinkToken,
-    MarginBy, MarginQuery, MarginRow, Margins, PublishedSlug, Scope, Secret, SlugUse, Totals,
-    VerifyReport,
+    Amount, Customer, CustomerStatus, EntryKind, JournalEntry, Key, KeyId, LinkToken, MarginBy,
+    MarginQuery, MarginRow, Margins, PublishedSlug, Scope, Secret, SlugUse, Totals, VerifyReport,
 };
+use farebox_selling::NewSecret;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::fixture::*;
+use crate::acts::{NEW_CUSTOMER, NEW_KEY};
 use crate::admin::OneRequest;
 use crate::app::customers::{CustomersPage, CustomersRequest};
 use crate::app::detail::{BalanceCheck, DetailData};
@@ -22,7 +23,7 @@ use crate::app::modal::{ActOutcome, Hit, OutcomeLookup};
 use crate::app::mouse::{Pane, Spot};
 use crate::app::party::{MemberKey, Party};
 use crate::app::{Action, ConsoleApp, Options};
-use crate::plan::{ActPlan, Pending};
+use crate::plan::{self, Pending};
 use crate::view::Theme;
 use crate::{input, view};
 
@@ -260,7 +261,7 @@ impl Bench {
                 operation: pending.operation,
                 tries: 1,
                 found: OutcomeLookup::NotApplied,
-                outcome: None,
+                outcome: ActOutcome::default(),
             },
             Effect::Export { .. } => {
                 Message::Exported(Ok("39 rows written to farebox-keys.csv".to_owned()))
@@ -422,66 +423,42 @@ impl Bench {
     }
 
     fn applied(&self, pending: &Pending) -> Message {
-        let result = match pending.of {
-            Scope::Key(_) => self.applied_to_key(pending),
-            Scope::Customer(_) => self.applied_to_customer(pending),
+        let plan = &pending.plan;
+        let of = plan.of.filter(|_| *plan.kind != NEW_KEY);
+        let made = |number| key(number, &pending.label, "25", "0", "0");
+        let mut about = match of.and_then(|of| self.party(of)) {
+            None if *plan.kind == NEW_CUSTOMER => made(78).customer.into(),
+            known => known.unwrap_or_else(|| made(77).into()),
+        };
+        let customer = match &mut about {
+            Party::Key(key) => &mut key.customer,
+            Party::Customer(customer) => &mut **customer,
+        };
+        if let Some(Ok(account)) = plan.after(customer.account) {
+            customer.account = account;
+        }
+        customer.status = match plan.kind.name {
+            "Suspend" => CustomerStatus::Suspended,
+            "Close" => CustomerStatus::Closed,
+            "Resume" => CustomerStatus::Active,
+            _ => customer.status,
+        };
+        let id = about.key().map(|key| key.id);
+        let secret = || NewSecret::Secret(Secret::generate(id.unwrap(), [7; 32]));
+        let shown_once = match plan.kind.name {
+            "New key" | "Rotate" => Some(secret()),
+            "Dashboard link" => Some(NewSecret::Link(LinkToken::generate([0xab; 32]))),
+            _ => None,
+        };
+        let outcome = ActOutcome {
+            entry: posted(pending, &about).map(Box::new),
+            about: Some(about),
+            shown_once,
+            ..ActOutcome::default()
         };
         Message::Applied {
             operation: pending.operation,
-            result: Ok(result),
-        }
-    }
-
-    fn applied_to_customer(&self, pending: &Pending) -> ActOutcome {
-        let Some(Party::Customer(mut customer)) = self.party(pending.of) else {
-            let new = key(78, &pending.label, "0", "0", "0").customer;
-            return ActOutcome::Changed(new.into());
-        };
-        if let Some(Ok(account)) = pending.plan.after(customer.account) {
-            customer.account = account;
-        }
-        match &pending.plan {
-            ActPlan::Suspend => customer.status = CustomerStatus::Suspended,
-            ActPlan::Resume => customer.status = CustomerStatus::Active,
-            ActPlan::Close => customer.status = CustomerStatus::Closed,
-            ActPlan::EditCustomer(planned) => customer.settings = planned.settings.clone(),
-            ActPlan::Move { .. } => {
-                return ActOutcome::Moved {
-                    from: customer,
-                    repeated: false,
-                };
-            }
-            _ => {}
-        }
-        posted(pending, Party::Customer(customer))
-    }
-
-    fn applied_to_key(&self, pending: &Pending) -> ActOutcome {
-        let mut key = match self.party(pending.of) {
-            Some(Party::Key(key)) => key,
-            _ => {
-                let Scope::Key(id) = pending.of else {
-                    unreachable!("it is a key's")
-                };
-                let mut new = key(77, &pending.label, "25", "0", "0");
-                new.id = id;
-                Box::new(new)
-            }
-        };
-        if let Some(Ok(account)) = pending.plan.after(key.customer.account) {
-            key.customer.account = account;
-        }
-        match &pending.plan {
-            ActPlan::Create { .. } | ActPlan::Rotate { .. } => ActOutcome::Secret {
-                secret: Secret::generate(key.id, [7; 32]),
-                key,
-            },
-            ActPlan::Link => ActOutcome::Link {
-                key,
-                token: LinkToken::generate([0xab; 32]),
-                expires: ago(-900_000),
-            },
-            _ => posted(pending, Party::Key(key)),
+            result: Ok(outcome),
         }
     }
 
@@ -546,37 +523,30 @@ impl Bench {
     }
 }
 
-/// What became of an act that brings no secret: a credit has an entry.
-fn posted(pending: &Pending, about: Party) -> ActOutcome {
-    let ActPlan::Credit {
-        kind,
-        amount,
-        reference,
-    } = &pending.plan
-    else {
-        return ActOutcome::Changed(about);
+/// The entry of a credit.
+fn posted(pending: &Pending, about: &Party) -> Option<JournalEntry> {
+    let word = match pending.plan.kind.name {
+        "Top up" => EntryKind::TopUp,
+        "Adjust" => EntryKind::Adjust,
+        "Refund" => EntryKind::Refund,
+        _ => return None,
     };
-    let word = match kind {
-        CreditKind::TopUp => EntryKind::TopUp,
-        CreditKind::Adjust { .. } => EntryKind::Adjust,
-        CreditKind::Refund { .. } => EntryKind::Refund,
-        CreditKind::WriteOff { .. } => EntryKind::WriteOff,
-    };
-    let entry = JournalEntry {
+    let (_, amount) = pending.plan.money()?;
+    Some(JournalEntry {
         key: about.key().map(|key| key.id),
         customer: about.customer().id,
         operation: pending.operation,
-        amount: *amount,
-        reference: Some(reference.clone()),
+        amount,
+        reference: pending.plan.body.get("reference").map(plan::typed),
         actor: pending.actor.clone(),
         balance_after: about.account().balance(),
         ..entry(9, word, "0", "0")
-    };
-    ActOutcome::Posted {
-        entry: Box::new(entry),
-        about,
-        repeated: false,
-    }
+    })
+}
+
+/// Ctrl-s, which ends a form from any field.
+pub(super) fn submit() -> Event {
+    Event::Key(KeyEvent::new(KeyCode::Char('s'), KeyModifiers::CONTROL))
 }
 
 fn named(name: &str) -> KeyCode {

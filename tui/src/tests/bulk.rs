@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 
-use farebox_ledger::{KeyId, Said, Scope};
+use farebox_ledger::{KeyId, Scope};
+use serde_json::json;
 
 use super::bench::Bench;
-use super::fixture::{counted, keys, usd};
+use super::fixture::{counted, keys};
+use crate::acts::UNBLOCK;
 use crate::app::bulk::BulkItemState;
 use crate::app::message::{Effect, Message};
-use crate::app::modal::{ApplyError, Modal};
-use crate::plan::{ActPlan, Planned};
+use crate::app::modal::{ActOutcome, ApplyError, Modal};
 
 fn bench() -> Bench {
     Bench::with(80, 24, keys(), counted)
@@ -41,15 +42,12 @@ fn one_review_lists_what_changes_and_one_y_sends_it() {
     bench.press("n<space><enter>");
     assert!(bench.sent.is_empty() && matches!(bench.app.modal, Some(Modal::Form(_))));
     bench.press("<enter>yyyy");
-    let ids: HashSet<Scope> = bench.sent.iter().map(|pending| pending.of).collect();
+    let ids: HashSet<Scope> = bench.sent.iter().filter_map(|sent| sent.plan.of).collect();
     assert_eq!((bench.sent.len(), ids.len()), (3, 3));
     for pending in &bench.sent {
-        let reference = format!("inv-7-{}", pending.of);
-        assert!(
-            matches!(&pending.plan, ActPlan::Credit { amount, reference: of, .. }
-                if *amount == usd("12.5") && *of == reference),
-            "{pending:?}"
-        );
+        let reference = format!("inv-7-{}", pending.plan.of.unwrap());
+        let said = json!({ "amount": "12.50", "reference": reference });
+        assert_eq!(json!(pending.plan.body), said);
         assert!(bench.asked.contains(&Effect::Forget(pending.operation)));
     }
     let screen = bench.screen();
@@ -74,12 +72,12 @@ fn what_would_not_change_is_left_out_with_its_reason() {
     );
     bench.press("y");
     assert_eq!(bench.sent.len(), keys().len() - 2);
-    let revoked = keys()[7].id.into();
-    assert!(!bench.sent.iter().any(|pending| pending.of == revoked));
+    let revoked = Some(keys()[7].id.into());
+    assert!(!bench.sent.iter().any(|pending| pending.plan.of == revoked));
     // Blocked ones alone are served again.
     let mut bench = self::bench();
     bench.press("jjjj<space>by");
-    assert_eq!(bench.sent[0].plan, ActPlan::Unblock);
+    assert_eq!(*bench.sent[0].plan.kind, UNBLOCK);
     // Nothing to do: y does nothing.
     let mut bench = self::bench();
     bench.press("jjjjjjj<space>by");
@@ -91,13 +89,15 @@ fn failures_are_listed_and_their_keys_stay_marked() {
     let mut bench = bench();
     bench.answer = Some(|pending| Message::Applied {
         operation: pending.operation,
-        result: match &pending.plan {
-            _ if pending.of == keys()[1].id.into() => Err(ApplyError::No("it was used".to_owned())),
+        result: match pending.plan.of {
+            Some(Scope::Key(id)) if id == keys()[1].id => {
+                Err(ApplyError::No("it was used".to_owned()))
+            }
             // What is not confirmed is looked up, and found not applied.
-            _ if pending.of == keys()[2].id.into() => Err(ApplyError::Unknown("I/O".to_owned())),
-            _ => Ok(crate::app::modal::ActOutcome::Changed(
-                keys()[0].clone().into(),
-            )),
+            Some(Scope::Key(id)) if id == keys()[2].id => {
+                Err(ApplyError::Unknown("I/O".to_owned()))
+            }
+            _ => Ok(ActOutcome::default()),
         },
     });
     bench.press("<space><space><space>xX<enter>");
@@ -179,8 +179,7 @@ fn an_edit_of_many_changes_only_what_is_typed() {
     let screen = bench.screen();
     assert!(
         screen.contains("Edit: review · 2 keys")
-            && screen.contains("last day 2027-01-31")
-            && screen.contains("requests/s the default · at once 4"),
+            && screen.contains("Expires at 2027-01-31 · Rate none · Concurrency 4; all else stays"),
         "{screen}"
     );
     bench.press("y");
@@ -188,15 +187,9 @@ fn an_edit_of_many_changes_only_what_is_typed() {
         panic!("{:?}", bench.sent)
     };
     for (pending, key) in [(one, &keys()[2]), (other, &keys()[3])] {
-        let ActPlan::Edit(Planned { edit, settings }) = &pending.plan else {
-            panic!("{pending:?}")
-        };
-        assert_eq!((&edit.label, &edit.models), (&None, &Said::Keep));
-        assert_eq!(edit.rate, Said::Clear);
-        assert_eq!(settings.label, key.settings.label);
-        assert_eq!((settings.rate, settings.concurrency), (None, Some(4)));
-        assert_eq!(settings.models, key.settings.models);
-        assert!(settings.expires_at.is_some());
+        assert_eq!(pending.plan.of, Some(key.id.into()));
+        let said = json!({ "expires_at": "2027-01-31", "rate": null, "concurrency": 4 });
+        assert_eq!(json!(pending.plan.body), said);
     }
     let mut bench = self::bench();
     bench.press("<space>e<tab><tab><tab><enter>");

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::admin;
+use crate::state_file::OpenOperation;
 use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
     CustomerStatus, EndReason, EntryKind, JournalEntry, Key, KeyId, KeyRecord, KeySettings,
@@ -27,6 +28,22 @@ pub(super) fn usd(text: &str) -> Amount {
 
 pub(super) fn operation(number: u128) -> OperationId {
     OperationId::new(now(), number)
+}
+
+/// A file of this act on a key: 50 dollars under a reference.
+pub(super) fn open_operation(act: &str, number: u128, of: KeyId) -> OpenOperation {
+    let file = serde_json::json!({
+        "operation": operation(number).to_string(),
+        "ledger": "/x/farebox.db",
+        "pid": 1,
+        "act": act,
+        "of": of.to_string(),
+        "label": "acme",
+        "actor": "ada",
+        "at": now().to_string(),
+        "body": { "amount": "50", "reference": "inv-8902" },
+    });
+    serde_json::from_value(file).unwrap()
 }
 
 pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &str) -> Key {

@@ -5,6 +5,7 @@ mod bench;
 mod bulk;
 mod customers;
 mod fixture;
+mod forms;
 mod laws;
 mod lists;
 mod mouse;

@@ -1,11 +1,10 @@
 //! The screens at four sizes, and without colours.
 
 use super::bench::Bench;
-use super::fixture::{acts, fast_charge, now};
+use super::fixture::{acts, fast_charge, open_operation};
 use crate::app::margins::MarginView;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{Hit, ListedOperation, OutcomeLookup};
-use crate::state_file::OpenOperation;
 use crate::view::Theme;
 use farebox_ledger::FilesAct;
 use ratatui::style::{Color, Modifier};
@@ -369,21 +368,8 @@ fn an_unknown_outcome_is_said_so() {
 #[test]
 fn open_operations() {
     at_all_sizes("operations", |bench| {
-        let open = |act: &str, number: u64| OpenOperation {
-            operation: super::fixture::operation(number.into()).to_string(),
-            ledger: "/x/farebox.db".to_owned(),
-            pid: 1,
-            act: act.to_owned(),
-            of: bench.keys[0].id.to_string(),
-            label: "acme".to_owned(),
-            actor: "ada".to_owned(),
-            at: now().to_string(),
-            amount: Some(super::fixture::usd("50")),
-            reference: Some("inv-8902".to_owned()),
-            reason: None,
-            request: None,
-            into: None,
-        };
+        let id = bench.keys[0].id;
+        let open = |act: &str, number| open_operation(act, number, id);
         let listed = vec![
             ListedOperation {
                 open: open("Top up", 1),

@@ -7,8 +7,8 @@ use super::fields::NAME;
 use super::pen::{Pen, above, below};
 use crate::app::bulk::{BulkAct, BulkItem, BulkItemState, ITEMS};
 use crate::app::order::ListOrder;
-use crate::bulk_plan::{BulkPlan, words};
 use crate::format;
+use crate::plan::typed;
 use crate::sanitize::width;
 
 /// Draws it.
@@ -21,7 +21,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
     };
     let title = format!(
         "{}: {stage} · {}",
-        act.plan.name(),
+        act.plan.kind.name,
         format::many(changes, "key")
     );
     let inner = pen.frame(area, &title);
@@ -39,22 +39,22 @@ pub(super) fn draw(pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
 /// What is done, in words.
 fn facts(act: &BulkAct, changes: usize) -> Vec<String> {
     let left_out = act.items.len() - changes;
-    let mut lines = match &act.plan {
-        BulkPlan::Credit {
-            amount, reference, ..
-        } => {
-            let count = u64::try_from(changes).unwrap_or(u64::MAX);
-            let all = farebox_ledger::Amount::times(*amount, count)
-                .map_or_else(|| "more than fits".to_owned(), |all| all.to_string());
-            vec![format!(
-                "{amount} USD each, {all} USD in all · reference {reference}-KEY"
-            )]
-        }
-        BulkPlan::Block => vec!["new requests are refused at once".to_owned()],
-        BulkPlan::Unblock => vec!["requests are served again while money lasts".to_owned()],
-        BulkPlan::Revoke => vec!["requests are refused permanently; balances stay".to_owned()],
-        BulkPlan::Edit(edit) => vec![format!("{}; all else stays", words(edit))],
+    let plan = &act.plan;
+    let first = if let Some((_, amount)) = plan.money() {
+        let count = u64::try_from(changes).unwrap_or(u64::MAX);
+        let all = farebox_ledger::Amount::times(amount, count)
+            .map_or_else(|| "more than fits".to_owned(), |all| all.to_string());
+        let reference = plan.body.get("reference").map(typed).unwrap_or_default();
+        format!("{amount} USD each, {all} USD in all · reference {reference}-KEY")
+    } else if plan.kind.edits {
+        let said = plan.facts().into_iter();
+        let said = said.map(|(name, value)| format!("{name} {value}"));
+        format!("{}; all else stays", said.collect::<Vec<_>>().join(" · "))
+    } else {
+        let effects = plan.facts().into_iter().map(|(_, effect)| effect);
+        effects.collect::<Vec<_>>().join("; ")
     };
+    let mut lines = vec![first];
     if left_out > 0 {
         lines.push(format!(
             "{} left out, with the reason",
@@ -106,7 +106,7 @@ fn buttons(pen: &mut Pen<'_>, inner: Rect, y: u16, act: &BulkAct, changes: usize
     let used = pen.text(inner, x, y, "y", theme.key());
     let does = format!(
         "{} {}",
-        act.plan.name().to_lowercase(),
+        act.plan.kind.name.to_lowercase(),
         format::many(changes, "key")
     );
     pen.text(inner, x + used + 2, y, &does, theme.strong());

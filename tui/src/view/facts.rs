@@ -1,7 +1,8 @@
 //! The first lines of the page of a key or customer: its money, what it owes, what it may do, and its caps as bars.
 
 use farebox_ledger::{
-    Amount, CapMaker, CountedCap, Customer, CustomerId, Key, Payment, Scope, UtcDay,
+    Amount, CapMaker, CountedCap, Customer, CustomerId, CustomerSettings, Key, KeySettings,
+    Payment, Scope, UtcDay,
 };
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -12,7 +13,6 @@ use crate::app::detail::PartyDetail;
 use crate::app::party::Party;
 use crate::app::tone::Tone;
 use crate::format;
-use crate::plan::{customer_limits, limits};
 use crate::sanitize::width;
 
 /// Caps that are shown, those with least room, and the cells of a bar.
@@ -168,6 +168,25 @@ fn troubles(detail: &PartyDetail, party: &Party) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Rate and concurrency of a key in words.
+fn limits(settings: &KeySettings) -> String {
+    let rate = settings.rate.unwrap_or(KeySettings::RATE);
+    let most = settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
+    format!("{rate} req/s, {most} at once")
+}
+
+/// Rate and concurrency of all keys of a customer in words.
+fn customer_limits(settings: &CustomerSettings) -> String {
+    let rate = settings.rate.map_or_else(
+        || "any number of requests/s".to_owned(),
+        |rate| format!("{rate} req/s"),
+    );
+    let most = settings
+        .concurrency
+        .unwrap_or(CustomerSettings::CONCURRENCY);
+    format!("{rate}, {most} at once")
 }
 
 /// The caps with least room as bars, from line `y` on; returns how many lines they took.

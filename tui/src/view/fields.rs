@@ -1,10 +1,12 @@
 //! The elements of pages: facts, and the fields of forms.
 
+use farebox_selling::member::Reads;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Pen, line_of};
 use crate::app::form::{Form, FormField};
+use crate::plan::title;
 use crate::sanitize::{clean, mask, width, wrap};
 
 /// Cells for the names.
@@ -101,7 +103,7 @@ pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> 
             area,
             2,
             y,
-            field.name,
+            &title(&field.member.name),
             if focused {
                 theme.strong()
             } else {
@@ -122,20 +124,21 @@ pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> 
                 typed(pen, cell, y, field, focused);
             }
         }
-        if area.width >= 76 {
-            pen.text(area, x + value_width + 2, y, field.hint, theme.faint());
+        let (beside, words) = (x + value_width + 2, &field.member.words);
+        let fits = area.width >= 76 && width(words) <= usize::from(area.width - beside);
+        if fits || (area.width >= 76 && !focused) {
+            pen.text(area, beside, y, words, theme.faint());
         }
         y += 1;
+        let below = Rect {
+            x: cell.x,
+            width: area.right().saturating_sub(cell.x),
+            ..area
+        };
         if let Some(error) = &field.error {
-            let below = Rect {
-                x: cell.x,
-                width: area.right().saturating_sub(cell.x),
-                ..area
-            };
             y += pen.paragraph(below, y, error, theme.bad());
-        } else if focused && area.width < 76 {
-            pen.text(area, x, y, field.hint, theme.faint());
-            y += 1;
+        } else if focused && !fits {
+            y += pen.paragraph(below, y, words, theme.faint());
         }
     }
     y
@@ -143,14 +146,17 @@ pub(super) fn fields(pen: &mut Pen<'_>, area: Rect, mut y: u16, form: &Form) -> 
 
 /// The choices of a field that has some, the chosen one in brackets.
 fn choices(field: &FormField) -> Option<String> {
-    let word = |word: &&str| {
-        if *word == field.field.text() {
+    let word = |word: &String| {
+        if word == field.field.text() {
             format!("[{word}]")
         } else {
             format!(" {word} ")
         }
     };
-    Some(field.input.choices()?.iter().map(word).collect())
+    match &field.member.reads {
+        Reads::Choice(words) => Some(words.iter().map(word).collect()),
+        Reads::Text | Reads::Number | Reads::List => None,
+    }
 }
 
 /// A typed value on its line. One that is longer than the line is shown around the cursor.

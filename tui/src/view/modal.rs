@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use super::fields::{FactList, NAME, fact, fields};
 use super::pen::{Pen, above, below};
 use crate::app::ConsoleApp;
-use crate::app::form::{Form, FormPurpose};
+use crate::app::form::{Form, FormPurpose, RefundedCharge};
 use crate::app::modal::{
     ActReview, Find, ListedOperation, Modal, OPERATIONS, OutcomeLookup, ReadingModal, Receipt,
     Unknown,
@@ -15,15 +15,14 @@ use crate::app::modal::{
 use crate::app::order::ListState;
 use crate::app::party::Party;
 use crate::format;
-use crate::plan::ActPlan;
 use crate::sanitize::width;
 
 /// Draws the page that is open.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     match &app.modal {
         Some(Modal::Form(form)) => form_page(app, pen, area, form),
-        Some(Modal::Review(page)) => review(app, pen, area, page, false),
-        Some(Modal::Sending(page)) => review(app, pen, area, page, true),
+        Some(Modal::Review(page)) => review(pen, area, page, false),
+        Some(Modal::Sending(page)) => review(pen, area, page, true),
         Some(Modal::Unknown(page)) => unknown(pen, area, page),
         Some(Modal::Receipt(page)) => receipt(pen, area, page),
         Some(Modal::Secret(page)) => super::secret::draw(app, pen, area, page),
@@ -60,61 +59,35 @@ fn find(pen: &mut Pen<'_>, area: Rect, page: &Find) {
 }
 
 fn form_page(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, form: &Form) {
-    let about = match &form.about {
-        Some(party)
-            if !matches!(form.purpose, FormPurpose::Export(_)) || form.title().ends_with("of") =>
-        {
-            format!(" {} · {}", party.scope(), party.label())
-        }
-        _ => match form.purpose {
-            FormPurpose::BulkTopUp(keys)
-            | FormPurpose::BulkAdjust(keys)
-            | FormPurpose::BulkEdit(keys)
-            | FormPurpose::BulkRevoke(keys) => format!(" {}", format::many(keys, "marked key")),
-            _ => String::new(),
-        },
-    };
-    let inner = pen.frame(area, &format!("{}{about}", form.title()));
+    let inner = pen.frame(area, &form.title());
     let theme = pen.theme;
     let roomy = u16::from(inner.height >= 12);
     let mut y = roomy;
     if let Some(error) = &form.error {
         y += pen.paragraph(inner, y, error, theme.bad()) + roomy;
     }
-    if let FormPurpose::Refund {
+    let FormPurpose::Act(act) = &form.purpose else {
+        y = fields(pen, inner, y, form) + roomy;
+        let hint = "written at once; the file must be new and is readable only by you";
+        pen.text(inner, 0, y + roomy, hint, theme.faint());
+        return;
+    };
+    if let Some(RefundedCharge {
         request,
-        charge,
+        amount,
         slug,
-    } = &form.purpose
+    }) = &act.charge
     {
-        y += pen.paragraph(
-            inner,
-            y,
-            &format!("req_{request} · {slug} · charged {charge} USD"),
-            Style::new(),
-        ) + roomy;
+        let charge = format!("req_{request} · {slug} · charged {amount} USD");
+        y += pen.paragraph(inner, y, &charge, Style::new()) + roomy;
     }
     y = fields(pen, inner, y, form) + roomy;
-    let moneyless = matches!(
-        form.purpose,
-        FormPurpose::Export(_) | FormPurpose::Edit | FormPurpose::EditCustomer
-    );
-    if let Some(party) = form.about.as_ref().filter(|_| !moneyless) {
+    if let Some(party) = act.about.as_ref().filter(|_| !act.kind.edits) {
         let now = app.listed(party.scope());
         let now = now.as_ref().unwrap_or(party).account();
         y += account(pen, inner, y, "Now", now);
     }
-    let hint = match form.purpose {
-        FormPurpose::Export(_) => {
-            "written at once; the file must be new and is readable only by you"
-        }
-        FormPurpose::Revoke | FormPurpose::BulkRevoke(_) => {
-            "revoking cannot be undone; blocking (b) can"
-        }
-        FormPurpose::Close => "closing cannot be undone; suspending (b) can",
-        _ => "you review the change before it is applied",
-    };
-    pen.text(inner, 0, y + roomy, hint, theme.faint());
+    pen.text(inner, 0, y + roomy, act.hint(), theme.faint());
 }
 
 fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) -> u16 {
@@ -135,28 +108,20 @@ fn account(pen: &mut Pen<'_>, area: Rect, y: u16, name: &str, account: Account) 
     fact(pen, area, y, name, &text, pen.theme.strong())
 }
 
-fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sending: bool) {
+fn review(pen: &mut Pen<'_>, area: Rect, page: &ActReview, sending: bool) {
     let pending = &page.pending;
     let title = if sending { "sending" } else { "review" };
-    let inner = pen.frame(
-        area,
-        &format!(
-            "{}: {title} · {} · {}",
-            pending.plan.name(),
-            pending.of,
-            pending.label
-        ),
-    );
+    let inner = pen.frame(area, &pending.title(&format!(": {title}")));
     let theme = pen.theme;
     let roomy = u16::from(inner.height >= 14);
     let mut y = roomy;
-    for (name, value) in pending.plan.facts(app.now) {
+    for (name, value) in pending.plan.facts() {
         let style = if name == "Amount" {
             theme.strong()
         } else {
             Style::new()
         };
-        y += fact(pen, inner, y, name, &value, style);
+        y += fact(pen, inner, y, &name, &value, style);
     }
     y += roomy;
     let before = page.about.as_ref().map(Party::account);
@@ -169,7 +134,7 @@ fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sen
                 fact(pen, inner, y, "After", &text, theme.bad())
             }
         };
-    } else if let (Some(before), ActPlan::Revoke | ActPlan::Close) = (before, &pending.plan) {
+    } else if let (Some(before), Some(_)) = (before, pending.plan.kind.permanent) {
         y += account(pen, inner, y, "Now", before);
     }
     y += roomy;
@@ -195,7 +160,7 @@ fn review(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &ActReview, sen
         inner,
         x + used + 2,
         y,
-        pending.plan.apply_text(),
+        pending.plan.kind.yes,
         theme.strong(),
     );
 }
@@ -204,7 +169,7 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
     let pending = &page.review.pending;
     let inner = pen.frame(
         area,
-        &format!("{}: answer not received", pending.plan.name()),
+        &format!("{}: answer not received", pending.plan.kind.name),
     );
     let theme = pen.theme;
     let mut y = 1;
@@ -252,38 +217,30 @@ fn unknown(pen: &mut Pen<'_>, area: Rect, page: &Unknown) {
         &format!("op_{}", pending.operation),
         Style::new(),
     );
-    y += fact(
-        pen,
-        inner,
-        y,
-        "Of",
-        &format!("{} · {}", pending.of, pending.label),
-        Style::new(),
-    );
-    for (name, value) in pending.plan.facts(pending.at) {
-        y += fact(pen, inner, y, name, &value, Style::new());
+    let of = pending.plan.of.map(|of| of.to_string());
+    let of: Vec<String> = of.into_iter().chain([pending.label.clone()]).collect();
+    y += fact(pen, inner, y, "Of", &of.join(" · "), Style::new());
+    for (name, value) in pending.plan.facts() {
+        y += fact(pen, inner, y, &name, &value, Style::new());
     }
     fact(pen, inner, y, "Problem", &page.problem, theme.warn());
 }
 
 fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
     let pending = &page.pending;
-    let title = format!(
-        "{}: done · {} · {}",
-        pending.plan.name(),
-        pending.of,
-        pending.label
-    );
-    let inner = pen.frame(area, &title);
+    let inner = pen.frame(area, &pending.title(": done"));
     let (good, strong) = (pen.theme.good(), pen.theme.strong());
     let roomy = u16::from(inner.height >= 12);
     let done = if page.repeated {
         "✓ it was already applied and is not applied twice"
+    } else if page.unapplied.is_some() {
+        "not booked, and kept: farebox customers unapplied"
     } else {
         "✓ applied"
     };
     pen.text(inner, 0, roomy, done, good);
     let mut list = FactList::default();
+    list.if_any("Because", page.unapplied.as_deref().unwrap_or_default());
     if let Some(entry) = &page.entry {
         list.styled("Amount", &format!("{} USD", entry.amount), strong);
         let balance = format!("{} USD after it", entry.balance_after);
@@ -300,8 +257,8 @@ fn receipt(pen: &mut Pen<'_>, area: Rect, page: &Receipt) {
             &format!("{seq} of its customer, {at} UTC by {actor}"),
         );
     } else {
-        for (name, value) in pending.plan.facts(pending.at) {
-            list.plain(name, &value);
+        for (name, value) in pending.plan.facts() {
+            list.plain(&name, &value);
         }
     }
     list.plain("Operation", &format!("op_{}", pending.operation));
@@ -324,7 +281,7 @@ fn operations(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, selected: usize) 
         return;
     };
     let text = match &listed.found {
-        OutcomeLookup::Applied(_) if matches!(listed.open.act.as_str(), "New key" | "Rotate") => {
+        OutcomeLookup::Applied(_) if listed.open.brings_secret() => {
             "It was applied, but its secret was not seen: R rotate on this key gives a new one."
         }
         OutcomeLookup::Applied(_) => "It was applied once. d removes it from this list.",

@@ -255,7 +255,7 @@ fn a_form_undoes_nothing_that_a_program_changed_while_it_was_open() {
     console.press(&["U", "/", "customer-1", "Enter"]);
     console.wait_for("Customers · customer-1 · 1");
     console.press(&["e"]);
-    console.wait_for("Low below $");
+    console.wait_for("Low balance");
     let body = r#"{"rate":20,"low_balance":"2","name":"Ada L."}"#;
     gateway.edit(&token, customer, body);
     // The form shows no rate and no low balance, and what it changes is another thing.

@@ -19,6 +19,7 @@ mod moved;
 #[path = "../../../ledger/tests/common/pair.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod pair;
+mod race;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 mod unusable;
