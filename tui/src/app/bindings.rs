@@ -36,10 +36,8 @@ const TABLES: &[CommandContext] = &[
     CommandContext::Routes,
     CommandContext::Holds,
     CommandContext::Audit,
-    CommandContext::Exposure,
-    CommandContext::Margin,
+    CommandContext::Money,
     CommandContext::Nodes,
-    CommandContext::Spend,
 ];
 const KEYED: &[CommandContext] = &[CommandContext::Keys, CommandContext::Detail];
 /// Where acts are a customer's.
@@ -48,11 +46,9 @@ const CUSTOMERS: &[CommandContext] = &[CommandContext::Customers, CommandContext
 const TABBED: &[CommandContext] = &[
     CommandContext::Detail,
     CommandContext::Customer,
-    CommandContext::Exposure,
-    CommandContext::Margin,
+    CommandContext::Money,
 ];
-/// Sums by key, target, class or day.
-const SUMS: &[CommandContext] = &[CommandContext::Exposure, CommandContext::Margin];
+const MONEY: &[CommandContext] = &[CommandContext::Money];
 
 const fn bind(
     command: ConsoleCommand,
@@ -96,8 +92,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
             CommandContext::Holds,
             CommandContext::Audit,
             CommandContext::Routes,
-            CommandContext::Exposure,
-            CommandContext::Margin,
+            CommandContext::Money,
             CommandContext::Alerts,
         ],
     ),
@@ -314,18 +309,25 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &[],
     ),
     bind(
+        ConsoleCommand::By,
+        "b",
+        "by",
+        "add up by key, target, class or day",
+        MONEY,
+    ),
+    bind(
         ConsoleCommand::Period,
         "p",
         "period",
         "today, 7 days, this month or the last one (UTC days)",
-        SUMS,
+        MONEY,
     ),
     bind(
         ConsoleCommand::Charts,
         "C",
         "charts",
         "charts of all keys above the sums, or none",
-        SUMS,
+        MONEY,
     ),
     bind(
         ConsoleCommand::NextTab,
@@ -351,8 +353,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
             CommandContext::Detail,
             CommandContext::Customer,
             CommandContext::Audit,
-            CommandContext::Exposure,
-            CommandContext::Margin,
+            CommandContext::Money,
         ],
     ),
     bind(
@@ -467,16 +468,10 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "the configuration, mistakes in the files, the books",
     ),
     screen(
-        Screen::Exposure,
+        Screen::Money,
         "8",
-        "Exposure",
-        "what providers may bill beyond the charges",
-    ),
-    screen(
-        Screen::Margin,
-        "9",
-        "Margin",
-        "charges against the operator's own prices",
+        "Money",
+        "charges by hour and day; what is left of them, and what may be billed beyond them",
     ),
     screen(
         Screen::Nodes,
@@ -489,12 +484,6 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "A",
         "Alerts",
         "what is wrong now, what customers see of it, and what to do",
-    ),
-    screen(
-        Screen::Spend,
-        "$",
-        "Spend",
-        "charts of charges and requests, of all keys or of one slug",
     ),
     screen(
         Screen::Customers,

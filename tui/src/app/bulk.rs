@@ -5,7 +5,7 @@ use farebox_ledger::{Key, KeyStatus, OperationId, Timestamp};
 use super::cell::{ListCell, faint, id, plain, strong, within};
 use super::form::{Form, has_already};
 use super::list::{ListColumn, ListRow, fill, left, right};
-use super::party::state_word;
+use super::party::{customer_of, state_word};
 use super::tone::Tone;
 use crate::acts::{ADJUST, BLOCK, UNBLOCK};
 use crate::plan::{ActPlan, Pending};
@@ -38,6 +38,7 @@ pub(crate) struct BulkItem {
 pub(crate) const ITEMS: &[ListColumn<BulkItem>] = &[
     left("KEY", 12, 2).shows(|item, _| id(item.key.id)),
     fill("LABEL").shows(|item, _| plain(&item.key.settings.label)),
+    left("CUSTOMER", 16, 3).shows(|item, _| faint(customer_of(&item.key))),
     right("NOW", 12, 0).shows(|item, now| {
         match item.pending.plan.after(item.key.customer.account) {
             Some(_) => within(item.key.customer.account.balance(), 12),

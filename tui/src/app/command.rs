@@ -23,11 +23,9 @@ pub(crate) enum CommandContext {
     Holds,
     Audit,
     Config,
-    Exposure,
-    Margin,
+    Money,
     Nodes,
     Alerts,
-    Spend,
 }
 
 /// The commands.
@@ -61,6 +59,7 @@ pub(crate) enum ConsoleCommand {
     MarkAll,
     Mouse,
     Pause,
+    By,
     Period,
     Charts,
     Refresh,
@@ -143,6 +142,11 @@ impl ConsoleCommand {
                 (app.selected_party().is_none()).then(|| "no key is selected".to_owned())
             }
             Self::Undo => app.undo_problem(),
+            Self::By | Self::Period | Self::Charts | Self::Export
+                if app.place() == CommandContext::Money && app.sums().is_none() =>
+            {
+                Some("only the other tabs add something up".to_owned())
+            }
             Self::OpenKey if app.alert().is_some_and(|alert| alert.key.is_empty()) => {
                 Some("this alert is about no key".to_owned())
             }

@@ -10,7 +10,7 @@ use farebox_selling::key::KeyDocument;
 use farebox_selling::member::{Member, Reads};
 use serde_json::{Value, json};
 
-use super::margins::{self, MarginView};
+use super::money::sums::{MarginView, by_name};
 use super::party::Party;
 use crate::acts::NEW_KEY;
 use crate::field::{FieldEdit, TextField};
@@ -59,7 +59,7 @@ pub(crate) enum ConsoleExport {
     Keys,
     Entries(Scope),
     Audit,
-    /// The rows of the Exposure or Margin screen, all of them.
+    /// The rows of the Margin or Exposure tab, all of them.
     Sums(MarginView, MarginQuery),
 }
 
@@ -264,11 +264,7 @@ impl Form {
             FormPurpose::Export(ConsoleExport::Entries(of)) => format!("farebox-{of}.{ending}"),
             FormPurpose::Export(ConsoleExport::Audit) => format!("farebox-audit.{ending}"),
             FormPurpose::Export(ConsoleExport::Sums(view, query)) => {
-                format!(
-                    "farebox-{}-by-{}.{ending}",
-                    view.name(),
-                    margins::by_name(query.by)
-                )
+                format!("farebox-{}-by-{}.{ending}", view.name(), by_name(query.by))
             }
             FormPurpose::Act(_) | FormPurpose::SaveSecret => {
                 self.of.map_or_else(String::new, |of| format!("{of}.key"))

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
 
-use super::cell::{ListCell, age, date, id, money, number, plain, state, unknown};
+use super::cell::{ListCell, age, date, faint, id, money, number, plain, state, unknown};
 use super::list::{
     ListColumn, ListRow, fill, first_order, in_order, key_order, left, right, sorts_here, window,
 };
 use super::order::ListState;
-use super::party::{LOW, state_word};
+use super::party::{LOW, customer_of, state_word};
 use super::tone::Tone;
 
 /// Rows requested at once.
@@ -27,6 +27,7 @@ const DAY: &str = "24 h";
 pub(crate) const KEYS: &[ListColumn<ListedKey>] = &[
     left("KEY", 12, 1).rising(6, |row, _| id(row.key.id)),
     fill("LABEL").rising(5, |row, _| plain(&row.key.settings.label)),
+    left("CUSTOMER", 16, 7).rising(9, |row, _| faint(customer_of(&row.key))),
     right("BALANCE", 12, 0).in_keys(2, KeyOrder::LowestBalance, |row, _| {
         money(row.key.customer.account.balance()).strong()
     }),

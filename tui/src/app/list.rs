@@ -3,6 +3,7 @@
 //! Headings, cells, the orders that `s` goes through and sorting all read the same constant, which stands beside its type of rows.
 
 use std::cmp::Reverse;
+use std::fmt;
 use std::ops::Range;
 
 use farebox_ledger::{KeyOrder, MarginOrder, Timestamp};
@@ -25,6 +26,12 @@ pub(crate) struct ListColumn<R: ListRow> {
     /// Whether the largest come first when it is first asked for.
     descending: bool,
     sorts: SortedBy,
+}
+
+impl<R: ListRow> fmt::Debug for ListColumn<R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.head.title)
+    }
 }
 
 /// The cell of a row at an instant.

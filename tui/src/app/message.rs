@@ -12,8 +12,8 @@ use super::customers::{CustomersPage, CustomersRequest};
 use super::detail::{BalanceCheck, DetailData};
 use super::form::ConsoleExport;
 use super::keys::{KeyFilter, KeysPage, KeysRequest, MatchCount};
-use super::margins::{MarginView, SumsPage};
 use super::modal::{ActOutcome, ApplyError, Hidden, Hit, ListedOperation, OutcomeLookup};
+use super::money::sums::{MarginView, SumsPage};
 use crate::admin::{LiveEvent, OneRequest, StatusReport};
 use crate::plan::Pending;
 
@@ -50,7 +50,7 @@ pub(crate) enum Effect {
         before: Option<i64>,
     },
     LoadSlugs,
-    /// Sums for one of the two screens that show some.
+    /// Sums for one of the two tabs that show some.
     LoadMargins {
         view: MarginView,
         query: MarginQuery,

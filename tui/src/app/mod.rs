@@ -23,10 +23,11 @@ pub(crate) mod holds;
 pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod live;
-pub(crate) mod margins;
 pub(crate) mod marks;
 pub(crate) mod message;
 pub(crate) mod modal;
+pub(crate) mod money;
+mod money_flow;
 pub(crate) mod mouse;
 pub(crate) mod nodes;
 mod open;
@@ -40,8 +41,6 @@ mod selected;
 mod show;
 pub(crate) mod shown;
 mod sorting;
-pub(crate) mod spend;
-mod sums;
 pub(crate) mod tabs;
 pub(crate) mod tone;
 mod undo;
@@ -59,14 +58,14 @@ use customers::CustomersScreen;
 use detail::PartyDetail;
 use keys::KeysScreen;
 use live::{GatewayLink, GatewayView, Live};
-use margins::Sums;
 use marks::Marks;
 use message::{Effect, Message};
 use modal::{ListedOperation, Modal};
+use money::Money;
+use money::sums::Sums;
 use mouse::Spot;
 use order::ListState;
 use party::Party;
-use spend::Spend;
 use undo::Undo;
 
 /// From this width on, a list and its detail are shown side by side.
@@ -86,11 +85,9 @@ pub(crate) enum Screen {
     Holds,
     Audit,
     Config,
-    Exposure,
-    Margin,
+    Money,
     Nodes,
     Alerts,
-    Spend,
 }
 
 /// The program's settings.
@@ -218,11 +215,7 @@ pub(crate) struct ConsoleApp {
     pub(crate) files_acts: Vec<FilesAct>,
     pub(crate) house_acts: Vec<HouseAct>,
     pub(crate) config: ListState,
-    pub(crate) exposure: Sums,
-    pub(crate) margin: Sums,
-    pub(crate) spend: Spend,
-    /// Whether Margin and Exposure have charts above their sums.
-    pub(crate) charts: bool,
+    pub(crate) money: Money,
     pub(crate) node_list: ListState,
     pub(crate) alert_list: ListState,
     pub(crate) books: AllBooks,
@@ -271,10 +264,7 @@ impl ConsoleApp {
             files_acts: Vec::new(),
             house_acts: Vec::new(),
             config: ListState::default(),
-            exposure: Sums::new(margins::MarginView::Exposure),
-            margin: Sums::new(margins::MarginView::Margin),
-            spend: Spend::default(),
-            charts: false,
+            money: Money::default(),
             node_list: ListState::default(),
             alert_list: ListState::default(),
             books: AllBooks::NotChecked,
@@ -360,11 +350,9 @@ impl ConsoleApp {
             Screen::Holds => CommandContext::Holds,
             Screen::Audit => CommandContext::Audit,
             Screen::Config => CommandContext::Config,
-            Screen::Exposure => CommandContext::Exposure,
-            Screen::Margin => CommandContext::Margin,
+            Screen::Money => CommandContext::Money,
             Screen::Nodes => CommandContext::Nodes,
             Screen::Alerts => CommandContext::Alerts,
-            Screen::Spend => CommandContext::Spend,
         }
     }
 
@@ -406,21 +394,10 @@ impl ConsoleApp {
         self.selected_id().is_none()
     }
 
-    /// The sums of the Exposure or Margin screen.
-    pub(crate) const fn sums(&self) -> Option<&Sums> {
-        match self.screen {
-            Screen::Exposure => Some(&self.exposure),
-            Screen::Margin => Some(&self.margin),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn sums_mut(&mut self) -> Option<&mut Sums> {
-        match self.screen {
-            Screen::Exposure => Some(&mut self.exposure),
-            Screen::Margin => Some(&mut self.margin),
-            _ => None,
-        }
+    /// The sums of the Margin or Exposure tab.
+    pub(crate) fn sums(&self) -> Option<&Sums> {
+        let sums = self.money.sums();
+        sums.filter(|_| self.screen == Screen::Money)
     }
 
     /// The gateway's alerts.

@@ -6,6 +6,7 @@ use super::bindings::works_at;
 use super::command::ConsoleCommand;
 use super::detail::Tab;
 use super::message::Effect;
+use super::money::MoneyTab;
 use super::{Action, Screen};
 
 /// Lines that one notch of the wheel moves.
@@ -28,6 +29,7 @@ pub(crate) enum Spot {
     /// A column's heading.
     Head(Pane, &'static str),
     Tab(Tab),
+    Money(MoneyTab),
     Screen(Screen),
     /// A key in the footer.
     Command(ConsoleCommand),
@@ -54,6 +56,7 @@ impl ConsoleApp {
             Spot::Escape => self.change(Action::Escape),
             Spot::Command(command) => self.perform(command),
             Spot::Screen(screen) => self.show(screen),
+            Spot::Money(tab) => self.show_money(tab),
             Spot::Tab(tab) => {
                 self.focus(Pane::Detail);
                 if let Some(detail) = self.detail.as_mut() {

@@ -7,9 +7,10 @@ use super::detail::{PartyDetail, Tab};
 use super::marks::Marks;
 use super::message::Effect;
 use super::modal::{Modal, RequestPage};
+use super::money::MoneyTab;
 use super::party::Party;
 use super::selected::SelectedRow;
-use super::{ConsoleApp, Screen, reading};
+use super::{ConsoleApp, reading};
 
 impl ConsoleApp {
     /// Closes the page, takes the marks away, or clears the filter.
@@ -145,11 +146,12 @@ impl ConsoleApp {
 
     /// Shows the charts of a slug.
     pub(super) fn show_slug(&mut self, slug: String) -> Vec<Effect> {
-        let lines = self.spend.lines(self.now);
+        let spend = &mut self.money.spend;
+        let lines = spend.lines(self.now);
         match lines.iter().position(|line| line.slug == slug) {
-            Some(line) => self.spend.list.selected = line,
-            None => self.spend.wanted = Some(slug),
+            Some(line) => spend.list.selected = line,
+            None => spend.wanted = Some(slug),
         }
-        self.show(Screen::Spend)
+        self.show_money(MoneyTab::Spend)
     }
 }

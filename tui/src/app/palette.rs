@@ -4,9 +4,10 @@
 use super::bindings::{BINDINGS, works_at};
 use super::command::ConsoleCommand;
 use super::detail::Tab;
-use super::margins::Period;
 use super::message::Effect;
 use super::modal::{Find, Hidden, Modal};
+use super::money::MoneyTab;
+use super::money::sums::Period;
 use super::order::ListOrder;
 use super::{Action, ConsoleApp};
 use crate::background::ThemeChoice;
@@ -32,6 +33,7 @@ enum PaletteAct {
     Sort(&'static str),
     Tab(Tab),
     Period(Period),
+    Money(MoneyTab),
     Theme(ThemeChoice),
     Filter(String),
     Find(String),
@@ -122,6 +124,9 @@ impl ConsoleApp {
             };
             lines.extend(Period::ALL.map(of));
         }
+        let money = MoneyTab::ALL
+            .map(|(tab, name)| line("money", name, "show this tab", PaletteAct::Money(tab)));
+        lines.extend(money);
         lines
     }
 
@@ -200,6 +205,7 @@ impl ConsoleApp {
                 self.theme = theme;
                 Vec::new()
             }
+            PaletteAct::Money(tab) => self.show_money(tab),
             PaletteAct::Tab(tab) => {
                 if let Some(detail) = self.detail.as_mut() {
                     detail.show(tab);

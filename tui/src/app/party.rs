@@ -1,6 +1,8 @@
 //! What a page or an act is about: a key, or a customer with all of its keys.
 
-use farebox_ledger::{Account, Amount, Customer, CustomerStatus, Key, KeyStatus, Scope, Timestamp};
+use farebox_ledger::{
+    Account, Amount, Customer, CustomerId, CustomerStatus, Key, KeyStatus, Scope, Timestamp,
+};
 
 /// Who has less available, and has not set another bound, is called low.
 pub(crate) const LOW: Amount = Amount::from_picos(1_000_000_000_000);
@@ -89,6 +91,16 @@ impl MemberKey {
     /// What it may do on the dashboard, in a word.
     pub(crate) fn kind(&self) -> &'static str {
         if self.key.is_owner { "owner" } else { "member" }
+    }
+}
+
+/// The customer of a key; empty for one that was made for its key, and is it.
+pub(crate) fn customer_of(key: &Key) -> &str {
+    let is_own = key.belongs_to == CustomerId::made_for(key.id);
+    if is_own {
+        ""
+    } else {
+        &key.customer.settings.label
     }
 }
 

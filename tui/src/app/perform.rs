@@ -5,6 +5,7 @@ use super::detail::{BalanceCheck, Tab};
 use super::keys::{From, PAGE};
 use super::message::Effect;
 use super::modal::{Find, Hidden, Modal};
+use super::money::sums::Sums;
 use super::{AllBooks, ConsoleApp, Palette};
 use crate::field::TextField;
 
@@ -45,11 +46,12 @@ impl ConsoleApp {
             ConsoleCommand::Mark => self.mark(),
             ConsoleCommand::Mouse => self.turn_mouse(),
             ConsoleCommand::Charts => self.toggle_charts(),
-            ConsoleCommand::Period => self.with_sums(super::margins::Sums::next_period),
+            ConsoleCommand::By => self.with_sums(Sums::next_by),
+            ConsoleCommand::Period => self.with_sums(Sums::next_period),
             ConsoleCommand::NextTab | ConsoleCommand::PreviousTab
-                if self.sums().is_some() && !self.detail_open =>
+                if self.place() == CommandContext::Money =>
             {
-                self.with_sums(|sums| sums.step(command == ConsoleCommand::NextTab))
+                self.step_money(command == ConsoleCommand::NextTab)
             }
             ConsoleCommand::Verify => self.verify(),
             ConsoleCommand::TopUp

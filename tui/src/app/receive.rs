@@ -9,9 +9,9 @@ use super::customers::CustomersPage;
 use super::detail::{BalanceCheck, PartyDetail, Tab};
 use super::keys::{KeysPage, WINDOW};
 use super::live::GatewayLink;
-use super::margins::MarginView;
 use super::message::{Effect, Message};
 use super::modal::{ListedOperation, Modal, OutcomeLookup};
+use super::money::sums::ROWS;
 use super::party::Party;
 use super::{AllBooks, ConsoleApp, Screen};
 use crate::admin::OneRequest;
@@ -62,14 +62,10 @@ impl ConsoleApp {
                 query,
                 answer,
             } => {
-                let (sums, place) = match view {
-                    MarginView::Exposure => (&mut self.exposure, CommandContext::Exposure),
-                    MarginView::Margin => (&mut self.margin, CommandContext::Margin),
-                };
-                self.dirty |= sums.take(query, answer);
-                self.say_unsorted(place, super::margins::ROWS, "sums are listed");
+                self.dirty |= self.money.sums_mut(view).take(query, answer);
+                self.say_unsorted(CommandContext::Money, ROWS, "sums are listed");
             }
-            Message::Spend(answer) => self.dirty |= self.spend.take(self.now, answer),
+            Message::Spend(answer) => self.dirty |= self.money.spend.take(self.now, answer),
             Message::Status(status) => self.take_status(status),
             plain => {
                 self.dirty = true;
@@ -288,12 +284,11 @@ impl ConsoleApp {
                 return Vec::new();
             }
         };
-        let adds_up = self.sums().is_some() || self.screen == Screen::Spend;
-        let sums_due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0 && adds_up;
+        let due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0;
+        let sums_due = due && self.screen == Screen::Money;
         let unchanged = self.totals == Some(totals) && self.ledger_error.is_none();
         if unchanged {
             // Blocking a key or changing its settings moves no total.
-            let due = second && now.millis().div_euclid(1000) % REREAD_SECONDS == 0;
             let mut effects = if due { self.reread() } else { Vec::new() };
             if sums_due && !self.detail_open {
                 effects.extend(self.load_sums());
@@ -491,7 +486,7 @@ impl ConsoleApp {
         }
         let keys = self.alerts().iter().map(|alert| alert.key.clone());
         let stopped: BTreeSet<String> = keys.filter(|key| !key.is_empty()).collect();
-        self.exposure.stop(stopped);
+        self.money.exposure.stop(stopped);
     }
 
     fn list_operations(&mut self, listed: Vec<ListedOperation>) {

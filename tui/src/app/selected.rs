@@ -41,16 +41,14 @@ impl ConsoleApp {
             CommandContext::Live => SelectedRow::Request(self.live.shown(self.now).get(row)?.event),
             CommandContext::Holds => SelectedRow::Hold(self.shown_holds().get(row)?.hold),
             CommandContext::Audit => SelectedRow::Act(*self.shown_audit().get(row)?),
-            CommandContext::Exposure | CommandContext::Margin => {
-                SelectedRow::Sum(self.sums()?.selected_name()?)
-            }
+            CommandContext::Money => SelectedRow::Sum(self.sums()?.selected_name()?),
             CommandContext::Routes => SelectedRow::Route(*self.shown_routes().get(row)?),
             CommandContext::Alerts => SelectedRow::Alert(self.alert()?),
             CommandContext::Models if self.gateway.status.is_some() => {
                 SelectedRow::Slug(&self.shown_models().get(row)?.0.slug)
             }
             CommandContext::Models => SelectedRow::Slug(&self.shown_published().get(row)?.0.slug),
-            CommandContext::Config | CommandContext::Nodes | CommandContext::Spend => return None,
+            CommandContext::Config | CommandContext::Nodes => return None,
         })
     }
 
@@ -98,11 +96,9 @@ impl ConsoleApp {
             CommandContext::Holds => &self.holds.list,
             CommandContext::Audit => &self.audit.list,
             CommandContext::Config => &self.config,
-            CommandContext::Exposure => &self.exposure.list,
-            CommandContext::Margin => &self.margin.list,
+            CommandContext::Money => self.money.list(),
             CommandContext::Nodes => &self.node_list,
             CommandContext::Alerts => &self.alert_list,
-            CommandContext::Spend => &self.spend.list,
         })
     }
 
@@ -118,11 +114,9 @@ impl ConsoleApp {
             CommandContext::Holds => &mut self.holds.list,
             CommandContext::Audit => &mut self.audit.list,
             CommandContext::Config => &mut self.config,
-            CommandContext::Exposure => &mut self.exposure.list,
-            CommandContext::Margin => &mut self.margin.list,
+            CommandContext::Money => self.money.list_mut(),
             CommandContext::Nodes => &mut self.node_list,
             CommandContext::Alerts => &mut self.alert_list,
-            CommandContext::Spend => &mut self.spend.list,
         })
     }
 
@@ -141,11 +135,9 @@ impl ConsoleApp {
             CommandContext::Holds => self.shown_holds().len(),
             CommandContext::Audit => self.shown_audit().len(),
             CommandContext::Config => config_page::lines(self).len(),
-            CommandContext::Exposure => self.exposure.page.rows.len(),
-            CommandContext::Margin => self.margin.page.rows.len(),
+            CommandContext::Money => self.money.rows(self.now),
             CommandContext::Nodes => self.nodes().len(),
             CommandContext::Alerts => self.alerts().len(),
-            CommandContext::Spend => self.spend.lines(self.now).len(),
         }
     }
 }

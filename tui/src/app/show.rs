@@ -91,7 +91,7 @@ impl ConsoleApp {
             Screen::Routes | Screen::Config | Screen::Nodes | Screen::Alerts => {
                 vec![Effect::ReadStatus]
             }
-            Screen::Exposure | Screen::Margin | Screen::Spend => self.load_sums(),
+            Screen::Money => self.load_sums(),
         }
     }
 

@@ -9,12 +9,11 @@ use super::holds::HOLDS;
 use super::keys::{From, KEYS};
 use super::list::orders;
 use super::live::LIVE;
-use super::margins::{MarginView, Sums};
 use super::message::Effect;
+use super::money::sums::Sums;
 use super::nodes::NODES;
 use super::order::ListOrder;
 use super::shown::{MODELS, PUBLISHED, ROUTES};
-use super::spend::SPEND;
 
 impl ConsoleApp {
     /// The orders of this list as `s` goes through them, each in the direction that is asked for first.
@@ -32,10 +31,8 @@ impl ConsoleApp {
             CommandContext::Routes => orders(ROUTES),
             CommandContext::Holds => orders(HOLDS),
             CommandContext::Audit => orders(AUDIT),
-            CommandContext::Exposure => orders(MarginView::Exposure.columns()),
-            CommandContext::Margin => orders(MarginView::Margin.columns()),
+            CommandContext::Money => self.money.orders(),
             CommandContext::Nodes => orders(NODES),
-            CommandContext::Spend => orders(SPEND),
             // Alerts are listed by how much they matter, and Config is a text.
             CommandContext::Config | CommandContext::Alerts => Vec::new(),
         }
@@ -64,7 +61,7 @@ impl ConsoleApp {
             CommandContext::Customers => {
                 vec![Effect::LoadCustomers(self.customers.request(false, false))]
             }
-            CommandContext::Exposure | CommandContext::Margin => self.with_sums(Sums::reorder),
+            CommandContext::Money if self.sums().is_some() => self.with_sums(Sums::reorder),
             _ => Vec::new(),
         }
     }

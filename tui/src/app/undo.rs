@@ -2,6 +2,7 @@
 
 use super::marks::Marks;
 use super::message::Effect;
+use super::money::MoneyTab;
 use super::order::ListOrder;
 use super::{ConsoleApp, Screen};
 
@@ -12,12 +13,18 @@ const STEPS: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
     screen: Screen,
+    money: MoneyTab,
     filter: String,
     order: ListOrder,
     marks: Marks,
 }
 
 impl Look {
+    /// Whether it is one of the same list.
+    fn is_of(&self, other: &Self) -> bool {
+        (self.screen, self.money) == (other.screen, other.money)
+    }
+
     /// What differs from another look, in a word.
     fn differs(&self, other: &Self) -> &'static str {
         if self.filter != other.filter {
@@ -59,6 +66,7 @@ impl ConsoleApp {
         let list = self.list_at(self.screen_place());
         Look {
             screen: self.screen,
+            money: self.money.tab,
             filter: self.filter_text(),
             order: list.map(|list| list.order).unwrap_or_default(),
             marks: self.marks.clone(),
@@ -69,7 +77,7 @@ impl ConsoleApp {
     pub(super) fn note(&mut self, before: Look) {
         if self.filtering.is_some() {
             self.undo.typing = Some(before);
-        } else if !self.undo.undone && before.screen == self.screen && before != self.look() {
+        } else if !self.undo.undone && before.is_of(&self.look()) && before != self.look() {
             self.undo.before.push(before);
             let surplus = self.undo.before.len().saturating_sub(STEPS);
             self.undo.before.drain(..surplus);
@@ -82,7 +90,11 @@ impl ConsoleApp {
             return Vec::new();
         };
         self.undo.undone = true;
-        let mut effects = if self.screen == look.screen && !self.detail_open {
+        let here = look.is_of(&self.look()) && !self.detail_open;
+        if look.screen == Screen::Money {
+            self.money.tab = look.money;
+        }
+        let mut effects = if here {
             Vec::new()
         } else {
             self.show(look.screen)

@@ -17,7 +17,7 @@ use super::StoreShared;
 use super::read::query;
 use crate::app::form::ConsoleExport;
 use crate::app::keys::KeyFilter;
-use crate::app::margins::SumsPage;
+use crate::app::money::sums::SumsPage;
 use crate::clock;
 use crate::format;
 
@@ -196,7 +196,10 @@ impl StoreShared {
             .map_err(text)?;
         page.rows
             .iter()
-            .try_for_each(|row| sheet.row(&sums_row(row, labels.get(&row.name))))
+            .try_for_each(|row| {
+                let label = labels.get(&row.name).map(|key| &key.label);
+                sheet.row(&sums_row(row, label))
+            })
             .map_err(text)
     }
 }
@@ -314,7 +317,7 @@ mod tests {
 
     use super::*;
     use crate::admin::{AdminClient, TokenSource};
-    use crate::app::margins::MarginView;
+    use crate::app::money::sums::MarginView;
     use crate::state_file::StateFile;
 
     /// One request of each of two keys; of the second, a cost is known.

@@ -9,8 +9,8 @@ use super::StoreShared;
 use super::read::LIST;
 use crate::app::detail::{self, BalanceCheck, DetailData};
 use crate::app::message::Message;
+use crate::app::money::spend;
 use crate::app::party::{MemberKey, Party};
-use crate::app::spend;
 use crate::clock;
 
 /// Entries that one step of a sum reads.

@@ -4,15 +4,16 @@ use std::time::Instant;
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::{
-    KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Scope, Timestamp,
+    Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Scope, Timestamp,
 };
 
 use super::{StoreShared, TYPING};
 use crate::app::detail;
 use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount};
-use crate::app::margins::{MarginView, SumsPage};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
+use crate::app::money::sums::{KeyLabel, MarginView, SumsPage};
+use crate::app::party::customer_of;
 use crate::clock;
 
 /// Counting stops here.
@@ -197,10 +198,12 @@ impl StoreShared {
         } else {
             self.ledger.find_keys(&ids).await?
         };
-        let labels = keys
-            .into_iter()
-            .map(|key| (key.id.to_string(), key.own.settings.label))
-            .collect();
+        let label = |key: Key| {
+            let customer = customer_of(&key).to_owned();
+            let (id, label) = (key.id.to_string(), key.own.settings.label);
+            (id, KeyLabel { label, customer })
+        };
+        let labels = keys.into_iter().map(label).collect();
         Ok(SumsPage { page, labels })
     }
 

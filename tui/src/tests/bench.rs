@@ -17,9 +17,9 @@ use crate::admin::OneRequest;
 use crate::app::customers::{CustomersPage, CustomersRequest};
 use crate::app::detail::{BalanceCheck, DetailData};
 use crate::app::keys::{KeysPage, MatchCount};
-use crate::app::margins::SumsPage;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{ActOutcome, Hit, OutcomeLookup};
+use crate::app::money::sums::{KeyLabel, SumsPage};
 use crate::app::mouse::{Pane, Spot};
 use crate::app::party::{MemberKey, Party};
 use crate::app::{Action, ConsoleApp, Options};
@@ -340,11 +340,12 @@ impl Bench {
         };
         let mut total = row("", 41_025, "1205.9204", "806.1", "15.4713", "0.5");
         total.priced = usd("1205.92");
-        let labels = self
-            .keys
-            .iter()
-            .map(|key| (key.id.to_string(), key.settings.label.clone()))
-            .collect();
+        let labels = self.keys.iter().map(|key| {
+            let label = key.settings.label.clone();
+            let customer = String::new();
+            (key.id.to_string(), KeyLabel { label, customer })
+        });
+        let labels = labels.collect();
         SumsPage {
             page: Margins {
                 count: rows.len(),

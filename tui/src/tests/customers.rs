@@ -246,9 +246,9 @@ fn keys_that_are_stopped_by_their_exposure_sort_first() {
     let mut status = super::fixture::status();
     status.alerts[0].key = stopped.to_string();
     bench.tell(Message::Status(Ok(Box::new(status))));
-    bench.press("8:sort state<enter>S");
+    bench.press("8[:sort state<enter>S");
     assert!(bench.screen().contains("STATE"), "{}", bench.screen());
-    let first = bench.app.exposure.page.rows[0].name.clone();
+    let first = bench.app.money.exposure.page.rows[0].name.clone();
     assert_eq!(first, stopped.to_string());
 }
 
@@ -259,4 +259,21 @@ fn a_key_is_exported_with_what_its_caps_leave() {
     assert_eq!(pupil.customer.account.available().to_string(), "36.25");
     let row = crate::store::export::key_row(&pupil, super::fixture::now());
     assert_eq!(row["available"], "26.25");
+#[test]
+fn a_list_of_keys_says_whose_they_are_and_the_border_names_all_screens() {
+    let mut bench = Bench::with(120, 40, members(), counted);
+    for keys in ["", "*b"] {
+        let screen = bench.press(keys).screen();
+        assert!(
+            screen.contains("CUSTOMER") && screen.contains("Class 9b"),
+            "{screen}"
+        );
+    }
+    for width in [100, 140, 200] {
+        let screen = Bench::new(width, 24).screen();
+        assert!(
+            screen.contains("8 Money 0 Nodes A Alerts U Customers"),
+            "{screen}"
+        );
+    }
 }

@@ -55,9 +55,10 @@ fn every_heading_on_every_screen_sorts() {
         ("4", ""),
         ("5", ""),
         ("6", ""),
-        ("8", ""),
+        ("8", "SHARE"),
+        ("8]", ""),
+        ("8[", ""),
         ("U", ""),
-        ("9", ""),
         ("0", "STATE"),
     ] {
         let mut bench = Bench::new(200, 50).live();

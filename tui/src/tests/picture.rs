@@ -51,7 +51,7 @@ const PICTURES: &[Picture] = &[
         "console-120x40.svg",
         "farebox-console at 120x40: what all keys spend",
         (120, 40),
-        "$",
+        "8",
     ),
     (
         "console-200x50.svg",

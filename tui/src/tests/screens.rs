@@ -2,9 +2,9 @@
 
 use super::bench::Bench;
 use super::fixture::{acts, fast_charge, open_operation};
-use crate::app::margins::MarginView;
 use crate::app::message::{Effect, Message};
 use crate::app::modal::{Hit, ListedOperation, OutcomeLookup};
+use crate::app::money::sums::MarginView;
 use crate::view::Theme;
 use farebox_ledger::FilesAct;
 use ratatui::style::{Color, Modifier};
@@ -102,8 +102,8 @@ fn other_screens() {
         ("alert", "A<enter>"),
         ("target", "4j<enter>"),
         ("find", "Finv-88"),
-        ("spend", "$j"),
-        ("margin_charts", "9C"),
+        ("spend", "8j"),
+        ("margin_charts", "8]C"),
         ("detail_charts", "jjj<enter>["),
     ] {
         at_all_sizes(name, |bench| {
@@ -233,13 +233,13 @@ fn a_selected_line_of_live_stays_selected_when_requests_begin_and_end() {
 #[test]
 fn sums_by_key_target_class_and_day() {
     for (name, keys) in [
-        ("exposure", "8"),
-        ("exposure_target", "8]"),
-        ("exposure_day", "8[jj"),
-        ("margin", "9"),
-        ("margin_target", "9]s"),
-        ("margin_class", "9]]"),
-        ("margin_day", "9]]]pS"),
+        ("exposure", "8["),
+        ("exposure_target", "8[b"),
+        ("exposure_day", "8[bbbjj"),
+        ("margin", "8]"),
+        ("margin_target", "8]bs"),
+        ("margin_class", "8]bb"),
+        ("margin_day", "8]bbbpS"),
     ] {
         at_all_sizes(name, |bench| {
             bench.press(keys);
@@ -251,8 +251,8 @@ fn sums_by_key_target_class_and_day() {
 fn sums_answer_the_last_question_and_open_their_keys() {
     let mut bench = Bench::new(80, 24).live();
     bench.answers = false;
-    bench.press("8");
-    let first = bench.app.exposure.asked.unwrap();
+    bench.press("8[");
+    let first = bench.app.money.exposure.asked.unwrap();
     bench.press("p");
     bench.tell(Message::Margins {
         view: MarginView::Exposure,
@@ -266,7 +266,7 @@ fn sums_answer_the_last_question_and_open_their_keys() {
     bench.answers = true;
     bench.press("r<enter>");
     assert!(bench.app.detail_open && bench.screen().contains("ops@acme.example"));
-    bench.press("<esc>]<enter>");
+    bench.press("<esc>b<enter>");
     assert!(!bench.app.detail_open, "a target is no key");
 }
 

@@ -1,28 +1,21 @@
 //! Charts of money and requests over hours and days.
 
+use std::ops::Range;
+
 use farebox_ledger::{Amount, Timestamp};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::symbols::Marker;
-use ratatui::text::Span;
-use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
 
-use super::pen::{Pen, below};
-use crate::app::spend::{FlowSum, SpendFlow};
+use super::pen::{Pen, last};
+use crate::app::money::spend::{FlowSum, SpendFlow};
 use crate::format;
+use crate::sanitize::width;
 
 /// Charts stand beside each other from this width on, and below each other from this height on.
 const TWO_WIDE: u16 = 70;
 const TWO_HIGH: u16 = 10;
 /// A lower place has no charts.
 pub(super) const LEAST: u16 = 5;
-
-/// One line of a chart.
-struct ChartLine {
-    values: Vec<u64>,
-    style: Style,
-    marker: Marker,
-}
 
 /// A chart with its title and what its axes say.
 struct ChartPlace<'a> {
@@ -31,7 +24,10 @@ struct ChartPlace<'a> {
     most: String,
     /// At both ends of the horizontal axis.
     ends: [String; 2],
-    lines: Vec<ChartLine>,
+    bars: Vec<u64>,
+    style: Style,
+    /// How high each bar is marked; empty without marks.
+    marks: Vec<u64>,
 }
 
 /// Money by hour, requests by hour, money by day, requests by day: as many of them as the place holds.
@@ -73,19 +69,6 @@ fn money<'a>(pen: &Pen<'_>, now: Timestamp, flow: &SpendFlow, by_hour: bool) -> 
     let most = charged.iter().chain(&cost).copied().max().unwrap_or(0);
     let most = Amount::from_picos(i64::try_from(most).unwrap_or(i64::MAX));
     let priced = cost.iter().any(|cost| *cost > 0);
-    let mut lines = Vec::new();
-    if priced {
-        lines.push(ChartLine {
-            values: cost,
-            style: pen.theme.warn(),
-            marker: Marker::Dot,
-        });
-    }
-    lines.push(ChartLine {
-        values: charged,
-        style: pen.theme.good(),
-        marker: Marker::Braille,
-    });
     ChartPlace {
         title: match (by_hour, priced) {
             (true, false) => "charged per hour",
@@ -95,7 +78,9 @@ fn money<'a>(pen: &Pen<'_>, now: Timestamp, flow: &SpendFlow, by_hour: bool) -> 
         },
         most: format::within(most, 8),
         ends: ends(now, by_hour),
-        lines,
+        bars: charged,
+        style: pen.theme.good(),
+        marks: if priced { cost } else { Vec::new() },
     }
 }
 
@@ -109,11 +94,9 @@ fn requests<'a>(pen: &Pen<'_>, now: Timestamp, flow: &SpendFlow, by_hour: bool) 
         },
         most: format::tokens(values.iter().copied().max().unwrap_or(0)),
         ends: ends(now, by_hour),
-        lines: vec![ChartLine {
-            values,
-            style: pen.theme.key(),
-            marker: Marker::Braille,
-        }],
+        bars: values,
+        style: pen.theme.key(),
+        marks: Vec::new(),
     }
 }
 
@@ -136,49 +119,99 @@ fn draw(pen: &mut Pen<'_>, area: Rect, chart: &ChartPlace<'_>) {
     if area.height < LEAST {
         return;
     }
-    pen.text(area, 0, 0, chart.title, pen.theme.faint());
-    let most = (chart.lines.iter())
-        .flat_map(|line| &line.values)
-        .copied()
-        .max()
-        .unwrap_or(0);
-    let points: Vec<Vec<(f64, f64)>> = (chart.lines.iter())
-        .map(|line| {
-            let place = (0_u32..).zip(&line.values);
-            place
-                .map(|(x, value)| (f64::from(x), share(*value, most)))
-                .collect()
-        })
-        .collect();
-    let sets = (chart.lines.iter().zip(&points))
-        .map(|(line, points)| {
-            Dataset::default()
-                .marker(line.marker)
-                .graph_type(GraphType::Line)
-                .style(line.style)
-                .data(points)
-        })
-        .collect();
-    let last = points.first().map_or(1, |points| points.len()).max(2) - 1;
     let faint = pen.theme.faint();
-    let label = |text: &str| Span::styled(text.to_owned(), faint);
-    let x = Axis::default()
-        .bounds([0.0, f64::from(u32::try_from(last).unwrap_or(u32::MAX))])
-        .labels(chart.ends.iter().map(|end| label(end)))
-        .style(faint);
-    let y = Axis::default()
-        .bounds([0.0, f64::from(SHARES)])
-        .labels([label("0"), label(&chart.most)])
-        .style(faint);
-    let chart = Chart::new(sets).x_axis(x).y_axis(y).legend_position(None);
-    chart.render(below(area, 1), pen.buf);
+    pen.text(area, 0, 0, chart.title, faint);
+    let axis = u16::try_from(width(&chart.most)).unwrap_or_default() + 1;
+    pen.text(area, 0, 1, &chart.most, faint);
+    pen.text(area, axis.saturating_sub(2), area.height - 2, "0", faint);
+    let plot = Rect {
+        x: area.x + axis.min(area.width),
+        y: area.y + 1,
+        width: area.width.saturating_sub(axis),
+        height: area.height - 2,
+    };
+    let most = chart.bars.iter().chain(&chart.marks).copied().max();
+    let most = most.unwrap_or_default().max(1);
+    let columns = columns(chart.bars.len(), plot.width);
+    for (x, values) in &columns {
+        let highest = |list: &[u64]| {
+            let here = list.get(values.clone()).unwrap_or_default();
+            here.iter().copied().max().unwrap_or_default()
+        };
+        let high = eighths(highest(&chart.bars), most, plot.height);
+        for (step, y) in (0..plot.height).rev().enumerate() {
+            let part = high.saturating_sub(8 * step).min(8);
+            if let Some(bar) = BARS.get(part).filter(|_| part > 0) {
+                pen.text(plot, *x, y, bar, chart.style);
+            }
+        }
+        let mark = eighths(highest(&chart.marks), most, plot.height);
+        if mark > 0 {
+            let below = u16::try_from((mark - 1) / 8).unwrap_or_default();
+            let y = plot.height.saturating_sub(below + 1);
+            pen.text(plot, *x, y, "•", pen.theme.warn());
+        }
+    }
+    let below = last(area, 1);
+    let used = columns.last().map_or(0, |(x, _)| axis + x + 1);
+    let [first, now] = &chart.ends;
+    pen.text(below, axis, 0, first, faint);
+    let now_cells = u16::try_from(width(now)).unwrap_or_default();
+    pen.text(below, used.saturating_sub(now_cells), 0, now, faint);
 }
 
-/// Steps of the vertical axis: more than any terminal has dots.
-const SHARES: u32 = 10_000;
+/// A cell that is filled by so many eighths.
+const BARS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// A value as a share of the largest, in [`SHARES`].
-fn share(value: u64, most: u64) -> f64 {
-    let share = u128::from(value) * u128::from(SHARES) / u128::from(most.max(1));
-    f64::from(u32::try_from(share).unwrap_or(SHARES))
+/// The height of a bar; what is not nothing is seen.
+fn eighths(value: u64, most: u64, height: u16) -> usize {
+    let all = u128::from(height) * 8;
+    let high = (u128::from(value) * all).div_ceil(u128::from(most));
+    usize::try_from(high).unwrap_or_default()
+}
+
+/// The values that each cell of a width shows: bars as wide as fit, with a gap from three cells on, or several values in one cell.
+fn columns(values: usize, width: u16) -> Vec<(u16, Range<usize>)> {
+    let cells = usize::from(width);
+    let (wide, shown) = (cells / values.max(1), cells.min(values));
+    let place = |x: usize| match wide {
+        0 => x * values / shown.max(1)..(x + 1) * values / shown.max(1),
+        _ => x / wide..x / wide + 1,
+    };
+    let is_gap = |x: &usize| wide > 2 && x % wide == wide - 1;
+    let used = if wide == 0 { shown } else { wide * values };
+    let bars = (0..used).filter(|x| !is_gap(x));
+    let cell = |x: usize| u16::try_from(x).map(|cell| (cell, place(x))).ok();
+    bars.filter_map(cell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_has_a_bar_at_every_width() {
+        for (values, width, bars, last) in [
+            (48, 60, 48, 47),
+            (30, 60, 60, 59),
+            (30, 100, 60, 88),
+            (48, 20, 20, 19),
+            (0, 20, 0, 0),
+            (48, 0, 0, 0),
+        ] {
+            let columns = columns(values, width);
+            assert_eq!(columns.len(), bars, "{values} in {width}");
+            assert_eq!(columns.last().map_or(0, |(x, _)| *x), last);
+            let mut next = 0;
+            for (_, range) in columns {
+                assert!(range.start <= next && range.end > range.start);
+                next = range.end;
+            }
+            assert_eq!(next, if bars == 0 { 0 } else { values });
+        }
+        assert_eq!(
+            [0, 1, 50, 100].map(|value| eighths(value, 100, 4)),
+            [0, 1, 16, 32]
+        );
+    }
 }

@@ -2,15 +2,14 @@
 
 use farebox_ledger::{Amount, Scope};
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 use super::pen::{Pen, above, below, last};
 use super::{chart, facts};
 use crate::app::ConsoleApp;
 use crate::app::detail::{BalanceCheck, PartyDetail, Tab};
 use crate::app::list::{ListColumn, ListRow};
+use crate::app::money::spend::SpendFlow;
 use crate::app::mouse::Spot;
-use crate::app::spend::SpendFlow;
 use crate::app::tabs::{ACTS, MEMBERS, MODEL_SUMS, PAYMENTS, RUNNING};
 use crate::format;
 use crate::sanitize::width;
@@ -74,33 +73,19 @@ fn chart(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) 
 }
 
 fn tabs(detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
-    let theme = pen.theme;
-    let mut x = pen.text(area, 0, 0, "[ ]", theme.key()) + 2;
-    for (tab, name) in detail.tabs() {
-        let style = if *tab == detail.tab {
-            theme.selected()
-        } else {
-            Style::new()
-        };
+    let tabs = detail.tabs().iter().map(|(tab, name)| {
         let many = match tab {
             Tab::Running => detail.holds.len(),
             Tab::Keys => detail.keys.len(),
             _ => 0,
         };
         let text = match many {
-            0 => format!(" {name} "),
-            many => format!(" {name} {many} "),
+            0 => (*name).to_owned(),
+            many => format!("{name} {many}"),
         };
-        let used = pen.text(area, x, 0, &text, style);
-        let place = Rect {
-            x: area.x + x,
-            width: used,
-            height: 1,
-            ..area
-        };
-        pen.spots.push((place, Spot::Tab(*tab)));
-        x += used + 1;
-    }
+        (text, *tab == detail.tab, Spot::Tab(*tab))
+    });
+    pen.tabs(area, tabs);
 }
 
 fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {

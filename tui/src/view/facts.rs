@@ -1,8 +1,8 @@
 //! The first lines of the page of a key or customer: its money, what it owes, what it may do, and its caps as bars.
 
 use farebox_ledger::{
-    Amount, CapMaker, CountedCap, Customer, CustomerId, CustomerSettings, Key, KeySettings,
-    Payment, Scope, UtcDay,
+    Amount, CapMaker, CountedCap, Customer, CustomerSettings, Key, KeySettings, Payment, Scope,
+    UtcDay,
 };
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use super::pen::Pen;
 use crate::app::ConsoleApp;
 use crate::app::detail::PartyDetail;
-use crate::app::party::Party;
+use crate::app::party::{Party, customer_of};
 use crate::app::tone::Tone;
 use crate::format;
 use crate::sanitize::width;
@@ -116,11 +116,9 @@ fn of_key(app: &ConsoleApp, key: &Key) -> String {
         format::date(key.created_at),
         key.created_by
     );
-    // A customer that was made for its key is the key.
-    let is_own = key.belongs_to == CustomerId::made_for(key.id);
-    let of = match is_own {
-        true => String::new(),
-        false => format!("of {} (C) · ", key.customer.settings.label),
+    let of = match customer_of(key) {
+        "" => String::new(),
+        customer => format!("of {customer} (C) · "),
     };
     format!("{of}{last} · {models} · {} · {made}", limits(&key.settings))
 }

@@ -16,15 +16,14 @@ mod help;
 mod keys;
 mod lists;
 mod live;
-mod margins;
 mod modal;
 mod models;
+mod money;
 mod nodes;
 mod pen;
 mod request;
 mod screens;
 mod secret;
-mod spend;
 mod theme;
 
 use ratatui::Frame;
@@ -135,7 +134,8 @@ fn screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
     } else {
         one_screen(app, pen, body);
     }
-    screens::draw(app, pen, list);
+    // Their names may go on below the page beside the list.
+    screens::draw(app, pen, body);
 }
 
 fn one_screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
@@ -148,11 +148,9 @@ fn one_screen(app: &ConsoleApp, pen: &mut Pen<'_>, body: Rect) {
         Screen::Holds => lists::holds(app, pen, body),
         Screen::Audit => lists::audit(app, pen, body),
         Screen::Config => config::draw(app, pen, body),
-        Screen::Exposure => margins::draw(app, &app.exposure, pen, body),
-        Screen::Margin => margins::draw(app, &app.margin, pen, body),
+        Screen::Money => money::draw(app, pen, body),
         Screen::Nodes => nodes::draw(app, pen, body),
         Screen::Alerts => alerts::draw(app, pen, body),
-        Screen::Spend => spend::draw(app, pen, body),
     }
 }
 

@@ -252,6 +252,27 @@ impl Pen<'_> {
         count
     }
 
+    /// The names of tabs, each with whether it is the one that is shown, and its place for the mouse.
+    pub(crate) fn tabs(&mut self, area: Rect, tabs: impl Iterator<Item = (String, bool, Spot)>) {
+        let mut x = self.text(area, 0, 0, "[ ]", self.theme.key()) + 2;
+        for (name, is_shown, spot) in tabs {
+            let style = if is_shown {
+                self.theme.selected()
+            } else {
+                Style::new()
+            };
+            let width = self.text(area, x, 0, &format!(" {name} "), style);
+            let place = Rect {
+                x: area.x + x,
+                width,
+                height: 1,
+                ..area
+            };
+            self.spots.push((place, spot));
+            x += width + 1;
+        }
+    }
+
     /// One bar for each value, the largest is full; a dot for zero. Returns the cells used.
     pub(crate) fn bars(&mut self, area: Rect, x: u16, y: u16, values: &[u64], style: Style) -> u16 {
         let wide = u16::try_from(values.len()).unwrap_or(u16::MAX);

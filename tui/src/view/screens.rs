@@ -1,5 +1,5 @@
-//! The names of the screens with their keys, on the lower border of the list: all of them where they fit, else that of the current
-//! one and the keys of the others.
+//! The names of the screens with their keys, on the lower border: all of them where they fit, which is from 100 cells on, else that of the
+//! current one and the keys of the others.
 
 use ratatui::layout::Rect;
 

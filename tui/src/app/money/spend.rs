@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use farebox_ledger::{Amount, SlugHour, Timestamp, UsageRow};
 
-use super::cell::{count, faint, short, strong, unknown};
-use super::list::{ListColumn, ListRow, fill, in_order, right};
-use super::order::{ListOrder, ListState};
+use crate::app::cell::{count, faint, short, strong, unknown};
+use crate::app::list::{ListColumn, ListRow, fill, in_order, right};
+use crate::app::order::{ListOrder, ListState};
 use crate::format;
 
 /// Hours and UTC days of a chart, the current ones included.
@@ -15,7 +15,7 @@ pub(crate) const DAYS: usize = 30;
 /// The column that lists are sorted by unless one asks for another.
 const MONTH: &str = "30 d";
 /// Milliseconds of an hour.
-pub(super) const HOUR: i64 = 3_600_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 
 /// The sums of an hour or a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,7 +146,7 @@ impl ListRow for SpendLine {
     type At<'a> = &'a Self;
 }
 
-/// The Spend screen, whose sums the charts of Margin and Exposure show too.
+/// The tab of charges over time, whose sums the charts of Margin and Exposure show too.
 #[derive(Debug, Default)]
 pub(crate) struct Spend {
     pub(crate) rows: Vec<SlugHour>,
@@ -154,9 +154,9 @@ pub(crate) struct Spend {
     pub(crate) list: ListState,
     pub(crate) loaded: bool,
     pub(crate) error: Option<String>,
-    pub(super) loading: bool,
+    pub(crate) loading: bool,
     /// The slug to select when it is listed.
-    pub(super) wanted: Option<String>,
+    pub(crate) wanted: Option<String>,
 }
 
 impl Spend {

@@ -1,21 +1,20 @@
-//! The Exposure and Margin screens: one line per key, target, class or UTC day, and the total at the end.
+//! What Margin and Exposure draw alike: one line per key, target, class or UTC day, and the total at the end.
 
 use farebox_ledger::{Amount, MarginBy};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::chart;
-use super::pen::{Pen, above, below, last};
 use crate::app::ConsoleApp;
-use crate::app::margins::{MarginView, NAME, Sums, by_name};
+use crate::app::money::sums::{MarginView, NAME, Sums, by_name};
 use crate::format;
+use crate::view::chart;
+use crate::view::pen::{Pen, above, below, last};
 
 /// From this height on there is room for charts.
 const CHARTS_FROM: u16 = 14;
 
 /// Draws one of them.
-pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
-    let inner = pen.frame(area, &title(sums));
+pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, inner: Rect) {
     // Charts are about all keys, the warning is about the selected row: it stands right above the list.
     let charted = charts(app, pen, inner);
     let rest = below(inner, charted);
@@ -24,13 +23,13 @@ pub(super) fn draw(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect)
     if sums.page.rows.is_empty() {
         return nothing(sums, pen, body);
     }
-    let columns = sums.view.columns();
+    let columns = sums.columns;
     pen.list(above(body, 2), columns, &sums.lines(), &sums.list);
     pen.total(last(body, 2), columns, sums.total());
     pen.text(last(body, 1), 2, 0, &about(sums), pen.theme.faint());
 }
 
-fn title(sums: &Sums) -> String {
+pub(super) fn title(sums: &Sums) -> String {
     let (what, by) = (
         if sums.view == MarginView::Exposure {
             "Exposure"
@@ -57,14 +56,14 @@ fn title(sums: &Sums) -> String {
 
 /// The charts of all keys, if they are wanted and fit; returns the number of lines used.
 fn charts(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) -> u16 {
-    if !app.charts || area.height < CHARTS_FROM {
+    if !app.money.charts || area.height < CHARTS_FROM {
         return 0;
     }
     let place = Rect {
         height: area.height / 2,
         ..area
     };
-    chart::grid(pen, place, app.now, &app.spend.flow(app.now, ""));
+    chart::grid(pen, place, app.now, &app.money.spend.flow(app.now, ""));
     place.height
 }
 

@@ -1,26 +1,40 @@
-//! The Spend screen: charts of the selected slug, or of all together, above the list of slugs.
+//! The tab of charges: charts of the selected slug, or of all together, above the list of slugs.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::chart;
-use super::pen::Pen;
 use crate::app::ConsoleApp;
-use crate::app::spend::{SPEND, SpendLine};
+use crate::app::money::spend::{SPEND, SpendLine};
+use crate::view::chart;
+use crate::view::pen::Pen;
 
 /// Lines that the list keeps beside charts, and the least height for both.
 const LIST: u16 = 8;
 const BOTH: u16 = 14;
 
+/// The slug that is selected; empty for all.
+fn selected(app: &ConsoleApp) -> String {
+    let spend = &app.money.spend;
+    let mut lines = spend.lines(app.now);
+    match lines.get_mut(spend.list.selected) {
+        Some(line) => std::mem::take(&mut line.slug),
+        None => String::new(),
+    }
+}
+
+pub(super) fn title(app: &ConsoleApp) -> String {
+    let slug = match selected(app) {
+        all if all.is_empty() => "all slugs".to_owned(),
+        slug => slug,
+    };
+    let order = app.money.spend.list.order.in_title();
+    format!("Spend · {slug}{order}")
+}
+
 /// Draws it.
-pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
-    let spend = &app.spend;
+pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, inner: Rect) {
+    let spend = &app.money.spend;
     let lines = spend.lines(app.now);
-    let selected = lines.get(spend.list.selected);
-    let slug = selected.map_or("", |line| line.slug.as_str());
-    let shown = if slug.is_empty() { "all slugs" } else { slug };
-    let title = format!("Spend · {shown}{}", spend.list.order.in_title());
-    let inner = pen.frame(area, &title);
     if let Some(error) = &spend.error {
         pen.paragraph(inner, 1, error, pen.theme.bad());
         return;
@@ -42,7 +56,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
             height: inner.height - needs,
             ..inner
         };
-        chart::grid(pen, charts, app.now, &spend.flow(app.now, slug));
+        chart::grid(pen, charts, app.now, &spend.flow(app.now, &selected(app)));
         list = Rect {
             y: charts.bottom(),
             height: needs,

@@ -1,24 +1,22 @@
-//! State of the Exposure and Margin screens: sums of the ledger by key, target, class or UTC day.
+//! What Margin and Exposure have in common: sums of the ledger by key, target, class or UTC day.
 //!
 //! The ledger sorts and adds up; this state only has the query and its answer. An answer to an older query is dropped.
 
 use std::collections::{BTreeSet, HashMap};
 
-use farebox_ledger::{Amount, MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, Timestamp};
+use farebox_ledger::{Amount, MarginBy, MarginQuery, MarginRow, Margins, Timestamp};
 
-use super::cell::{ListCell, count, faint, plain, share, short, unknown};
-use super::list::{
-    ListColumn, ListRow, fill, first_order, in_order, left, right, sorts_here, sum_order,
-};
-use super::order::{ListOrder, ListState};
-use super::tone::Tone;
+use crate::app::cell::{ListCell, faint, plain, share, short};
+use crate::app::list::{ListColumn, ListRow, first_order, in_order, sorts_here, sum_order};
+use crate::app::order::{ListOrder, ListState};
+use crate::app::tone::Tone;
 use crate::format;
 
 const DAY: i64 = 86_400_000;
 /// More rows than anybody scrolls through.
 pub(crate) const ROWS: usize = 500;
 
-/// Which of the two screens.
+/// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum MarginView {
     /// What providers may bill beyond the charges.
@@ -35,66 +33,16 @@ impl MarginView {
             Self::Margin => "margin",
         }
     }
-
-    /// Its list.
-    pub(crate) const fn columns(self) -> &'static [ListColumn<SumLine<'static>>] {
-        match self {
-            Self::Exposure => EXPOSURE,
-            Self::Margin => MARGIN,
-        }
-    }
 }
 
 /// The column of what each sum is for.
 pub(crate) const NAME: &str = "NAME";
 
-/// The list of the Exposure screen.
-const EXPOSURE: &[ListColumn<SumLine>] = &[
-    fill(NAME).in_sums(4, MarginOrder::Name, |line, _| line.name_cell()),
-    right("REQUESTS", 9, 2).falling(5, |line, _| count(line.row.requests).faint()),
-    right("CHARGED", 10, 0).in_sums(2, MarginOrder::Charge, |line, _| sum(line.row.charge, 10)),
-    right("EXPOSURE", 10, 0).in_sums(1, MarginOrder::Exposure, |SumLine { row, .. }, _| {
-        let loud = row.exposure.picos() > row.charge.picos() / 2;
-        short(row.exposure, 10).toned(if loud { Tone::Bad } else { Tone::Strong })
-    }),
-    right("OF CHARGED", 10, 1).falling(6, |line, _| part(line.row.exposure, line.row.charge)),
-    right("LOSS", 9, 0).in_sums(3, MarginOrder::Loss, |line, _| sum(line.row.loss, 9)),
-    left("STATE", 5, 3).rising(7, |line, _| {
-        plain(if line.is_stopped() { "stop" } else { "" }).toned(Tone::Warn)
-    }),
-];
-
-/// The list of the Margin screen.
-const MARGIN: &[ListColumn<SumLine>] = &[
-    fill(NAME).in_sums(6, MarginOrder::Name, |line, _| line.name_cell()),
-    right("REQUESTS", 9, 4).falling(7, |line, _| count(line.row.requests).faint()),
-    right("CHARGED", 9, 0).in_sums(2, MarginOrder::Charge, |line, _| sum(line.row.charge, 9)),
-    right("COST", 9, 0).in_sums(3, MarginOrder::Cost, |SumLine { row, .. }, _| {
-        match row.cost.checked_add(row.own).unwrap_or(row.cost) {
-            Amount::ZERO if row.margin().is_none() => unknown().faint(),
-            spent => sum(spent, 9),
-        }
-    }),
-    right("MARGIN", 9, 0).in_sums(1, MarginOrder::Margin, |line, _| match line.row.margin() {
-        Some(lost) if lost.is_negative() => short(lost, 9).toned(Tone::Bad),
-        Some(margin) => short(margin, 9).strong(),
-        None => unknown().strong(),
-    }),
-    right("OF", 6, 1).falling(8, |SumLine { row, .. }, _| match row.margin() {
-        Some(margin) => part(margin, row.priced),
-        None => unknown().faint(),
-    }),
-    right("EXPOSURE", 8, 3).in_sums(4, MarginOrder::Exposure, |line, _| {
-        sum(line.row.exposure, 8)
-    }),
-    right("LOSS", 7, 2).in_sums(5, MarginOrder::Loss, |line, _| sum(line.row.loss, 7)),
-];
-
-/// A sum of one of the screens.
+/// A sum of one of the two.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SumLine<'a> {
     pub(crate) row: &'a MarginRow,
-    sums: &'a Sums,
+    pub(super) sums: &'a Sums,
     /// Of all rows, also those that are not listed.
     is_total: bool,
 }
@@ -110,27 +58,31 @@ impl SumLine<'_> {
         match self.sums.labels.get(name) {
             _ if self.is_total => format!("all {}", format::count(self.sums.page.count as u64)),
             _ if name.is_empty() => "no target answered".to_owned(),
-            Some(label) if !label.is_empty() => format!("{name} {label}"),
-            _ => name.clone(),
+            Some(KeyLabel { label, customer }) if customer.is_empty() => {
+                format!("{name} {label}")
+            }
+            Some(KeyLabel { label, customer }) => format!("{name} {label} of {customer}"),
+            None => name.clone(),
         }
     }
 
-    fn name_cell(self) -> ListCell {
+    pub(super) fn name_cell(self) -> ListCell {
         plain(self.name()).toned(Tone::Id.when(self.sums.by == MarginBy::Key))
     }
 
     /// Whether it is a key that its exposure stops.
-    fn is_stopped(self) -> bool {
+    pub(super) fn is_stopped(self) -> bool {
         self.sums.by == MarginBy::Key && self.sums.stopped.contains(&self.row.name)
     }
 }
 
-fn sum(amount: Amount, cells: usize) -> ListCell {
+/// An amount, faint if there is none.
+pub(super) fn sum(amount: Amount, cells: usize) -> ListCell {
     short(amount, cells).toned(Tone::Faint.when(amount == Amount::ZERO))
 }
 
 /// The share of a charge in percent.
-fn part(part: Amount, whole: Amount) -> ListCell {
+pub(super) fn part(part: Amount, whole: Amount) -> ListCell {
     let sign = if part.is_negative() { "-" } else { "" };
     let percent = part
         .picos()
@@ -209,10 +161,14 @@ fn month_of(midnight: i64) -> i64 {
     midnight - (day - 1) * DAY
 }
 
-/// One of the two screens.
+/// The list of one of the two.
+type SumColumns = &'static [ListColumn<SumLine<'static>>];
+
+/// One of the two tabs.
 #[derive(Debug)]
 pub(crate) struct Sums {
     pub(crate) view: MarginView,
+    pub(crate) columns: SumColumns,
     pub(crate) by: MarginBy,
     pub(crate) period: Period,
     pub(crate) list: ListState,
@@ -220,8 +176,8 @@ pub(crate) struct Sums {
     in_ledger: ListOrder,
     pub(crate) asked: Option<MarginQuery>,
     pub(crate) page: Margins,
-    /// Labels of the keys among the rows, by id.
-    pub(crate) labels: HashMap<String, String>,
+    /// What the keys among the rows are called, by id.
+    labels: HashMap<String, KeyLabel>,
     /// The keys that an alert of the gateway is about, by id: their exposure stops them.
     stopped: BTreeSet<String>,
     pub(crate) loaded: bool,
@@ -229,9 +185,10 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn new(view: MarginView) -> Self {
+    pub(super) fn new(view: MarginView, columns: SumColumns) -> Self {
         let mut sums = Self {
             view,
+            columns,
             by: MarginBy::Key,
             period: Period::default(),
             list: ListState::default(),
@@ -256,19 +213,19 @@ impl Sums {
             },
             (MarginBy::Key | MarginBy::Target | MarginBy::Class, view) => ListOrder {
                 descending: view == MarginView::Exposure,
-                ..first_order(view.columns())
+                ..first_order(self.columns)
             },
         };
         self.list.order = self.in_ledger;
     }
 
-    /// Sets what each sum is for.
-    pub(crate) fn step(&mut self, forward: bool) {
-        self.by = match (self.by, forward) {
-            (MarginBy::Key, true) | (MarginBy::Class, false) => MarginBy::Target,
-            (MarginBy::Target, true) | (MarginBy::Day, false) => MarginBy::Class,
-            (MarginBy::Class, true) | (MarginBy::Key, false) => MarginBy::Day,
-            (MarginBy::Day, true) | (MarginBy::Target, false) => MarginBy::Key,
+    /// Adds up by the next of key, target, class and day.
+    pub(crate) fn next_by(&mut self) {
+        self.by = match self.by {
+            MarginBy::Key => MarginBy::Target,
+            MarginBy::Target => MarginBy::Class,
+            MarginBy::Class => MarginBy::Day,
+            MarginBy::Day => MarginBy::Key,
         };
         self.usual_order();
         self.restart();
@@ -286,7 +243,7 @@ impl Sums {
 
     /// Goes over to another order, which is sorted here if the ledger has none for it.
     pub(crate) fn reorder(&mut self) {
-        if sum_order(self.view.columns(), self.list.order).is_some() {
+        if sum_order(self.columns, self.list.order).is_some() {
             self.in_ledger = self.list.order;
         }
         self.restart();
@@ -294,7 +251,7 @@ impl Sums {
 
     /// Sorts what the ledger has no order for. Where there are more sums than rows, they remain in the ledger's order.
     fn sort_here(&mut self) {
-        let (columns, all_here) = (self.view.columns(), self.page.count <= self.page.rows.len());
+        let (columns, all_here) = (self.columns, self.page.count <= self.page.rows.len());
         if !sorts_here(columns, &mut self.list, all_here, self.in_ledger) {
             return;
         }
@@ -341,7 +298,7 @@ impl Sums {
     /// The current query.
     pub(crate) fn ask(&mut self, now: Timestamp) -> MarginQuery {
         let (from, to) = self.period.range(now);
-        let (order, reverse) = sum_order(self.view.columns(), self.in_ledger).unwrap_or_default();
+        let (order, reverse) = sum_order(self.columns, self.in_ledger).unwrap_or_default();
         let query = MarginQuery {
             by: self.by,
             from,
@@ -380,11 +337,19 @@ impl Sums {
     }
 }
 
+/// What a key is called.
+#[derive(Debug)]
+pub(crate) struct KeyLabel {
+    pub(crate) label: String,
+    /// Its customer; empty if that is the key.
+    pub(crate) customer: String,
+}
+
 /// A page of sums with the labels of its keys.
 #[derive(Debug, Default)]
 pub(crate) struct SumsPage {
     pub(crate) page: Margins,
-    pub(crate) labels: HashMap<String, String>,
+    pub(crate) labels: HashMap<String, KeyLabel>,
 }
 
 #[cfg(test)]
