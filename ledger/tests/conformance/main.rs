@@ -22,6 +22,7 @@ mod history;
 mod holds;
 mod keys;
 mod lists;
+mod statements;
 mod stolen;
 mod taught;
 mod tokens;
@@ -123,10 +124,19 @@ macro_rules! stories {
             $(#[test] fn $name() { super::common::run(super::$name(super::Arc::new(super::MemoryLedger::new()))); })+
         }
         mod sqlite {
-            $(#[test] fn $name() { let (_dir, ledger) = super::common::sqlite(); super::common::run(super::$name(ledger)); })+
+            $(#[test] fn $name() {
+                super::statements::begin();
+                let (_dir, ledger) = super::common::sqlite();
+                super::common::run(super::$name(ledger));
+                super::statements::are_known();
+            })+
         }
         mod postgres {
-            $(#[test] fn $name() { super::common::on_postgres(async |ledger| super::$name(ledger).await); })+
+            $(#[test] fn $name() {
+                super::statements::begin();
+                super::common::on_postgres(async |ledger| super::$name(ledger).await);
+                super::statements::are_known();
+            })+
         }
     };
 }

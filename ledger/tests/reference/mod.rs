@@ -12,6 +12,7 @@ mod events;
 mod holds;
 mod keys;
 mod operations;
+pub mod statements;
 mod sums;
 mod taught;
 mod tokens;

@@ -119,6 +119,8 @@ impl Link {
         if let Some(statement) = known {
             return Ok(statement);
         }
+        #[cfg(feature = "reference")]
+        crate::memory::statements::OF_DATABASES.note(sql);
         let statement = self.client.prepare(sql).await?;
         lock(&self.statements).insert(sql.to_owned(), statement.clone());
         Ok(statement)

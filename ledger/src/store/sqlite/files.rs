@@ -498,6 +498,8 @@ fn connect(path: &Path, mode: OpenMode) -> rusqlite::Result<Connection> {
          PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 10000;
          PRAGMA journal_size_limit = 67108864;",
     )?;
+    #[cfg(feature = "reference")]
+    crate::memory::statements::listen(&mut conn)?;
     Ok(conn)
 }
 
