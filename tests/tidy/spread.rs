@@ -55,7 +55,6 @@ const FAR: &[(&str, &[&str])] = &[
             "allow_single",
             "auto_top_up",
             "belongs_to",
-            "created_by",
             "expires_at",
             "external_id",
             "house_act",

@@ -304,7 +304,6 @@ impl Rows {
                 seq: entry.seq,
                 last: entry.position,
                 hash,
-                last_at: Some(entry.at),
             };
             row.account_changed = true;
         });

@@ -1,12 +1,10 @@
 //! Credits: what an administrator pays in, corrects or refunds, and the resulting journal entry.
 
 use crate::book::entry::{EntryKind, JournalEntry};
-use crate::book::head::EntryHead;
+use crate::book::head::StoredCustomer;
 use crate::value::reference;
 use crate::value::text::check_text;
-use crate::{
-    Act, Amount, Customer, CustomerId, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp,
-};
+use crate::{Act, Amount, Customer, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp};
 
 /// Why the credit of a redeemed voucher is booked.
 pub const VOUCHER: &str = "voucher";
@@ -128,26 +126,25 @@ impl Credit {
         }
     }
 
-    /// The entry this credit makes for a customer, behind `head`.
+    /// The entry this credit makes for a customer.
     pub(crate) fn entry(
         &self,
-        customer: CustomerId,
+        of: &StoredCustomer,
         position: i64,
-        head: &EntryHead,
         balance_after: Amount,
         now: Timestamp,
     ) -> JournalEntry {
         let (kind, reason, refunds) = self.facts();
         JournalEntry {
             position,
-            seq: head.seq.saturating_add(1),
-            customer,
+            seq: of.head.seq.saturating_add(1),
+            customer: of.customer.id,
             key: self.key(),
             operation: self.operation,
             kind,
             amount: self.amount,
             balance_after,
-            at: head.dated(self.at, now),
+            at: of.dated(self.at, now),
             actor: self.actor.clone(),
             reference: Some(reference::normal(&self.reference)),
             reason: reason.map(str::to_owned),

@@ -20,7 +20,6 @@ pub(crate) struct EntryHead {
     /// The store's own place of that entry; 0 when there is none.
     pub(crate) last: i64,
     pub(crate) hash: Hash,
-    pub(crate) last_at: Option<Timestamp>,
 }
 
 impl EntryHead {
@@ -29,18 +28,16 @@ impl EntryHead {
         seq: 0,
         last: 0,
         hash: NOTHING,
-        last_at: None,
     };
+}
 
-    /// When the next entry happened: not before the last one, and at most [`AHEAD`] after `now`, the ledger's own clock, whatever the
-    /// caller's clock says. A last entry that lies further ahead was misdated, and the ledger's clock counts again.
-    pub(crate) fn dated(&self, at: Timestamp, now: Timestamp) -> Timestamp {
-        let latest = Timestamp::from_millis(now.millis().saturating_add(AHEAD));
-        let at = at.min(latest);
-        self.last_at
-            .filter(|last| *last <= latest)
-            .map_or(at, |last| at.max(last))
-    }
+/// When the entry after `last` happened: not before that one, and at most [`AHEAD`] after `now`, the ledger's own clock, whatever the
+/// caller's clock says. A last entry that lies further ahead was misdated, and the ledger's clock counts again.
+fn dated(last: Option<Timestamp>, at: Timestamp, now: Timestamp) -> Timestamp {
+    let latest = Timestamp::from_millis(now.millis().saturating_add(AHEAD));
+    let at = at.min(latest);
+    last.filter(|last| *last <= latest)
+        .map_or(at, |last| at.max(last))
 }
 
 /// The end of a customer's audit.
@@ -72,6 +69,18 @@ pub(crate) struct StoredCustomer {
     pub(crate) opened: i64,
 }
 
+impl StoredCustomer {
+    /// When its newest entry happened.
+    pub(crate) const fn last_at(&self) -> Option<Timestamp> {
+        self.customer.last_entry_at
+    }
+
+    /// When its next entry happened, by the clock of the ledger and by that of whoever makes it.
+    pub(crate) fn dated(&self, at: Timestamp, now: Timestamp) -> Timestamp {
+        dated(self.last_at(), at, now)
+    }
+}
+
 /// The end of the chain of acts that belong to no customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HouseHead {
@@ -98,25 +107,14 @@ mod tests {
     #[test]
     fn an_entry_is_dated_by_the_ledgers_clock_when_another_lies() {
         let at = Timestamp::from_millis;
-        let head = |last: i64| EntryHead {
-            last_at: Some(at(last)),
-            ..EntryHead::NONE
-        };
         let now = at(1_000_000);
-        assert_eq!(EntryHead::NONE.dated(at(5), now), at(5));
+        let after = |last: i64, of: i64| dated(Some(at(last)), at(of), now);
+        assert_eq!(dated(None, at(5), now), at(5));
+        assert_eq!(after(7, 5), at(7), "never before the last one");
+        assert_eq!(after(7, 1_009_000), at(1_009_000));
+        assert_eq!(after(7, 9_000_000), at(1_010_000), "never far ahead");
         assert_eq!(
-            head(7).dated(at(5), now),
-            at(7),
-            "never before the last one"
-        );
-        assert_eq!(head(7).dated(at(1_009_000), now), at(1_009_000));
-        assert_eq!(
-            head(7).dated(at(9_000_000), now),
-            at(1_010_000),
-            "never far ahead"
-        );
-        assert_eq!(
-            head(9_000_000).dated(at(1_000_500), now),
+            after(9_000_000, 1_000_500),
             at(1_000_500),
             "a misdated entry dates nothing else"
         );

@@ -158,6 +158,7 @@ impl LedgerCheck {
         rows: &CustomerRows,
     ) -> Result<CustomerHistory, R::Error> {
         let (mut history, head) = (CustomerHistory::default(), &rows.stored.head);
+        let last_at = rows.stored.last_at();
         let mut later: Option<ChainedEntry> = None;
         loop {
             let page = reader.entries(&rows.stored, later.as_ref()).await?;
@@ -179,7 +180,7 @@ impl LedgerCheck {
                 let place = (entry.seq, entry.position, chained.hash, Some(entry.at));
                 match &later {
                     Some(later) => self.entry_follows(name, later, Some(&chained)),
-                    None if (head.seq, head.last, head.hash, head.last_at) == place => {}
+                    None if (head.seq, head.last, head.hash, last_at) == place => {}
                     None => self.fault(format!(
                         "{name}: its newest entry is not the one that its account names"
                     )),
@@ -201,7 +202,7 @@ impl LedgerCheck {
         self.statement(name, unsound);
         match &later {
             Some(first) => self.entry_follows(name, first, None),
-            None if (head.seq, head.last, head.hash, head.last_at) == (0, 0, NOTHING, None) => {}
+            None if (head.seq, head.last, head.hash, last_at) == (0, 0, NOTHING, None) => {}
             None => self.fault(format!(
                 "{name}: its newest entry is not the one that its account names"
             )),

@@ -19,6 +19,7 @@ pub mod postgres;
 mod replies;
 mod room;
 pub(crate) mod rows;
+pub(crate) mod select;
 mod side_file;
 pub mod sqlite;
 pub(crate) mod stats;

@@ -5,16 +5,9 @@
 use super::stored;
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
 use crate::rule::hold::StoredHold;
-use crate::rule::key::KeyRecord;
-use crate::rule::watch::{BalanceTold, CustomerWatch};
 pub(crate) use crate::table::columns::{Decoded, Malformed, RowColumns, present};
-use crate::{
-    Account, AuditRecord, Bill, Caps, Customer, CustomerId, CustomerSettings, EndReason,
-    JournalEntry, Key, KeyId, KeySettings, OpenHold, OwnCost, PersonalData, PersonalHash,
-    PublishedSlug, Totals,
-};
+use crate::{AuditRecord, Bill, CustomerId, EndReason, JournalEntry, KeyId, OpenHold, Totals};
 
 /// The counts and amounts of a rollup's row.
 macro_rules! rollup_columns {
@@ -46,130 +39,6 @@ fn customer_and_key(columns: &mut impl RowColumns) -> Decoded<(CustomerId, Optio
     let customer = columns.read()?;
     let key = stored::key_of(customer, columns.maybe_number()?);
     Ok((customer, present(key, "key's id")?))
-}
-
-/// What [`key_record`] takes, of `keys k`.
-macro_rules! key_columns {
-    () => {
-        "k.id, k.customer, k.owner, k.made_by, k.token, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, \
-         k.old_secret, k.old_until, k.caps, k.used_at, k.created_at, k.created_by"
-    };
-}
-pub(crate) use key_columns;
-
-pub(crate) fn key_record(columns: &mut impl RowColumns) -> Decoded<KeyRecord> {
-    Ok(KeyRecord {
-        id: columns.read()?,
-        belongs_to: columns.read()?,
-        is_owner: columns.number()? != 0,
-        made_by: columns.read()?,
-        token: columns.read()?,
-        settings: KeySettings {
-            label: columns.read()?,
-            models: columns.maybe_json("list of models")?,
-            expires_at: columns.read()?,
-            rate: columns.read()?,
-            concurrency: columns.read()?,
-        },
-        stored_status: columns.code("status", stored::status_of)?,
-        secret: columns.read()?,
-        old_secret: columns.read()?,
-        caps: caps(columns)?,
-        used_at: columns.read()?,
-        created_at: columns.read()?,
-        created_by: columns.read()?,
-    })
-}
-
-/// What [`stored_customer`] takes, of `accounts a`.
-macro_rules! customer_columns {
-    () => {
-        "a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, \
-         a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, \
-         a.event_seq, a.last_top_up, a.told, a.opened"
-    };
-}
-pub(crate) use customer_columns;
-
-pub(crate) fn stored_customer(columns: &mut impl RowColumns) -> Decoded<StoredCustomer> {
-    let customer = Customer {
-        id: columns.read()?,
-        settings: CustomerSettings {
-            label: columns.read()?,
-            external_id: columns.read()?,
-            price_list: columns.read()?,
-            low_balance: columns.read()?,
-            rate: columns.read()?,
-            concurrency: columns.read()?,
-        },
-        status: columns.code("status", stored::customer_status_of)?,
-        account: Account {
-            credit: columns.read()?,
-            spent: columns.read()?,
-            held: columns.read()?,
-        },
-        claim: columns.read()?,
-        caps: caps(columns)?,
-        auto_top_up: columns.maybe_json("auto top-up")?.map(Box::new),
-        personal: columns.read::<Option<_>>()?.map(PersonalHash),
-        created_at: columns.read()?,
-        created_by: columns.read()?,
-        token: columns.read()?,
-        last_entry_at: columns.read()?,
-    };
-    let last_at = customer.last_entry_at;
-    Ok(StoredCustomer {
-        customer,
-        audit: AuditHead {
-            seq: columns.number()?,
-            last: columns.number()?,
-            hash: columns.read()?,
-        },
-        head: EntryHead {
-            seq: columns.number()?,
-            last: columns.number()?,
-            hash: columns.read()?,
-            last_at,
-        },
-        watch: CustomerWatch {
-            seq: columns.number()?,
-            last_top_up: columns.read()?,
-            told: columns.code("warning", BalanceTold::of)?,
-        },
-        opened: columns.number()?,
-    })
-}
-
-/// A key with its customer: the [`key_columns`], then the [`customer_columns`].
-pub(crate) fn whole_key(columns: &mut impl RowColumns) -> Decoded<Key> {
-    Ok(Key {
-        own: key_record(columns)?,
-        customer: stored_customer(columns)?.customer,
-    })
-}
-
-/// A customer and the text of its personal data.
-pub(crate) fn personal_data(columns: &mut impl RowColumns) -> Decoded<(CustomerId, PersonalData)> {
-    let customer = columns.read()?;
-    let data = columns.maybe_json("personal data")?;
-    Ok((customer, present(data, "personal data")?))
-}
-
-/// A payment's folded reference, whose it is, and whom it is addressed to.
-pub(crate) fn addressee(
-    columns: &mut impl RowColumns,
-) -> Decoded<(String, CustomerId, Option<PersonalData>)> {
-    let (folded, customer) = (columns.read()?, columns.read()?);
-    Ok((folded, customer, columns.maybe_json("an addressee")?))
-}
-
-/// Without caps there is NULL, so that an empty list is none of ours.
-fn caps(columns: &mut impl RowColumns) -> Decoded<Caps> {
-    let stored: Option<Caps> = columns.maybe_json("list of caps")?;
-    match stored {
-        Some(caps) if caps.is_empty() => Err(Malformed::Value("list of caps")),
-        stored => Ok(stored.unwrap_or_default()),
-    }
 }
 
 /// What [`stored_entry`] takes, of `entries e`: with the column of its predecessor's position, that of its slug, and whether there
@@ -318,23 +187,6 @@ pub(crate) fn stored_act(columns: &mut impl RowColumns) -> Decoded<ChainedAct> {
         prev: columns.number()?,
         format: columns.number()?,
         hash: columns.read()?,
-    })
-}
-
-/// A slug, and when it was published.
-pub(crate) fn published(columns: &mut impl RowColumns) -> Decoded<PublishedSlug> {
-    Ok(PublishedSlug {
-        slug: columns.read()?,
-        since: columns.read()?,
-    })
-}
-
-/// Hour, target and cost.
-pub(crate) fn own_cost(columns: &mut impl RowColumns) -> Decoded<OwnCost> {
-    Ok(OwnCost {
-        hour: columns.number()?,
-        target: columns.read()?,
-        cost: columns.read()?,
     })
 }
 

@@ -5,40 +5,7 @@
 use std::borrow::Cow;
 
 use crate::book::chain::{evidence_code, kind_code};
-use crate::{Amount, BillLine, CustomerId, CustomerStatus, EntryKind, Evidence, KeyId, KeyStatus};
-
-pub(crate) const fn status_code(status: KeyStatus) -> i64 {
-    match status {
-        // Expired follows from the clock and is never stored.
-        KeyStatus::Active | KeyStatus::Expired => 1,
-        KeyStatus::Blocked => 2,
-        KeyStatus::Revoked => 3,
-    }
-}
-
-pub(crate) fn status_of(code: i64) -> Option<KeyStatus> {
-    [KeyStatus::Active, KeyStatus::Blocked, KeyStatus::Revoked]
-        .into_iter()
-        .find(|status| status_code(*status) == code)
-}
-
-pub(crate) const fn customer_status_code(status: CustomerStatus) -> i64 {
-    match status {
-        CustomerStatus::Active => 1,
-        CustomerStatus::Suspended => 2,
-        CustomerStatus::Closed => 3,
-    }
-}
-
-pub(crate) fn customer_status_of(code: i64) -> Option<CustomerStatus> {
-    let all = [
-        CustomerStatus::Active,
-        CustomerStatus::Suspended,
-        CustomerStatus::Closed,
-    ];
-    all.into_iter()
-        .find(|status| customer_status_code(*status) == code)
-}
+use crate::{Amount, BillLine, CustomerId, EntryKind, Evidence, KeyId};
 
 /// The key of an entry or act that has none.
 const NO_KEY: i64 = -1;

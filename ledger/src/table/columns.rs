@@ -7,9 +7,13 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use crate::rule::answer::AnswerId;
+use crate::rule::auto_top_up::AutoTopUp;
+use crate::rule::payment::WaitingReversal;
+use crate::rule::watch::BalanceTold;
 use crate::{
-    Amount, CustomerId, EventKind, Gross, KeyId, LotId, OperationId, SecretHash, Served,
-    ServedRegion, ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay,
+    Amount, Caps, CustomerId, CustomerStatus, EventKind, Gross, KeyId, KeyStatus, LotId,
+    OperationId, PersonalData, PersonalHash, SecretHash, Served, ServedRegion, ServedTier,
+    Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay,
 };
 
 /// The cause of an error in another library.
@@ -146,13 +150,26 @@ pub(crate) trait StoredAlone: Sized {
     fn value(&self) -> ColumnValue<'_>;
 }
 
-impl<A: StoredAlone, B: StoredAlone> Stored for (A, B) {
+impl<A: Stored, B: Stored> Stored for (A, B) {
     fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
-        present(columns.read()?, A::WHAT)
+        Ok((columns.read()?, columns.read()?))
     }
 
     fn write<'row>(&'row self, values: &mut Vec<ColumnValue<'row>>) {
-        values.extend([self.0.value(), self.1.value()]);
+        self.0.write(values);
+        self.1.write(values);
+    }
+}
+
+impl<A: Stored, B: Stored, C: Stored> Stored for (A, B, C) {
+    fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
+        Ok((columns.read()?, columns.read()?, columns.read()?))
+    }
+
+    fn write<'row>(&'row self, values: &mut Vec<ColumnValue<'row>>) {
+        self.0.write(values);
+        self.1.write(values);
+        self.2.write(values);
     }
 }
 
@@ -222,6 +239,80 @@ macro_rules! stored {
     )+)+};
 }
 
+/// Types that stand in a column as JSON, which such plain values can always be written as.
+macro_rules! json {
+    ($($type:ty, $what:literal;)+) => {$(
+        impl StoredAlone for $type {
+            const WHAT: &'static str = $what;
+            const NULL: ColumnValue<'static> = ColumnValue::Text(None);
+
+            fn maybe(columns: &mut impl RowColumns) -> Decoded<Option<Self>> {
+                columns.maybe_json($what)
+            }
+
+            fn value(&self) -> ColumnValue<'_> {
+                let text = serde_json::to_string(self).unwrap_or_default();
+                ColumnValue::Text(Some(Cow::Owned(text)))
+            }
+        }
+
+        impl Stored for $type {
+            fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
+                present(Self::maybe(columns)?, $what)
+            }
+
+            fn write<'row>(&'row self, values: &mut Vec<ColumnValue<'row>>) {
+                values.push(self.value());
+            }
+        }
+    )+};
+}
+
+json! {
+    Vec<String>, "list of models";
+    Box<AutoTopUp>, "auto top-up";
+    PersonalData, "personal data";
+}
+
+/// The same of lists, which are mostly empty: NULL then, so that an empty one is none of ours.
+macro_rules! json_lists {
+    ($($type:ty, $what:literal;)+) => {$(
+        impl StoredAlone for $type {
+            const WHAT: &'static str = $what;
+            const NULL: ColumnValue<'static> = ColumnValue::Text(None);
+
+            fn maybe(columns: &mut impl RowColumns) -> Decoded<Option<Self>> {
+                let stored: Option<Self> = columns.maybe_json($what)?;
+                match stored {
+                    Some(list) if list.is_empty() => Err(Malformed::Value($what)),
+                    stored => Ok(stored),
+                }
+            }
+
+            fn value(&self) -> ColumnValue<'_> {
+                let text = || serde_json::to_string(self).unwrap_or_default();
+                let text = (!self.is_empty()).then(text);
+                ColumnValue::Text(text.map(Cow::Owned))
+            }
+        }
+
+        impl Stored for $type {
+            fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
+                Ok(Self::maybe(columns)?.unwrap_or_default())
+            }
+
+            fn write<'row>(&'row self, values: &mut Vec<ColumnValue<'row>>) {
+                values.push(self.value());
+            }
+        }
+    )+};
+}
+
+json_lists! {
+    Caps, "list of caps";
+    Vec<WaitingReversal>, "list of what went back";
+}
+
 /// The meaning of a published code never changes.
 const fn role_code(role: TokenRole) -> i64 {
     match role {
@@ -229,6 +320,28 @@ const fn role_code(role: TokenRole) -> i64 {
         TokenRole::Sell => 2,
         TokenRole::Manage => 3,
     }
+}
+
+const fn key_status_code(status: KeyStatus) -> i64 {
+    match status {
+        // Expired follows from the clock and is never stored.
+        KeyStatus::Active | KeyStatus::Expired => 1,
+        KeyStatus::Blocked => 2,
+        KeyStatus::Revoked => 3,
+    }
+}
+
+pub(crate) const fn customer_status_code(status: CustomerStatus) -> i64 {
+    match status {
+        CustomerStatus::Active => 1,
+        CustomerStatus::Suspended => 2,
+        CustomerStatus::Closed => 3,
+    }
+}
+
+/// The value with this code.
+fn coded<T: Copy>(code: i64, all: &[T], code_of: fn(T) -> i64) -> Option<T> {
+    all.iter().copied().find(|value| code_of(*value) == code)
 }
 
 stored! {
@@ -242,7 +355,10 @@ stored! {
         Amount, "number", |picos| Some(Self::from_picos(picos)), |own| own.picos();
         Gross, "amount of a payment", |parts| Self::from_parts(parts), |own| own.parts();
         Timestamp, "number", |millis| Some(Self::from_millis(millis)), |own| own.millis();
-        TokenRole, "role", |code| Self::ALL.into_iter().find(|role| role_code(*role) == code), |own| role_code(*own);
+        TokenRole, "role", |code| coded(code, &Self::ALL, role_code), |own| role_code(*own);
+        KeyStatus, "status", |code| coded(code, &[Self::Active, Self::Blocked, Self::Revoked], key_status_code), |own| key_status_code(*own);
+        CustomerStatus, "status", |code| coded(code, &[Self::Active, Self::Suspended, Self::Closed], customer_status_code), |own| customer_status_code(*own);
+        BalanceTold, "warning", |code| Self::of(code), |own| own.code();
         UtcDay, "number", |number| Some(Self(number)), |own| own.number();
         KeyId, "key's id", |number| Self::from_i64(number), |own| own.to_i64();
         CustomerId, "customer's id", |number| Self::from_i64(number), |own| own.to_i64();
@@ -257,6 +373,7 @@ stored! {
         [u8; 32], "hash", |bytes| bytes.try_into().ok(), |own| own;
         AnswerId, "hash", |bytes| bytes.try_into().ok().map(Self), |own| &own.0;
         SecretHash, "hash", |bytes| bytes.try_into().ok().map(Self), |own| &own.0;
+        PersonalHash, "hash", |bytes| bytes.try_into().ok().map(Self), |own| &own.0;
         OperationId, "operation's id", |bytes| bytes.try_into().ok().map(Self::from_bytes), |own| own.as_bytes();
     }
 }

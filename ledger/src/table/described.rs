@@ -25,6 +25,12 @@ pub(crate) trait Described: Stored {
         Self::describe(&mut columns);
         columns
     }
+
+    /// Its columns with their values.
+    fn cells(&self) -> Vec<WrittenColumn<'_>> {
+        let names = Self::columns().into_iter().map(|column| column.name);
+        names.zip(self.values()).collect()
+    }
 }
 
 /// A row of a table, with the key by which operations name it.

@@ -1,7 +1,5 @@
 //! All described tables.
 
-use std::borrow::Cow;
-
 use super::columns::{ColumnValue, Decoded, Malformed, RowColumns, Stored, StoredAlone as _};
 use super::described::{Described, DescribedRow, TableColumn, columns, table, tables};
 use super::rows::TableRows;
@@ -14,8 +12,8 @@ use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
     Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, Gross, HouseAct, HouseSubject,
-    KeyId, Lot, LotId, OperationId, PaidSum, Payment, SecretHash, Session, Timestamp, Token,
-    TokenDay, TokenId, TokenRole, UtcDay,
+    KeyId, Lot, LotId, OperationId, OwnCost, PaidSum, Payment, PublishedSlug, SecretHash, Session,
+    Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay,
 };
 
 tables! {
@@ -77,21 +75,6 @@ columns! { Registers {
     withdrawn: Gross = "withdrawn" [changes];
     reinstated: Gross = "reinstated" [changes];
 } }
-
-/// Most payments have none.
-impl Stored for Vec<WaitingReversal> {
-    fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
-        let stored = columns.maybe_json("list of what went back")?;
-        Ok(stored.unwrap_or_default())
-    }
-
-    fn write<'row>(&'row self, values: &mut Vec<ColumnValue<'row>>) {
-        // A list of plain values can always be written.
-        let text = || serde_json::to_string(self).unwrap_or_default();
-        let text = (!self.is_empty()).then(text);
-        values.push(ColumnValue::Text(text.map(Cow::Owned)));
-    }
-}
 
 /// A code, and why it is unapplied.
 impl Stored for PaymentStatus {
@@ -230,6 +213,17 @@ table! { "events" of Event, by OperationId = "id", |event| event.id, in order "p
     seq: Option<i64> = "seq";
     data: String = "data";
 }
+
+columns! { OwnCost {
+    hour: i64 = "hour";
+    target: String = "target";
+    cost: Amount = "cost";
+} }
+
+columns! { PublishedSlug {
+    slug: String = "slug";
+    since: Timestamp = "published_at";
+} }
 
 /// A row of a table in the list.
 pub(crate) trait ListedRow: DescribedRow {

@@ -4,4 +4,5 @@ pub(crate) mod columns;
 pub(crate) mod described;
 pub(crate) mod list;
 pub(crate) mod named;
+pub(crate) mod owned;
 pub(crate) mod rows;

@@ -259,6 +259,8 @@ fn a_key_is_exported_with_what_its_caps_leave() {
     assert_eq!(pupil.customer.account.available().to_string(), "36.25");
     let row = crate::store::export::key_row(&pupil, super::fixture::now());
     assert_eq!(row["available"], "26.25");
+}
+
 #[test]
 fn a_list_of_keys_says_whose_they_are_and_the_border_names_all_screens() {
     let mut bench = Bench::with(120, 40, members(), counted);

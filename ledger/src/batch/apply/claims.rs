@@ -59,17 +59,17 @@ pub(super) fn entry(
     (reference, reason): (Option<String>, Option<String>),
     (actor, at): (String, Timestamp),
 ) -> Result<JournalEntry, Refusal> {
-    let head = rows.customer(customer)?.head;
+    let stored = rows.customer(customer)?;
     Ok(JournalEntry {
         position: rows.positions.next_entry(),
-        seq: head.seq.saturating_add(1),
+        seq: stored.head.seq.saturating_add(1),
         customer,
         key: None,
         operation,
         kind,
         amount,
         balance_after,
-        at: head.dated(at, rows.now()),
+        at: stored.dated(at, rows.now()),
         actor,
         reference,
         reason,

@@ -7,13 +7,13 @@ use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
-use crate::book::head::EntryHead;
+use crate::book::head::StoredCustomer;
 use crate::rule::account::HoldEffect;
 use crate::rule::hold::{StoredHold, recovered};
 use crate::value::text::clean;
 use crate::{
-    Amount, BeginEpoch, Bill, CustomerId, EndedHold, EntryKind, Finish, Held, HoldMove, HoldWay,
-    JournalEntry, NewHold, NewSize, OpenHold, Recover, Recovered, Refusal, ResolveHold, Timestamp,
+    Amount, BeginEpoch, Bill, EndedHold, EntryKind, Finish, Held, HoldMove, HoldWay, JournalEntry,
+    NewHold, NewSize, OpenHold, Recover, Recovered, Refusal, ResolveHold, Timestamp,
 };
 
 fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
@@ -130,8 +130,7 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let is_news = told != stored.watch.told
         || auto.is_some_and(|auto| auto.wanted(balance, rows.now()).is_some());
     let position = rows.positions.next_entry();
-    let place = (customer, position, &head);
-    let mut entry = charge_entry(hold, finish, &ending, place, rows.now())
+    let mut entry = charge_entry(hold, finish, &ending, (stored, position), rows.now())
         .ok_or(Refusal::NoSuchHold(request))?;
     if purse.has_caps() {
         entry.set_day(*day);
@@ -160,24 +159,24 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     })
 }
 
-/// The entry that ends a hold, behind `head`.
+/// The entry that ends a hold.
 fn charge_entry(
     hold: &OpenHold,
     finish: Finish,
     ending: &HoldEffect,
-    (customer, position, head): (CustomerId, i64, &EntryHead),
+    (stored, position): (&StoredCustomer, i64),
     now: Timestamp,
 ) -> Option<JournalEntry> {
     Some(JournalEntry {
         position,
-        seq: head.seq.saturating_add(1),
-        customer,
+        seq: stored.head.seq.saturating_add(1),
+        customer: stored.customer.id,
         key: Some(hold.key),
         operation: finish.request,
         kind: EntryKind::Charge,
         amount: ending.charge.checked_neg()?,
         balance_after: ending.account.balance(),
-        at: head.dated(finish.at, now),
+        at: stored.dated(finish.at, now),
         actor: "gateway".to_owned(),
         reference: None,
         reason: None,

@@ -102,10 +102,9 @@ fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
         let after = after.top_up(credit.amount)?;
         let booked = asked::booked(rows, credit.amount, true)?;
         asked::count(rows, booked);
-        let head = rows.customer(belongs_to)?.head;
-        let position = rows.positions.next_entry();
-        let balance = after.balance();
-        let entry = credit.entry(belongs_to, position, &head, balance, rows.now());
+        let (stored, position) = (rows.customer(belongs_to)?, rows.positions.next_entry());
+        let head = stored.head;
+        let entry = credit.entry(stored, position, after.balance(), rows.now());
         append(rows, entry.clone(), &head, after);
         take_over(rows, &entry);
         rows.address(&credit.reference, belongs_to, PaymentAddressee::Customer);

@@ -8,7 +8,6 @@ use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
-use crate::book::head::{EntryHead, StoredCustomer};
 use crate::rule::auto_top_up::TopUpWish;
 use crate::value::reference::{self, OF_WISHES};
 use crate::value::text::clean;
@@ -43,9 +42,9 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
         }
     }
     let owner = owner(rows, credit.to)?;
-    let StoredCustomer { customer, head, .. } = rows.customer(owner)?.clone();
-    let before = customer.account;
-    customer.check_open()?;
+    let stored = rows.customer(owner)?.clone();
+    let before = stored.customer.account;
+    stored.customer.check_open()?;
     let after = match &credit.kind {
         CreditKind::TopUp => {
             if let Scope::Key(key) = credit.to {
@@ -67,8 +66,8 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
     };
     asked::count(rows, booked);
     let position = rows.positions.next_entry();
-    let entry = credit.entry(owner, position, &head, after.balance(), rows.now());
-    append(rows, entry.clone(), &head, after);
+    let entry = credit.entry(&stored, position, after.balance(), rows.now());
+    append(rows, entry.clone(), &stored.head, after);
     give_room_back(rows, credit)?;
     write_act(rows, act, owner)?;
     if credit.kind == CreditKind::TopUp {
@@ -276,21 +275,19 @@ fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
     let heads = (from.head, into.head);
     let (operation, arrival) = (moved.act.operation, moved.arrival());
     let left = JournalEntry {
-        customer: moved.from,
         operation,
         amount: taken,
         balance_after: given.balance(),
         reason: Some(to(moved)),
-        ..side(rows, moved, &heads.0)
+        ..side(rows, moved, moved.from)?
     };
     append(rows, left, &heads.0, given);
     let came = JournalEntry {
-        customer: moved.into,
         operation: arrival,
         amount: moved.amount,
         balance_after: got.balance(),
         reason: Some(format!("from {}", moved.from)),
-        ..side(rows, moved, &heads.1)
+        ..side(rows, moved, moved.into)?
     };
     append_named(rows, came, &heads.1, got);
     let side = audit::side_of_move(moved, operation, taken, moved.into);
@@ -303,24 +300,25 @@ fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
     answer(rows, moved, false)
 }
 
-/// What both entries of a move have in common, behind `head`.
-fn side(rows: &Rows, moved: &NewMove, head: &EntryHead) -> JournalEntry {
-    JournalEntry {
+/// What both entries of a move have in common.
+fn side(rows: &Rows, moved: &NewMove, customer: CustomerId) -> Result<JournalEntry, Refusal> {
+    let stored = rows.customer(customer)?;
+    Ok(JournalEntry {
         position: rows.positions.next_entry(),
-        seq: head.seq.saturating_add(1),
-        customer: moved.from,
+        seq: stored.head.seq.saturating_add(1),
+        customer,
         key: None,
         operation: moved.act.operation,
         kind: EntryKind::Move,
         amount: moved.amount,
         balance_after: Amount::ZERO,
-        at: head.dated(moved.act.at, rows.now()),
+        at: stored.dated(moved.act.at, rows.now()),
         actor: moved.act.actor.clone(),
         reference: Some(reference::normal(&moved.reference)),
         reason: None,
         refunds: None,
         bill: None,
-    }
+    })
 }
 
 /// The reason of the giving entry: who got it.

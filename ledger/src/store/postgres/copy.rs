@@ -183,18 +183,17 @@ impl SourceLedger for CopySource {
         }
         let personal = "SELECT customer, data FROM personal_data";
         for row in query(&self.link, personal, &[]).await? {
-            rest.personal.push(rows::personal_data(&row)?);
+            rest.personal.push(rows::row(&row)?);
         }
         let addressees = "SELECT folded, customer, data FROM addressees";
         for row in query(&self.link, addressees, &[]).await? {
-            rest.addressees.push(rows::addressee(&row)?);
+            rest.addressees.push(rows::row(&row)?);
         }
         rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
         rest.tables = TableSet::read(self).await?;
         let claims = "SELECT id, claim FROM accounts WHERE claim > 0";
         for row in query(&self.link, claims, &[]).await? {
-            let mut columns = Columns::of(&row);
-            rest.claims.push((columns.read()?, columns.read()?));
+            rest.claims.push(rows::row(&row)?);
         }
         rest.slugs = reads::published(&self.link).await.map_err(unavailable)?;
         rest.taught = lessons::all(&self.link).await.map_err(unavailable)?;

@@ -1,17 +1,17 @@
 //! Described tables in a database: what a batch writes of them, and how they are read.
 
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::link::Link;
 use super::readers::Readers;
-use super::rows::Columns;
+use super::rows::row;
 use super::trouble::TransactionTrouble;
 use super::writes::{SqlValue, TableWrite, Write};
 use crate::book::head::HouseHead;
 use crate::book::house_act::{self, ChainedHouseAct, HouseBook};
 use crate::store::rows::rows_at_most;
-use crate::table::columns::{ColumnValue, Decoded, RowColumns as _};
+use crate::store::select::select;
+use crate::table::columns::ColumnValue;
 use crate::table::described::{DescribedRow, RowChange, WrittenColumn};
 use crate::table::list::{NEWEST_HOUSE_ACT, TableVisitor};
 use crate::table::rows::TableRows;
@@ -38,6 +38,19 @@ pub(super) fn array<'row>(
     }
 }
 
+impl<'rows, R> TableWrite<'_, 'rows, R> {
+    /// The columns that a description names.
+    pub(super) fn described(self, cells: impl Fn(&R) -> Vec<WrittenColumn<'rows>>) -> Self {
+        let all: Vec<_> = self.rows().iter().map(cells).collect();
+        let first = all.first().into_iter().flatten().enumerate();
+        first.fold(self, |table, (place, (name, like))| {
+            let values = all.iter().filter_map(|cells| cells.get(place));
+            let values = values.map(|(_, value)| value.clone());
+            table.with(name, array(like, values))
+        })
+    }
+}
+
 /// Adds what has changed of a table: one statement for what goes, one for what is new, one for what changes.
 impl<'set> TableVisitor<'set> for Vec<Write<'set>> {
     type Error = TransactionTrouble;
@@ -50,15 +63,10 @@ impl<'set> TableVisitor<'set> for Vec<Write<'set>> {
         for wanted in [RowChange::Delete, RowChange::Insert, RowChange::Update] {
             let found = all.iter().filter(|(change, _)| *change == wanted);
             let found: Vec<&Vec<WrittenColumn<'set>>> = found.map(|(_, cells)| cells).collect();
-            let Some(first) = found.first() else {
+            if found.is_empty() {
                 continue;
-            };
-            let mut table = TableWrite::of(T::TABLE, &found);
-            for (place, (name, like)) in first.iter().enumerate() {
-                let values = found.iter().filter_map(|cells| cells.get(place));
-                let values = values.map(|(_, value)| value.clone());
-                table = table.with(name, array(like, values));
             }
+            let table = TableWrite::of(T::TABLE, &found).described(|cells| (*cells).clone());
             self.push(match wanted {
                 RowChange::Delete => table.delete(),
                 RowChange::Insert => table.insert(&T::conflict()),
@@ -67,15 +75,6 @@ impl<'set> TableVisitor<'set> for Vec<Write<'set>> {
         }
         Ok(())
     }
-}
-
-pub(super) fn row<T: DescribedRow>(row: &Row) -> Decoded<T> {
-    Columns::of(row).read()
-}
-
-/// Selects the rows of a table; a condition may follow.
-pub(super) fn select<T: DescribedRow>() -> String {
-    format!("SELECT {} FROM {} ", T::names(), T::TABLE)
 }
 
 /// The rows of which a condition is true.

@@ -7,15 +7,14 @@
 use async_trait::async_trait;
 
 use super::link::Link;
-use super::rows::Columns;
+use super::rows::{Columns, row};
 use super::trouble::TransactionTrouble;
 use super::writes::Write;
 use super::{PostgresLedger, deliveries, described};
 use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
-use crate::store::rows::{
-    Decoded, RowColumns as _, customer_columns, rows_at_most, stored_customer,
-};
+use crate::store::rows::{Decoded, RowColumns as _, rows_at_most};
+use crate::store::select::SELECT_CUSTOMER;
 use crate::table::list::TableVisitor as _;
 use crate::{
     CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
@@ -132,16 +131,10 @@ impl Outbox for PostgresLedger {
     async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
         self.readers
             .with(|link| async move {
-                let sql = concat!(
-                    "SELECT ",
-                    customer_columns!(),
-                    " FROM accounts a WHERE a.auto_top_up IS NOT NULL ORDER BY a.id"
-                );
-                let found = link.query(sql, &[]).await?;
-                let found: Decoded<Vec<_>> = found
-                    .iter()
-                    .map(|row| stored_customer(&mut Columns::of(row)))
-                    .collect();
+                let sql =
+                    format!("{SELECT_CUSTOMER} WHERE a.auto_top_up IS NOT NULL ORDER BY a.id");
+                let found = link.query(&sql, &[]).await?;
+                let found: Decoded<Vec<_>> = found.iter().map(row).collect();
                 Ok(event_rows::wanting(&found?, now))
             })
             .await

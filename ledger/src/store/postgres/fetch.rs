@@ -13,7 +13,7 @@ use futures_util::future::join;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
-use super::described::{self, array, select};
+use super::described::array;
 use super::link::Link;
 use super::locking::Locked;
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
@@ -28,6 +28,7 @@ use crate::batch::rows::{
 use crate::rule::link::SignInLink;
 use crate::store::copy::MOVED_AWAY;
 use crate::store::rows::{Decoded, RowColumns as _};
+use crate::store::select::select;
 use crate::table::columns::StoredAlone;
 use crate::table::list::ListedRow;
 use crate::table::named::{NamedReader, RowName};
@@ -374,7 +375,7 @@ fn entry_of_voucher(rows: &mut Rows, row: &Row) -> Filled {
 }
 
 fn payment(rows: &mut Rows, row: &Row) -> Filled {
-    let payment: Payment = described::row(row)?;
+    let payment: Payment = rows::row(row)?;
     needs_customer(rows, payment.customer)?;
     rows.tables.fetched(payment);
     Ok(())
@@ -452,7 +453,7 @@ impl NamedReader for NamedReads<'_> {
             sql: format!("{}WHERE {condition}{lock}", select::<T>()),
             value,
             fill: |rows, row| {
-                rows.tables.fetched::<T>(described::row(row)?);
+                rows.tables.fetched::<T>(rows::row(row)?);
                 Ok(())
             },
         };

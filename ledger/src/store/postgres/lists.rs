@@ -10,11 +10,12 @@ use tokio_postgres::types::ToSql;
 
 use super::link::Link;
 use super::readers::Readers;
-use super::rows::{self, Columns, SELECT_CUSTOMER, SELECT_KEY};
+use super::rows::{self, Columns, SELECT_CUSTOMER};
 use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, CLASS, MarginRow};
 use crate::store::rows::{RowColumns as _, rows_at_most};
-use crate::store::stored;
+use crate::store::select::SELECT_KEY;
+use crate::table::columns::customer_status_code;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyOrder, KeyQuery, KeyStatus,
     LedgerError, MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
@@ -94,7 +95,7 @@ pub(super) async fn list_customers(
         .text
         .as_ref()
         .map(|text| text.to_ascii_lowercase().replace('\0', "\u{fffd}"));
-    let status = query.status.map(stored::customer_status_code);
+    let status = query.status.map(customer_status_code);
     let (limit, below) = (
         rows_at_most(query.limit),
         query.balance_below.map(Amount::picos),

@@ -109,14 +109,14 @@ pub(super) async fn find_external(link: &Link, external_id: &str) -> ReadResult<
 pub(super) async fn addressees(link: &Link, id: CustomerId) -> ReadResult<Addressees> {
     let sql = "SELECT folded, customer, data FROM addressees WHERE customer = $1";
     let found = link.query(sql, &[&id.to_i64()]).await?;
-    let rows = found.iter().map(rows::addressee);
+    let rows = found.iter().map(rows::row);
     Ok(Addressees::new(rows.collect::<Result<Vec<_>, _>>()?))
 }
 
 pub(super) async fn personal_data(link: &Link, id: CustomerId) -> ReadResult<Option<PersonalData>> {
-    let sql = "SELECT customer, data FROM personal_data WHERE customer = $1";
+    let sql = "SELECT data FROM personal_data WHERE customer = $1";
     let rows = link.query(sql, &[&id.to_i64()]).await?;
-    first(&rows, |row| Ok(rows::personal_data(row)?.1))
+    first(&rows, |row| Ok(rows::row(row)?))
 }
 
 pub(super) async fn published(link: &Link) -> ReadResult<Vec<PublishedSlug>> {
@@ -126,9 +126,7 @@ pub(super) async fn published(link: &Link) -> ReadResult<Vec<PublishedSlug>> {
             &[],
         )
         .await?;
-    rows.iter()
-        .map(|row| Ok(decode::published(&mut Columns::of(row))?))
-        .collect()
+    rows.iter().map(|row| Ok(rows::row(row)?)).collect()
 }
 
 /// What own requests cost in the hours of a range, by hour and target.
@@ -136,9 +134,7 @@ pub(super) async fn own_costs(link: &Link, first: i64, last: i64) -> ReadResult<
     let sql = "SELECT hour, target, sum(cost)::bigint FROM own_costs WHERE hour BETWEEN $1 AND $2 \
          GROUP BY hour, target ORDER BY hour, target COLLATE \"C\"";
     let rows = link.query(sql, &[&first, &last]).await?;
-    rows.iter()
-        .map(|row| Ok(decode::own_cost(&mut Columns::of(row))?))
-        .collect()
+    rows.iter().map(|row| Ok(rows::row(row)?)).collect()
 }
 
 /// Each later generation with the instant of its acceptance, oldest first.

@@ -10,11 +10,12 @@ use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::store::rows::{
-    self, Decoded, Malformed, RowColumns as _, act_columns, customer_columns, entry_columns,
-    entry_counts, hold_columns, key_columns,
+    self, Decoded, Malformed, RowColumns as _, act_columns, entry_columns, entry_counts,
+    hold_columns,
 };
-use crate::{Cause, LedgerError};
-use crate::{CustomerId, Key, PersonalData};
+use crate::store::select::{SelectText, columns_of};
+use crate::table::columns::Stored;
+use crate::{Cause, Key, LedgerError};
 
 impl From<Malformed> for TransactionTrouble {
     fn from(malformed: Malformed) -> Self {
@@ -64,17 +65,16 @@ impl rows::RowColumns for Columns<'_> {
     }
 }
 
-/// Selects what [`key_record`] takes; conditions may follow.
-pub(super) const SELECT_KEY_RECORD: &str = concat!(
-    "SELECT ",
-    key_columns!(),
-    ", k.running, k.paced_to FROM keys k"
-);
+/// Selects what [`key_record`] takes; a condition may follow.
+pub(super) static SELECT_KEY_RECORD: SelectText = SelectText::new(|| {
+    let columns = columns_of::<KeyRecord>("k");
+    format!("SELECT {columns}, k.running, k.paced_to FROM keys k")
+});
 
 /// A key, and its own traffic at all gateways if it has limits.
 pub(super) fn key_record(row: &Row) -> Decoded<(KeyRecord, Option<Traffic>)> {
     let mut columns = Columns::of(row);
-    let key = rows::key_record(&mut columns)?;
+    let key = columns.read()?;
     let (running, paced_to) = (columns.maybe_number()?, columns.maybe_number()?);
     let traffic = running
         .zip(paced_to)
@@ -82,32 +82,22 @@ pub(super) fn key_record(row: &Row) -> Decoded<(KeyRecord, Option<Traffic>)> {
     Ok((key, traffic))
 }
 
-/// Selects what [`stored_customer`] takes; conditions may follow.
-pub(super) const SELECT_CUSTOMER: &str = concat!(
-    "SELECT ",
-    customer_columns!(),
-    ", a.running, a.paced_to FROM accounts a"
-);
+/// Selects what [`stored_customer`] takes; a condition may follow.
+pub(super) static SELECT_CUSTOMER: SelectText = SelectText::new(|| {
+    let columns = columns_of::<StoredCustomer>("a");
+    format!("SELECT {columns}, a.running, a.paced_to FROM accounts a")
+});
 
 /// A customer, and its traffic at all gateways.
 pub(super) fn stored_customer(row: &Row) -> Decoded<(StoredCustomer, Traffic)> {
     let mut columns = Columns::of(row);
-    let stored = rows::stored_customer(&mut columns)?;
+    let stored = columns.read()?;
     let traffic = Traffic {
         running: columns.number()?,
         paced_to: columns.number()?,
     };
     Ok((stored, traffic))
 }
-
-/// Selects what [`whole_key`] takes; conditions may follow.
-pub(super) const SELECT_KEY: &str = concat!(
-    "SELECT ",
-    key_columns!(),
-    ", ",
-    customer_columns!(),
-    " FROM keys k JOIN accounts a ON a.id = k.customer"
-);
 
 macro_rules! select_entry_from {
     () => {
@@ -139,6 +129,15 @@ pub(super) const SELECT_HOLD: &str = concat!("SELECT ", hold_columns!(), " FROM 
 /// Selects what [`stored_act`] takes; a condition may follow.
 pub(super) const SELECT_ACT: &str = concat!("SELECT ", act_columns!("0::bigint"), " FROM audit");
 
+/// What a row is made of.
+pub(super) fn row<T: Stored>(row: &Row) -> Decoded<T> {
+    T::read(&mut Columns::of(row))
+}
+
+pub(super) fn whole_key(row: &Row) -> Decoded<Key> {
+    Key::read(&mut Columns::of(row))
+}
+
 macro_rules! decoded {
     ($($name:ident -> $type:ty;)+) => {
         $(pub(super) fn $name(row: &Row) -> Decoded<$type> {
@@ -151,7 +150,4 @@ decoded! {
     stored_entry -> ChainedEntry;
     stored_hold -> StoredHold;
     stored_act -> ChainedAct;
-    whole_key -> Key;
-    personal_data -> (CustomerId, PersonalData);
-    addressee -> (String, CustomerId, Option<PersonalData>);
 }

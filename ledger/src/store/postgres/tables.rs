@@ -4,7 +4,7 @@
 use super::deliveries::deliveries;
 use super::events::events;
 use super::lessons::taught;
-use super::owner_tables::{accounts, customers, json, keys, personal, watched};
+use super::owner_tables::{accounts, customers, keys, personal, watched};
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write, joined, listed};
 use crate::batch::changes::{Changes, UsagePlace};
@@ -19,15 +19,15 @@ use crate::{Bill, KeyId, OperationId, Session, UsageKind, UsageRow};
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> {
     // Every row of these is written once, and by whoever has locked its customer.
     let mut of_requests = Vec::new();
-    accounts(rows, &mut of_requests)?;
-    keys(rows, &mut of_requests)?;
+    accounts(rows, &mut of_requests);
+    keys(rows, &mut of_requests);
     holds(rows, &mut of_requests)?;
     entries(rows, &mut of_requests)?;
     usage(&rows.changes, &mut of_requests);
     let mut writes = Vec::from_iter(joined(of_requests));
-    customers(rows, &mut writes)?;
+    customers(rows, &mut writes);
     watched(rows, &mut writes);
-    personal(&rows.changes, &mut writes)?;
+    personal(&rows.changes, &mut writes);
     references(&rows.changes, &mut writes);
     acts(rows, &mut writes);
     slugs(&rows.changes, &mut writes);
@@ -45,6 +45,10 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> 
     events(rows, &mut writes)?;
     deliveries(&rows.changes, &mut writes);
     Ok(writes)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, TransactionTrouble> {
+    Ok(serde_json::to_string(value)?)
 }
 
 const fn bytes(id: &OperationId) -> &[u8] {

@@ -4,7 +4,7 @@ mod guards;
 
 use std::collections::BTreeSet;
 
-use super::described::{self, select};
+use super::described;
 use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
@@ -17,6 +17,7 @@ use crate::book::house_act::HouseBook;
 use crate::book::verify::{self, CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use crate::rule::link::SignInLink;
 use crate::store::rows::{Decoded, Malformed, RowColumns as _, rollup_columns, served_columns};
+use crate::store::select::select;
 use crate::store::strays::{self, Question, STRAYS};
 use crate::value::reference;
 use crate::{CustomerId, OperationId, Session, VerifyReport};
@@ -92,13 +93,13 @@ impl DatabaseReader<'_> {
             .query(&of_keys(&select::<SignInLink>()), &[&number])
             .await?;
         let usage = self.usage(number).await?;
-        let personal = "SELECT customer, data FROM personal_data WHERE customer = $1";
+        let personal = "SELECT data FROM personal_data WHERE customer = $1";
         let personal = link.query(personal, &[&number]).await?;
         let payments = "WHERE customer = $1 ORDER BY folded";
         let payments = described::read(link, payments, &[&number]).await?;
         let read = || -> Decoded<CustomerRows> {
             let (stored, traffic) = rows::stored_customer(found)?;
-            let personal = personal.first().map(rows::personal_data).transpose()?;
+            let personal = personal.first().map(rows::row).transpose()?;
             Ok(CustomerRows {
                 stored,
                 keys: keys.iter().map(rows::key_record).collect::<Decoded<_>>()?,
@@ -106,12 +107,9 @@ impl DatabaseReader<'_> {
                     .iter()
                     .map(rows::stored_hold)
                     .collect::<Decoded<_>>()?,
-                sessions: sessions
-                    .iter()
-                    .map(described::row)
-                    .collect::<Decoded<_>>()?,
-                links: links.iter().map(described::row).collect::<Decoded<_>>()?,
-                personal: personal.map(|(_, data)| data),
+                sessions: sessions.iter().map(rows::row).collect::<Decoded<_>>()?,
+                links: links.iter().map(rows::row).collect::<Decoded<_>>()?,
+                personal,
                 payments,
                 traffic: Some(traffic),
                 usage: Some(usage?),

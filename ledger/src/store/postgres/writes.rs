@@ -108,6 +108,10 @@ impl<'list, 'rows, R> TableWrite<'list, 'rows, R> {
         self.column(name, "bytea", pick)
     }
 
+    pub(super) const fn rows(&self) -> &'list [R] {
+        self.rows
+    }
+
     fn column<T>(self, name: &'static str, kind: &'static str, pick: impl Fn(&R) -> T) -> Self
     where
         Vec<T>: ToSql + Sync + Send + 'rows,

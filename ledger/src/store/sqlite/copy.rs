@@ -12,6 +12,7 @@ use tempfile::TempPath;
 use super::batch::Batch;
 use super::migrations::{Birth, VERSION};
 use super::paths::{resolve, wal_path};
+use super::rows::SELECT_KEY_RECORD;
 use super::{ServeLock, backup, events, files, rows, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
@@ -20,6 +21,7 @@ use crate::rule::key::KeyRecord;
 use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger, replayed,
 };
+use crate::store::select::SELECT_CUSTOMER;
 use crate::table::described::DescribedRow;
 use crate::table::list::{TableReader, TableSet};
 use crate::{
@@ -37,25 +39,19 @@ fn impossible(why: &str) -> LedgerError {
 }
 
 fn customers(conn: &Connection, after: i64) -> Result<Vec<StoredCustomer>, LedgerError> {
-    let sql = concat!(
-        rows::select_customer!(),
-        " WHERE a.id > ?1 ORDER BY a.id LIMIT ?2"
-    );
-    let mut statement = conn.prepare_cached(sql).map_err(failed)?;
+    let sql = format!("{SELECT_CUSTOMER} WHERE a.id > ?1 ORDER BY a.id LIMIT ?2");
+    let mut statement = conn.prepare_cached(&sql).map_err(failed)?;
     statement
-        .query_map(params![after, ROWS], rows::stored_customer)
+        .query_map(params![after, ROWS], rows::row)
         .and_then(Iterator::collect)
         .map_err(failed)
 }
 
 fn keys(conn: &Connection, after: i64) -> Result<Vec<KeyRecord>, LedgerError> {
-    let sql = concat!(
-        rows::select_key_record!(),
-        " WHERE k.id > ?1 ORDER BY k.id LIMIT ?2"
-    );
-    let mut statement = conn.prepare_cached(sql).map_err(failed)?;
+    let sql = format!("{SELECT_KEY_RECORD} WHERE k.id > ?1 ORDER BY k.id LIMIT ?2");
+    let mut statement = conn.prepare_cached(&sql).map_err(failed)?;
     statement
-        .query_map(params![after, ROWS], rows::key_record)
+        .query_map(params![after, ROWS], rows::row)
         .and_then(Iterator::collect)
         .map_err(failed)
 }
@@ -160,17 +156,13 @@ impl SourceLedger for CopySource {
             claims: all_rows(
                 conn,
                 "SELECT id, claim FROM accounts WHERE claim > 0",
-                |row| Ok((row.get(0)?, row.get(1)?)),
+                rows::row,
             )?,
-            personal: all_rows(
-                conn,
-                "SELECT customer, data FROM personal_data",
-                rows::personal_data,
-            )?,
+            personal: all_rows(conn, "SELECT customer, data FROM personal_data", rows::row)?,
             addressees: all_rows(
                 conn,
                 "SELECT folded, customer, data FROM addressees",
-                rows::addressee,
+                rows::row,
             )?,
         })
     }
@@ -293,8 +285,9 @@ fn put(batch: &mut Batch<'_>, part: CopyBatch) -> Result<(), LedgerError> {
                 ..
             } in customers
             {
-                // Its money comes with its entries.
+                // Its money comes with its entries, and what it owes after them.
                 (customer.account, customer.last_entry_at) = (Account::default(), None);
+                customer.claim = Amount::ZERO;
                 batch.rows.insert_customer(StoredCustomer {
                     customer,
                     head: EntryHead::NONE,

@@ -10,6 +10,7 @@ use super::{deliveries, rows, tables};
 use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
 use crate::store::rows::rows_at_most;
+use crate::store::select::SELECT_CUSTOMER;
 use crate::table::list::TableVisitor as _;
 use crate::{
     CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
@@ -78,12 +79,10 @@ impl Outbox for SqliteLedger {
         let readers = &self.current()?.readers;
         readers
             .scan(move |conn, _| {
-                let sql = concat!(
-                    rows::select_customer!(),
-                    " WHERE a.auto_top_up IS NOT NULL ORDER BY a.id"
-                );
-                let mut statement = conn.prepare_cached(sql)?;
-                let found = statement.query_map([], rows::stored_customer)?;
+                let sql =
+                    format!("{SELECT_CUSTOMER} WHERE a.auto_top_up IS NOT NULL ORDER BY a.id");
+                let mut statement = conn.prepare_cached(&sql)?;
+                let found = statement.query_map([], rows::row)?;
                 let found: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
                 Ok(event_rows::wanting(&found, now))
             })

@@ -13,6 +13,8 @@ use crate::batch::operation::Operation;
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
+use crate::book::head::StoredCustomer;
+use crate::rule::key::KeyRecord;
 use crate::rule::link::SignInLink;
 use crate::rule::voucher::Voucher;
 use crate::table::columns::ColumnValue;
@@ -144,7 +146,7 @@ impl Batch<'_> {
             return Ok(());
         }
         let read = self.tables.statements.get(Sql::Key)?;
-        let Some(record) = read.query_row([key], rows::key_record).optional()? else {
+        let Some(record) = read.query_row([key], rows::row::<KeyRecord>).optional()? else {
             return Ok(());
         };
         let customer = record.belongs_to;
@@ -157,10 +159,7 @@ impl Batch<'_> {
             return Ok(());
         }
         let read = self.tables.statements.get(Sql::Customer)?;
-        if let Some(stored) = read
-            .query_row([customer], rows::stored_customer)
-            .optional()?
-        {
+        if let Some(stored) = read.query_row([customer], rows::row).optional()? {
             let row = CustomerRow::stored(stored, None);
             self.rows.customers.insert(customer, row);
         }
@@ -170,7 +169,7 @@ impl Batch<'_> {
     fn fetch_external_id(&mut self, external_id: &str) -> Result<()> {
         let read = self.tables.statements.get(Sql::CustomerByExternalId)?;
         let found = read
-            .query_row([external_id], rows::stored_customer)
+            .query_row([external_id], rows::row::<StoredCustomer>)
             .optional()?;
         if let Some(stored) = found {
             let id = stored.customer.id;
@@ -326,8 +325,8 @@ impl Batch<'_> {
     fn fetch_keys_of(&mut self, customer: CustomerId) -> Result<()> {
         let read = self.tables.statements.get(Sql::KeysOfCustomer)?;
         let keys = read
-            .query_map([customer], rows::key_record)?
-            .collect::<Result<Vec<_>>>()?;
+            .query_map([customer], rows::row)?
+            .collect::<Result<Vec<KeyRecord>>>()?;
         for key in keys {
             let known = self.rows.keys.entry(key.id);
             known.or_insert_with(|| KeyRow::stored(key, None));

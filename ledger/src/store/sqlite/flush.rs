@@ -3,7 +3,7 @@
 //! An UPDATE or DELETE names the values that it replaces, so a row that differs from what was fetched fails the batch instead of
 //! being overwritten.
 
-use rusqlite::{Result, Statement, params};
+use rusqlite::{Result, params};
 
 use super::batch::{Batch, BatchTables, Changed};
 use super::remembered::CacheChange;
@@ -13,11 +13,12 @@ use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
-use crate::rule::key::KeyRecord;
 use crate::rule::payment::PaymentAddressee;
 use crate::store::rows::number;
 use crate::store::stored;
-use crate::{Account, Amount, Bill, Caps, Customer, OperationId, Session, UsageKind, UsageRow};
+use crate::table::columns::StoredAlone;
+use crate::table::described::{DescribedRow, RowChange, written};
+use crate::{Account, Amount, Bill, OperationId, Session, UsageKind, UsageRow};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -79,15 +80,13 @@ impl BatchTables<'_> {
         if !row.is_stored {
             self.sums.totals.keys = self.sums.totals.keys.saturating_add(1);
             self.mark(Changed::Anything);
-            return self.new_key(key);
+            return self.owned(&key.id, key, RowChange::Insert);
         }
         if row.settings_changed {
-            let statement = self.statements.get(Sql::UpdateKey)?;
-            bind_key(statement, key)?;
-            statement.raw_execute()?;
+            self.owned(&key.id, key, RowChange::Update)?;
         }
         if row.counts_changed {
-            let values = params![key.id, caps(&key.caps)?];
+            let values = params![key.id, key.caps.value()];
             self.statements.get(Sql::SetKeyCaps)?.execute(values)?;
         }
         if row.settings_changed {
@@ -97,18 +96,9 @@ impl BatchTables<'_> {
         Ok(())
     }
 
-    fn new_key(&mut self, key: &KeyRecord) -> Result<()> {
-        let statement = self.statements.get(Sql::InsertKey)?;
-        bind_key(statement, key)?;
-        statement.raw_bind_parameter(12, key.belongs_to)?;
-        statement.raw_bind_parameter(13, key.is_owner)?;
-        statement.raw_bind_parameter(14, key.made_by)?;
-        statement.raw_bind_parameter(15, caps(&key.caps)?)?;
-        statement.raw_bind_parameter(16, key.created_at)?;
-        statement.raw_bind_parameter(17, &key.created_by)?;
-        statement.raw_bind_parameter(18, key.token)?;
-        statement.raw_execute()?;
-        Ok(())
+    /// Writes a key or customer: all of a new one, or what is set.
+    fn owned<T: DescribedRow>(&mut self, id: &T::Key, row: &T, change: RowChange) -> Result<()> {
+        self.write_row::<T>(change, &written(id, Some(row), change))
     }
 
     fn customer(&mut self, row: &CustomerRow) -> Result<()> {
@@ -116,24 +106,23 @@ impl BatchTables<'_> {
             customer, audit, ..
         } = &row.stored;
         let Some((before, seq)) = row.before else {
-            self.new_customer(&row.stored)?;
+            self.owned(&customer.id, &row.stored, RowChange::Insert)?;
             self.mark(Changed::Rows);
             return Ok(());
         };
         if row.settings_changed {
-            let statement = self.statements.get(Sql::UpdateCustomer)?;
-            bind_customer(statement, customer)?;
-            statement.raw_execute()?;
+            self.owned(&customer.id, &row.stored, RowChange::Update)?;
             self.note(CacheChange::Act);
             self.note(CacheChange::Customer(customer.id));
         }
         if row.caps_changed {
-            let values = params![customer.id, caps(&customer.caps)?];
+            let values = params![customer.id, customer.caps.value()];
             self.statements.get(Sql::SetCustomerCaps)?.execute(values)?;
             self.note(CacheChange::Customer(customer.id));
         }
         if row.auto_top_up_changed {
-            let values = params![customer.id, auto_top_up(customer)?];
+            let auto = customer.auto_top_up.as_ref().map(StoredAlone::value);
+            let values = params![customer.id, auto];
             self.statements.get(Sql::SetAutoTopUp)?.execute(values)?;
             self.note(CacheChange::Customer(customer.id));
         }
@@ -183,7 +172,7 @@ impl BatchTables<'_> {
                 account.held,
                 head.seq,
                 head.last,
-                head.last_at,
+                customer.last_entry_at,
                 head.hash,
                 customer.claim,
                 opened,
@@ -196,40 +185,6 @@ impl BatchTables<'_> {
                 CacheChange::Entered(customer.id, account, customer.last_entry_at)
             }
         })
-    }
-
-    fn new_customer(&mut self, stored: &StoredCustomer) -> Result<()> {
-        let StoredCustomer {
-            customer,
-            head,
-            audit,
-            watch,
-            opened,
-        } = stored;
-        let account = customer.account;
-        let statement = self.statements.get(Sql::InsertCustomer)?;
-        bind_customer(statement, customer)?;
-        statement.raw_bind_parameter(10, caps(&customer.caps)?)?;
-        statement.raw_bind_parameter(11, customer.created_at)?;
-        statement.raw_bind_parameter(12, &customer.created_by)?;
-        statement.raw_bind_parameter(13, account.credit)?;
-        statement.raw_bind_parameter(14, account.spent)?;
-        statement.raw_bind_parameter(15, account.held)?;
-        statement.raw_bind_parameter(16, head.seq)?;
-        statement.raw_bind_parameter(17, head.last)?;
-        statement.raw_bind_parameter(18, head.last_at)?;
-        statement.raw_bind_parameter(19, head.hash)?;
-        statement.raw_bind_parameter(20, audit.seq)?;
-        statement.raw_bind_parameter(21, audit.last)?;
-        statement.raw_bind_parameter(22, audit.hash)?;
-        statement.raw_bind_parameter(23, customer.token)?;
-        statement.raw_bind_parameter(24, watch.seq)?;
-        statement.raw_bind_parameter(25, watch.last_top_up)?;
-        statement.raw_bind_parameter(26, watch.told.code())?;
-        statement.raw_bind_parameter(27, opened)?;
-        statement.raw_bind_parameter(28, auto_top_up(customer)?)?;
-        statement.raw_execute()?;
-        Ok(())
     }
 
     /// Everything about persons. What is erased or replaced is overwritten, and so is what its pages held when they were divided.
@@ -247,7 +202,7 @@ impl BatchTables<'_> {
     fn personal(&mut self, changes: &Changes) -> Result<()> {
         for (customer, data) in &changes.personal {
             if let Some(data) = data {
-                let values = params![customer, json(data)?];
+                let values = params![customer, data.value()];
                 self.statements.get(Sql::PutPersonal)?.execute(values)?;
                 continue;
             }
@@ -267,7 +222,7 @@ impl BatchTables<'_> {
                     self.statements.get(Sql::MoveAddressee)?.execute(of)?;
                     continue;
                 }
-                PaymentAddressee::Buyer(data) => Some(json(data)?),
+                PaymentAddressee::Buyer(data) => Some(data.value()),
                 PaymentAddressee::Nobody => None,
             };
             let put = self.statements.get(Sql::PutAddressee)?;
@@ -478,47 +433,6 @@ impl BatchTables<'_> {
         }
         Ok(())
     }
-}
-
-/// What an operator may change of a key, as the first ten parameters of both statements that write it.
-fn bind_key(statement: &mut Statement<'_>, key: &KeyRecord) -> Result<()> {
-    let settings = &key.settings;
-    statement.raw_bind_parameter(1, key.id)?;
-    statement.raw_bind_parameter(2, &settings.label)?;
-    let models = settings.models.as_ref().map(json).transpose()?;
-    statement.raw_bind_parameter(3, models)?;
-    statement.raw_bind_parameter(4, settings.expires_at)?;
-    statement.raw_bind_parameter(5, settings.rate)?;
-    statement.raw_bind_parameter(6, settings.concurrency)?;
-    statement.raw_bind_parameter(7, key.stored_status)?;
-    statement.raw_bind_parameter(8, key.secret)?;
-    statement.raw_bind_parameter(9, key.old_secret.map(|(hash, _)| hash))?;
-    statement.raw_bind_parameter(10, key.old_secret.map(|(_, until)| until))?;
-    statement.raw_bind_parameter(11, key.used_at)
-}
-
-/// What an operator may change of a customer, as the first nine parameters of both statements that write it.
-fn bind_customer(statement: &mut Statement<'_>, customer: &Customer) -> Result<()> {
-    let settings = &customer.settings;
-    statement.raw_bind_parameter(1, customer.id)?;
-    statement.raw_bind_parameter(2, &settings.label)?;
-    statement.raw_bind_parameter(3, &settings.external_id)?;
-    statement.raw_bind_parameter(4, &settings.price_list)?;
-    statement.raw_bind_parameter(5, settings.low_balance)?;
-    statement.raw_bind_parameter(6, settings.rate)?;
-    statement.raw_bind_parameter(7, settings.concurrency)?;
-    statement.raw_bind_parameter(8, customer.status)?;
-    statement.raw_bind_parameter(9, customer.personal.map(|hash| hash.0))
-}
-
-/// Caps and their counts; most keys and customers have none.
-fn caps(caps: &Caps) -> Result<Option<String>> {
-    (!caps.is_empty()).then(|| json(caps)).transpose()
-}
-
-/// A rule of auto top-up and what came of it; most customers have none.
-fn auto_top_up(customer: &Customer) -> Result<Option<String>> {
-    customer.auto_top_up.as_ref().map(json).transpose()
 }
 
 /// A write that must find its row with the values that were read.

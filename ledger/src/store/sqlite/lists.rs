@@ -9,9 +9,11 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::reads::hours;
-use super::rows::{self, Columns, SELECT_KEY};
+use super::rows::{self, Columns};
+use crate::book::head::StoredCustomer;
 use crate::book::margin::{self, CLASS, SlugHours, Summing};
 use crate::store::rows::{RowColumns as _, rows_at_most};
+use crate::store::select::{SELECT_CUSTOMER, SELECT_KEY};
 use crate::{
     Amount, Customer, CustomerQuery, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy,
     MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
@@ -195,11 +197,10 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
         .after
         .map_or((start, start), |(value, id)| (value, id.to_i64()));
     let mut page = conn.prepare_cached(&format!(
-        "{} WHERE ({value}, a.id) {further} (?1, ?2)
+        "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} (?1, ?2)
          AND (?4 IS NULL OR instr(lower(a.label), ?4) > 0 OR instr(lower(a.external_id), ?4) > 0)
          AND (?5 IS NULL OR a.status = ?5) AND (?6 IS NULL OR a.credit - a.spent < ?6)
-         ORDER BY {value} {order}, a.id {order} LIMIT ?3",
-        rows::select_customer!()
+         ORDER BY {value} {order}, a.id {order} LIMIT ?3"
     ))?;
     let text = query.text.as_ref().map(|text| text.to_ascii_lowercase());
     let values = params![
@@ -210,7 +211,7 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
         query.status,
         query.balance_below
     ];
-    page.query_map(values, rows::stored_customer)?
+    page.query_map(values, rows::row::<StoredCustomer>)?
         .map(|stored| stored.map(|stored| stored.customer))
         .collect()
 }

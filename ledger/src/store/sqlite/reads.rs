@@ -7,13 +7,15 @@ use std::collections::HashMap;
 
 use std::collections::{BTreeMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use super::totals;
 use crate::book::chain::{ChainedAct, ChainedEntry};
+use crate::book::head::StoredCustomer;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
+use crate::store::select::SELECT_CUSTOMER;
 use crate::value::owed::UNMETERED;
 use crate::value::reference;
 use crate::{
@@ -28,39 +30,38 @@ const PAGE: i64 = 2_000;
 const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
-    let mut statement = conn.prepare_cached(KEY_BY_ID)?;
+    let mut statement = conn.prepare_cached(&KEY_BY_ID)?;
     statement.query_row([id], rows::whole_key).optional()
 }
 
 pub(super) fn find_customer(conn: &Connection, id: CustomerId) -> Result<Option<Customer>> {
-    conn.prepare_cached(concat!(rows::select_customer!(), " WHERE a.id = ?1"))?
-        .query_row([id], rows::stored_customer)
-        .optional()
-        .map(|stored| stored.map(|stored| stored.customer))
+    customer(conn, "a.id", id)
 }
 
 pub(super) fn find_external(conn: &Connection, external_id: &str) -> Result<Option<Customer>> {
-    conn.prepare_cached(concat!(
-        rows::select_customer!(),
-        " WHERE a.external_id = ?1"
-    ))?
-    .query_row([external_id], rows::stored_customer)
-    .optional()
-    .map(|stored| stored.map(|stored| stored.customer))
+    customer(conn, "a.external_id", external_id)
+}
+
+/// The customer that has this in a column.
+fn customer(conn: &Connection, column: &str, value: impl ToSql) -> Result<Option<Customer>> {
+    let found = conn
+        .prepare_cached(&format!("{SELECT_CUSTOMER} WHERE {column} = ?1"))?
+        .query_row([value], rows::row::<StoredCustomer>)
+        .optional()?;
+    Ok(found.map(|stored| stored.customer))
 }
 
 pub(super) fn addressees(conn: &Connection, id: CustomerId) -> Result<Addressees> {
     let mut statement =
         conn.prepare_cached("SELECT folded, customer, data FROM addressees WHERE customer = ?1")?;
-    let found = statement.query_map([id], rows::addressee)?;
+    let found = statement.query_map([id], rows::row)?;
     Ok(Addressees::new(found.collect::<Result<Vec<_>>>()?))
 }
 
 pub(super) fn personal_data(conn: &Connection, id: CustomerId) -> Result<Option<PersonalData>> {
-    conn.prepare_cached("SELECT customer, data FROM personal_data WHERE customer = ?1")?
-        .query_row([id], rows::personal_data)
+    conn.prepare_cached("SELECT data FROM personal_data WHERE customer = ?1")?
+        .query_row([id], rows::row)
         .optional()
-        .map(|found| found.map(|(_, data)| data))
 }
 
 pub(super) fn find_session(
@@ -141,7 +142,7 @@ pub(super) fn published(conn: &Connection) -> Result<Vec<PublishedSlug>> {
     let mut statement = conn.prepare_cached(
         "SELECT slug, published_at FROM slugs WHERE published_at IS NOT NULL ORDER BY slug",
     )?;
-    statement.query_map([], rows::published)?.collect()
+    statement.query_map([], rows::row)?.collect()
 }
 
 /// What own requests cost in the hours of a range, by hour and target.
@@ -149,9 +150,7 @@ pub(super) fn own_costs(conn: &Connection, first: i64, last: i64) -> Result<Vec<
     let mut statement = conn.prepare_cached(
         "SELECT hour, target, sum(cost) FROM own_costs WHERE hour BETWEEN ?1 AND ?2 GROUP BY hour, target ORDER BY hour, target",
     )?;
-    statement
-        .query_map([first, last], rows::own_cost)?
-        .collect()
+    statement.query_map([first, last], rows::row)?.collect()
 }
 
 // --- history ---

@@ -5,16 +5,15 @@ use rusqlite::{Error, Result, Row};
 
 use crate::batch::rows::SpentHour;
 use crate::book::chain::{ChainedAct, ChainedEntry, evidence_code, kind_code};
-use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::store::hour_rows;
 use crate::store::rows::{self, Decoded, Malformed};
-use crate::store::stored::{customer_status_code, status_code};
+use crate::store::select::{SELECT_KEY, SelectText, columns_of};
+use crate::table::columns::{Stored, customer_status_code};
 use crate::{
-    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, Key, KeyId, KeyStatus, LotId,
-    OperationId, OwnCost, PersonalData, PublishedSlug, SecretHash, Timestamp, TokenId, Totals,
-    UtcDay,
+    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, Key, KeyId, LotId, OperationId,
+    SecretHash, Timestamp, TokenId, Totals, UtcDay,
 };
 
 macro_rules! parameter {
@@ -36,7 +35,6 @@ parameter!(TokenId, TokenId::to_i64);
 parameter!(LotId, LotId::to_i64);
 parameter!(CustomerStatus, customer_status_code);
 parameter!(UtcDay, UtcDay::number);
-parameter!(KeyStatus, status_code);
 parameter!(Evidence, evidence_code);
 parameter!(EntryKind, kind_code);
 
@@ -127,65 +125,32 @@ macro_rules! decoded {
 }
 
 decoded! {
-    key_record -> KeyRecord;
-    stored_customer -> StoredCustomer;
-    whole_key -> Key;
-    personal_data -> (CustomerId, PersonalData);
-    addressee -> (String, CustomerId, Option<PersonalData>);
     stored_entry -> ChainedEntry;
     stored_hold -> StoredHold;
     stored_act -> ChainedAct;
-    published -> PublishedSlug;
-    own_cost -> OwnCost;
     totals -> Totals;
+}
+
+/// What a row is made of.
+pub(super) fn row<T: Stored>(row: &Row<'_>) -> Result<T> {
+    Ok(T::read(&mut Columns::of(row))?)
+}
+
+pub(super) fn whole_key(row: &Row<'_>) -> Result<Key> {
+    Ok(Key::read(&mut Columns::of(row))?)
 }
 
 pub(super) fn spent_hour(row: &Row<'_>) -> Result<SpentHour> {
     Ok(hour_rows::spent_hour(&mut Columns::of(row))?)
 }
 
-/// Selects what [`key_record`] takes; a condition may follow.
-macro_rules! select_key_record {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::rows::key_columns!(),
-            " FROM keys k"
-        )
-    };
-}
-pub(super) use select_key_record;
+/// Selects keys `k`; a condition may follow.
+pub(super) static SELECT_KEY_RECORD: SelectText =
+    SelectText::new(|| format!("SELECT {} FROM keys k", columns_of::<KeyRecord>("k")));
 
-/// Selects what [`stored_customer`] takes; a condition may follow.
-macro_rules! select_customer {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::rows::customer_columns!(),
-            " FROM accounts a"
-        )
-    };
-}
-pub(super) use select_customer;
-
-/// Selects what [`whole_key`] takes; a condition may follow.
-macro_rules! select_key {
-    () => {
-        concat!(
-            "SELECT ",
-            crate::store::rows::key_columns!(),
-            ", ",
-            crate::store::rows::customer_columns!(),
-            " FROM keys k JOIN accounts a ON a.id = k.customer"
-        )
-    };
-}
-
-/// [`select_key`], for statements assembled at run time.
-pub(super) const SELECT_KEY: &str = select_key!();
-
-/// One key.
-pub(super) const KEY_BY_ID: &str = concat!(select_key!(), " WHERE k.id = ?1");
+/// One key with its customer.
+pub(super) static KEY_BY_ID: SelectText =
+    SelectText::new(|| format!("{SELECT_KEY} WHERE k.id = ?1"));
 
 /// Selects what [`stored_entry`] takes; a condition may follow.
 macro_rules! select_entry {

@@ -1,15 +1,16 @@
 //! Described tables in a file: what a batch writes of them, and how they are read.
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, Params, Result, Row, params_from_iter};
+use rusqlite::{Connection, Params, Result, params_from_iter};
 
 use super::batch::{BatchTables, Changed};
 use super::readers::Readers;
-use super::rows::Columns;
+use super::rows::row;
 use crate::book::head::HouseHead;
 use crate::book::house_act::{self, ChainedHouseAct, HouseBook};
 use crate::store::rows::rows_at_most;
-use crate::table::columns::{ColumnValue, RowColumns as _};
+use crate::store::select::select;
+use crate::table::columns::ColumnValue;
 use crate::table::described::{DescribedRow, RowChange, WrittenColumn};
 use crate::table::list::{NEWEST_HOUSE_ACT, TableVisitor};
 use crate::table::rows::TableRows;
@@ -35,15 +36,26 @@ impl<'set> TableVisitor<'set> for BatchTables<'_> {
 
     fn table<T: DescribedRow>(&mut self, rows: &'set TableRows<T>) -> Result<()> {
         for (change, cells) in rows.writes() {
-            let write = self
-                .statements
-                .of_table((T::TABLE, change), || text::<T>(change, &cells))?;
-            write.execute(params_from_iter(cells.iter().map(|(_, value)| value)))?;
+            self.write_row::<T>(change, &cells)?;
             // What is there may stay as it is.
             if !T::MAY_BE_THERE {
                 self.mark(Changed::Rows);
             }
         }
+        Ok(())
+    }
+}
+
+impl BatchTables<'_> {
+    pub(super) fn write_row<T: DescribedRow>(
+        &mut self,
+        change: RowChange,
+        cells: &[WrittenColumn<'_>],
+    ) -> Result<()> {
+        let write = self
+            .statements
+            .of_table((T::TABLE, change), || text::<T>(change, cells))?;
+        write.execute(params_from_iter(cells.iter().map(|(_, value)| value)))?;
         Ok(())
     }
 }
@@ -76,15 +88,6 @@ fn text<T: DescribedRow>(change: RowChange, cells: &[WrittenColumn<'_>]) -> Stri
         ),
         RowChange::Delete => format!("DELETE FROM {} WHERE {key}", T::TABLE),
     }
-}
-
-pub(super) fn row<T: DescribedRow>(row: &Row<'_>) -> Result<T> {
-    Ok(Columns::of(row).read()?)
-}
-
-/// Selects the rows of a table; a condition may follow.
-pub(super) fn select<T: DescribedRow>() -> String {
-    format!("SELECT {} FROM {} ", T::names(), T::TABLE)
 }
 
 /// The rows of which a condition is true.

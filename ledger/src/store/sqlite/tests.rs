@@ -373,7 +373,7 @@ fn statements_are_prepared_once() {
     for id in 0..3 {
         reads::find_key(&conn, KeyId::from_random(id)).unwrap();
     }
-    let statement = conn.prepare_cached(rows::KEY_BY_ID).unwrap();
+    let statement = conn.prepare_cached(&rows::KEY_BY_ID).unwrap();
     assert_eq!(
         statement.get_status(rusqlite::StatementStatus::RePrepare),
         0

@@ -18,13 +18,14 @@ use std::task::{Context, Poll, Waker};
 use rusqlite::{Connection, Error, OptionalExtension, Result};
 
 use super::reads::{act_at, entry_at};
-use super::rows;
+use super::rows::{self, SELECT_KEY_RECORD};
 use super::tables;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
 use crate::book::house_act::HouseBook;
 use crate::book::verify::{self, CustomerRows, LedgerIdentity, LedgerReader, ReadRow};
+use crate::store::select::SELECT_CUSTOMER;
 use crate::value::reference;
 use crate::{CustomerId, VerifyReport};
 use sums::Journal;
@@ -165,9 +166,9 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
     let of = stored.customer.id;
     let keys = all(
         conn,
-        concat!(rows::select_key_record!(), " WHERE k.customer = ?1"),
+        &format!("{SELECT_KEY_RECORD} WHERE k.customer = ?1"),
         of,
-        rows::key_record,
+        rows::row,
     )?;
     let holds = format!("{}{OF_KEYS}", rows::select_hold!());
     Ok(CustomerRows {
@@ -209,8 +210,8 @@ impl LedgerReader for FileReader<'_> {
     async fn customer(&mut self, number: i64) -> Result<ReadRow<CustomerRows>> {
         let instant = self.conn.unchecked_transaction()?;
         let stored = instant
-            .prepare_cached(concat!(rows::select_customer!(), " WHERE a.id = ?1"))?
-            .query_row([number], rows::stored_customer)
+            .prepare_cached(&format!("{SELECT_CUSTOMER} WHERE a.id = ?1"))?
+            .query_row([number], rows::row)
             .optional();
         let rows = match found("it", stored)? {
             Ok(Some(stored)) => found("a key, hold, session or link", around(&instant, stored))?,

@@ -1,0 +1,64 @@
+//! What both stores select of described rows: their columns, in the order in which they are read.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::LazyLock;
+
+use crate::Customer;
+use crate::book::head::StoredCustomer;
+use crate::rule::key::KeyRecord;
+use crate::table::described::{Described, DescribedRow};
+
+/// Selects the rows of a table; a condition may follow.
+pub(crate) fn select<T: DescribedRow>() -> String {
+    format!("SELECT {} FROM {} ", T::names(), T::TABLE)
+}
+
+/// The columns of a row of a table that has this name in its statement.
+pub(crate) fn columns_of<T: Described>(table: &str) -> String {
+    let columns = T::columns().into_iter();
+    let names: Vec<_> = columns
+        .map(|column| format!("{table}.{}", column.name))
+        .collect();
+    names.join(", ")
+}
+
+/// A text that is put together when it is first needed.
+pub(crate) struct SelectText(LazyLock<String>);
+
+impl SelectText {
+    pub(crate) const fn new(of: fn() -> String) -> Self {
+        Self(LazyLock::new(of))
+    }
+}
+
+impl Deref for SelectText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SelectText {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self)
+    }
+}
+
+/// Selects customers `a`, with the ends of their chains; a condition may follow.
+pub(crate) static SELECT_CUSTOMER: SelectText = SelectText::new(|| {
+    format!(
+        "SELECT {} FROM accounts a",
+        columns_of::<StoredCustomer>("a")
+    )
+});
+
+/// Selects keys `k` with their customers `a`; a condition may follow.
+pub(crate) static SELECT_KEY: SelectText = SelectText::new(|| {
+    format!(
+        "SELECT {}, {} FROM keys k JOIN accounts a ON a.id = k.customer",
+        columns_of::<KeyRecord>("k"),
+        columns_of::<Customer>("a")
+    )
+});
