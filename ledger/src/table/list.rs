@@ -4,7 +4,7 @@ use super::columns::{ColumnValue, Decoded, Malformed, RowColumns, Stored, Stored
 use super::described::{Described, DescribedRow, TableColumn, columns, table, tables};
 use super::rows::TableRows;
 use crate::book::head::Hash;
-use crate::book::house_act::ChainedHouseAct;
+use crate::book::house_act::{ChainedHouseAct, HouseBook};
 use crate::rule::answer::{AnswerId, KeptAnswer};
 use crate::rule::link::SignInLink;
 use crate::rule::payment::{PaymentStatus, Registers, WaitingReversal};
@@ -243,6 +243,19 @@ pub(crate) trait TableReader {
     type Error;
 
     async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, Self::Error>;
+}
+
+impl HouseBook {
+    /// Everything that acts of the house tell of, and these acts.
+    pub(crate) async fn read<R: TableReader>(reader: &mut R) -> Result<Self, R::Error> {
+        Ok(Self {
+            tokens: reader.all().await?,
+            token_days: reader.all().await?,
+            lots: reader.all().await?,
+            vouchers: reader.all().await?,
+            acts: reader.all().await?,
+        })
+    }
 }
 
 impl TableSet {

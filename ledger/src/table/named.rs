@@ -4,12 +4,12 @@
 //! The order is that in which rows are locked.
 
 use super::columns::{ColumnValue, StoredAlone as _};
-use super::list::ListedRow;
+use super::list::{ListedRow, TableSet};
 use crate::book::house_act::ChainedHouseAct;
 use crate::rule::answer::{AnswerId, KeptAnswer};
 use crate::rule::link::SignInLink;
 use crate::rule::voucher::Voucher;
-use crate::{Lot, LotId, OperationId, Session, Token, TokenDay, TokenId};
+use crate::{KeyId, Lot, LotId, OperationId, Session, Token, TokenDay, TokenId};
 
 /// Lists what operations name and what is read with it.
 macro_rules! named {
@@ -75,6 +75,30 @@ named! {
     Access([u8; 32]) {
         Session "token {keys}";
         SignInLink "token {keys}";
+    }
+}
+
+/// What a row that was read leads to.
+pub(crate) enum NextRow {
+    Entry(OperationId),
+    Key(KeyId),
+}
+
+impl RowName {
+    /// What is read after it, if it is there.
+    pub(crate) fn leads_to(&self, found: &TableSet) -> Option<NextRow> {
+        match self {
+            Self::Voucher(code) => {
+                let (_, operation) = found.get::<Voucher>(code)?.redeemed?;
+                Some(NextRow::Entry(operation))
+            }
+            Self::Access(token) => Some(NextRow::Key(found.get::<SignInLink>(token)?.key)),
+            Self::Token(_)
+            | Self::Lot(_)
+            | Self::TokenLabel(_)
+            | Self::HouseAct(_)
+            | Self::Answer(_) => None,
+        }
     }
 }
 

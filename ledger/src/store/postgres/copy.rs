@@ -13,7 +13,7 @@ use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
 };
 use super::trouble::{TransactionTrouble, cause};
-use super::{deliveries, described, events, flush, lessons, migrations, reads, verify};
+use super::{deliveries, events, flush, lessons, migrations, reads, verify};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
@@ -23,8 +23,7 @@ use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger,
 };
 use crate::store::rows::RowColumns as _;
-use crate::table::described::DescribedRow;
-use crate::table::list::{TableReader, TableSet};
+use crate::table::list::TableSet;
 use crate::{Cause, Event, LedgerError, OpenMode, OperationId, VerifyReport};
 
 const NO_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = 0";
@@ -190,7 +189,7 @@ impl SourceLedger for CopySource {
             rest.addressees.push(rows::row(&row)?);
         }
         rest.deliveries = deliveries::all(&self.link).await.map_err(unavailable)?;
-        rest.tables = TableSet::read(self).await?;
+        rest.tables = TableSet::read(&mut &self.link).await.map_err(unavailable)?;
         let claims = "SELECT id, claim FROM accounts WHERE claim > 0";
         for row in query(&self.link, claims, &[]).await? {
             rest.claims.push(rows::row(&row)?);
@@ -201,14 +200,6 @@ impl SourceLedger for CopySource {
             .await
             .map_err(unavailable)?;
         Ok(rest)
-    }
-}
-
-impl TableReader for CopySource {
-    type Error = LedgerError;
-
-    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, LedgerError> {
-        described::all(&self.link).await.map_err(unavailable)
     }
 }
 

@@ -8,12 +8,12 @@ use super::rows::row;
 use super::trouble::TransactionTrouble;
 use super::writes::{SqlValue, TableWrite, Write};
 use crate::book::head::HouseHead;
-use crate::book::house_act::{self, ChainedHouseAct, HouseBook};
+use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::rows::rows_at_most;
 use crate::store::select::select;
 use crate::table::columns::ColumnValue;
 use crate::table::described::{DescribedRow, RowChange, WrittenColumn};
-use crate::table::list::{NEWEST_HOUSE_ACT, TableVisitor};
+use crate::table::list::{NEWEST_HOUSE_ACT, TableReader, TableVisitor};
 use crate::table::rows::TableRows;
 use crate::value::reference;
 use crate::{FilesAct, HouseAct, LedgerError, OperationId, Payment};
@@ -135,7 +135,7 @@ impl Readers {
     }
 
     pub(super) async fn all<T: DescribedRow>(&self) -> Result<Vec<T>, LedgerError> {
-        self.with(|link| async move { all(&link).await }).await
+        self.with(|link| async move { (&*link).all().await }).await
     }
 }
 
@@ -146,19 +146,12 @@ pub(super) async fn house_head(link: &Link) -> Result<HouseHead, TransactionTrou
     ))
 }
 
-/// Everything that acts of the house tell of, and these acts.
-pub(super) async fn house_book(link: &Link) -> Result<HouseBook, TransactionTrouble> {
-    Ok(HouseBook {
-        tokens: all(link).await?,
-        token_days: all(link).await?,
-        lots: all(link).await?,
-        vouchers: all(link).await?,
-        acts: all(link).await?,
-    })
-}
+impl TableReader for &Link {
+    type Error = TransactionTrouble;
 
-pub(super) async fn all<T: DescribedRow>(link: &Link) -> Result<Vec<T>, TransactionTrouble> {
-    read(link, &format!("ORDER BY {}", T::ORDER), &[]).await
+    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, TransactionTrouble> {
+        read(self, &format!("ORDER BY {}", T::ORDER), &[]).await
+    }
 }
 
 #[cfg(test)]

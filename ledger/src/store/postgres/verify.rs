@@ -225,7 +225,7 @@ impl LedgerReader for DatabaseReader<'_> {
     async fn house(&mut self) -> Result<ReadRow<HouseBook>, TransactionTrouble> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.link.client.batch_execute(begin).await?;
-        let book = described::house_book(self.link).await;
+        let book = HouseBook::read(&mut self.link).await;
         self.link.client.batch_execute("ROLLBACK").await?;
         match book {
             Ok(book) => Ok(Ok(book)),

@@ -22,8 +22,7 @@ use crate::store::copy::{
     CopyBatch, CopyIdentity, MOVED, ROWS, Rest, Side, SourceLedger, TargetLedger, replayed,
 };
 use crate::store::select::SELECT_CUSTOMER;
-use crate::table::described::DescribedRow;
-use crate::table::list::{TableReader, TableSet};
+use crate::table::list::TableSet;
 use crate::{
     Account, Amount, Cause, Event, KeyId, LedgerError, OpenMode, OperationId, Refusal, VerifyReport,
 };
@@ -144,7 +143,7 @@ impl SourceLedger for CopySource {
     }
 
     async fn rest(&mut self) -> Result<Rest, LedgerError> {
-        let tables = TableSet::read(self).await?;
+        let tables = TableSet::read(&mut &self.conn).await.map_err(failed)?;
         let conn = &self.conn;
         Ok(Rest {
             holds: all_rows(conn, rows::select_hold!(), rows::stored_hold)?,
@@ -165,14 +164,6 @@ impl SourceLedger for CopySource {
                 rows::row,
             )?,
         })
-    }
-}
-
-impl TableReader for CopySource {
-    type Error = LedgerError;
-
-    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, LedgerError> {
-        super::tables::all(&self.conn).map_err(failed)
     }
 }
 

@@ -15,11 +15,9 @@ use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
 use crate::book::head::StoredCustomer;
 use crate::rule::key::KeyRecord;
-use crate::rule::link::SignInLink;
-use crate::rule::voucher::Voucher;
 use crate::table::columns::ColumnValue;
 use crate::table::list::{ListedRow, TableSet};
-use crate::table::named::{NamedReader, RowName};
+use crate::table::named::{NamedReader, NextRow, RowName};
 use crate::value::reference;
 use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Refusal, Scope};
 
@@ -120,24 +118,10 @@ impl Batch<'_> {
             before,
         };
         name.read(&mut reader)?;
-        let tables = &self.rows.tables;
-        match name {
-            RowName::Voucher(code) => {
-                let voucher = tables.get::<Voucher>(code);
-                match voucher.and_then(|voucher| voucher.redeemed) {
-                    Some((_, operation)) => self.fetch_entry(operation),
-                    None => Ok(()),
-                }
-            }
-            RowName::Access(token) => match tables.get(token).map(|link: &SignInLink| link.key) {
-                Some(key) => self.fetch_key(key),
-                None => Ok(()),
-            },
-            RowName::Token(_)
-            | RowName::Lot(_)
-            | RowName::TokenLabel(_)
-            | RowName::HouseAct(_)
-            | RowName::Answer(_) => Ok(()),
+        match name.leads_to(&self.rows.tables) {
+            Some(NextRow::Entry(operation)) => self.fetch_entry(operation),
+            Some(NextRow::Key(key)) => self.fetch_key(key),
+            None => Ok(()),
         }
     }
 

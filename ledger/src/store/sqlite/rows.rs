@@ -12,8 +12,8 @@ use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::select::{SELECT_KEY, SelectText, columns_of};
 use crate::table::columns::{Stored, customer_status_code};
 use crate::{
-    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, Key, KeyId, LotId, OperationId,
-    SecretHash, Timestamp, TokenId, Totals, UtcDay,
+    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, Key, KeyId, OperationId, SecretHash,
+    Timestamp, Totals, UtcDay,
 };
 
 macro_rules! parameter {
@@ -31,8 +31,6 @@ parameter!(Amount, Amount::picos);
 parameter!(Timestamp, Timestamp::millis);
 parameter!(KeyId, KeyId::to_i64);
 parameter!(CustomerId, CustomerId::to_i64);
-parameter!(TokenId, TokenId::to_i64);
-parameter!(LotId, LotId::to_i64);
 parameter!(CustomerStatus, customer_status_code);
 parameter!(UtcDay, UtcDay::number);
 parameter!(Evidence, evidence_code);

@@ -7,12 +7,12 @@ use super::batch::{BatchTables, Changed};
 use super::readers::Readers;
 use super::rows::row;
 use crate::book::head::HouseHead;
-use crate::book::house_act::{self, ChainedHouseAct, HouseBook};
+use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::rows::rows_at_most;
 use crate::store::select::select;
 use crate::table::columns::ColumnValue;
 use crate::table::described::{DescribedRow, RowChange, WrittenColumn};
-use crate::table::list::{NEWEST_HOUSE_ACT, TableVisitor};
+use crate::table::list::{NEWEST_HOUSE_ACT, TableReader, TableVisitor};
 use crate::table::rows::TableRows;
 use crate::value::reference;
 use crate::{FilesAct, HouseAct, LedgerError, OperationId, Payment};
@@ -151,18 +151,15 @@ pub(super) fn house_head(conn: &Connection) -> Result<HouseHead> {
     Ok(house_act::head(read(conn, NEWEST_HOUSE_ACT, [])?.iter()))
 }
 
-/// Everything that acts of the house tell of, and these acts.
-pub(super) fn house_book(conn: &Connection) -> Result<HouseBook> {
-    Ok(HouseBook {
-        tokens: all(conn)?,
-        token_days: all(conn)?,
-        lots: all(conn)?,
-        vouchers: all(conn)?,
-        acts: all(conn)?,
-    })
+impl TableReader for &Connection {
+    type Error = rusqlite::Error;
+
+    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>> {
+        all(self)
+    }
 }
 
-pub(super) fn all<T: DescribedRow>(conn: &Connection) -> Result<Vec<T>> {
+fn all<T: DescribedRow>(conn: &Connection) -> Result<Vec<T>> {
     read(conn, &format!("ORDER BY {}", T::ORDER), [])
 }
 

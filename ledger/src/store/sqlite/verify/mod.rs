@@ -278,7 +278,7 @@ impl LedgerReader for FileReader<'_> {
 
     async fn house(&mut self) -> Result<ReadRow<HouseBook>> {
         let instant = self.conn.unchecked_transaction()?;
-        let read = found("a token or voucher", tables::house_book(&instant));
+        let read = found("a token or voucher", HouseBook::read(&mut &*instant).await);
         instant.finish()?;
         read
     }
