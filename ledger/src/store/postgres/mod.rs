@@ -315,13 +315,17 @@ impl Ledger for PostgresLedger {
 
     async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
         self.readers
-            .with(|link| async move { reads::find_customer(&link, id).await })
+            .with(|link| async move { reads::customer(&link, "a.id", &id.to_i64()).await })
             .await
     }
 
     async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
+        // No stored text contains it, and no parameter can carry it.
+        if external_id.contains('\0') {
+            return Ok(None);
+        }
         self.readers
-            .with(|link| async move { reads::find_external(&link, external_id).await })
+            .with(|link| async move { reads::customer(&link, "a.external_id", &external_id).await })
             .await
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::link::Link;
 use super::readers::Readers;
@@ -91,18 +92,14 @@ pub(super) async fn open_holds(
         .collect()
 }
 
-pub(super) async fn find_customer(link: &Link, id: CustomerId) -> ReadResult<Option<Customer>> {
-    let sql = format!("{SELECT_CUSTOMER} WHERE a.id = $1");
-    let rows = link.query(&sql, &[&id.to_i64()]).await?;
-    first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
-}
-
-pub(super) async fn find_external(link: &Link, external_id: &str) -> ReadResult<Option<Customer>> {
-    if external_id.contains('\0') {
-        return Ok(None);
-    }
-    let sql = format!("{SELECT_CUSTOMER} WHERE a.external_id = $1");
-    let rows = link.query(&sql, &[&external_id]).await?;
+/// The customer that has this in a column of its own.
+pub(super) async fn customer(
+    link: &Link,
+    column: &str,
+    value: &(dyn ToSql + Sync),
+) -> ReadResult<Option<Customer>> {
+    let sql = format!("{SELECT_CUSTOMER} WHERE {column} = $1");
+    let rows = link.query(&sql, &[value]).await?;
     first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
 }
 

@@ -13,7 +13,6 @@ use crate::batch::operation::Operation;
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
-use crate::book::head::StoredCustomer;
 use crate::rule::key::KeyRecord;
 use crate::table::columns::ColumnValue;
 use crate::table::list::{ListedRow, TableSet};
@@ -151,13 +150,9 @@ impl Batch<'_> {
     }
 
     fn fetch_external_id(&mut self, external_id: &str) -> Result<()> {
-        let read = self.tables.statements.get(Sql::CustomerByExternalId)?;
-        let found = read
-            .query_row([external_id], rows::row::<StoredCustomer>)
-            .optional()?;
-        if let Some(stored) = found {
-            let id = stored.customer.id;
-            self.rows.external_ids.insert(external_id.to_owned(), id);
+        if let Some(found) = super::reads::customer(self.conn, "a.external_id", external_id)? {
+            let external_id = external_id.to_owned();
+            self.rows.external_ids.insert(external_id, found.id);
         }
         Ok(())
     }

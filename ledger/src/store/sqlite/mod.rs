@@ -348,11 +348,11 @@ impl Ledger for SqliteLedger {
     }
 
     async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
-        self.point(|conn| reads::find_customer(conn, id))
+        self.point(|conn| reads::customer(conn, "a.id", id))
     }
 
     async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
-        self.point(|conn| reads::find_external(conn, external_id))
+        self.point(|conn| reads::customer(conn, "a.external_id", external_id))
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {

@@ -34,16 +34,12 @@ pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
     statement.query_row([id], rows::whole_key).optional()
 }
 
-pub(super) fn find_customer(conn: &Connection, id: CustomerId) -> Result<Option<Customer>> {
-    customer(conn, "a.id", id)
-}
-
-pub(super) fn find_external(conn: &Connection, external_id: &str) -> Result<Option<Customer>> {
-    customer(conn, "a.external_id", external_id)
-}
-
-/// The customer that has this in a column.
-fn customer(conn: &Connection, column: &str, value: impl ToSql) -> Result<Option<Customer>> {
+/// The customer that has this in a column of its own.
+pub(super) fn customer(
+    conn: &Connection,
+    column: &str,
+    value: impl ToSql,
+) -> Result<Option<Customer>> {
     let found = conn
         .prepare_cached(&format!("{SELECT_CUSTOMER} WHERE {column} = ?1"))?
         .query_row([value], rows::row::<StoredCustomer>)

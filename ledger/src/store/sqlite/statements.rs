@@ -129,7 +129,6 @@ statements! {
     SetKeyCaps = "UPDATE keys SET caps = ?2 WHERE id = ?1";
 
     Customer = format!("{SELECT_CUSTOMER} WHERE a.id = ?1");
-    CustomerByExternalId = format!("{SELECT_CUSTOMER} WHERE a.external_id = ?1");
     SetWatch = "UPDATE accounts SET event_seq = ?2, last_top_up = ?3, told = ?4 WHERE id = ?1";
     SetAutoTopUp = "UPDATE accounts SET auto_top_up = ?2 WHERE id = ?1";
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
