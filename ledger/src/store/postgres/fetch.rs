@@ -243,7 +243,7 @@ fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 7] {
             hour(rows, row, |columns| Ok(Scope::Customer(columns.read()?)))
         }),
         read(personal, "", &wanted.personal, |rows, row| {
-            let (customer, data) = rows::personal_data(row)?;
+            let (customer, data) = super::rows::row(row)?;
             rows.personal.insert(customer, data);
             Ok(())
         }),
