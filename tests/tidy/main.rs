@@ -12,6 +12,7 @@ mod borders;
 mod circles;
 mod facts;
 mod house;
+mod named;
 mod names;
 mod open;
 mod pages;
