@@ -1,5 +1,5 @@
-//! Every key of both files, as data (`keys.toml`): readers refuse others, and hints, redaction and the tables of `docs/config.md`
-//! are made of it.
+//! Every key of both files, as data (`keys.toml`): readers refuse others, and hints, redaction and the tables of two pages are made
+//! of it.
 
 use std::ptr;
 use std::sync::LazyLock;
@@ -43,6 +43,8 @@ tables! {
 #[serde(deny_unknown_fields)]
 pub struct ConfigTable {
     place: String,
+    /// The page that has its keys.
+    pub page: Option<String>,
     #[serde(default)]
     rates: bool,
     #[serde(default)]
@@ -56,6 +58,8 @@ pub struct ConfigTable {
 pub struct ConfigKey {
     /// As it is written.
     pub name: String,
+    /// The page that has it, if that is not its table's.
+    pub page: Option<String>,
     /// What may stand there, in words.
     #[serde(default, rename = "type")]
     pub kind: String,

@@ -267,7 +267,7 @@ pub const CATALOG_HEAD: &str = "\
 #
 # Each [[model]] is one row of the canonical table (`farebox models`). Prices are USD per 1,000,000 tokens, written as strings
 # with at most six decimals: \"3.00\". A free rate is written \"0\". Check both files with `farebox check`; a running gateway takes
-# a saved change within a second, and keeps the last good files when a change has a mistake. docs/config.md has every field.
+# a saved change within a second, and keeps the last good files when a change has a mistake. docs/config.md has the fields.
 #
 ";
 
@@ -276,6 +276,6 @@ pub const ROUTES_HEAD: &str = "\
 # routes.toml: where requests go. Customers never see it, and it never holds a secret.
 #
 # Check it with `farebox check` (`--no-secrets` where the secrets are not). When you publish a model, save this file first and
-# the catalog second: a route without a model is only a warning. docs/config.md has every field.
+# the catalog second: a route without a model is only a warning. docs/config.md has the fields.
 
 ";

@@ -320,7 +320,7 @@ mod tests {
         let rule = |slug: &str, (width, height): (u32, u32)| match slug {
             "gpt-5.4-mini" => (patches(width, height).min(1_536) * 162).div_ceil(100),
             "gemini-3.8-flash" => 1_120,
-            // Larger pictures count more; see `picture_tokens` in docs/config.md.
+            // Larger pictures count more; see `picture_tokens` in docs/services.md.
             "claude-sonnet-5.5" if width.max(height) <= 1_568 => {
                 (u64::from(width.div_ceil(28)) * u64::from(height.div_ceil(28))).min(1_568)
             }
