@@ -292,6 +292,9 @@ pub struct CheckOptions {
     /// Then send every target one smallest request, and try limits and closed streams; says first what that may cost at most
     #[arg(long, conflicts_with = "no_secrets")]
     pub online: bool,
+    /// Instead, print each setting of this provider, or kind of one, and where it comes from
+    #[arg(long, value_name = "PROVIDER", conflicts_with_all = ["verbose", "online"])]
+    pub explain: Option<String>,
 }
 
 /// Options of `show`.

@@ -21,6 +21,7 @@ mod done;
 mod env_file;
 mod events;
 mod events_args;
+mod explain;
 mod find;
 mod format;
 mod gateway;

@@ -6,6 +6,7 @@
 pub mod abilities;
 pub mod catalog;
 mod environment;
+mod explained;
 mod facts;
 mod fit;
 mod library;
@@ -35,6 +36,7 @@ pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
 pub use environment::{
     is_set, log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
+pub use explained::{ExplainedSetting, SettingOrigin};
 pub use farebox_toml::redact::words as hide_secrets;
 pub use farebox_toml::{
     Code, Diagnostic, Diagnostics, FilePlace, Paint, Severity, SeverityCounts, Source, Unreadable,

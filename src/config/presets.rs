@@ -2,12 +2,13 @@
 //!
 //! Everything about a vendor is data, in `presets.toml`. The starter files of every preset pass `farebox check`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
 use farebox_toml::KEYS;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::library::Library;
 use super::starter::Starter;
@@ -29,8 +30,8 @@ fn meaning<T: Copy>(words: &[(&str, T)], said: Option<&str>) -> Option<T> {
     Some(*meant)
 }
 
-/// One known service.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// One known service. It is serialised as the settings that it stands for, and facts that have no key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
     /// The value of `kind`.
@@ -74,17 +75,18 @@ pub struct Preset {
     pub takes_reasoning: bool,
     /// Fields of classes that are pinned to the standard, because its accounts can be set to something else.
     #[serde(default)]
-    pin: Vec<String>,
+    pin: BTreeMap<String, String>,
     /// It bills cache writes above input.
     #[serde(default)]
     pub bills_writes: bool,
     /// The variable that usually contains its key; `None` if it needs no key.
+    #[serde(skip_serializing)]
     pub key: Option<String>,
     price_list: Option<String>,
     /// How to start it, if the operator runs it.
     pub note: Option<String>,
     /// The model that a starter file publishes: the library's, for hosted services.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub model: Starter,
 }
 
@@ -122,7 +124,7 @@ impl Preset {
     /// Fields of classes that are pinned to the standard.
     #[must_use]
     pub fn pin(&self) -> Vec<&'static str> {
-        let is_pinned = |field: &&str| self.pin.iter().any(|name| name == field);
+        let is_pinned = |field: &&str| self.pin.contains_key(*field);
         KEYS.pin.names().filter(is_pinned).collect()
     }
 
@@ -211,8 +213,8 @@ impl Preset {
     pub fn starter_routes(&self) -> String {
         let name = self.provider_name();
         let mut text = format!(
-            "{ROUTES_HEAD}# `kind` stands for the base URL, the families and other settings of this service; a field written here takes\n\
-             # precedence (docs/config.md).\n"
+            "{ROUTES_HEAD}# `kind` stands for the base URL, the families and other settings of this service (`farebox check --explain {name}`\n\
+             # prints them); a field written here takes precedence.\n"
         );
         if let Some(note) = &self.note {
             let _ = writeln!(text, "# {note}");

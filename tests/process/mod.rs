@@ -15,6 +15,7 @@ mod customers;
 mod door_limits;
 mod drill;
 mod everyday;
+mod explained;
 mod first_hour;
 mod first_start;
 mod fleet_guide;
