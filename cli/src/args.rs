@@ -25,12 +25,11 @@ use farebox_selling::value::{OneLine, Usd};
 /// The help heading of the settings that may stand before or after any command.
 pub(super) const GLOBAL: &str = "Process settings (for every command)";
 
-/// A prepaid gateway to language models.
+/// Farebox, a prepaid gateway to language models
 #[derive(Debug, Parser)]
 #[command(
     name = "farebox",
     version = env!("FAREBOX_VERSION"),
-    about,
     propagate_version = true,
     arg_required_else_help = true
 )]
@@ -176,7 +175,7 @@ impl From<DurabilityArg> for farebox_ledger::Durability {
 pub enum Command {
     /// Run the gateway
     Serve(ServeOptions),
-    /// Try everything on this machine: simulated models, a temporary ledger, a funded key
+    /// Try it here: simulated models, a temporary ledger, a funded key
     Demo(DemoOptions),
     /// Check both TOML files and report every mistake at once
     Check(CheckOptions),
@@ -186,11 +185,11 @@ pub enum Command {
     Init(InitOptions),
     /// Add a model that the library knows to both files, with its provider and route, after showing what is written
     Add(AddOptions),
-    /// Known models with list prices, dates and sources
+    /// Known models with list prices, and when they were read
     Library(LibraryOptions),
     /// Print the canonical model table
     Models,
-    /// Show one request, payment, key or customer, by any id that somebody names
+    /// Show a request, payment, key or customer, by any of its ids
     Show(ShowOptions),
     /// Print settings for a client program, ready to paste
     Setup(SetupOptions),
@@ -200,13 +199,13 @@ pub enum Command {
     /// Manage who owns the money that keys spend
     #[command(subcommand)]
     Customers(CustomersCommand),
-    /// What is told to your own programs: events, and webhooks that hear of them
+    /// Events for your own programs, and the webhooks that hear of them
     #[command(subcommand)]
     Events(EventsCommand),
     /// Who may use the admin API
     #[command(subcommand)]
     Tokens(TokensCommand),
-    /// Bound what a key or customer may spend by day, week, month or in all
+    /// Bound what a key or customer spends by day, week, month or in all
     #[command(subcommand)]
     Caps(CapsCommand),
     /// Make codes that are worth credit once
@@ -222,7 +221,7 @@ pub enum Command {
     Status,
     /// Ask the running gateway whether it serves, for containers and scripts: exit code 0 or 1, and why not
     Health,
-    /// Print a shell's completions, as in: farebox completions bash > /etc/bash_completion.d/farebox
+    /// Print completions, as for /etc/bash_completion.d/farebox
     Completions {
         /// The shell
         shell: clap_complete::Shell,

@@ -66,6 +66,7 @@ use caps_args::CapsCommand;
 use customers_args::{CreateCustomerOptions, CustomersCommand};
 use farebox_selling::voucher::VoidVouchers;
 use output::{CommandFailed, Exit};
+pub use parse::commands;
 use vouchers_args::VouchersCommand;
 
 use farebox::config::{is_set, source};

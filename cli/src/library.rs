@@ -1,4 +1,4 @@
-//! `farebox library`: the known models with list prices, dates and sources; `--diff`: what they say against the catalog's costs.
+//! `farebox library`: the known models with list prices; `--diff`: what they say against the catalog's costs.
 
 use serde_json::json;
 
@@ -6,7 +6,10 @@ use super::args::{Args, OutputFormat};
 use super::check;
 use super::library_args::LibraryOptions;
 use super::output::{self, CommandFailed};
-use farebox::config::{Library, Offer, SourcedFact, Speeds, list_price, preset};
+use farebox::config::{
+    Library, Offer, PriceUnit, Rates, SourcedFact, Speeds, list_price, preset, show_price,
+};
+use farebox_ledger::Amount;
 
 pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), CommandFailed> {
     if options.diff {
@@ -18,31 +21,25 @@ pub(super) fn run(args: &Args, options: &LibraryOptions) -> Result<(), CommandFa
         output::print_json(&json!({ "offers": offers }));
         return Ok(());
     }
-    let header = [
-        "model",
-        "upstream",
-        "list price",
-        "per call",
-        "context",
-        "date",
-        "unverified",
-        "source",
-    ];
+    let header = ["model", "input", "output", "context", "date"];
     let rows = offers.iter().map(|offer| {
-        let price =
-            list_price(offer).map_or_else(|| "unverified".to_owned(), |price| price.shown());
+        let price = list_price(offer);
+        let rate = |of: fn(&Rates) -> Amount| match &price {
+            Some(price) => show_price(of(&price.base), PriceUnit::MillionTokens),
+            None => "unverified".to_owned(),
+        };
         vec![
             offer.name(),
-            offer.model.upstream.clone(),
-            price,
-            per_call(offer),
+            rate(|rates| rates.input),
+            rate(|rates| rates.output),
             farebox_ledger::grouped(offer.model.context),
             offer.date.clone(),
-            offer.unverified.join(", "),
-            offer.source.clone(),
         ]
     });
     output::print(&output::table(&header, &rows.collect::<Vec<_>>()));
+    output::print(
+        "\nList prices in USD per 1,000,000 tokens; --json has caches, classes and sources.",
+    );
     Ok(())
 }
 
@@ -76,13 +73,6 @@ fn document(offer: &Offer) -> serde_json::Value {
             json!({ "price": calls.price, "date": date, "source": source })
         }),
     })
-}
-
-/// `web_search $0.01`
-fn per_call(offer: &Offer) -> String {
-    let calls = offer.calls.iter().flat_map(|calls| &calls.price);
-    let calls = calls.map(|(tool, price)| format!("{tool} ${price}"));
-    calls.collect::<Vec<_>>().join(", ")
 }
 
 fn looked_up_fact<T>(is: serde_json::Value, fact: &SourcedFact<T>) -> serde_json::Value {

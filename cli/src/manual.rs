@@ -4,12 +4,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::Man;
 
-use super::args::{Args, GLOBAL};
+use super::args::Args;
 use super::output::CommandFailed;
+use super::parse;
 
 pub(super) fn run(folder: &Path) -> Result<(), CommandFailed> {
     write(folder).map_err(|error| CommandFailed::refused(format!("{}: {error}", folder.display())))
@@ -22,19 +23,8 @@ fn write(folder: &Path) -> io::Result<()> {
         generate_to(shell, &mut command, "farebox", folder)?;
     }
     command.build();
-    pages(&command.mut_subcommands(own), folder)
-}
-
-/// The settings of the process stand in the first page alone.
-fn own(command: Command) -> Command {
-    let hidden = |arg: Arg| {
-        let of_process = arg.get_help_heading() == Some(GLOBAL);
-        arg.hide(of_process)
-    };
-    command
-        .mut_args(hidden)
-        .after_long_help("Settings of the process: see farebox(1).")
-        .mut_subcommands(own)
+    // The settings of the process stand in the first page alone.
+    pages(&command.mut_subcommands(parse::brief), folder)
 }
 
 fn pages(command: &Command, folder: &Path) -> io::Result<()> {

@@ -17,7 +17,7 @@ const OF_DEMO: [&str; 3] = ["listen", "durability", "operator"];
 ///
 /// # Errors What clap wants to be printed: help, the version, or the mistake.
 pub(super) fn command_line() -> Result<Args, clap::Error> {
-    let mut command = brief(Args::command());
+    let mut command = commands();
     let typed: Vec<OsString> = std::env::args_os().collect();
     if typed.iter().skip(1).eq(["help", "settings"]) {
         settings().try_get_matches_from(["farebox", "--help"])?;
@@ -60,16 +60,22 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
     })
 }
 
-/// `-h` of a command shows its own arguments, and `--help` those of the process, too.
-fn brief(command: Command) -> Command {
+/// The commands, each with a help of its own arguments alone.
+#[must_use]
+pub fn commands() -> Command {
+    brief(Args::command())
+}
+
+/// A command whose help names the settings of the process in one line.
+pub(super) fn brief(command: Command) -> Command {
     let of_process = |arg: Arg| {
         let hidden = arg.get_help_heading() == Some(GLOBAL);
-        arg.hide_short_help(hidden)
+        // clap prints the long form of help, two lines and more for each argument, where any has values with meanings.
+        arg.hide(hidden).hide_possible_values(hidden)
     };
     command
         .mut_args(of_process)
         .after_help("Process settings: farebox help settings")
-        .after_long_help("")
         .mut_subcommands(brief)
 }
 

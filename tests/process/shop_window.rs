@@ -169,6 +169,11 @@ fn an_unverified_price_is_never_written() {
 fn the_library_has_a_dated_and_sourced_model_of_every_hosted_service() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
+    let (_, shown) = run(folder, &["library"]);
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 80),
+        "{shown}"
+    );
     let library = json(folder, &["library"]);
     let offers = library["offers"].as_array().unwrap();
     for preset in farebox::config::presets() {
@@ -179,6 +184,7 @@ fn the_library_has_a_dated_and_sourced_model_of_every_hosted_service() {
             |offer: &&Value| offer["service"] == preset.name && offer["list_price"].is_string();
         let offer = offers.iter().find(sold);
         let offer = offer.unwrap_or_else(|| panic!("no verified offer of {}", preset.name));
+        assert!(shown.contains(offer["name"].as_str().unwrap()), "{shown}");
         assert!(
             offer["date"].as_str().unwrap().starts_with("202")
                 && !offer["reference"].as_str().unwrap().is_empty()
