@@ -22,6 +22,7 @@ pub mod book;
 mod contract;
 mod error;
 pub mod hold;
+mod lock;
 #[cfg(feature = "reference")]
 #[path = "../tests/reference/mod.rs"]
 pub mod memory;
@@ -50,6 +51,7 @@ pub use book::{anchor, csv, document};
 pub use contract::{Ledger, Perform, SharedLedger};
 pub use error::{Cause, LedgerError};
 pub use hold::{Granted, Hold};
+pub use lock::lock;
 pub use outbox::Outbox;
 pub use rule::Act;
 pub use rule::account::Account;

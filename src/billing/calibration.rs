@@ -5,13 +5,13 @@
 //! last exchange counts here at once. Must not count anything itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_ledger::{
     Amount, CustomerId, Excess, Fact, Facts, LedgerError, Lesson, Perform, SharedLedger, Taught,
-    Timestamp,
+    Timestamp, lock,
 };
 use farebox_protocol::{Classes, Family, TextSample};
 use tokio::time::Instant;
@@ -211,24 +211,17 @@ pub struct ExceededTarget {
 
 impl Calibrations {
     fn taught(&self) -> MutexGuard<'_, TaughtBook> {
-        self.0.taught.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
-        self.0
-            .prefixes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.taught)
     }
 
     /// Tokens of a prompt that its target has probably cached. `caches`: the target was counted to cache what nobody marked.
     pub(crate) fn cached(&self, prompt: &SentPrompt<'_>, caches: bool) -> Option<u64> {
-        self.prefixes().cached(prompt, caches)
+        lock(&self.0.prefixes).cached(prompt, caches)
     }
 
     /// The same before it is sent, where no count has found it fresh since one found it cached.
     pub(crate) fn known(&self, prompt: &SentPrompt<'_>, caches: bool) -> Option<u64> {
-        self.prefixes().known(prompt, caches)
+        lock(&self.0.prefixes).known(prompt, caches)
     }
 
     /// Remembers a prompt of `input` tokens whose first text was shown at `now`.
@@ -238,20 +231,19 @@ impl Calibrations {
         (input, lifetime): (u64, Duration),
         now: Instant,
     ) {
-        self.prefixes()
-            .shown(prompt, input, lifetime, now.into_std());
+        lock(&self.0.prefixes).shown(prompt, input, lifetime, now.into_std());
     }
 
     /// Notes what a provider counted of a prompt. Returns what of the customer's exposure that takes back.
     pub(crate) fn counted(&self, prompt: &SentPrompt<'_>, counted: CountedPrompt) -> Amount {
         let now = Instant::now().into_std();
-        self.prefixes().counted(prompt, counted, now)
+        lock(&self.0.prefixes).counted(prompt, counted, now)
     }
 
     /// Notes that nobody counted a prompt; see [`Prefixes::uncounted`].
     pub(crate) fn uncounted(&self, prompt: &SentPrompt<'_>, exposure: Amount, per_token: Amount) {
         let now = Instant::now().into_std();
-        self.prefixes().uncounted(prompt, exposure, per_token, now);
+        lock(&self.0.prefixes).uncounted(prompt, exposure, per_token, now);
     }
 
     /// What is known of a target's answers of these classes. `named`: its speed, where somebody has named one, in tokens a second.
@@ -331,8 +323,7 @@ impl Calibrations {
 
     /// Whether a customer's request is compared now.
     pub(crate) fn opens(&self, target: &str, customer: CustomerId, now: Instant) -> bool {
-        let compared = &self.0.compared_at;
-        let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compared = lock(&self.0.compared_at);
         compared.retain(|_, last| now < *last + COMPARING);
         let place = (target.to_owned(), customer);
         let open = !compared.contains_key(&place);
@@ -383,8 +374,7 @@ impl Calibrations {
 
     /// Whether a target has named the class that was served in an answer before this one, which did so or not.
     pub(crate) fn names_classes(&self, target: &str, named: bool) -> bool {
-        let names = &self.0.names_classes;
-        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock(&self.0.names_classes);
         // What this answer teaches must not judge this answer.
         let before = names.contains(target);
         if named && !before {

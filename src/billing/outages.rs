@@ -5,10 +5,10 @@
 //! gateway only, and until it stops.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CustomerId, KeyId, Timestamp};
+use farebox_ledger::{Amount, CustomerId, KeyId, Timestamp, lock};
 use tokio::time::Instant;
 
 /// A request of our own says something about what failed so shortly before or after it.
@@ -117,7 +117,7 @@ impl Outages {
     }
 
     fn with<T>(&self, target: &str, now: Instant, with: impl FnOnce(&mut FailingTarget) -> T) -> T {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         known.retain(|_, of_one| {
             of_one.forget(now);
             !of_one.failures.is_empty() || !of_one.ours.is_empty()

@@ -4,9 +4,9 @@
 //! frame leaves its whole prompt. Many at once must not leave more than the rule allows, which looks only at what has ended.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use farebox_ledger::{Amount, CustomerId};
+use farebox_ledger::{Amount, CustomerId, lock};
 
 /// What is reserved for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ impl Reservations {
         (left, alone): (Amount, bool),
     ) -> Option<Reserved> {
         let picos = i128::from(amount.picos().max(0));
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let sum = all.get(&place).copied().unwrap_or_default();
         let first = alone && sum.requests == 0;
         if !first && sum.picos + picos > i128::from(left.picos()) {
@@ -62,15 +62,11 @@ impl Reservations {
             picos,
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(CustomerId, Risk), ReservedSum>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut all = self.of.lock();
+        let mut all = lock(&self.of.0);
         if let Some(sum) = all.get_mut(&self.place) {
             sum.requests = sum.requests.saturating_sub(1);
             sum.picos -= self.picos;
@@ -102,7 +98,7 @@ mod tests {
         let hundred = Amount::from_picos(100);
         assert!(book.reserve(other, hundred, (hundred, false)).is_some());
         drop(second);
-        assert!(book.lock().is_empty(), "nothing is left behind");
+        assert!(lock(&book.0).is_empty(), "nothing is left behind");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Kept in memory and bounded: 50 refusals per key, 1,000 keys. Never a body.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-use farebox_ledger::{KeyId, OperationId, Timestamp};
+use farebox_ledger::{KeyId, OperationId, Timestamp, lock};
 use tokio::sync::Notify;
 
 use crate::proxy::{Observer, Record};
@@ -42,7 +42,7 @@ pub struct Activity {
 impl Activity {
     /// The refusals of a key, newest first.
     pub(super) fn refusals(&self, key: KeyId) -> Vec<RefusedRequest> {
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusals = lock(&self.refusals);
         refusals
             .get(&key)
             .map(|ring| ring.iter().rev().cloned().collect())
@@ -51,13 +51,13 @@ impl Activity {
 
     /// The time of the newest refusal.
     pub(super) fn last_refusal(&self, key: KeyId) -> Option<Timestamp> {
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusals = lock(&self.refusals);
         refusals.get(&key)?.back().map(|refused| refused.at)
     }
 
     /// The refusal of one request of a key.
     pub(super) fn refusal(&self, key: KeyId, request: OperationId) -> Option<RefusedRequest> {
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusals = lock(&self.refusals);
         refusals
             .get(&key)?
             .iter()
@@ -67,7 +67,7 @@ impl Activity {
 
     /// Notified when a request of this key ends. Removed when the last page drops it.
     pub(super) fn bell(&self, key: KeyId) -> Arc<Notify> {
-        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bells = lock(&self.bells);
         if let Some(bell) = bells.get(&key).and_then(Weak::upgrade) {
             return bell;
         }
@@ -78,7 +78,7 @@ impl Activity {
     }
 
     fn remember(&self, key: KeyId, refused: RefusedRequest) {
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = lock(&self.refusals);
         if refusals.len() >= KEYS && !refusals.contains_key(&key) {
             let oldest = refusals
                 .iter()
@@ -114,12 +114,7 @@ impl Observer for Activity {
                 },
             );
         }
-        let bell = self
-            .bells
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .and_then(Weak::upgrade);
+        let bell = lock(&self.bells).get(&key).and_then(Weak::upgrade);
         if let Some(bell) = bell {
             bell.notify_waiters();
         }

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use farebox_ledger::CustomerId;
+use farebox_ledger::{CustomerId, lock};
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ impl WrongGuesses {
 
     /// What still counts.
     fn known(&self, now: Instant) -> MutexGuard<'_, HashMap<Guesser, Tries>> {
-        let mut known = self.lock();
+        let mut known = lock(&self.0);
         known.retain(|_, tries| {
             if now.saturating_duration_since(tries.since) >= MINUTE {
                 tries.wrong = 0;
@@ -106,16 +106,12 @@ impl WrongGuesses {
         });
         known
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Guesser, Tries>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Guess<'_> {
     /// It was a wrong one.
     pub(super) fn was_wrong(self, now: Instant) {
-        let mut known = self.guesses.lock();
+        let mut known = lock(&self.guesses.0);
         for who in guessers(self.customer, self.peer) {
             if let Some(tries) = known.get_mut(&who) {
                 if tries.wrong == 0 {
@@ -131,7 +127,7 @@ impl Guess<'_> {
 
 impl Drop for Guess<'_> {
     fn drop(&mut self) {
-        let mut known = self.guesses.lock();
+        let mut known = lock(&self.guesses.0);
         for who in guessers(self.customer, self.peer) {
             if let Some(tries) = known.get_mut(&who) {
                 tries.open = tries.open.saturating_sub(1);

@@ -1,10 +1,10 @@
 //! The ledger reads of each view. Every read is bounded: the newest rows and the hourly sums, whatever the history.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use farebox_ledger::{
     Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger, LedgerError,
-    Timestamp, UsageRow, text,
+    Timestamp, UsageRow, lock, text,
 };
 use maud::Markup;
 
@@ -150,10 +150,7 @@ pub(super) async fn keys(
 /// What is on sale, for everybody.
 pub(super) fn prices(context: &Context) -> ConstantDocument {
     let config = context.config.current();
-    let mut kept = context
-        .prices
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&context.prices);
     if let Some((of, page)) = &*kept
         && Arc::ptr_eq(of, &config)
     {

@@ -5,11 +5,11 @@
 //! to is kept, and it says with `store: false` that it will not.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_ledger::CustomerId;
+use farebox_ledger::{CustomerId, lock};
 use farebox_protocol::json::{self, Edit};
 use farebox_protocol::{items_of, references};
 use tokio::time::Instant;
@@ -94,7 +94,7 @@ impl AnswerItems {
         if items.is_empty() {
             return;
         }
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         all.turn(now);
         all.put(customer, |own| {
             items.into_iter().for_each(|item| own.push(item));
@@ -104,7 +104,7 @@ impl AnswerItems {
 
     /// A customer's item.
     fn find(&self, customer: CustomerId, id: &str, now: Instant) -> Option<Bytes> {
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         all.turn(now);
         let own = all
             .young
@@ -165,10 +165,6 @@ impl AnswerItems {
         }
         request.body = written;
         Ok(true)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ItemGenerations> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -270,7 +266,7 @@ mod tests {
             let known = |part: &str| all.find(customer(number), part, now).is_some();
             assert!(!known("part 0") && known("part 1") && known("part 2"));
         }
-        let known = all.lock();
+        let known = lock(&all.0);
         let sum = |of: &HashMap<CustomerId, CustomerItems>| -> usize {
             let all = of.values().flat_map(|own| &own.items);
             all.map(GivenItem::bytes).sum()

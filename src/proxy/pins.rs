@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use farebox_ledger::CustomerId;
+use farebox_ledger::{CustomerId, lock};
 
 /// Customers whose requests were refused until a target's pins rest for everybody.
 const MOST: usize = 3;
@@ -33,7 +33,7 @@ impl Pins {
     /// What was refused in this snapshot; `None` in an older one than the newest that refused something. A request may run for an
     /// hour under the snapshot that it was admitted under, and says nothing about files that were loaded since.
     fn of(&self, generation: u64) -> Option<MutexGuard<'_, RefusedPins>> {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = lock(&self.refused);
         if refused.generation < generation {
             *refused = RefusedPins {
                 generation,

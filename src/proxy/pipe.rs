@@ -5,10 +5,11 @@
 //! it, so it is a single mutex; a channel and a semaphore took 2 KiB per stream.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use farebox_ledger::lock;
 
 /// Bytes that may wait for a customer.
 const CAPACITY: usize = 256 * 1024;
@@ -45,10 +46,6 @@ struct Pipe {
 pub fn pipe() -> (Sender, Receiver) {
     let pipe = Arc::new(Mutex::new(Pipe::default()));
     (Sender(Arc::clone(&pipe)), Receiver(pipe))
-}
-
-fn lock(pipe: &Mutex<Pipe>) -> MutexGuard<'_, Pipe> {
-    pipe.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Remembers the task to wake.

@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CustomerId, Key, KeyId, KeySettings, RateRule, Timestamp};
+use farebox_ledger::{Amount, CustomerId, Key, KeyId, KeySettings, RateRule, Timestamp, lock};
 use tokio::time::Instant;
 
 use super::Failure;
@@ -189,9 +189,7 @@ impl RateLimits {
     }
 
     fn customers(&self) -> MutexGuard<'_, LimitedCustomers> {
-        self.customers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.customers)
     }
 
     /// Why a payer gets nothing more for now, if it does not.

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farebox_ledger::{KeyId, OperationId, SharedLedger};
+use farebox_ledger::{KeyId, OperationId, SharedLedger, lock};
 use tokio::time::{Instant, sleep};
 
 use super::Request;
@@ -42,10 +42,6 @@ pub struct RunningMoney {
 }
 
 impl Running {
-    fn money(&self) -> MutexGuard<'_, RunningMoney> {
-        self.money.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether its key was stopped.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
@@ -53,18 +49,18 @@ impl Running {
 
     pub(super) fn limit(&self, told: Option<String>) {
         if told.is_some() {
-            self.money().limit = told;
+            lock(&self.money).limit = told;
         }
     }
 
     /// Notes that it waits for money; returns since when.
     pub(super) fn waits(&self) -> Instant {
-        *self.money().waits.get_or_insert_with(Instant::now)
+        *lock(&self.money).waits.get_or_insert_with(Instant::now)
     }
 
     /// Notes that it waits no longer.
     pub(super) fn goes_on(&self) {
-        let mut money = self.money();
+        let mut money = lock(&self.money);
         if let Some(since) = money.waits.take() {
             money.waited = since.elapsed();
         }
@@ -72,7 +68,7 @@ impl Running {
 
     /// How long it has waited for money.
     pub(super) fn waited(&self) -> Duration {
-        self.money().waited
+        lock(&self.money).waited
     }
 }
 
@@ -85,10 +81,6 @@ pub(super) struct Entered {
 }
 
 impl UnderWay {
-    fn all(&self) -> MutexGuard<'_, HashMap<OperationId, Arc<Running>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn enter(&self, request: &Request) -> Entered {
         let running = Arc::new(Running {
             progress: Progress::default(),
@@ -96,7 +88,7 @@ impl UnderWay {
             has_ended: AtomicBool::new(false),
             money: Mutex::default(),
         });
-        self.all().insert(request.id, Arc::clone(&running));
+        lock(&self.0).insert(request.id, Arc::clone(&running));
         Entered {
             all: self.clone(),
             id: request.id,
@@ -107,16 +99,16 @@ impl UnderWay {
     /// Where this request is, if it runs.
     #[must_use]
     pub fn find(&self, id: OperationId) -> Option<(ProgressStage, RunningMoney)> {
-        let all = self.all();
+        let all = lock(&self.0);
         let running = all.get(&id)?;
-        Some((running.progress.stage(), running.money().clone()))
+        Some((running.progress.stage(), lock(&running.money).clone()))
     }
 
     /// Notes every few seconds which keys have been stopped, as long as the gateway runs. Expiry is each stream's own deadline.
     pub async fn watch(&self, ledger: &SharedLedger) -> Infallible {
         loop {
             sleep(EVERY).await;
-            let running: Vec<_> = self.all().values().cloned().collect();
+            let running: Vec<_> = lock(&self.0).values().cloned().collect();
             let mut keys: Vec<KeyId> = running.iter().map(|one| one.key).collect();
             keys.sort_unstable();
             keys.dedup();
@@ -136,6 +128,6 @@ impl UnderWay {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.all.all().remove(&self.id);
+        lock(&self.all.0).remove(&self.id);
     }
 }

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CustomerId, Key, KeyId, SharedLedger};
+use farebox_ledger::{Amount, CustomerId, Key, KeyId, SharedLedger, lock};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -125,7 +125,7 @@ pub(super) struct WaitingPlace<'a> {
 
 impl WaitingRoom {
     fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiters)
     }
 
     /// A place for a request; `None` if its customer has too many already, or no room for its body.

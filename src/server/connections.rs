@@ -16,9 +16,10 @@ mod tests;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use farebox_door::peer;
+use farebox_ledger::lock;
 use ipnet::IpNet;
 use salvo::conn::ConnCtrl;
 
@@ -313,7 +314,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 }
 
@@ -326,10 +327,6 @@ impl Connection {
         }
         closes
     }
-
-    fn head(&self) -> MutexGuard<'_, Option<Ticket>> {
-        self.head.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl OpenConnections {
@@ -340,7 +337,7 @@ impl OpenConnections {
 
     /// The connection's head is complete, or its connection is gone.
     fn leave_heads(&mut self, connection: &Connection) {
-        if let Some(ticket) = connection.head().take() {
+        if let Some(ticket) = lock(&connection.head).take() {
             self.heads.leave(ticket);
         }
     }
@@ -420,7 +417,7 @@ impl ConnectionPlace {
         let (connection, connections) = (&self.connection, &self.connections);
         let heads = &mut connections.lock().heads;
         let ticket = connections.crowd(heads, connection.peer, connection);
-        *connection.head() = Some(ticket);
+        *lock(&connection.head) = Some(ticket);
         Some(UnfinishedHead {
             connections: Arc::clone(connections),
             connection: Arc::clone(connection),

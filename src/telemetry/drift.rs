@@ -3,9 +3,10 @@
 //! Coding clients send new fields every week. What many of them send is worth a `pass` or a new version.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::proxy::Record;
+use farebox_ledger::lock;
 
 /// Most names that are kept by themselves: a customer who invents names must not fill the memory.
 const MOST: usize = 200;
@@ -37,7 +38,7 @@ impl Drift {
         if refused.is_none() && record.removed.is_empty() {
             return;
         }
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.0);
         let taken_out = record.removed.split(", ").filter(|name| !name.is_empty());
         let taken_out = taken_out.map(|name| (name, "taken_out"));
         for (name, fate) in taken_out.chain(refused.map(|name| (name, "refused"))) {
@@ -56,7 +57,7 @@ impl Drift {
     /// All of them, with the number of requests since the start.
     #[must_use]
     pub fn all(&self) -> Vec<(DriftingField, u64)> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = lock(&self.0);
         let all = counts.iter();
         all.map(|(field, requests)| (field.clone(), *requests))
             .collect()

@@ -2,8 +2,9 @@
 //! disconnected, and requests never wait for a reader.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use farebox_ledger::lock;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use crate::proxy::Record;
@@ -32,7 +33,7 @@ impl Default for LiveRing {
 impl LiveRing {
     /// Adds an ended request.
     pub fn push(&self, record: Arc<Record>) {
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = lock(&self.past);
         if past.len() >= REMEMBERED {
             past.pop_front();
         }
@@ -44,7 +45,7 @@ impl LiveRing {
     /// Starts reading: the remembered requests, oldest first, then each one as it ends.
     #[must_use]
     pub fn follow(&self) -> LiveFollower {
-        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let past = lock(&self.past);
         LiveFollower {
             past: past.clone(),
             coming: self.coming.subscribe(),

@@ -1,9 +1,9 @@
 //! The log on standard error: for people, or as JSON for machines; one line for each request. Ids and counts, never bodies.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use farebox_ledger::{KeyId, clock};
+use farebox_ledger::{KeyId, clock, lock};
 use tracing_subscriber::EnvFilter;
 
 use super::log_writer::{LogGuard, LogWriter};
@@ -89,7 +89,7 @@ impl RefusedLines {
         if !was_refused {
             return true;
         }
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = lock(&self.0);
         if record.at.millis().saturating_sub(window.since) >= 1_000 {
             let left_out: u64 = window
                 .asked

@@ -4,10 +4,10 @@
 //! changing is limited by [`MOST_SLUGS`].
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use farebox_ledger::{Usage, UsageKind, amount};
+use farebox_ledger::{Usage, UsageKind, amount, lock};
 
 use super::exposition::Exposition;
 use crate::metering::Miscount;
@@ -121,7 +121,7 @@ impl<const N: usize> Histogram<N> {
 impl Metrics {
     /// Counts one ended request.
     pub fn note(&self, record: &Record) {
-        let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = lock(&self.0);
         update(&mut tables.ends, &record.end_reason, |count| {
             *count += 1_u64
         });
@@ -149,7 +149,7 @@ impl Metrics {
 
     /// Writes all counters.
     pub fn write(&self, out: &mut Exposition) {
-        let tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = lock(&self.0);
         tables.write_requests(out);
         tables.write_waits(out);
         tables.write_money(out);

@@ -4,10 +4,11 @@
 //! a wrong setting. So do five broken answers, and one in twenty.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::metering::Miscount;
 use crate::proxy::Record;
+use farebox_ledger::lock;
 
 /// Fewer in an hour are not reported …
 const FEWEST: u64 = 5;
@@ -147,7 +148,7 @@ impl Miscounts {
         if record.target.is_empty() || !(broken || record.counted_at_its_end()) {
             return;
         }
-        let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = lock(&self.0);
         if targets.len() >= MOST_TARGETS && !targets.contains_key(&record.target) {
             return;
         }
@@ -173,7 +174,7 @@ impl Miscounts {
     /// Every target that breaks answers off at this hour, by name.
     #[must_use]
     pub fn breaking(&self, hour: i64) -> Vec<Breaking> {
-        let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = lock(&self.0);
         let found = targets.iter_mut().filter_map(|(target, hours)| {
             hours.turn(hour);
             let (count, answers) = hours.breaking()?;
@@ -190,7 +191,7 @@ impl Miscounts {
     /// Every target that miscounts at this hour, by name.
     #[must_use]
     pub fn repeated(&self, hour: i64) -> Vec<Miscounting> {
-        let mut targets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = lock(&self.0);
         let mut found = Vec::new();
         for (target, hours) in targets.iter_mut() {
             hours.turn(hour);

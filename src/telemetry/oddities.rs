@@ -4,10 +4,11 @@
 //! One is enough to be told, because each costs money. Covers this clock hour and the previous one.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::alerts::{self, Alert};
 use crate::proxy::record::{Oddity, Record};
+use farebox_ledger::lock;
 
 /// Most targets and kinds that are watched.
 const MOST: usize = 20_000;
@@ -33,7 +34,7 @@ impl Oddities {
                 Oddity::PinRefused(target, _) => target,
                 _ => &record.target,
             };
-            let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut noted = lock(&self.0);
             let place = (target.clone(), kind(oddity).id);
             if noted.len() >= MOST && !noted.contains_key(&place) {
                 continue;
@@ -57,7 +58,7 @@ impl Oddities {
     /// What stands at this hour.
     #[must_use]
     pub fn alerts(&self, hour: i64) -> Vec<Alert> {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.0);
         noted.retain(|_, noted| noted.hour + 1 >= hour);
         let alerts = noted.iter().map(|((target, _), noted)| noted.alert(target));
         alerts.collect()

@@ -3,9 +3,10 @@
 //! Requests of nobody's key have a room of their own: strangers cannot push a customer's request out.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::proxy::{Record, record};
+use farebox_ledger::lock;
 
 /// Requests of customers that are remembered.
 pub const REMEMBERED: usize = 10_000;
@@ -25,7 +26,7 @@ impl Recent {
             Some(_) => (&self.customers, REMEMBERED),
             None => (&self.strangers, STRANGERS),
         };
-        let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut room = lock(room);
         if room.len() >= most {
             room.pop_front();
         }
@@ -43,7 +44,7 @@ impl Recent {
         [&self.customers, &self.strangers]
             .into_iter()
             .find_map(|room| {
-                let room = room.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = lock(room);
                 room.iter().rev().find(|record| is_it(record)).cloned()
             })
     }

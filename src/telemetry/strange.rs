@@ -3,9 +3,10 @@
 //! An operator who wants customers to have one lists it in the provider's `pass_answer`.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::proxy::Record;
+use farebox_ledger::lock;
 
 /// Most names that are kept: a provider that invents a new one for each answer must not fill the memory.
 const MOST: usize = 1_000;
@@ -20,7 +21,7 @@ impl StrangeMembers {
             return;
         }
         let provider = record.target.split('/').next().unwrap_or_default();
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.0);
         for name in &record.strange {
             let name = (provider.to_owned(), name.to_string());
             if counts.len() < MOST || counts.contains_key(&name) {
@@ -32,7 +33,7 @@ impl StrangeMembers {
     /// Provider, member, and answers since the start.
     #[must_use]
     pub fn all(&self) -> Vec<(String, String, u64)> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = lock(&self.0);
         let all = counts.iter();
         all.map(|((provider, name), count)| (provider.clone(), name.clone(), *count))
             .collect()

@@ -1,8 +1,8 @@
 //! How webhooks are doing, for status and alerts.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use farebox_ledger::Timestamp;
+use farebox_ledger::{Timestamp, lock};
 use serde_json::{Value, json};
 
 /// A webhook as this gateway sees it.
@@ -54,16 +54,13 @@ pub struct WebhookBoard(Mutex<Vec<WebhookSeen>>);
 impl WebhookBoard {
     /// Notes all of them.
     pub fn note(&self, seen: Vec<WebhookSeen>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        *lock(&self.0) = seen;
     }
 
     /// As they were last noted.
     #[must_use]
     pub fn seen(&self) -> Vec<WebhookSeen> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0).clone()
     }
 }
 

@@ -5,8 +5,9 @@
 //! where the key is refused again after the list had answered, the list proves nothing any more.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use farebox_ledger::lock;
 use tokio::time::Instant;
 
 use super::classify::AttemptFailure;
@@ -117,7 +118,7 @@ impl Accounts {
         reason: Redacted,
         now: Instant,
     ) {
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let account = all.entry(account).or_default();
         if why == AccountRefusal::Key && account.list == ListProof::Ended {
             account.list = ListProof::Nothing;
@@ -128,7 +129,7 @@ impl Accounts {
 
     /// It gave a good answer to a request that was sent at `sent`.
     pub(super) fn served(&self, account: usize, sent: Instant) {
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let Some(account) = all.get_mut(&account) else {
             return;
         };
@@ -137,7 +138,7 @@ impl Accounts {
 
     /// Its list of models answered a request that was sent at `sent`.
     pub(super) fn listed(&self, account: usize, sent: Instant) {
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let Some(account) = all.get_mut(&account) else {
             return;
         };
@@ -150,7 +151,7 @@ impl Accounts {
 
     /// Whether only its key is in doubt, and its list can tell.
     pub(super) fn doubts_key(&self, account: usize) -> bool {
-        let all = self.lock();
+        let all = lock(&self.0);
         all.get(&account).is_some_and(|account| {
             let refused = account.refused.as_ref();
             account.list != ListProof::Nothing
@@ -160,11 +161,7 @@ impl Accounts {
 
     /// The refusal that stands.
     pub(super) fn refusal(&self, account: usize) -> Option<RefusedAccount> {
-        self.lock().get(&account)?.refused.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, ProviderAccount>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).get(&account)?.refused.clone()
     }
 }
 

@@ -2,8 +2,9 @@
 //! the exit for texts would leave them as they are.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use farebox_ledger::lock;
 use farebox_protocol::Additions;
 
 use super::client::Pool;
@@ -53,7 +54,7 @@ impl Additions for TargetAdditions {
     }
 
     fn is_harmless(&self, member: &str) -> bool {
-        let mut kept = self.harmless.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.harmless);
         if kept.iter().any(|known| &**known == member) {
             return true;
         }

@@ -4,9 +4,10 @@
 //! when a caller forwards it by mistake. Redirects and compression are off, and HTTP/1.1 is used
 //! because one shared HTTP/2 connection would queue streams behind its limit.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use farebox_ledger::lock;
 use farebox_protocol::{AuthStyle, Family};
 use reqwest::Url;
 use reqwest::header::{
@@ -158,7 +159,7 @@ impl Pool {
 
     /// Runs `with` on the retry budget.
     pub(super) fn with_budget<T>(&self, with: impl FnOnce(&mut RepeatBudget) -> T) -> T {
-        with(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut lock(&self.budget))
     }
 
     /// The request as it leaves, with one of the provider's keys, or `None` for the built-in provider.

@@ -8,9 +8,10 @@
 //! Bounded: whoever is forgotten goes home.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use farebox_ledger::lock;
 use tokio::time::Instant;
 
 /// The longest that a conversation stays away from home.
@@ -67,7 +68,7 @@ pub(super) struct WarmSeat {
 impl Conversations {
     /// Where this one's prompt is probably cached, if anywhere.
     pub(super) fn find(&self, conversation: u64, now: Instant) -> Option<WarmSeat> {
-        let stay = self.lock().get(conversation)?;
+        let stay = lock(&self.0).get(conversation)?;
         stay.is_warm(now).then_some(WarmSeat {
             seat: stay.seat,
             is_home: stay.away.is_none(),
@@ -87,7 +88,7 @@ impl Conversations {
         if cached_for.is_zero() {
             return !is_home;
         }
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let before = all.get(conversation).filter(|stay| stay.is_warm(now));
         let stays = before.filter(|stay| stay.seat == seat && stay.away.is_none() == is_home);
         let away = (!is_home).then_some(now);
@@ -113,7 +114,7 @@ impl Conversations {
         (sent, cached): (Instant, bool),
         now: Instant,
     ) {
-        let mut all = self.lock();
+        let mut all = lock(&self.0);
         let Some(stay) = all.get(conversation) else {
             return;
         };
@@ -129,10 +130,6 @@ impl Conversations {
                 ..stay
             },
         );
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Generations> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -237,7 +234,7 @@ mod tests {
             // One that goes on is not driven out.
             all.began(u64::MAX, (HOME, true), CACHED, now);
         }
-        let known = all.lock();
+        let known = lock(&all.0);
         assert!(known.young.len() + known.old.len() <= 2 * GENERATION);
         let [young, old] = [&known.young, &known.old].map(HashMap::capacity);
         assert!(young <= GENERATION && old <= GENERATION, "{young}, {old}");

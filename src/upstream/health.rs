@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use farebox_ledger::Amount;
+use farebox_ledger::{Amount, lock};
 use farebox_protocol::Family;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -407,7 +407,7 @@ impl Health {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

@@ -47,7 +47,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -350,6 +350,10 @@ impl Upstreams {
         })
     }
 
+    fn known(&self) -> RwLockReadGuard<'_, Pools> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Follows a new snapshot: unchanged targets keep connections and health.
     pub fn reconcile(&self, config: &Config) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -363,7 +367,7 @@ impl Upstreams {
     /// against it, whoever met them.
     #[must_use]
     pub fn is_paused(&self, slug: &str, target: &str) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let mut listed = known.by_slug.get(slug).into_iter().flatten();
         listed.any(|&at| {
             known
@@ -379,8 +383,7 @@ impl Upstreams {
     }
 
     fn pool_named(&self, provider: &str) -> Option<Arc<Pool>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.pools.get(provider).cloned()
+        self.known().pools.get(provider).cloned()
     }
 
     /// Waits until a request of our own shows that a target is out. One task at a time may wait.
@@ -391,7 +394,7 @@ impl Upstreams {
     /// Whether we may ask a target (`provider/model`) ourselves.
     #[must_use]
     pub fn may_ask(&self, target: &str) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let mut listed = known.targets.iter();
         listed.any(|listed| {
             let provider = &listed.target.provider;
@@ -418,14 +421,13 @@ impl Upstreams {
 
     /// What is known about a target.
     fn health(&self, route: &Route, target: &Target) -> Option<Arc<Health>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.health(&route.slug, target)
+        self.known().health(&route.slug, target)
     }
 
     /// Pool and health of a target. A request keeps its snapshot, so around a reload its target may be newer or older than the one
     /// here; it then gets a temporary pool.
     fn find(&self, route: &Route, target: &Target) -> Result<(Arc<Pool>, Arc<Health>), String> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let pool = match known
             .pools
             .get(&target.provider.name)

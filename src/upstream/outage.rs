@@ -1,9 +1,10 @@
 //! What our own requests to a target prove when they have no frame: that it is out, where earlier ones have passed. Pure; the clock is
 //! passed in.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use farebox_ledger::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -32,23 +33,19 @@ pub(super) struct OutageNews {
 
 impl OutageNews {
     pub(super) fn tell(&self, outage: Outage) {
-        self.unheard().push(outage);
+        lock(&self.unheard).push(outage);
         self.told.notify_one();
     }
 
     /// Waits for the next one. One task at a time may wait.
     pub(super) async fn next(&self) -> Outage {
         loop {
-            let unheard = self.unheard().pop();
+            let unheard = lock(&self.unheard).pop();
             if let Some(outage) = unheard {
                 return outage;
             }
             self.told.notified().await;
         }
-    }
-
-    fn unheard(&self) -> MutexGuard<'_, Vec<Outage>> {
-        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,9 +5,10 @@
 //! who comes later waits for one answer at most.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use farebox_ledger::lock;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -90,7 +91,7 @@ impl LimitedPlaces {
 
     /// A part for a customer at once. `None` if there is not enough, the customer has all it may have, or somebody with less waits.
     pub(super) fn take(self: &Arc<Self>, holder: Holder, size: u64) -> Option<TakenPlace> {
-        let (mut state, size) = (self.lock(), self.usual(size));
+        let (mut state, size) = (lock(&self.state), self.usual(size));
         self.forget_ended(&mut state);
         let own = state.of(holder);
         let goes_first = |other: &WaitingCustomer| {
@@ -107,7 +108,7 @@ impl LimitedPlaces {
     pub(super) async fn wait(self: &Arc<Self>, holder: Holder, size: u64) -> TakenPlace {
         let size = self.usual(size);
         let (tell, mut told) = oneshot::channel();
-        self.lock()
+        lock(&self.state)
             .queue
             .push(WaitingCustomer { holder, size, tell });
         loop {
@@ -133,7 +134,7 @@ impl LimitedPlaces {
     /// Gives what is free to those who wait; returns when more becomes free by itself.
     fn hand_out(self: &Arc<Self>) -> Option<Instant> {
         loop {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             self.forget_ended(&mut state);
             state.queue.retain(|waiting| !waiting.tell.is_closed());
             let least = state
@@ -189,10 +190,6 @@ impl LimitedPlaces {
             state.remove(holder, size);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, PlacesState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl PlacesState {
@@ -226,7 +223,7 @@ impl TokenShare {
 
 impl TakenPlace {
     fn resize(&mut self, size: u64) {
-        let mut state = self.places.lock();
+        let mut state = lock(&self.places.state);
         state.remove(self.holder, self.size);
         state.add(self.holder, size);
         self.size = size;
@@ -235,7 +232,7 @@ impl TakenPlace {
 
 impl Drop for TakenPlace {
     fn drop(&mut self) {
-        let mut state = self.places.lock();
+        let mut state = lock(&self.places.state);
         match self.until.filter(|until| *until > Instant::now()) {
             Some(until) => state.ended.push((until, self.holder, self.size)),
             None => state.remove(self.holder, self.size),
@@ -272,7 +269,7 @@ mod tests {
         assert_eq!(bobs.len(), 1);
         assert!(places.take(CAT, 1).is_none(), "all four are taken");
         drop((anns, bobs));
-        let state = places.lock();
+        let state = lock(&places.state);
         assert!(
             state.by.is_empty() && state.all == 0,
             "nobody is remembered"

@@ -3,7 +3,7 @@
 //! Nothing that a customer does can make one fail, so their results are evidence for all. `probing.rs` decides when one is due.
 
 use std::convert::Infallible;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -73,7 +73,7 @@ impl Upstreams {
     fn send_due<R: Referee>(&self, running: &mut JoinSet<()>, referee: &Arc<R>) -> Instant {
         let now = Instant::now();
         let mut next = now + LOOK_EVERY;
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         for listed in &known.targets {
             let Some(due) = listed.health.probe_due(now) else {
                 continue;

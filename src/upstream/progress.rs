@@ -1,8 +1,8 @@
 //! Where a running request is: which target has it now, and which attempts have failed. For the operator; it decides nothing.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use farebox_ledger::{Timestamp, clock};
+use farebox_ledger::{Timestamp, clock, lock};
 
 use super::Attempt;
 use crate::config::Target;
@@ -26,10 +26,7 @@ impl Progress {
     /// Where it is now.
     #[must_use]
     pub fn stage(&self) -> ProgressStage {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0).clone()
     }
 
     pub(super) fn asked(&self, target: &Target) {
@@ -48,6 +45,6 @@ impl Progress {
     }
 
     fn change(&self, change: impl FnOnce(&mut ProgressStage)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut lock(&self.0));
     }
 }

@@ -1,9 +1,9 @@
 //! What our own requests to a provider's targets may cost in a day. An attacker can make us ask, but not for more than this.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use farebox_ledger::Amount;
+use farebox_ledger::{Amount, lock};
 
 /// The money spent today, by target.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ struct Day {
 impl Purse {
     /// Takes the price of a request to a target; false if that would exceed the day's budget.
     pub(super) fn take(&self, model: &str, price: Amount, day: i64, budget: Amount) -> bool {
-        let mut days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut days = lock(&self.0);
         let today = days.entry(model.to_owned()).or_insert(Day {
             number: day,
             spent: Amount::ZERO,
@@ -37,7 +37,7 @@ impl Purse {
 
     /// Notes what the requests of all gateways have cost: those before a restart, and those of others.
     pub(super) fn known(&self, model: &str, spent: Amount, day: i64) {
-        let mut days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut days = lock(&self.0);
         let unknown = Day {
             number: day,
             spent: Amount::ZERO,
@@ -51,7 +51,7 @@ impl Purse {
 
     /// Replaces what was taken for a request by what it cost.
     pub(super) fn correct(&self, model: &str, taken: Amount, cost: Amount, day: i64) {
-        let mut days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut days = lock(&self.0);
         if let Some(today) = days.get_mut(model).filter(|today| today.number == day) {
             let others = today.spent.checked_sub(taken);
             let spent = others.and_then(|others| others.checked_add(cost));

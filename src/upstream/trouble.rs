@@ -2,7 +2,6 @@
 //! which published models nobody serves.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use super::health::TargetState;
 use super::redact::Redacted;
@@ -13,14 +12,13 @@ impl Upstreams {
     /// Every target of the snapshot in force, in the order of the files.
     #[must_use]
     pub fn states(&self) -> Vec<TargetState> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.states()
+        self.known().states()
     }
 
     /// Everything that is wrong now.
     #[must_use]
     pub fn troubles(&self) -> Vec<Trouble> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let mut found: Vec<Trouble> = Vec::new();
         let mut slugs: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
         for state in known.states() {

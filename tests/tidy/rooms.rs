@@ -150,6 +150,7 @@ const GATEWAY: &[Room] = &[
             "ledger::Amount",
             "ledger::EventKind",
             "ledger::grouped",
+            "ledger::lock",
         ],
         crates: &[
             "arc_swap",
@@ -223,6 +224,7 @@ const GATEWAY: &[Room] = &[
             "ledger::Amount",
             "ledger::Timestamp",
             "ledger::clock",
+            "ledger::lock",
             "ledger::text",
             "protocol",
         ],
@@ -301,6 +303,7 @@ const GATEWAY: &[Room] = &[
             "ledger::UsageKind",
             "ledger::amount",
             "ledger::clock",
+            "ledger::lock",
             "metering::Miscount",
             "proxy::record",
         ],

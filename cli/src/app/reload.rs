@@ -3,7 +3,7 @@
 //! The snapshot is already in force when this runs; nothing here can undo it, and no request waits for it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::files_audit;
 use farebox::clock;
@@ -12,7 +12,7 @@ use farebox::config::{
     ReloadObserver, Severity, Summary, Trigger, diff,
 };
 use farebox::server::admin::Admin;
-use farebox_ledger::{Perform, Publish};
+use farebox_ledger::{Perform, Publish, lock};
 
 /// Changed prices that one log line names.
 const MOST_PRICES: usize = 20;
@@ -47,7 +47,7 @@ impl Following {
 
 impl ReloadFollower {
     fn follow(&self, config: &Config, findings: &Diagnostics) {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = lock(&self.before);
         if config.generation <= before.generation {
             return;
         }
@@ -93,7 +93,7 @@ impl ReloadFollower {
 
     /// Logs the findings that are new since the last load, so that an edit of one model does not repeat those of the others.
     fn log_new(&self, findings: &Diagnostics) {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = lock(&self.logged);
         let standing = |finding: &Diagnostic| {
             finding.severity != Severity::Error
                 && logged.iter().any(|before| {

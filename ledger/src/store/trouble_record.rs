@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::trouble::{Fault, LedgerTrouble, TroubleKind};
 use crate::value::clock;
-use crate::{Cause, Timestamp};
+use crate::{Cause, Timestamp, lock};
 
 /// Work that has been under way for this long is in trouble.
 pub(crate) const LATE: Duration = Duration::from_secs(1);
@@ -315,7 +315,7 @@ impl TroubleRecord {
     }
 
     fn lock(&self) -> MutexGuard<'_, RecordState> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.record)
     }
 
     fn put(&self, record: &mut RecordState, work: LedgerWork, fault: Fault, began: Instant) {

@@ -10,14 +10,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::room::reserve;
 use super::side_file::{beside, beside_real, opened};
-use crate::{Amount, Bill, Cause, Finish, LedgerError, OperationId, Timestamp};
+use crate::{Amount, Bill, Cause, Finish, LedgerError, OperationId, Timestamp, lock};
 
 /// What is behind the name of the file that it stands beside.
 pub(super) const SUFFIX: &str = ".unsettled";
@@ -138,10 +138,6 @@ impl Unsettled {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<OpenFile>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -158,7 +154,7 @@ impl Unsettled {
             file.sync_all().map(|()| file)
         });
         let file = file.map_err(|error| cannot_use(&self.path, error))?;
-        *self.lock() = Some(OpenFile {
+        *lock(&self.opened) = Some(OpenFile {
             file,
             reserved: 0,
             failed: false,
@@ -169,7 +165,7 @@ impl Unsettled {
 
     /// Reserves room for the bills of so many open holds, and of as many that may be opened soon.
     pub(crate) fn grow(&self, holds: u64) {
-        let mut opened = self.lock();
+        let mut opened = lock(&self.opened);
         let Some(OpenFile {
             file,
             reserved,
@@ -195,7 +191,7 @@ impl Unsettled {
 
     /// Keeps what is due; removes the file if nothing is.
     pub(crate) fn close(&self, due: &[Arc<Finish>]) -> Left {
-        let mut opened = self.lock();
+        let mut opened = lock(&self.opened);
         if due.is_empty() {
             let empty = |opened: &OpenFile| {
                 is_at(&opened.file, &self.path)

@@ -10,9 +10,10 @@ pub(crate) mod watch;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use farebox_ledger::lock;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -200,7 +201,7 @@ impl Reloader {
 
     /// Checks the files now. Blocks on file reads, so it must not run on a thread that serves requests.
     pub fn reload(&self, trigger: Trigger) -> Reload {
-        let mut seen = self.seen();
+        let mut seen = lock(&self.seen);
         let stamps = self.stamps(&seen);
         if trigger == Trigger::Save && stamps == seen.stamps {
             return Reload::Unchanged { mended: false };
@@ -236,7 +237,7 @@ impl Reloader {
     /// The directories in which a change can affect the files.
     #[must_use]
     pub fn directories(&self) -> Vec<PathBuf> {
-        let seen = self.seen();
+        let seen = lock(&self.seen);
         let files = self.files(&seen);
         // A symlink changes where it is or where it leads.
         let both = files
@@ -353,10 +354,6 @@ impl Reloader {
             ))
         };
         self.files(seen).into_iter().map(stamp).collect()
-    }
-
-    fn seen(&self) -> MutexGuard<'_, FilesRead> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,12 +7,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use farebox_door::{UnreadBody, peer};
-use farebox_ledger::{Amount, Key};
+use farebox_ledger::{Amount, Key, lock};
 use salvo::BoxedError;
 use salvo::http::ResBody;
 use salvo::hyper::body::{Body, Frame};
@@ -100,7 +100,7 @@ impl Connections {
 impl BusyRequest {
     /// Notes whose request it is: its connection is safe until it ends.
     pub(super) fn belongs(&self, to: Holder, pays: bool) {
-        let mut standing = self.standing();
+        let mut standing = lock(&self.standing);
         let mut open = self.connections.lock();
         match *standing {
             RequestStanding::Stranger(ticket) => drop(open.strangers.leave(ticket)),
@@ -126,15 +126,11 @@ impl BusyRequest {
         open.claims = open.claims.saturating_sub(1);
         self.connection.safe.fetch_sub(1, Ordering::Relaxed);
     }
-
-    fn standing(&self) -> MutexGuard<'_, RequestStanding> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Guest for BusyRequest {
     fn claims(&self) {
-        let mut standing = self.standing();
+        let mut standing = lock(&self.standing);
         let RequestStanding::Stranger(ticket) = *standing else {
             return;
         };
@@ -150,7 +146,7 @@ impl Guest for BusyRequest {
     }
 
     fn is_refused(&self) {
-        let mut standing = self.standing();
+        let mut standing = lock(&self.standing);
         if !matches!(*standing, RequestStanding::Claimed) {
             return;
         }
@@ -179,7 +175,7 @@ impl Drop for BusyRequest {
     fn drop(&mut self) {
         self.connection.busy.fetch_sub(1, Ordering::AcqRel);
         self.connection.fate.rest();
-        let standing = self.standing();
+        let standing = lock(&self.standing);
         let mut open = self.connections.lock();
         match *standing {
             RequestStanding::Stranger(ticket) => {

@@ -3,9 +3,9 @@
 //! An alert that comes back within a minute is one that flaps: from then on it ends only when it has been gone for a minute.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
-use farebox_ledger::Timestamp;
+use farebox_ledger::{Timestamp, lock};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -168,7 +168,7 @@ impl BoardEntry {
 impl Board {
     /// Compares what stands now with what stood before, and logs what began and what ended.
     pub fn follow(&self, now: Timestamp, found: Vec<Alert>) {
-        let mut board = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut board = lock(&self.standing);
         let mut begun = Vec::new();
         let mut there: BTreeMap<AlertOrder, Alert> = BTreeMap::new();
         for alert in found {
@@ -231,7 +231,7 @@ impl Board {
     /// What stands, the most urgent first.
     #[must_use]
     pub fn standing(&self) -> Vec<StandingAlert> {
-        let board = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let board = lock(&self.standing);
         let standing = board.values().filter(|entry| !entry.ended);
         standing.map(|entry| entry.standing.clone()).collect()
     }

@@ -3,8 +3,9 @@
 //! Bounded: the oldest prefixes are forgotten first. It holds hashes only, never text.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use farebox_ledger::lock;
 use farebox_protocol::prompt::{BLOCK_CHARS, CHARS_PER_TOKEN};
 
 /// Blocks remembered: about 4 million tokens.
@@ -23,7 +24,7 @@ struct SimulatedPrefixes {
 impl Memory {
     /// Tokens of the longest prefix seen before; remembers all of the prompt.
     pub(super) fn recall(&self, blocks: &[u64]) -> u64 {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.0);
         let found = blocks
             .iter()
             .take_while(|hash| seen.known.contains(hash))

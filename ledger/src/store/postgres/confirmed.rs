@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::ServerFacts;
 use super::link::Link;
-use super::lock::lock;
 use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 use crate::batch::rows::Rows;
@@ -22,7 +21,7 @@ use crate::book::anchor::{self, Anchor};
 use crate::book::head::Hash;
 use crate::store::rows::RowColumns as _;
 use crate::store::side_file::replace;
-use crate::{Cause, CustomerId, LedgerError, OperationId, Timestamp};
+use crate::{Cause, CustomerId, LedgerError, OperationId, Timestamp, lock};
 
 /// How long the row of a gateway that has ended is kept.
 pub(super) const ENDED_KEPT_DAYS: i32 = 30;

@@ -19,13 +19,12 @@ use tokio_postgres::config::{Host, SslMode};
 use super::facts::ServerPurpose;
 use super::faults;
 use super::link::Link;
-use super::lock::lock;
 use super::servers::{AskedServer, Servers, choose};
 use super::tls::DatabaseTls;
 use super::trouble::cause;
 use crate::store::address::Database;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
-use crate::{Cause, LedgerError, Server};
+use crate::{Cause, LedgerError, Server, lock};
 
 /// A server that has not answered by then is left out, if another one has.
 const SECOND: Duration = Duration::from_secs(1);

@@ -7,13 +7,12 @@
 use std::sync::{Arc, Mutex};
 
 use super::link::Link;
-use super::lock::lock;
 use super::readers::Readers;
 use super::{faults, lists};
 use crate::batch::rows::ById;
 use crate::store::replies::{Caller, CallerValue, Replies};
 use crate::store::trouble_record::LedgerWork;
-use crate::{Key, KeyId, LedgerError};
+use crate::{Key, KeyId, LedgerError, lock};
 
 type KeyReadResult = Result<Option<Arc<Key>>, LedgerError>;
 

@@ -16,10 +16,9 @@ use tokio_postgres::{
 };
 
 use super::facts::{INTRODUCE, LOOK, ServerFacts};
-use super::lock::lock;
 use super::trouble::cause;
-use crate::Cause;
 use crate::batch::rows::ById;
+use crate::{Cause, lock};
 
 /// How long a session's settings may take.
 const SETTINGS: Duration = Duration::from_secs(5);

@@ -27,7 +27,6 @@ mod lanes;
 mod lessons;
 mod link;
 mod lists;
-mod lock;
 mod locking;
 mod migrations;
 mod node;
@@ -72,7 +71,7 @@ use crate::{
     LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
     Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold, Scope, SecretHash, Server,
     SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport,
-    WriterStats,
+    WriterStats, lock,
 };
 pub use confirmed::AcceptedLoss;
 use connector::Connector;
@@ -194,7 +193,7 @@ fn now() -> Timestamp {
 impl Drop for PostgresLedger {
     fn drop(&mut self) {
         let _ = Store::close(self);
-        let thread = lock::lock(&self.thread).take();
+        let thread = lock(&self.thread).take();
         if let Some(Thread { quit, handle }) = thread {
             let _ = quit.send(());
             if handle.join().is_err() {

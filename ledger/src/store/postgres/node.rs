@@ -16,7 +16,6 @@ use super::connector::Connector;
 use super::facts::Backend;
 use super::faults;
 use super::link::Link;
-use super::lock::lock;
 use super::migrations::VERSION;
 use super::rows::Columns;
 use super::shared::Shared;
@@ -27,7 +26,7 @@ use crate::batch::outcome::Outcome;
 use crate::store::begin::log_late;
 use crate::store::rows::RowColumns as _;
 use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
-use crate::{Fault, Finish, Gateway, Timestamp, TroubleKind};
+use crate::{Fault, Finish, Gateway, Timestamp, TroubleKind, lock};
 
 /// What batches are told as, and the reads of keys before them.
 const BATCHES: [LedgerWork; 4] = [

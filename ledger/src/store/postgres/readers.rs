@@ -9,10 +9,9 @@ use tokio::sync::Semaphore;
 
 use super::connector::Connector;
 use super::link::Link;
-use super::lock::lock;
 use super::trouble::TransactionTrouble;
 use crate::store::trouble_record::TroubleRecord;
-use crate::{Cause, LedgerError};
+use crate::{Cause, LedgerError, lock};
 
 /// Concurrent connections.
 const READERS: usize = 4;

@@ -10,8 +10,7 @@ use std::sync::Mutex;
 use tokio::sync::watch;
 
 use super::facts::{ServerFacts, ServerPurpose};
-use super::lock::lock;
-use crate::{Cause, Server};
+use crate::{Cause, Server, lock};
 
 /// One address, and what it answered: nothing yet, an error, or its facts.
 #[derive(Debug, Clone)]

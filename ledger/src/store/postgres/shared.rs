@@ -16,7 +16,6 @@ use super::facts::Backend;
 use super::job::{Job, OutcomeAnswer, OutcomeCaller};
 use super::lanes::{Lane, LaneQueue};
 use super::link::Link;
-use super::lock::lock;
 use super::migrations::{VERSION, changed};
 use crate::batch::operation::{Operation, OperationClass};
 use crate::batch::outcome::Outcome;
@@ -25,7 +24,7 @@ use crate::store::replies::Caller;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::store::unsettled::Unsettled;
 use crate::value::clock;
-use crate::{CustomerId, Finish, LedgerError, OperationId, Refusal, Timestamp};
+use crate::{CustomerId, Finish, LedgerError, OperationId, Refusal, Timestamp, lock};
 use crate::{Durability, Fault, LedgerTrouble, Opening, TroubleKind, WriterStats};
 
 /// New holds are refused while this many operations wait.

@@ -6,12 +6,11 @@
 use super::connector::Connector;
 use super::facts::{LOOK, ReplicationAnswer, judge};
 use super::link::Link;
-use super::lock::lock;
 use super::rows::Columns;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
 use crate::store::trouble_record::LedgerWork;
-use crate::{Durability, Fault, LedgerError, Standby, TroubleKind};
+use crate::{Durability, Fault, LedgerError, Standby, TroubleKind, lock};
 
 /// The standbys, or why none can be relied on and what ends that.
 pub(super) type StandbyAnswer = Result<Standby, (String, &'static str)>;

@@ -15,7 +15,6 @@ use super::connector::Connector;
 use super::job::Job;
 use super::lanes::{Lane, NextWork, TakenBatch};
 use super::link::Link;
-use super::lock::lock;
 use super::locking::Locked;
 use super::shared::Shared;
 use super::trouble::TransactionTrouble;
@@ -24,7 +23,7 @@ use super::{faults, fetch, flush, node};
 use crate::batch::outcome::Outcome;
 use crate::store::replies::Replies;
 use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
-use crate::{Cause, CustomerId, Durability, Fault, LedgerError, Refusal, TroubleKind};
+use crate::{Cause, CustomerId, Durability, Fault, LedgerError, Refusal, TroubleKind, lock};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
 const LOCKED_AT_ONCE: usize = 4;

@@ -1,11 +1,11 @@
 //! Which keys have ended, for a gateway that asks every few seconds: read once, and again only after a key or a customer was changed.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::remembered::ActsSeen;
 use super::{Opened, lists};
-use crate::{KeyId, LedgerError};
+use crate::{KeyId, LedgerError, lock};
 
 /// Most keys that are remembered; beyond that all are forgotten, and read again.
 const MOST: usize = 16_384;
@@ -43,7 +43,7 @@ impl EndedKeys {
         keys: &[KeyId],
         as_of: Option<ActsSeen>,
     ) -> (Vec<KeyId>, Vec<KeyId>) {
-        let read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = lock(&self.0);
         if as_of.is_none() || read.as_of != as_of {
             return (Vec::new(), keys.to_vec());
         }
@@ -55,7 +55,7 @@ impl EndedKeys {
 
     /// What was read is at least as new as `as_of`.
     fn note(&self, asked: &[KeyId], ended: &[KeyId], as_of: Option<ActsSeen>) {
-        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = lock(&self.0);
         if read.as_of != as_of || read.ended.len() > MOST {
             read.as_of = as_of;
             read.ended.clear();

@@ -4,7 +4,7 @@
 //! that selling goes on by itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::SqliteLedger;
@@ -12,7 +12,7 @@ use super::location::Location;
 use super::room::DiskRoom;
 use crate::store::stats::LOG_LOUD;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
-use crate::{Fault, LedgerError, LogStats, TroubleKind};
+use crate::{Fault, LedgerError, LogStats, TroubleKind, lock};
 
 /// New holds are refused before the last of the disk is used: other programs need some of it, and so do settlements where nothing
 /// can be reserved.
@@ -208,7 +208,7 @@ impl HoldGate {
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn judge(&self, state: &GateState) -> Admission {

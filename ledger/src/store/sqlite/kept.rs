@@ -7,16 +7,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::file_id::FileId;
+use crate::lock;
 
 static KEPT: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 
 /// The descriptor of the file at this path. It can write where the user may: blocks are reserved through it.
 pub(super) fn kept(path: &Path) -> std::io::Result<Arc<File>> {
     let wanted = FileId::of(path)?;
-    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = lock(&KEPT);
     if let Some((_, file)) = all.iter().find(|(known, _)| *known == wanted) {
         return Ok(Arc::clone(file));
     }

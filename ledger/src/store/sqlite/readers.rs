@@ -6,14 +6,14 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::location::Location;
 use super::{files, lessons, reads};
-use crate::{Amount, Cause, CustomerId, LedgerError, OpenMode, Taught};
+use crate::{Amount, Cause, CustomerId, LedgerError, OpenMode, Taught, lock};
 
 const POINTS: usize = 4;
 const SCANNERS: usize = 2;
@@ -63,7 +63,7 @@ impl Readers {
             .get(turn)
             .ok_or_else(|| LedgerError::unavailable("no connection".to_owned()))?;
         let free = self.points.iter().find_map(|conn| conn.try_lock().ok());
-        let conn = free.unwrap_or_else(|| chosen.lock().unwrap_or_else(PoisonError::into_inner));
+        let conn = free.unwrap_or_else(|| lock(chosen));
         read(&conn).map_err(|error| unreadable(&self.location.given, error))
     }
 
@@ -127,10 +127,7 @@ impl Readers {
 fn scan(location: &Location, waiting: &Mutex<Receiver<Scan>>) {
     let mut conn = None;
     loop {
-        let next = waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv();
+        let next = lock(waiting).recv();
         let Ok(job) = next else { return };
         if conn.is_none() {
             conn = files::connect_again(location, OpenMode::ReadOnly)

@@ -5,11 +5,11 @@
 //! compares the counter under its write lock: if another process has committed, it forgets everything. After its own commit it
 //! publishes the batch's changes together with the next count. A reader that finds another count reads the file.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::index::LogIndex;
 use crate::batch::rows::ById;
-use crate::{Account, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp};
+use crate::{Account, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp, lock};
 
 /// Most keys cached; beyond that all are forgotten, and those in use are read again.
 const MOST: usize = 10_000;
@@ -147,7 +147,7 @@ impl KeyCache {
     }
 
     fn known(&self) -> MutexGuard<'_, CachedKeys> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

@@ -20,7 +20,7 @@ use super::remembered::KeyCache;
 use super::writer::WriterHandle;
 use super::{Opened, SqliteLedger, files, reads};
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
-use crate::{Durability, Fault, LedgerError, OpenMode, TroubleKind};
+use crate::{Durability, Fault, LedgerError, OpenMode, TroubleKind, lock};
 
 /// The gateway stops after the log or its index has been missing in this many checks in a row (2 s). Fewer can mean that an operator is
 /// moving the files one after the other.
@@ -149,7 +149,7 @@ impl SqliteLedger {
 
     /// Reopens the path if it leads to this ledger again.
     fn reopen(&self, stale: &Arc<Opened>, displaced: &Displaced) -> Result<Arc<Opened>, String> {
-        let mut other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut other = lock(&self.other);
         let opened = self.opened();
         // Another thread reopened while this one waited for the mutex.
         if !Arc::ptr_eq(&opened, stale) {

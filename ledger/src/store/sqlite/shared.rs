@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use tokio::sync::watch;
 
@@ -10,7 +10,7 @@ use super::gate::HoldGate;
 use super::job::{BatchWork, Job};
 use super::log_readers::LogLocks;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
-use crate::{Fault, Finish, TroubleKind, WriterStats};
+use crate::{Fault, Finish, TroubleKind, WriterStats, lock};
 
 /// State shared by callers and the thread.
 #[derive(Debug)]
@@ -46,10 +46,6 @@ impl std::fmt::Debug for JobQueue {
             .field("closed", &self.closed)
             .finish_non_exhaustive()
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

@@ -17,7 +17,7 @@ use super::paths::wal_path;
 use super::readers;
 use crate::store::stats::LOG_LOUD;
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
-use crate::{Cause, Fault, LedgerError, OpenMode};
+use crate::{Cause, Fault, LedgerError, OpenMode, lock};
 
 /// When the log is looked at again while it is not all copied, or no holds are taken.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -84,7 +84,7 @@ impl Duty {
     }
 
     fn lock(&self) -> MutexGuard<'_, Alarm> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits until a run is due; false when closed and nothing is due. `due` is cleared before the work starts, so a request made

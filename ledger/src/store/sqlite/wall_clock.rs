@@ -4,9 +4,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::shared::lock;
 use crate::value::clock;
-use crate::{Fault, Timestamp, TroubleKind};
+use crate::{Fault, Timestamp, TroubleKind, lock};
 
 /// A jump of so many milliseconds is told.
 const JUMP: u64 = 30_000;

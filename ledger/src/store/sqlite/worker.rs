@@ -16,13 +16,13 @@ use super::gate::{Admission, NoRoom};
 use super::job::Job;
 use super::location::{Displaced, Location};
 use super::paths::wal_path;
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::upkeep::{self, Chore};
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::OperationClass;
 use crate::store::replies::Replies;
 use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
-use crate::{Cause, Durability, Fault, LedgerError, TroubleKind};
+use crate::{Cause, Durability, Fault, LedgerError, TroubleKind, lock};
 
 /// When the log is synced after a commit without a sync. A charge must be on disk within 50 ms of its commit; the other 20 ms
 /// are for a batch that may be running.

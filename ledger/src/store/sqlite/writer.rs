@@ -16,14 +16,14 @@ use super::job::{BatchWork, Job};
 use super::location::Location;
 use super::log_readers::LogLocks;
 use super::remembered::KeyCache;
-use super::shared::{JobQueue, Shared, lock};
+use super::shared::{JobQueue, Shared};
 use super::upkeep;
 use super::worker::{Chores, Worker};
 use crate::batch::operation::OperationClass;
 use crate::batch::outcome::Outcome;
 use crate::store::replies::Caller;
 use crate::store::trouble_record::{LATE, LedgerWork, TroubleRecord};
-use crate::{Cause, Durability, Finish, LedgerError, OpenMode, ResolveHold, WriterStats};
+use crate::{Cause, Durability, Finish, LedgerError, OpenMode, ResolveHold, WriterStats, lock};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
 const MAX_QUEUE: usize = 20_000;

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use farebox_door::RequestSender;
-use farebox_ledger::{Ledger, SecretHash, Timestamp, Token, TokenSecret, TokenStatus};
+use farebox_ledger::{Ledger, SecretHash, Timestamp, Token, TokenSecret, TokenStatus, lock};
 use salvo::http::header::AUTHORIZATION;
 use salvo::prelude::Request;
 use tokio::time::Instant;
@@ -112,13 +112,13 @@ impl Gate {
 
     /// Whether a peer sent more wrong tokens than are looked up.
     fn is_locked(&self, peer: Option<IpAddr>) -> bool {
-        let wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let wrong = lock(&self.wrong);
         let until = wrong.get(&peer);
         until.is_some_and(|until| *until > Instant::now() + EACH * (BURST - 1))
     }
 
     fn note_wrong(&self, peer: Option<IpAddr>) {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = lock(&self.wrong);
         let now = Instant::now();
         if wrong.len() >= MOST {
             wrong.retain(|_, until| *until > now);
