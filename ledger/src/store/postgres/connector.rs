@@ -8,15 +8,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::sync::mpsc;
+use tokio::net::lookup_host;
 use tokio::time::Instant;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::facts::ServerPurpose;
+use super::facts::{ServerFacts, ServerPurpose};
 use super::faults;
 use super::link::Link;
 use super::servers::{AskedServer, Servers, choose};
@@ -157,119 +159,112 @@ impl Connector {
 
     async fn open(&self) -> Result<Link, Cause> {
         let (asked, links) = self.ask().await;
-        let chosen = choose(
-            &asked,
-            self.purpose,
-            self.allow_single,
-            &self.servers.newest(),
-        );
-        self.servers.note(&asked, chosen.as_ref().ok().copied());
-        let at = chosen?;
-        let place = asked.get(at).map(|asked| asked.place.clone());
-        let mut link = links
-            .into_iter()
-            .find_map(|(number, link)| (number == at).then_some(link))
-            .ok_or("no answer")?;
+        let at = self.chosen(&asked)?;
+        let server = asked.into_iter().zip(links).nth(at);
+        let Some((AskedServer { place, .. }, Some(mut link))) = server else {
+            return Err("no answer".into());
+        };
         link.number = self.servers.number();
         *lock(&self.used) = Some(link.config.clone());
-        if let Some(place) = place {
-            self.refuse_shared_sessions(&link, place).await?;
-        }
+        self.refuse_shared_sessions(&link, place).await?;
         Ok(link)
+    }
+
+    /// Chooses, and notes the choice.
+    fn chosen(&self, asked: &[AskedServer]) -> Result<usize, Cause> {
+        let newest = self.servers.newest();
+        let chosen = choose(asked, self.purpose, self.allow_single, &newest);
+        self.servers.note(asked, chosen.as_ref().ok().copied());
+        chosen
     }
 
     /// Asks all servers, so that a change among them is noticed while the connections stay as they are.
     pub(super) async fn survey(&self) {
-        let (asked, _) = self.ask().await;
-        let chosen = choose(
-            &asked,
-            self.purpose,
-            self.allow_single,
-            &self.servers.newest(),
-        );
-        self.servers.note(&asked, chosen.ok());
+        // Why none suits is told where one is wanted.
+        let _ = self.chosen(&self.ask().await.0);
     }
 
     /// Opens a connection to every server that answers in time.
-    async fn ask(&self) -> (Vec<AskedServer>, Vec<(usize, Link)>) {
-        let (found, mut finding) = mpsc::unbounded_channel();
+    async fn ask(&self) -> (Vec<AskedServer>, Vec<Option<Link>>) {
         let hosts = self.database.config.get_hosts();
-        for (at, host) in hosts.iter().enumerate() {
-            let (connector, host, found) = (self.clone(), host.clone(), found.clone());
-            tokio::spawn(async move { connector.ask_host(at, host, found).await });
-        }
-        drop(found);
-        let mut asked: Vec<AskedServer> = (hosts.iter().enumerate())
-            .map(|(at, host)| AskedServer {
-                place: self.place(at, host),
-                answer: None,
-            })
-            .collect();
-        let (begun, mut links) = (Instant::now(), Vec::new());
-        let newest = self.servers.newest();
+        let (begun, newest) = (Instant::now(), self.servers.newest());
+        let looking = hosts.iter().enumerate();
+        let mut answers = looking
+            .map(|(at, host)| self.reached(at, host))
+            .collect::<FuturesUnordered<_>>()
+            .flat_map_unordered(None, |reached| {
+                let asking = reached.into_iter().map(|server| self.ask_reached(server));
+                asking.collect::<FuturesUnordered<_>>()
+            });
+        let mut found: Vec<(usize, AskedServer, Option<Link>)> = Vec::new();
         loop {
-            let answered = (asked.iter())
-                .filter_map(|asked| asked.facts())
-                .map(|facts| facts.suits(self.purpose) && !newest.outdates(facts))
-                .max();
-            let wait = match answered {
+            let suits = |facts: &ServerFacts| facts.suits(self.purpose) && !newest.outdates(facts);
+            let answered = found.iter().filter_map(|(_, asked, _)| asked.facts());
+            let wait = match answered.map(suits).max() {
                 Some(true) => SECOND,
                 Some(false) => TWO_SECONDS,
                 None => PATIENCE,
             };
-            let next = tokio::time::timeout(wait.saturating_sub(begun.elapsed()), finding.recv());
-            let Ok(Some((at, place, answer))) = next.await else {
-                return (asked, links);
-            };
-            // A name can lead to several servers.
-            let empty = asked.get(at).is_some_and(|asked| asked.answer.is_none());
-            let at = if empty { at } else { asked.len() };
-            let (link, answer) = match answer {
-                Ok(link) => (Some(link), None),
-                Err(why) => (None, Some(Err(why))),
-            };
-            let answer = answer.or_else(|| link.as_ref().map(|link| Ok(link.facts.clone())));
-            links.extend(link.map(|link| (at, link)));
-            match asked.get_mut(at) {
-                Some(slot) => *slot = AskedServer { place, answer },
-                None => asked.push(AskedServer { place, answer }),
+            let next = tokio::time::timeout(wait.saturating_sub(begun.elapsed()), answers.next());
+            let Ok(Some(answer)) = next.await else { break };
+            found.push(answer);
+        }
+        for (at, host) in hosts.iter().enumerate() {
+            if !found.iter().any(|(known, ..)| *known == at) {
+                let place = self.place(at, host);
+                found.push((
+                    at,
+                    AskedServer {
+                        place,
+                        answer: None,
+                    },
+                    None,
+                ));
             }
         }
+        found.sort_by_key(|(at, ..)| *at);
+        found
+            .into_iter()
+            .map(|(_, asked, link)| (asked, link))
+            .unzip()
     }
 
-    /// Asks every server that a host's name leads to.
-    async fn ask_host(&self, at: usize, host: Host, found: mpsc::UnboundedSender<HostAnswer>) {
-        let place = self.place(at, &host);
-        let (Host::Tcp(name), None) = (&host, self.given_address(at)) else {
-            let config = self.config_of(at, &host, self.given_address(at));
-            let answer = self.ask_server(config).await;
-            // Nobody waits any more if others were quicker.
-            let _ = found.send((at, place, answer));
-            return;
+    /// Every server that a host's name leads to.
+    async fn reached(&self, at: usize, host: &Host) -> Vec<ReachedServer> {
+        let reached = |place: String, config| ReachedServer { at, place, config };
+        let (place, given) = (self.place(at, host), self.given_address(at));
+        let (Host::Tcp(name), None) = (host, given) else {
+            return vec![reached(place, Ok(self.config_of(at, host, given)))];
         };
-        let resolved = tokio::net::lookup_host((name.as_str(), self.port(at))).await;
-        let addresses: Vec<IpAddr> = match resolved {
+        let addresses: Vec<IpAddr> = match lookup_host((name.as_str(), self.port(at))).await {
             Ok(addresses) => addresses.map(|address| address.ip()).collect(),
             Err(error) => {
                 let why = Cause::of("the name cannot be resolved", error);
-                let _ = found.send((at, place, Err(why)));
-                return;
+                return vec![reached(place, Err(why))];
             }
         };
         let several = addresses.len() > 1;
-        for address in addresses {
-            let (connector, host, found) = (self.clone(), host.clone(), found.clone());
-            let place = if several {
-                format!("{place} ({address})")
-            } else {
-                place.clone()
-            };
-            tokio::spawn(async move {
-                let config = connector.config_of(at, &host, Some(address));
-                let answer = connector.ask_server(config).await;
-                let _ = found.send((at, place, answer));
-            });
-        }
+        let named = |address| match several {
+            true => format!("{place} ({address})"),
+            false => place.clone(),
+        };
+        let each = addresses.into_iter();
+        each.map(|address| reached(named(address), Ok(self.config_of(at, host, Some(address)))))
+            .collect()
+    }
+
+    async fn ask_reached(&self, server: ReachedServer) -> (usize, AskedServer, Option<Link>) {
+        let ReachedServer { at, place, config } = server;
+        let answer = match config {
+            Ok(config) => self.ask_server(config).await,
+            Err(why) => Err(why),
+        };
+        let (answer, link) = match answer {
+            Ok(link) => (Ok(link.facts.clone()), Some(link)),
+            Err(why) => (Err(why), None),
+        };
+        let answer = Some(answer);
+        (at, AskedServer { place, answer }, link)
     }
 
     async fn ask_server(&self, config: Config) -> Result<Link, Cause> {
@@ -384,8 +379,13 @@ impl Connector {
     }
 }
 
-/// A host's number, the place, and what it said.
-type HostAnswer = (usize, String, Result<Link, Cause>);
+/// A server that a host's name leads to, and how to connect to it; or why that is not known.
+struct ReachedServer {
+    /// The host's number in the address.
+    at: usize,
+    place: String,
+    config: Result<Config, Cause>,
+}
 
 fn is_local(host: &Host) -> bool {
     match host {
