@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::{Amount, BillLine, Evidence, Usage, UsageKind};
-use farebox_protocol::{Classes, FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
+use farebox_protocol::{FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
 
-use super::{Lifetimes, estimate, price, reported};
+use super::{estimate, price, reported};
 use crate::config::{Model, Rates};
 pub use classes::ClassTrouble;
 pub use owed::Miscount;
@@ -33,29 +33,14 @@ const SILENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct Meter {
     model: Arc<Model>,
-    /// Input as estimated before the call.
-    estimated_input: u64,
-    /// The most input that the provider can count, at most the context.
-    most_input: u64,
-    /// A low estimate of the same, until a tokenizer has counted it.
-    input_at_least: u64,
-    /// A tokenizer's count of it, once available.
-    input_known: Option<u64>,
+    /// What was known before the answer began, but for the output that its target was allowed.
+    start: Start,
     /// Pictures, if they are priced individually.
     images: u64,
-    /// How many pictures the request has.
-    pictures: u64,
-    /// Most output the upstream may produce, all choices together.
-    output_limit: u64,
-    choices: u64,
-    /// Output that the customer predicted; its unused part is billed and never shown.
-    predicted: u64,
+    /// A tokenizer's count of the input, once available.
+    input_known: Option<u64>,
     /// Whether the provider counts reasoning in addition to its output, and does not include it in its output limit.
     reasoning_outside: bool,
-    /// The lifetimes of cache writes that the request asked for.
-    lifetimes: Lifetimes,
-    /// The classes that it asked for.
-    asked: Classes,
     /// What the answer has said about its class.
     said: SaidClasses,
     /// What the answer says that it costs, in picodollars.
@@ -65,26 +50,45 @@ pub struct Meter {
     /// Whether the customer may have asked for an answer without text.
     silence_asked: bool,
     shown: TextSize,
-    /// How fast the target makes output, in thousandths of a token a second.
-    pace: u64,
-    /// Whether it may make output that it does not show.
-    hides: bool,
-    /// Since its first frame, and since it last showed text.
-    since: (Duration, Duration),
+    pace: OutputPace,
     /// Whether the prompt is marked for a cache, and no frame before the end reports the cache write.
     cache_marked: bool,
     /// Tokens of the prompt that the provider has probably cached.
     cached: u64,
-    /// The provider's last plausible count.
-    reported: Option<Usage>,
+    report: CountReport,
+}
+
+/// How output comes that nobody counts.
+#[derive(Debug, Clone, Copy, Default)]
+struct OutputPace {
+    /// How fast the target makes it, in thousandths of a token a second.
+    rate: u64,
+    /// Whether it may make output that it does not show.
+    hides: bool,
+    since_frame: Duration,
+    since_text: Duration,
+}
+
+/// What the provider has counted so far.
+#[derive(Debug, Clone, Default)]
+struct CountReport {
+    /// Its last plausible count.
+    usage: Option<Usage>,
     /// The steps in it that are priced separately from the first.
     further: Vec<Usage>,
     /// Whether it came with the end of the answer, so that it is complete.
     complete: bool,
-    /// What was shown at the provider's last count.
-    shown_at_report: TextSize,
-    /// The provider's last count if it was implausible, and why.
+    /// What was shown then.
+    shown: TextSize,
+    /// Its last count if it was implausible, and why.
     claimed: Option<(Usage, Miscount)>,
+}
+
+impl CountReport {
+    /// The count, if it has said what the prompt was.
+    fn prompt(&self) -> Option<&Usage> {
+        self.usage.as_ref().filter(|usage| usage.prompt() > 0)
+    }
 }
 
 /// Local counts, rounded slightly in the customer's favour.
@@ -128,63 +132,45 @@ impl Meter {
     /// A meter for one answer of `model`.
     #[must_use]
     pub fn new(model: Arc<Model>, start: Start) -> Self {
-        let priced_images = model.price.base.per_image != Amount::ZERO
-            || model
-                .price
-                .tiers
-                .iter()
-                .any(|tier| tier.1.per_image != Amount::ZERO);
+        let price = &model.price;
+        let mut rates = std::iter::once(&price.base).chain(price.tiers.iter().map(|tier| &tier.1));
+        let priced = rates.any(|rates| rates.per_image != Amount::ZERO);
         Self {
-            estimated_input: start.estimated_input,
-            most_input: start.most_input,
-            // The estimate is high: its median is a quarter over a tokenizer's count.
-            input_at_least: start.estimated_input.saturating_mul(7) / 10,
+            images: if priced { start.images } else { 0 },
+            start,
             input_known: None,
-            images: if priced_images { start.images } else { 0 },
-            pictures: start.images,
-            output_limit: start.output_limit,
-            choices: u64::from(start.choices),
-            predicted: start.predicted,
             reasoning_outside: false,
-            lifetimes: start.lifetimes,
-            asked: start.classes,
             said: SaidClasses::default(),
             provider_cost: None,
             other_models: false,
             silence_asked: false,
             shown: TextSize::default(),
-            pace: 0,
-            hides: false,
-            since: (Duration::ZERO, Duration::ZERO),
+            pace: OutputPace::default(),
             cache_marked: false,
             cached: 0,
-            reported: None,
-            further: Vec::new(),
-            complete: false,
-            shown_at_report: TextSize::default(),
-            claimed: None,
+            report: CountReport::default(),
             model,
         }
     }
 
     /// Sets how much output the answering target was allowed.
     pub fn allow(&mut self, output: u64) {
-        self.output_limit = output;
+        self.start.output_limit = output;
     }
 
     /// Sets how fast the answering target makes output, in thousandths of a token a second, and whether it may hide some.
     pub fn expect(&mut self, pace: u64, hides: bool) {
-        (self.pace, self.hides) = (pace, hides);
+        (self.pace.rate, self.pace.hides) = (pace, hides);
     }
 
     /// Sets how long ago its first frame came, and its last text.
     pub fn pass(&mut self, since_frame: Duration, since_text: Duration) {
-        self.since = (since_frame, since_text);
+        (self.pace.since_frame, self.pace.since_text) = (since_frame, since_text);
     }
 
     /// The target has worked for this long, and nobody has seen any of it.
     pub fn unseen(&mut self, worked: Duration) {
-        self.hides = true;
+        self.pace.hides = true;
         self.pass(worked, worked);
     }
 
@@ -241,7 +227,6 @@ impl Meter {
 
     /// Sets a tokenizer's count of the request.
     pub fn know_input(&mut self, tokens: u64) {
-        self.input_at_least = tokens;
         self.input_known = Some(tokens);
     }
 
@@ -260,10 +245,10 @@ impl Meter {
             UsageReading::Counted(counted) => {
                 let (mut usage, mut further) =
                     (self.with_images(counted), steps::of(wire, &counted));
-                if !wire.writes_divided && self.lifetimes.any() {
+                if !wire.writes_divided && self.start.lifetimes.any() {
                     let rates = *self.rates();
                     for step in std::iter::once(&mut usage).chain(&mut further) {
-                        self.lifetimes.undivided(step, &rates);
+                        self.start.lifetimes.undivided(step, &rates);
                     }
                 }
                 (
@@ -273,26 +258,28 @@ impl Meter {
                 )
             }
         };
-        self.claimed = counted.err();
+        let report = &mut self.report;
+        report.claimed = counted.err();
         let Ok(usage) = counted else { return };
-        self.further = further;
-        self.shown_at_report = self.shown;
-        self.reported = Some(usage);
-        self.complete |= last;
+        report.further = further;
+        report.shown = self.shown;
+        report.usage = Some(usage);
+        report.complete |= last;
     }
 
     /// Output that the customer predicted.
     #[must_use]
     pub const fn predicted(&self) -> u64 {
-        self.predicted
+        self.start.predicted
     }
 
     /// By how much a count is clearly above what was allowed.
     #[must_use]
     pub fn excess(&self, usage: &Usage) -> Option<u64> {
-        let most = self.output_limit.saturating_add(self.output_limit / 8);
+        let limit = self.start.output_limit;
+        let most = limit.saturating_add(limit / 8);
         let counted = usage.all_output();
-        (counted > most.saturating_add(BEYOND)).then(|| counted.saturating_sub(self.output_limit))
+        (counted > most.saturating_add(BEYOND)).then(|| counted.saturating_sub(limit))
     }
 
     /// Whether a finished answer had output that was not shown, as far as text says how many tokens it is.
@@ -301,7 +288,7 @@ impl Meter {
         let shown = self.near(None).output;
         let reasoned =
             usage.reasoning > 0 && shown <= usage.output.saturating_add(usage.reasoning / 2);
-        let made = usage.all_output().saturating_sub(self.predicted);
+        let made = usage.all_output().saturating_sub(self.start.predicted);
         reasoned || !self.shows_all(made)
     }
 
@@ -316,20 +303,19 @@ impl Meter {
     pub fn made_anything(&self) -> bool {
         let counted = |usage: &Usage| usage.prompt() > 0 || usage.all_output() > 0;
         self.shown_anything()
-            || self.reported.as_ref().is_some_and(counted)
-            || self.claimed.is_some()
+            || self.report.usage.as_ref().is_some_and(counted)
+            || self.report.claimed.is_some()
     }
 
     /// Output that nobody counted, beside `shown`: of a target that may hide some, or makes several answers, as much as it makes in the time since
     /// its first frame; else what it makes in a long silence.
     fn unshown(&self, shown: u64) -> u64 {
-        let (since_frame, since_text) = self.since;
-        if self.hides || self.choices > 1 {
-            let made = made(self.pace, since_frame).saturating_mul(self.choices);
-            return made.saturating_sub(shown);
+        let pace = self.pace;
+        if pace.hides || self.start.choices > 1 {
+            return self.made_in(pace.since_frame).saturating_sub(shown);
         }
-        if since_text > SILENCE {
-            made(self.pace, since_text)
+        if pace.since_text > SILENCE {
+            made(pace.rate, pace.since_text)
         } else {
             0
         }
@@ -338,14 +324,14 @@ impl Meter {
     /// Output tokens that the target makes in this time.
     #[must_use]
     pub fn made_in(&self, time: Duration) -> u64 {
-        made(self.pace, time).saturating_mul(self.choices)
+        made(self.pace.rate, time).saturating_mul(self.start.choices)
     }
 
     /// What the counted prompt costs, by the prices of the hold, and its tokens; `None` before a provider has counted it.
     #[must_use]
     pub fn counted_prompt(&self) -> Option<(Amount, u64)> {
-        let counted = self.reported.filter(|usage| usage.prompt() > 0)?;
-        let (first, further) = self.steps(&counted);
+        let counted = self.report.prompt()?;
+        let (first, further) = self.steps(counted);
         let prompt = Usage {
             output: 0,
             reasoning: 0,
@@ -354,7 +340,7 @@ impl Meter {
         let further = if further.is_empty() {
             0
         } else {
-            price::picos(self.held(), &counted, &[])
+            price::picos(self.held(), counted, &[])
         };
         let cost = price::picos(self.held(), &prompt, &[]).max(further);
         Some((price::to_amount(cost), prompt.prompt()))
@@ -364,14 +350,12 @@ impl Meter {
     #[must_use]
     pub fn rates(&self) -> &Rates {
         let counted = self
-            .reported
-            .as_ref()
-            .map_or(0, |usage| self.steps(usage).0.prompt());
-        self.held().for_input(if counted > 0 {
-            counted
-        } else {
-            self.estimated_input
-        })
+            .report
+            .prompt()
+            .map(|usage| self.steps(usage).0.prompt());
+        let input = counted.filter(|input| *input > 0);
+        self.held()
+            .for_input(input.unwrap_or(self.start.estimated_input))
     }
 
     /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger of
@@ -391,10 +375,10 @@ impl Meter {
             Ending::Broken | Ending::Lost => true,
             Ending::Cut => !self.counted_whole(),
             Ending::Complete => {
-                let charged = !self.complete
+                let charged = !self.report.complete
                     || self.shown_anything()
                     || self.silence_asked
-                    || self.claimed.is_some();
+                    || self.report.claimed.is_some();
                 charged && !self.counted_whole()
             }
         }
@@ -402,13 +386,14 @@ impl Meter {
 
     /// Whether the provider has a complete and plausible count of the answer.
     fn counted_whole(&self) -> bool {
-        let all = self.complete || (self.shown_anything() && self.shown == self.shown_at_report);
+        let report = &self.report;
+        let all = report.complete || (self.shown_anything() && self.shown == report.shown);
         let something = |usage: &Usage| {
             let (input, output) = (usage.prompt(), usage.all_output());
             (input > 0 || !self.silence_asked)
                 && (input > 0 && output > 0 || !self.shown_anything())
         };
-        all && self.claimed.is_none() && self.reported.as_ref().is_some_and(something)
+        all && report.claimed.is_none() && report.usage.as_ref().is_some_and(something)
     }
 
     /// The charge for this answer, which took `elapsed`. `local` is a tokenizer's count of it, if one was needed.
@@ -420,7 +405,7 @@ impl Meter {
     }
 
     fn charged(&self, ending: Ending, local: Local, took: Duration) -> Counted {
-        match (ending, &self.reported, &self.claimed) {
+        match (ending, &self.report.usage, &self.report.claimed) {
             (Ending::Nothing | Ending::Lost, ..) => free(),
             (Ending::Broken, ..) if !self.shown_anything() => free(),
             // The prompt bought nothing that the customer can use, because the next attempt sends it again.
@@ -440,7 +425,7 @@ impl Meter {
                 self.counted(*usage, Evidence::Provider)
             }
             (Ending::Complete, Some(usage), None)
-                if self.complete && !self.shown_anything() && !self.silence_asked =>
+                if self.report.complete && !self.shown_anything() && !self.silence_asked =>
             {
                 self.counted(*usage, Evidence::Provider)
             }
@@ -455,7 +440,7 @@ impl Meter {
     /// The provider's claim, bounded by what it can have read and produced, and at least what we have seen.
     fn bounded(&self, claimed: Usage, local: Local, took: Duration) -> Usage {
         let mut usage = claimed;
-        let mut room = self.most_input;
+        let mut room = self.start.most_input;
         for kind in [
             UsageKind::CacheRead,
             UsageKind::Input,
@@ -467,8 +452,8 @@ impl Meter {
             room = room.saturating_sub(usage[kind]);
         }
         let speed = u64::from(self.model.limits.speed.unwrap_or(SPEED)).saturating_mul(1_000);
-        let by_time = made(speed, took).saturating_mul(self.choices);
-        let most = self.output_limit.saturating_mul(2).max(by_time);
+        let by_time = made(speed, took).saturating_mul(self.start.choices);
+        let most = self.start.output_limit.saturating_mul(2).max(by_time);
         usage.reasoning = usage.reasoning.min(most);
         usage.output = usage.output.min(most.saturating_sub(usage.reasoning));
         let missing = local.input.saturating_sub(usage.prompt());

@@ -410,7 +410,7 @@ fn meter(model: &Arc<Model>, seen: &Inspection, terms: &Terms, sent: u64) -> Met
         most_input: terms.most_input,
         images: seen.content.pictures.len() as u64,
         output_limit: terms.output_bound.max(sent),
-        choices: seen.choices,
+        choices: seen.choices.into(),
         predicted: terms.predicted,
         lifetimes: asked::lifetimes(seen),
         classes: seen.classes,

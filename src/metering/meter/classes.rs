@@ -35,18 +35,18 @@ impl Meter {
     /// The class that was served, as far as it is known.
     #[must_use]
     pub fn served(&self) -> Classes {
-        self.said.served(self.asked)
+        self.said.served(self.start.classes)
     }
 
     /// The prices by which money is held.
     pub(super) fn held(&self) -> &Price {
-        self.model.price.held(self.asked)
+        self.model.price.held(self.start.classes)
     }
 
     /// The price at which a usage is charged, and its class.
     pub(super) fn sold_at(&self, first: &Usage, further: &[Usage]) -> (&Price, Classes) {
         let (price, served) = (&self.model.price, self.served());
-        if served.is_standard() && self.asked.is_standard() {
+        if served.is_standard() && self.start.classes.is_standard() {
             return (price, served);
         }
         let costs = |classes: Classes| {
@@ -58,7 +58,7 @@ impl Meter {
             price,
             Classes::STANDARD,
         );
-        let asked = costs(self.asked).unwrap_or(standard);
+        let asked = costs(self.start.classes).unwrap_or(standard);
         let (dearest, cheapest) = if asked.0 > standard.0 {
             (asked, standard)
         } else {
@@ -67,7 +67,7 @@ impl Meter {
         let (_, price, class) = match costs(served) {
             Some(served) if served.0 <= dearest.0 => served,
             // Cheaper at the provider, by how much nobody knows.
-            None if served < self.asked => cheapest,
+            None if served < self.start.classes => cheapest,
             Some(_) | None => dearest,
         };
         (price, class)
@@ -84,7 +84,7 @@ impl Meter {
     #[must_use]
     pub fn dearer(&self, usage: &Usage) -> Option<Amount> {
         let served = self.served();
-        if served.is_standard() || served == self.asked {
+        if served.is_standard() || served == self.start.classes {
             return None;
         }
         let (first, further) = self.steps(usage);

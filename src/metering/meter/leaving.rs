@@ -22,7 +22,7 @@ impl Meter {
     /// The provider's count, if it has said what the prompt was.
     #[must_use]
     pub fn prompt(&self) -> Option<&Usage> {
-        self.reported.as_ref().filter(|usage| usage.prompt() > 0)
+        self.report.prompt()
     }
 
     fn knows_prompt(&self) -> bool {
@@ -39,7 +39,7 @@ impl Meter {
     #[must_use]
     pub fn fresh_above_cached(&self) -> Amount {
         let rates = self.rates();
-        let dearest = price::dearest_input(rates, self.lifetimes);
+        let dearest = price::dearest_input(rates, self.start.lifetimes);
         price::to_amount(
             dearest
                 .saturating_sub(rates.cache_read.picos().into())
@@ -58,7 +58,7 @@ impl Meter {
         usage.cache_read = self.cached.min(usage.input);
         usage.input = usage.input.saturating_sub(usage.cache_read);
         let rates = self.rates();
-        let (rate, lifetime) = self.lifetimes.dearest(rates);
+        let (rate, lifetime) = self.start.lifetimes.dearest(rates);
         if self.cache_marked && rate >= rates.input {
             usage[lifetime] = std::mem::take(&mut usage.input);
         }
@@ -78,12 +78,12 @@ impl Meter {
     /// that is not shown. Nothing if the provider has counted.
     #[must_use]
     pub fn uncertain(&self) -> i128 {
-        if self.knows_prompt() || self.complete {
+        if self.knows_prompt() || self.report.complete {
             return 0;
         }
         let rates = self.rates();
         let written = if self.cache_marked {
-            price::dearest_input(rates, self.lifetimes)
+            price::dearest_input(rates, self.start.lifetimes)
         } else {
             i128::from(rates.input.picos())
         };

@@ -10,7 +10,8 @@ impl Meter {
     /// Our count by the fast estimate, until a tokenizer has counted.
     pub(super) fn estimated(&self) -> Local {
         Local {
-            input: self.input_at_least,
+            // The estimate is high: its median is a quarter over a tokenizer's count.
+            input: (self.input_known).unwrap_or(self.start.estimated_input.saturating_mul(7) / 10),
             output: estimate::lower(self.shown),
         }
     }
@@ -22,23 +23,21 @@ impl Meter {
             images: self.images,
             ..Usage::default()
         };
-        let mut usage = self
-            .reported
-            .filter(|usage| usage.prompt() > 0)
-            .unwrap_or(Usage {
-                output: self.reported.map_or(0, |usage| usage.output),
-                reasoning: self.reported.map_or(0, |usage| usage.reasoning),
-                ..ours
-            });
+        let reported = self.report.usage;
+        let mut usage = *self.report.prompt().unwrap_or(&Usage {
+            output: reported.map_or(0, |usage| usage.output),
+            reasoning: reported.map_or(0, |usage| usage.reasoning),
+            ..ours
+        });
         let missing = local.output.saturating_sub(usage.all_output());
         // The unused part of a prediction is at least what the answer lacks.
-        let rejected = if self.reported.is_none() {
-            self.predicted.saturating_sub(local.output)
+        let rejected = if reported.is_none() {
+            self.start.predicted.saturating_sub(local.output)
         } else {
             0
         };
         usage.output = usage.output.saturating_add(missing);
-        let room = self.output_limit.saturating_sub(usage.all_output());
+        let room = self.start.output_limit.saturating_sub(usage.all_output());
         let beside = self.unshown(usage.all_output()).saturating_add(rejected);
         usage.output = usage.output.saturating_add(beside.min(room));
         usage
@@ -52,10 +51,10 @@ impl Meter {
                 output: local::unrounded(output),
             },
             None => Local {
-                // The estimate is high: its median is a quarter over a tokenizer's count.
-                input: self
-                    .input_known
-                    .map_or(self.estimated_input.saturating_mul(4) / 5, local::unrounded),
+                input: self.input_known.map_or(
+                    self.start.estimated_input.saturating_mul(4) / 5,
+                    local::unrounded,
+                ),
                 output: estimate::lower(self.shown).midpoint(estimate::upper(self.shown)),
             },
         }

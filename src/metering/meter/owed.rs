@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farebox_ledger::{Evidence, Usage};
 
-use super::{Counted, Ending, Local, Meter, made};
+use super::{Counted, Ending, Local, Meter};
 
 /// A claim above this many times the highest possible charge is not expected to be billed.
 // A provider that counts otherwise (reasoning beyond the limit, dearer pictures) is a few times above it. One whose counter is broken
@@ -65,7 +65,7 @@ impl Meter {
         let usage = match (ending, charged.evidence) {
             (Ending::Nothing, _) => return None,
             (_, Some(Evidence::Provider)) => charged.usage,
-            (Ending::Complete, _) => match &self.claimed {
+            (Ending::Complete, _) => match &self.report.claimed {
                 Some((claimed, _)) => self.credible(claimed, &charged.usage),
                 // It ended well and did not count: what was shown, and what it has probably hidden.
                 None => self.running(near),
@@ -74,7 +74,7 @@ impl Meter {
             (Ending::Cut, _) => self.left(near),
         };
         Some(Usage {
-            images: self.pictures,
+            images: self.start.images,
             ..usage
         })
     }
@@ -82,20 +82,12 @@ impl Meter {
     /// What a target may count for a try without an answer. `worked`: how long it may have produced output; `None` if it cannot have.
     #[must_use]
     pub fn tried(&self, worked: Option<Duration>, local: Option<Local>) -> Usage {
-        let counted = self
-            .reported
-            .as_ref()
-            .map(Usage::prompt)
-            .filter(|input| *input > 0);
-        let output = worked.map_or(0, |time| {
-            made(self.pace, time)
-                .saturating_mul(self.choices)
-                .min(self.output_limit)
-        });
+        let counted = self.report.prompt().map(Usage::prompt);
+        let output = worked.map_or(0, |time| self.made_in(time).min(self.start.output_limit));
         Usage {
-            input: counted.unwrap_or(self.near(local).input),
+            input: counted.unwrap_or_else(|| self.near(local).input),
             output,
-            images: self.pictures,
+            images: self.start.images,
             ..Usage::default()
         }
     }
@@ -104,7 +96,7 @@ impl Meter {
     #[must_use]
     pub fn miscount(&self, ending: Ending, charged: &Counted) -> Option<Miscount> {
         match (ending, charged.evidence) {
-            (Ending::Complete, Some(Evidence::Disputed)) => self.claimed.map(|(_, why)| why),
+            (Ending::Complete, Some(Evidence::Disputed)) => self.report.claimed.map(|(_, why)| why),
             (Ending::Complete, Some(Evidence::Local)) => Some(Miscount::Missing),
             _ => None,
         }
@@ -114,7 +106,7 @@ impl Meter {
     fn credible(&self, claimed: &Usage, charged: &Usage) -> Usage {
         let (inputs, outputs) = (
             self.model.limits.context,
-            self.output_limit.saturating_mul(2),
+            self.start.output_limit.saturating_mul(2),
         );
         let sane = claimed.prompt() <= inputs.saturating_mul(CREDIBLE)
             && claimed.all_output() <= outputs.saturating_mul(CREDIBLE);

@@ -16,7 +16,7 @@ pub struct Start {
     /// Most output the upstream may produce, all choices together.
     pub output_limit: u64,
     /// Number of answers requested.
-    pub choices: u32,
+    pub choices: u64,
     /// Tokens that the customer predicts, for all answers together.
     pub predicted: u64,
     /// The lifetimes of cache writes that the request asked for.

@@ -13,7 +13,7 @@ impl Meter {
     /// A usage as it is priced: its first step, and the further ones. A usage that does not contain the provider's further steps is
     /// one step.
     pub fn steps(&self, usage: &Usage) -> (Usage, &[Usage]) {
-        divided(usage, &self.further)
+        divided(usage, &self.report.further)
     }
 
     /// Why a count is impossible.
@@ -31,7 +31,7 @@ impl Meter {
         } else {
             usage.all_output()
         };
-        let most = self.most_input.saturating_add(written);
+        let most = self.start.most_input.saturating_add(written);
         if std::iter::once(&first)
             .chain(further)
             .any(|step| step.prompt() > most)
@@ -43,6 +43,7 @@ impl Meter {
             u64::from(self.model.limits.max_output).saturating_mul(further.len() as u64);
         if usage.all_output()
             > self
+                .start
                 .output_limit
                 .saturating_add(summaries)
                 .saturating_mul(2)

@@ -2,10 +2,11 @@
 //!
 //! Prices are $3 in, $15 out, $3.75 for a cache write: 3, 15 and 3.75 million picodollars a token.
 
-use farebox_protocol::{FrameFacts, TextSize, WireUsage};
+use farebox_protocol::{Classes, FrameFacts, TextSize, WireUsage};
 
 use super::*;
 use crate::config::{self, ProcessSecrets, Source};
+use crate::metering::Lifetimes;
 
 mod classes;
 mod unshown;
