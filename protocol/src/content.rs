@@ -390,7 +390,7 @@ fn finish(cursor: &Cursor<'_>, out: &mut Out<'_>, part: &Part<'_>) -> Result<(),
     if let Some(word) = unpriced_name(&part.kind) {
         return Err(unpriced("", word));
     }
-    out.seen.hidden_reasoning |= hides_output(&part.kind);
+    out.seen.thinking.hidden |= hides_output(&part.kind);
     for value in &part.sealed {
         // A text part has no seals: readers would take such a member for text.
         if part.kind.is_empty() || is_text(&part.kind) {

@@ -46,12 +46,12 @@ pub struct Fitted {
     pub thinking: Option<ToldThinking>,
 }
 
-/// What a target is told about thinking, in words that are read when money is counted.
+/// What a request tells its target about thinking, as far as that decides what is billed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToldThinking {
-    /// It may think and not show it ([`Inspection::hidden_reasoning`]).
+    /// Whether reasoning may happen that a stream does not show.
     pub hidden: bool,
-    /// It does not think ([`Inspection::reasoning_off`]).
+    /// Whether it has reasoning turned off, in a family where that can be said.
     pub off: bool,
 }
 

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use crate::TextSize;
 use crate::class::{ClassPlace, Classes};
 use crate::conversation::ConversationPlaces;
+use crate::fit::ToldThinking;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::TextSample;
@@ -38,12 +39,10 @@ pub struct Inspection {
     pub thinking_budget: Option<u32>,
     /// A sample of the answer that the customer predicts; unused parts of a prediction are billed as output.
     pub prediction: TextSample,
-    /// Whether reasoning may happen that a stream does not show.
-    pub hidden_reasoning: bool,
+    /// What it says about thinking.
+    pub thinking: ToldThinking,
     /// Its client may refer to the items of its answer later.
     pub may_refer: bool,
-    /// Whether the request has reasoning turned off, in a family where that can be said.
-    pub reasoning_off: bool,
     /// The answer has to have a form, or has to call a tool: half of it is of no use.
     pub formed: bool,
     /// The request has stop strings, so the answer may end before its first word.

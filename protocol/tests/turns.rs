@@ -342,7 +342,7 @@ fn items_that_change_the_effort_or_compact_are_known_to_hide_output() {
             let body = format!(r#"{{"model":"m",{one},{other}}}"#);
             let protocol = Family::Responses.protocol();
             let seen = protocol.inspect(body.as_bytes(), 0).expect("a request");
-            (seen.hidden_reasoning, seen.reasoning_off)
+            (seen.thinking.hidden, seen.thinking.off)
         })
     };
     let (off, hi) = (

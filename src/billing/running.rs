@@ -138,8 +138,8 @@ impl RunningCount {
     /// Tells the meter what to expect of the answer: by what its target was sent.
     pub(crate) fn expect(&mut self) {
         let seen = &self.seen;
-        let may_reason = self.model.can(Capability::Reasoning) && !seen.reasoning_off;
-        let hides = seen.hidden_reasoning || may_reason || self.learned.hides;
+        let may_reason = self.model.can(Capability::Reasoning) && !seen.thinking.off;
+        let hides = seen.thinking.hidden || may_reason || self.learned.hides;
         self.meter.expect(self.learned.pace, hides);
     }
 

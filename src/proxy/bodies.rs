@@ -213,8 +213,8 @@ impl RequestBodies {
             choices: seen.choices,
             // Of a translated request it is adapted to the limit.
             thinking_budget: sent.thinking_budget,
-            reasons: sent.hidden_reasoning
-                || (model.can(Capability::Reasoning) && !sent.reasoning_off),
+            reasons: sent.thinking.hidden
+                || (model.can(Capability::Reasoning) && !sent.thinking.off),
             formed: seen.formed,
             // No other family has predictions.
             predicted: if direct { self.predicted } else { 0 },

@@ -130,10 +130,9 @@ fn begun(
         (&admitted.model, &admitted.count.seen.model),
     ) {
         // The provider bills what it was sent, including what it was told about reasoning.
-        admitted.count.seen.hidden_reasoning = sent.hidden_reasoning;
-        admitted.count.seen.reasoning_off = sent.reasoning_off;
-        admitted.count.seen.cache_marked = sent.cache_marked;
-        admitted.count.seen.content = sent.content;
+        let seen = &mut admitted.count.seen;
+        (seen.thinking, seen.cache_marked) = (sent.thinking, sent.cache_marked);
+        seen.content = sent.content;
         admitted.outcome.lost = lost;
         admitted.outcome.removed = removed(&admitted, answer.family);
         admitted.translation = Some(Box::new(translation));
@@ -165,9 +164,7 @@ fn note_fit(admitted: &mut Admitted, fitted: &Fitted) {
     admitted.outcome.lost.merge(&fitted.losses);
     let seen = &mut admitted.count.seen;
     seen.cache_marked &= !fitted.unmarked;
-    if let Some(told) = fitted.thinking {
-        (seen.hidden_reasoning, seen.reasoning_off) = (told.hidden, told.off);
-    }
+    seen.thinking = fitted.thinking.unwrap_or(seen.thinking);
 }
 
 /// What a translation for this family leaves out of the request because it does not know it.

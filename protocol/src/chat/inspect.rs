@@ -226,7 +226,7 @@ fn reasoning(
         && cursor
             .text_of(&value)
             .is_some_and(|effort| effort == "none");
-    seen.reasoning_off |= off;
-    seen.hidden_reasoning |= !off && value.kind != Kind::Null;
+    seen.thinking.off |= off;
+    seen.thinking.hidden |= !off && value.kind != Kind::Null;
     Ok(())
 }

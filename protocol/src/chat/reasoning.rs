@@ -49,13 +49,8 @@ pub(super) fn retold(
     // The family's own field is there, and says it.
     if seen.places.effort {
         losses.add("reasoning", "dropped");
-        return (
-            None,
-            ToldThinking {
-                hidden: !seen.reasoning_off,
-                off: seen.reasoning_off,
-            },
-        );
+        let off = seen.thinking.off;
+        return (None, ToldThinking { hidden: !off, off });
     }
     if node.get("exclude").is_true() {
         losses.add("reasoning.exclude", "dropped");

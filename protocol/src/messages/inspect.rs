@@ -105,7 +105,7 @@ pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadReq
     tools.finish(&mut request);
     let mut seen = request.finish();
     // This family thinks only when it is asked to.
-    seen.reasoning_off = !seen.hidden_reasoning;
+    seen.thinking.off = !seen.thinking.hidden;
     Ok(seen)
 }
 
@@ -222,6 +222,6 @@ fn thinking(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadReq
     if kind == "disabled" {
         seen.places.thinking = Some(start..cursor.at());
     }
-    seen.hidden_reasoning = !matches!(kind.as_ref(), "" | "disabled");
+    seen.thinking.hidden = !matches!(kind.as_ref(), "" | "disabled");
     Ok(())
 }

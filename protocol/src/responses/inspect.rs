@@ -104,7 +104,7 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
     }
     request.seen.may_refer |= request.seen.places.store.is_none();
     // An item of `input` may ask for reasoning that `reasoning` turns off.
-    request.seen.reasoning_off &= !request.seen.hidden_reasoning;
+    request.seen.thinking.off &= !request.seen.thinking.hidden;
     tools.finish(&mut request);
     Ok(request.finish())
 }
@@ -168,7 +168,7 @@ fn reasoning(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRe
         }
         _ => Ok(cursor.skip().map(drop)?),
     })?;
-    seen.reasoning_off = none;
-    seen.hidden_reasoning |= given && !none;
+    seen.thinking.off = none;
+    seen.thinking.hidden |= given && !none;
     Ok(())
 }

@@ -377,7 +377,7 @@ fn wishes_are_seen() {
     )
     .expect("good");
     assert_eq!(
-        (thinking.thinking_budget, thinking.hidden_reasoning),
+        (thinking.thinking_budget, thinking.thinking.hidden),
         (Some(31_999), true)
     );
     let thinking = with(
@@ -387,7 +387,7 @@ fn wishes_are_seen() {
     )
     .expect("good");
     assert_eq!(
-        (thinking.thinking_budget, thinking.hidden_reasoning),
+        (thinking.thinking_budget, thinking.thinking.hidden),
         (None, true)
     );
     assert_eq!(
@@ -403,12 +403,14 @@ fn wishes_are_seen() {
     assert!(
         with(Family::Chat, "reasoning_effort", json!("high"))
             .expect("good")
-            .hidden_reasoning
+            .thinking
+            .hidden
     );
     assert!(
         !with(Family::Responses, "reasoning", json!({"effort": "none"}))
             .expect("good")
-            .hidden_reasoning
+            .thinking
+            .hidden
     );
 }
 
