@@ -15,7 +15,7 @@ use farebox_ledger::{Amount, CustomerId, KeyId, LedgerError, SharedLedger, Times
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::last_days::{DAY, ExposureSpan, ExposureStanding, HOUR, LastDays, MONTH};
+use super::last_days::{DAY, ExposureSpan, ExposureStanding, FreeExposure, HOUR, LastDays, MONTH};
 use super::outages::{FailedTarget, Outages};
 use super::reserved::{Reservations, Reserved};
 use crate::clock;
@@ -168,8 +168,11 @@ impl CustomerExposure {
         Amount::from_picos(paid.max(0))
     }
 
-    fn free(&self) -> (Amount, Amount) {
-        (self.paid(), Amount::ZERO)
+    fn free(&self) -> FreeExposure {
+        FreeExposure {
+            paid: self.paid(),
+            asked: Amount::ZERO,
+        }
     }
 
     /// The days that stop a request of a key: its own, else those of all keys together.
@@ -208,7 +211,10 @@ impl CustomerExposure {
     /// What the tighter rule leaves to a key that asks for a model whose full context costs `context`, and whether that is what the
     /// ledger says.
     pub(crate) fn left(&self, key: KeyId, context: Amount, now: Timestamp) -> (Amount, bool) {
-        let free = (self.paid(), context);
+        let free = FreeExposure {
+            asked: context,
+            ..self.free()
+        };
         let unused = LastDays::default();
         let own = self.keys.get(&key).unwrap_or(&unused);
         let [own, all] = [own, &self.all].map(|days| days.standings(now, free)[0].left());

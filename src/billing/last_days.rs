@@ -78,6 +78,15 @@ impl ExposureSpan {
     }
 }
 
+/// What a customer may leave unpaid whatever it is charged follows from these.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FreeExposure {
+    /// What it ever paid, less what went back.
+    pub(crate) paid: Amount,
+    /// The price of a context that is about to be asked for.
+    pub(crate) asked: Amount,
+}
+
 /// The two sides of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposureStanding {
@@ -153,12 +162,12 @@ impl LastDays {
         self.days = self.days.split_off(&first_day(now));
     }
 
-    /// The last day, or the last 30, at an instant. `asked`: the price of a context that is about to be asked for.
+    /// The last day, or the last 30, at an instant.
     pub(crate) fn standing(
         &self,
         span: ExposureSpan,
         at: Timestamp,
-        (paid, asked): (Amount, Amount),
+        FreeExposure { paid, asked }: FreeExposure,
     ) -> ExposureStanding {
         let half = paid.picos() / 2;
         let (sums, free) = match span {
@@ -175,7 +184,7 @@ impl LastDays {
     }
 
     /// Both rules; the tighter one first.
-    pub(crate) fn standings(&self, at: Timestamp, free: (Amount, Amount)) -> [ExposureStanding; 2] {
+    pub(crate) fn standings(&self, at: Timestamp, free: FreeExposure) -> [ExposureStanding; 2] {
         let [day, month] =
             [ExposureSpan::Day, ExposureSpan::Month].map(|span| self.standing(span, at, free));
         let left = |of: &ExposureStanding| {
@@ -188,7 +197,7 @@ impl LastDays {
         }
     }
 
-    pub(crate) fn is_stopped(&self, at: Timestamp, free: (Amount, Amount)) -> bool {
+    pub(crate) fn is_stopped(&self, at: Timestamp, free: FreeExposure) -> bool {
         self.exposed
             && self
                 .standings(at, free)
@@ -222,7 +231,7 @@ impl LastDays {
     }
 
     /// Minutes until the key is served again, if nothing else happens.
-    pub(crate) fn minutes_left(&self, at: Timestamp, free: (Amount, Amount)) -> u32 {
+    pub(crate) fn minutes_left(&self, at: Timestamp, free: FreeExposure) -> u32 {
         let later = |minutes: i64| {
             let at = Timestamp::from_millis(at.millis() + minutes * MINUTE);
             !self.is_stopped(at, free)
@@ -293,7 +302,10 @@ fn context_of(catalog: &Catalog, slug: &str) -> Amount {
 mod tests {
     use super::*;
 
-    const PAID: (Amount, Amount) = (Amount::from_picos(1_000), Amount::from_picos(20));
+    const PAID: FreeExposure = FreeExposure {
+        paid: Amount::from_picos(1_000),
+        asked: Amount::from_picos(20),
+    };
     const NOON: i64 = 1_000 * DAY + 12;
 
     fn at(hour: i64, minute: i64) -> Timestamp {
@@ -360,7 +372,10 @@ mod tests {
     #[test]
     fn half_of_what_was_paid_bounds_both_and_one_context_the_day() {
         let allowed = |paid, span| {
-            let free = (Amount::from_picos(paid), Amount::from_picos(20));
+            let free = FreeExposure {
+                paid: Amount::from_picos(paid),
+                ..PAID
+            };
             let standing = LastDays::default().standing(span, at(NOON, 0), free);
             standing.allowed.picos()
         };

@@ -374,7 +374,7 @@ impl Caps {
     }
 
     /// Counts another size of a hold that was opened on a day: `now` is what it had.
-    pub(crate) fn resize(&mut self, slug: &str, day: UtcDay, (now, to): (Amount, Amount)) {
+    pub(crate) fn resize(&mut self, slug: &str, day: UtcDay, now: Amount, to: Amount) {
         self.count(slug, day, |window| {
             window.held = sum(less(window.held, now), to);
         });

@@ -495,7 +495,7 @@ impl KeyPurse {
         let to = if self.owes { to.max(now) } else { to };
         self.account = self.account.resize(now, to)?;
         for caps in [&mut self.of_key, &mut self.of_customer] {
-            caps.resize(slug, day, (now, to));
+            caps.resize(slug, day, now, to);
         }
         Ok(self.held(slug, day, to))
     }
