@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use farebox_toml::KEYS;
 use serde::Deserialize;
 
 /// A model that can be published.
@@ -158,15 +159,8 @@ impl Starter {
 }
 
 fn rates(price: &BTreeMap<String, String>, fill: &impl Fn(&str) -> String) -> String {
-    let order = [
-        "input",
-        "output",
-        "cache_read",
-        "cache_write",
-        "cache_write_1h",
-    ];
-    let rates = order.iter().filter_map(|name| {
-        let rate = price.get(*name)?;
+    let rates = KEYS.rates.names().filter_map(|name| {
+        let rate = price.get(name)?;
         Some(format!("{name} = \"{}\"", fill(rate)))
     });
     rates.collect::<Vec<_>>().join(", ")

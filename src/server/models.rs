@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, Key};
+use farebox_ledger::Key;
 use farebox_protocol::Family;
 use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
@@ -252,24 +252,7 @@ fn tiers(all: &Price) -> Value {
 
 /// Exact USD per 1,000,000 tokens, per picture and per request.
 pub(super) fn price(rates: &Rates) -> Value {
-    let per_million = |rate: Amount| Amount::from_picos(rate.picos().saturating_mul(1_000_000));
-    let mut price = json!({
-        "input": per_million(rates.input),
-        "output": per_million(rates.output),
-        "cache_read": per_million(rates.cache_read),
-        "cache_write": per_million(rates.cache_write),
-        "reasoning": per_million(rates.reasoning),
-        "per_image": rates.per_image,
-        "per_request": rates.per_request,
-    });
-    let long = [
-        ("cache_write_1h", rates.cache_write_1h),
-        ("cache_write_12h", rates.cache_write_12h),
-    ];
-    for (name, rate) in long {
-        if let Some(rate) = rate {
-            price[name] = json!(per_million(rate));
-        }
-    }
-    price
+    let columns = rates.columns().into_iter();
+    let sold = columns.filter_map(|column| Some((column.name.to_owned(), json!(column.usd()?))));
+    Value::Object(sold.collect())
 }

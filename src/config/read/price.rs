@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use farebox_ledger::{Amount, grouped};
+use farebox_ledger::grouped;
 use farebox_toml::{Code, Entry, KEYS, Report, Span};
 
 use super::classes::{self, ClassList};
@@ -23,10 +23,9 @@ impl Price {
     /// The service price as customers read it.
     #[must_use]
     pub fn shown(&self) -> String {
-        let mut text = self.base.shown() + &self.base.extras_shown((Amount::ZERO, Amount::ZERO));
-        let usual = (self.base.per_image, self.base.per_request);
+        let mut text = self.base.shown() + &self.base.extras_shown(None);
         for (above, rates) in &self.tiers {
-            let extras = rates.extras_shown(usual);
+            let extras = rates.extras_shown(Some(&self.base));
             text.push_str(&format!(
                 " · above {} input tokens: {}{extras}",
                 grouped(*above),

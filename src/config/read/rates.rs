@@ -119,8 +119,19 @@ pub struct ListedRate {
 
 impl ListedRate {
     /// Its name within a sentence.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         self.name.replace('_', " ")
+    }
+
+    /// In USD: for 1,000,000 tokens, or for one.
+    #[must_use]
+    pub fn usd(&self) -> Option<Amount> {
+        let times = match self.unit {
+            PriceUnit::MillionTokens => 1_000_000,
+            PriceUnit::One => 1,
+        };
+        let usd = self.rate?.picos().saturating_mul(times);
+        Some(Amount::from_picos(usd))
     }
 
     /// The heading of its column.
@@ -132,7 +143,7 @@ impl ListedRate {
     }
 
     /// The rate, unless it is what it would be if the file did not say it.
-    pub(super) fn said(&self) -> Option<Amount> {
+    pub(crate) fn said(&self) -> Option<Amount> {
         self.rate.filter(|_| self.rate != self.unset)
     }
 }
@@ -184,14 +195,21 @@ impl Rates {
         format!("{} per 1M tokens", parts.join(" · "))
     }
 
-    /// The rates that are not per token, if they differ from `usual`: ` · $0.01 per image`.
-    pub(super) fn extras_shown(&self, usual: (Amount, Amount)) -> String {
-        let show = |amount| show_price(amount, PriceUnit::One);
-        let image =
-            (self.per_image != usual.0).then(|| format!(" · {} per image", show(self.per_image)));
-        let request = (self.per_request != usual.1)
-            .then(|| format!(" · {} per request", show(self.per_request)));
-        image.into_iter().chain(request).collect()
+    /// The rates that are not per token, if they differ from the usual ones, or are not zero: ` · $0.01 per image`.
+    pub(super) fn extras_shown(&self, usual: Option<&Self>) -> String {
+        let extras = [
+            (self.per_image, usual.map(|usual| usual.per_image), "image"),
+            (
+                self.per_request,
+                usual.map(|usual| usual.per_request),
+                "request",
+            ),
+        ];
+        let extras = extras.into_iter();
+        extras
+            .filter(|(rate, usual, _)| *rate != usual.unwrap_or(Amount::ZERO))
+            .map(|(rate, _, of)| format!(" · {} per {of}", show_price(rate, PriceUnit::One)))
+            .collect()
     }
 }
 

@@ -161,7 +161,6 @@ fn changes(old: &Price, new: &Price, wanted: fn(Amount, Amount) -> bool) -> Vec<
     let mut found: Vec<String> = Vec::new();
     for size in old.sizes_with(new) {
         let changed = rates(old.for_input(size), new.for_input(size))
-            .into_iter()
             .filter(|(_, _, old, new)| more_than_half(*old, *new) && wanted(*old, *new));
         for (name, unit, old, new) in changed {
             let change = format!(
@@ -172,7 +171,7 @@ fn changes(old: &Price, new: &Price, wanted: fn(Amount, Amount) -> bool) -> Vec<
             match size {
                 0 => found.push(change),
                 // A tier that changes like the rates below it says nothing new.
-                _ if found.iter().any(|said| said.starts_with(name)) => {}
+                _ if found.iter().any(|said| said.starts_with(&name)) => {}
                 _ => found.push(format!("{change} above {} input tokens", grouped(size - 1))),
             }
         }
@@ -180,26 +179,19 @@ fn changes(old: &Price, new: &Price, wanted: fn(Amount, Amount) -> bool) -> Vec<
     found
 }
 
-fn rates(old: &Rates, new: &Rates) -> [(&'static str, PriceUnit, Amount, Amount); 7] {
-    let tokens = PriceUnit::MillionTokens;
-    let one = PriceUnit::One;
-    [
-        ("input", tokens, old.input, new.input),
-        ("output", tokens, old.output, new.output),
-        ("cache read", tokens, old.cache_read, new.cache_read),
-        ("cache write", tokens, old.cache_write, new.cache_write),
+/// Every rate that both sell: its name, its unit, and what it was and is.
+fn rates(
+    old: &Rates,
+    new: &Rates,
+) -> impl Iterator<Item = (String, PriceUnit, Amount, Amount)> + use<> {
+    let columns = old.columns().into_iter().zip(new.columns());
+    columns.filter_map(|(old, new)| {
         // Unset, it follows the output.
-        if [old, new]
-            .iter()
-            .all(|rates| rates.reasoning == rates.output)
-        {
-            ("reasoning", tokens, Amount::ZERO, Amount::ZERO)
-        } else {
-            ("reasoning", tokens, old.reasoning, new.reasoning)
-        },
-        ("image", one, old.per_image, new.per_image),
-        ("request", one, old.per_request, new.per_request),
-    ]
+        let follows = old.name == "reasoning" && old.said().or(new.said()).is_none();
+        let words = old.words();
+        let name = words.strip_prefix("per ").unwrap_or(&words).to_owned();
+        (!follows).then_some((name, old.unit, old.rate?, new.rate?))
+    })
 }
 
 fn more_than_half(old: Amount, new: Amount) -> bool {
