@@ -3,6 +3,7 @@
 use farebox_ledger::{Amount, Caps, Key, KeyStatus, Scope, Secret, Timestamp, UtcDay, text};
 use maud::{Markup, html};
 
+use super::table::{column, head, table};
 use super::{caps, shown, status};
 
 /// What both views need.
@@ -24,29 +25,33 @@ pub(in crate::customer) struct OwnerPage<'a> {
 /// All keys with what they spent this month, newest first.
 pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> Markup {
     let places = shown::places(keys.iter().map(|(_, spent)| *spent));
+    let columns = [
+        head("Label"),
+        column("Id", "id"),
+        column("Role", ""),
+        column("Status", ""),
+        column("Caps", ""),
+        column("Spent this month", "number cost"),
+    ];
+    let rows = keys.iter().map(|(key, spent)| {
+        vec![
+            html! { a href=(format!("/dashboard/keys/{}", key.id)) { (name(key)) } },
+            html! { code { (key.id) } },
+            html! { (role(key)) @if key.id == page.own.id { ", this one" } },
+            html! { (status(key.status(page.now))) },
+            html! { @if key.caps.is_empty() { "–" } @else {
+                @for (at, counted) in key.caps.iter().enumerate() { @if at > 0 { "; " } (counted.cap) }
+            } },
+            html! { (shown::aligned(*spent, places)) },
+        ]
+    });
     html! {
         h1 { "Keys" }
         (problem(page.problem))
         (looks_only(page))
         section.card aria-labelledby="all-keys" {
             h2 #all-keys { "Keys of this account" }
-            table.stacked role="table" {
-                caption.hidden { "Keys, newest first" }
-                thead role="rowgroup" { tr role="row" {
-                    @for title in ["Label", "Id", "Role", "Status", "Caps"] { th scope="col" role="columnheader" { (title) } }
-                    th.number scope="col" role="columnheader" { "Spent this month" }
-                } }
-                tbody role="rowgroup" { @for (key, spent) in keys { tr role="row" {
-                    th.name scope="row" role="rowheader" { a href=(format!("/dashboard/keys/{}", key.id)) { (name(key)) } }
-                    td.id role="cell" data-label="Id" { code { (key.id) } }
-                    td role="cell" data-label="Role" { (role(key)) @if key.id == page.own.id { ", this one" } }
-                    td role="cell" data-label="Status" { (status(key.status(page.now))) }
-                    td role="cell" data-label="Caps" { @if key.caps.is_empty() { "–" } @else {
-                        @for (at, counted) in key.caps.iter().enumerate() { @if at > 0 { "; " } (counted.cap) }
-                    } }
-                    td.number.cost role="cell" data-label="Spent this month" { (shown::aligned(*spent, places)) }
-                } } }
-            }
+            (table("stacked", "Keys, newest first", &columns, rows))
         }
         @if page.may_act { section.card.screen aria-labelledby="new-key" {
             h2 #new-key { "New key" }

@@ -13,6 +13,7 @@ pub(super) mod receipt;
 pub(super) mod requests;
 pub(super) mod setup;
 pub(super) mod shown;
+mod table;
 pub(super) mod voucher;
 
 use farebox_ledger::{Key, KeyStatus, text};

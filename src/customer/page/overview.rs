@@ -11,6 +11,7 @@ use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
+use super::table::{column, head, table};
 use super::{caps, pay, payments, requests, shown};
 use crate::config::Shop;
 use crate::customer::recent::{month_of, spent_since};
@@ -217,28 +218,29 @@ impl Runway {
 
 fn by_model(spending: &Spending) -> Markup {
     let places = shown::places(spending.shares.iter().map(|share| share.charge));
-    html! { @if !spending.shares.is_empty() {
-        table.stacked role="table" {
-            caption.hidden { "Spending by model" }
-            thead role="rowgroup" { tr role="row" {
-                th scope="col" role="columnheader" { "Model" }
-                @for title in ["Requests", "Input", "Cached", "Output", "USD"] {
-                    th.number scope="col" role="columnheader" { (title) }
-                }
-            } }
-            tbody role="rowgroup" { @for share in &spending.shares {
-                @let usage = share.usage;
-                tr role="row" {
-                    th.name scope="row" role="rowheader" { (share.slug) }
-                    td.number role="cell" data-label="Requests" { (shown::count(share.requests)) }
-                    td.number role="cell" data-label="Input" { (shown::count(usage.prompt())) }
-                    td.number role="cell" data-label="Cached" { (shown::count(usage.cache_read)) }
-                    td.number role="cell" data-label="Output" { (shown::count(usage.all_output())) }
-                    td.number.cost role="cell" data-label="USD" { (shown::aligned(share.charge, places)) }
-                }
-            } }
-        }
-    } }
+    let columns = [
+        head("Model"),
+        column("Requests", "number"),
+        column("Input", "number"),
+        column("Cached", "number"),
+        column("Output", "number"),
+        column("USD", "number cost"),
+    ];
+    let rows = spending.shares.iter().map(|share| {
+        let usage = share.usage;
+        let counts = [
+            share.requests,
+            usage.prompt(),
+            usage.cache_read,
+            usage.all_output(),
+        ];
+        let counts = counts.map(|count| html! { (shown::count(count)) });
+        let mut cells = vec![html! { (share.slug) }];
+        cells.extend(counts);
+        cells.push(html! { (shown::aligned(share.charge, places)) });
+        cells
+    });
+    html! { @if !spending.shares.is_empty() { (table("stacked", "Spending by model", &columns, rows)) } }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Money in: top-ups, refunds and corrections, what is owed for payments that went back, and payments that could not be booked.
 
-use farebox_ledger::{Amount, EntryKind, JournalEntry, Payment, StatementMonth};
+use farebox_ledger::{Amount, EntryKind, JournalEntry, Payment, StatementMonth, Timestamp};
 use maud::{Markup, html};
 
 use super::shown;
+use super::table::{column, table};
 use crate::paper::PaperDocument;
 
 /// The view; entries, documents and months newest first.
@@ -15,39 +16,36 @@ pub(in crate::customer) fn page(
 ) -> Markup {
     let moved = shown::places(entries.iter().map(|entry| entry.amount));
     let after = shown::places(entries.iter().map(|entry| entry.balance_after));
+    let columns = [
+        column("Time (UTC)", "time"),
+        column("What", "name"),
+        column("Reference", "id"),
+        column("USD", "number cost"),
+        column("Balance after", "number"),
+    ];
+    let rows = entries.iter().map(|entry| {
+        vec![
+            at(entry.at, "%b %d, %Y %H:%M:%S"),
+            html! { (what(entry.kind)) @if let Some(reason) = &entry.reason { span.hint { ": " (reason) } } },
+            html! { (entry.reference.as_deref().unwrap_or("–")) },
+            html! { (shown::aligned(entry.amount, moved)) },
+            html! { (shown::aligned(entry.balance_after, after)) },
+        ]
+    });
     html! {
         h1 { "Payments" }
         (owed(open.claim))
         (unapplied(&open.unapplied))
         section.card aria-label="Payments" {
             @if entries.is_empty() { p.empty { "Nothing has been paid yet." } } @else {
-                table.stacked role="table" {
-                    caption.hidden { "Payments, newest first" }
-                    thead role="rowgroup" { tr role="row" {
-                        th scope="col" role="columnheader" { "Time (UTC)" }
-                        th scope="col" role="columnheader" { "What" }
-                        th scope="col" role="columnheader" { "Reference" }
-                        th.number scope="col" role="columnheader" { "USD" }
-                        th.number scope="col" role="columnheader" { "Balance after" }
-                    } }
-                    tbody role="rowgroup" { @for entry in entries { (row(entry, (moved, after))) } }
-                }
+                (table("stacked", "Payments, newest first", &columns, rows))
             }
             p.hint { "The newest 100 payments and corrections, of all keys." }
         }
         section.card aria-labelledby="paper" {
             h2 #paper { "Receipts" }
             @if documents.is_empty() { p.empty { "There is no receipt yet." } } @else {
-                table.stacked role="table" {
-                    caption.hidden { "Receipts and corrections, newest first" }
-                    thead role="rowgroup" { tr role="row" {
-                        th scope="col" role="columnheader" { "Number" }
-                        th scope="col" role="columnheader" { "Date" }
-                        th scope="col" role="columnheader" { "What" }
-                        th.number scope="col" role="columnheader" { "Total" }
-                    } }
-                    tbody role="rowgroup" { @for document in documents { (receipt(document)) } }
-                }
+                (receipts(documents))
                 p.hint {
                     "Printed, a page is a receipt. All of them: " a href="/dashboard/paper/all.csv" { "CSV" } ", "
                     a href="/dashboard/paper/all.json" { "JSON" }
@@ -87,44 +85,58 @@ pub(in crate::customer) fn owed(claim: Amount) -> Markup {
 }
 
 fn unapplied(payments: &[Payment]) -> Markup {
+    let columns = [
+        column("Time (UTC)", "time"),
+        column("Reference", "id"),
+        column("Paid", ""),
+        column("USD", "number cost"),
+    ];
+    let rows = payments.iter().map(|payment| {
+        vec![
+            at(payment.at, "%b %d, %Y %H:%M:%S"),
+            html! { (payment.reference) },
+            html! { (payment.paid.gross) " " (payment.paid.currency) },
+            html! { (shown::money(payment.credit)) },
+        ]
+    });
     html! { @if !payments.is_empty() {
         section.card aria-labelledby="unapplied" {
             h2 #unapplied { "Not booked yet" }
-            table.stacked role="table" {
-                caption.hidden { "Payments that could not be booked, oldest first" }
-                thead role="rowgroup" { tr role="row" {
-                    th scope="col" role="columnheader" { "Time (UTC)" }
-                    th scope="col" role="columnheader" { "Reference" }
-                    th scope="col" role="columnheader" { "Paid" }
-                    th.number scope="col" role="columnheader" { "USD" }
-                } }
-                tbody role="rowgroup" { @for payment in payments {
-                    tr role="row" {
-                        td.time role="cell" data-label="Time" { time datetime=(payment.at) { (shown::format(payment.at, "%b %d, %Y %H:%M:%S")) } }
-                        td.id role="cell" data-label="Reference" { (payment.reference) }
-                        td role="cell" data-label="Paid" { (payment.paid.gross) " " (payment.paid.currency) }
-                        td.number.cost role="cell" data-label="USD" { (shown::money(payment.credit)) }
-                    }
-                } }
-            }
+            (table("stacked", "Payments that could not be booked, oldest first", &columns, rows))
             p.hint { "These payments arrived and are in no balance: the seller books them, or sends the money back." }
         }
     } }
 }
 
-fn receipt(document: &PaperDocument) -> Markup {
-    html! {
-        tr role="row" {
-            td.name role="cell" data-label="Number" { a href={ "/dashboard/paper/" (document.number) } { (document.number) } }
-            td.time role="cell" data-label="Date" { time datetime=(document.at) { (shown::format(document.at, "%b %d, %Y")) } }
-            td role="cell" data-label="What" { (document.kind.as_str()) }
-            td.number.cost role="cell" data-label="Total" { (document.total()) }
-        }
-    }
+fn receipts(documents: &[PaperDocument]) -> Markup {
+    let columns = [
+        column("Number", "name"),
+        column("Date", "time"),
+        column("What", ""),
+        column("Total", "number cost"),
+    ];
+    let rows = documents.iter().map(|document| {
+        vec![
+            html! { a href={ "/dashboard/paper/" (document.number) } { (document.number) } },
+            at(document.at, "%b %d, %Y"),
+            html! { (document.kind.as_str()) },
+            html! { (document.total()) },
+        ]
+    });
+    table(
+        "stacked",
+        "Receipts and corrections, newest first",
+        &columns,
+        rows,
+    )
 }
 
-fn row(entry: &JournalEntry, (moved, after): (usize, usize)) -> Markup {
-    let what = match entry.kind {
+fn at(at: Timestamp, format: &str) -> Markup {
+    html! { time datetime=(at) { (shown::format(at, format)) } }
+}
+
+fn what(kind: EntryKind) -> &'static str {
+    match kind {
         EntryKind::TopUp => "Top-up",
         EntryKind::Refund => "Refund",
         EntryKind::Adjust | EntryKind::WriteOff => "Correction",
@@ -134,14 +146,5 @@ fn row(entry: &JournalEntry, (moved, after): (usize, usize)) -> Markup {
         EntryKind::Reversal => "Reversal",
         EntryKind::Move => "Moved",
         EntryKind::Charge => "Charge",
-    };
-    html! {
-        tr role="row" {
-            td.time role="cell" data-label="Time" { time datetime=(entry.at) { (shown::format(entry.at, "%b %d, %Y %H:%M:%S")) } }
-            td.name role="cell" data-label="What" { (what) @if let Some(reason) = &entry.reason { span.hint { ": " (reason) } } }
-            td.id role="cell" data-label="Reference" { (entry.reference.as_deref().unwrap_or("–")) }
-            td.number.cost role="cell" data-label="USD" { (shown::aligned(entry.amount, moved)) }
-            td.number role="cell" data-label="Balance after" { (shown::aligned(entry.balance_after, after)) }
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use farebox_ledger::{Amount, grouped};
 use maud::{Markup, html};
 
+use super::table::{self, column, head};
 use crate::config::{ListedRate, Model, Price, Rates, Shop, show_price};
 
 /// The first columns of [`Rates::columns`], which the first table shows of every model.
@@ -42,18 +43,18 @@ pub(in crate::customer) fn page(shop: &Shop, public_url: &str, models: &[Arc<Mod
 
 /// The canonical table, with the service price in columns.
 pub(super) fn table(models: &[Arc<Model>]) -> Markup {
-    html! {
-        table.stacked role="table" {
-            caption.hidden { "Models and prices" }
-            thead role="rowgroup" { tr role="row" {
-                @for title in ["Model", "Customer slug", "Provider", "Best path", "Best environments", "Can do"] {
-                    th scope="col" role="columnheader" { (title) }
-                }
-                @for title in ["Input", "Output", "Cache read", "Cache write"] { th.number scope="col" role="columnheader" { (title) } }
-            } }
-            tbody role="rowgroup" { @for model in models { (row(model)) } }
-        }
-    }
+    let prices = ["Input", "Output", "Cache read", "Cache write"];
+    let mut columns = vec![
+        head("Model"),
+        column("Customer slug", "slug"),
+        column("Provider", ""),
+        column("Best path", ""),
+        column("Best environments", ""),
+        column("Can do", ""),
+    ];
+    columns.extend(prices.map(|title| column(title, "number")));
+    let rows = models.iter().map(|model| row(model));
+    table::table("stacked", "Models and prices", &columns, rows)
 }
 
 /// What the figures of the tables are, below the first of them.
@@ -132,45 +133,43 @@ fn tiers(name: &str, price: &Price) -> Vec<(String, Rates)> {
 }
 
 fn price_table(model: &str, price: &Price) -> Markup {
-    let (names, lines): (Vec<String>, Vec<Rates>) = lines(price).into_iter().unzip();
-    let shown = columns(&lines);
-    html! {
-        table.stacked role="table" {
-            caption.hidden { "All prices of " (model) }
-            thead role="rowgroup" { tr role="row" {
-                th scope="col" role="columnheader" { "Applies to" }
-                @for at in &shown { th.number scope="col" role="columnheader" { (price.base.columns()[*at].heading()) } }
-            } }
-            tbody role="rowgroup" { @for (name, rates) in names.iter().zip(&lines) { tr role="row" {
-                th.name scope="row" role="rowheader" { (name) }
-                @for at in &shown { (cell(rates.columns()[*at])) }
-            } } }
-        }
-    }
+    let lines = lines(price);
+    let rates: Vec<Rates> = lines.iter().map(|(_, rates)| *rates).collect();
+    let shown = columns(&rates);
+    let listed = price.base.columns();
+    let headings = shown
+        .iter()
+        .map(|at| column(listed[*at].heading(), "number"));
+    let columns: Vec<_> = std::iter::once(head("Applies to"))
+        .chain(headings)
+        .collect();
+    let rows = lines.iter().map(|(name, rates)| {
+        let prices = shown.iter().map(|at| cell(rates.columns()[*at]));
+        std::iter::once(html! { (name) }).chain(prices).collect()
+    });
+    let caption = html! { "All prices of " (model) };
+    table::table("stacked", caption, &columns, rows)
 }
 
 fn cell(column: ListedRate) -> Markup {
-    html! { td.number role="cell" data-label=(column.heading()) {
-        @match column.rate { Some(rate) => (show_price(rate, column.unit)), None => "–" }
-    } }
+    html! { @match column.rate { Some(rate) => (show_price(rate, column.unit)), None => "–" } }
 }
 
-fn row(model: &Model) -> Markup {
+fn row(model: &Model) -> Vec<Markup> {
     let columns = model.row();
     let can: Vec<&str> = model
         .capabilities
         .iter()
         .map(|capability| capability.name())
         .collect();
-    html! {
-        tr role="row" {
-            th.name scope="row" role="rowheader" { (columns.model) }
-            td.slug role="cell" data-label="Customer slug" { code { (columns.customer_slug) } }
-            td role="cell" data-label="Provider" { (columns.provider) }
-            td role="cell" data-label="Best path" { (columns.best_path) }
-            td role="cell" data-label="Best environments" { (columns.best_environments.join(", ")) }
-            td role="cell" data-label="Can do" { (if can.is_empty() { "text".to_owned() } else { can.join(", ") }) }
-            @for column in model.price.base.columns().into_iter().take(USUAL) { (cell(column)) }
-        }
-    }
+    let mut cells = vec![
+        html! { (columns.model) },
+        html! { code { (columns.customer_slug) } },
+        html! { (columns.provider) },
+        html! { (columns.best_path) },
+        html! { (columns.best_environments.join(", ")) },
+        html! { (if can.is_empty() { "text".to_owned() } else { can.join(", ") }) },
+    ];
+    cells.extend(model.price.base.columns().into_iter().take(USUAL).map(cell));
+    cells
 }

@@ -6,6 +6,7 @@ use farebox_ledger::{Bill, JournalEntry, KeyId};
 use maud::{Markup, html};
 
 use super::shown;
+use super::table::{column, table};
 use crate::customer::activity::RefusedRequest;
 use crate::customer::receipt;
 use crate::proxy::record;
@@ -15,68 +16,53 @@ pub(in crate::customer) type KeyLabels = BTreeMap<KeyId, String>;
 
 /// The table of requests, which is also part of the overview; with `labels`, it names the key of each.
 pub(in crate::customer) fn rows(entries: &[JournalEntry], labels: Option<&KeyLabels>) -> Markup {
-    let titles = [
-        "Time (UTC)",
-        "Model",
-        "Status",
-        "Tokens",
-        "USD",
-        "First byte",
-        "Receipt",
+    let mut columns = vec![
+        column("Time (UTC)", "time"),
+        column("Model", "name"),
+        column("Status", ""),
+        column("Tokens", ""),
+        column("USD", "number cost"),
+        column("First byte", "number"),
+        column("Receipt", "id"),
     ];
+    columns.extend(labels.map(|_| column("Key", "")));
+    let places = shown::places(entries.iter().map(receipt::charged));
+    let rows = entries.iter().map(|entry| row(entry, places, labels));
     html! { @if entries.is_empty() { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
-        table.stacked.requests role="table" {
-            caption.hidden { "Requests, newest first" }
-            thead role="rowgroup" { tr role="row" { @for title in titles {
-                th scope="col" role="columnheader" class=[(title == "USD" || title == "First byte").then_some("number")] { (title) }
-            }
-                @if labels.is_some() { th scope="col" role="columnheader" { "Key" } }
-            } }
-            @let places = shown::places(entries.iter().map(receipt::charged));
-            tbody role="rowgroup" { @for entry in entries { (row(entry, places, labels)) } }
-        }
+        (table("stacked requests", "Requests, newest first", &columns, rows))
     } }
 }
 
-fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Markup {
+fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Vec<Markup> {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
-    let input = usage.prompt();
     let good = shown::is_good(bill);
     let id = record::request_id(entry.operation);
-    html! {
-        tr role="row" {
-            td.time role="cell" data-label="Time" { (shown::time(entry.at)) }
-            td.name role="cell" data-label="Model" {
-                (bill.slug) @if let Some(class) = bill.served.class() { " " span.hint { (class) } }
+    let key = labels.zip(entry.key).map(|(labels, key)| {
+        html! { @match labels.get(&key) {
+            Some(label) if !label.is_empty() => (label),
+            _ => code { (key) },
+        } }
+    });
+    let cells = [
+        html! { (shown::time(entry.at)) },
+        html! { (bill.slug) @if let Some(class) = bill.served.class() { " " span.hint { (class) } } },
+        html! {
+            span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
+                (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
             }
-            td role="cell" data-label="Status" {
-                span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
-                    (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
-                }
-            }
-            td role="cell" data-label="Tokens" {
-                (shown::count(input)) " in"
-                @if usage.cache_read > 0 { " (" (shown::count(usage.cache_read)) " cached)" }
-                ", " (shown::count(usage.all_output())) " out"
-            }
-            td.number.cost role="cell" data-label="USD" { (shown::aligned(receipt::charged(entry), places)) }
-            td.number role="cell" data-label="First byte" { @match bill.first_byte_ms {
-                Some(ms) => (shown::duration(ms)),
-                None => "–",
-            } }
-            td.id role="cell" data-label="Receipt" {
-                a href=(format!("/dashboard/requests/{id}")) title=(id) { code { "…" (ending(&id)) } }
-            }
-            @if let Some((labels, key)) = labels.zip(entry.key) {
-                td role="cell" data-label="Key" { @match labels.get(&key) {
-                    Some(label) if !label.is_empty() => (label),
-                    _ => code { (key) },
-                } }
-            }
-        }
-    }
+        },
+        html! {
+            (shown::count(usage.prompt())) " in"
+            @if usage.cache_read > 0 { " (" (shown::count(usage.cache_read)) " cached)" }
+            ", " (shown::count(usage.all_output())) " out"
+        },
+        html! { (shown::aligned(receipt::charged(entry), places)) },
+        html! { @match bill.first_byte_ms { Some(ms) => (shown::duration(ms)), None => "–" } },
+        html! { a href=(format!("/dashboard/requests/{id}")) title=(id) { code { "…" (ending(&id)) } } },
+    ];
+    cells.into_iter().chain(key).collect()
 }
 
 /// The end of a request id, which differs in any two of a page; the link has all of it.
