@@ -45,14 +45,35 @@ pub(crate) const LATER: &str = "nothing is stored here, so no answer can be fetc
 pub(crate) const SERVER_TOOL: &str = "tools that run on a server have no price here";
 pub(crate) const MEDIA: &str = "audio and video have no price here";
 
-/// Checks the value of `name` if the table has it; `None` if it has not, and the value is still to be read. A value that asks for
+/// What every family refuses.
+#[rustfmt::skip]
+const OF_ALL: &[FieldRule] = &[
+    ("models",      Free::Nothing,  MODEL),
+    ("route",       Free::Nothing,  MODEL),
+    ("fallbacks",   Free::Nothing,  MODEL),
+    ("provider",    Free::Nothing,  HOST),
+    ("api_base",    Free::Nothing,  HOST),
+    ("base_url",    Free::Nothing,  HOST),
+    ("api_key",     Free::Nothing,  HOST),
+    ("plugins",     Free::Nothing,  SERVER_TOOL),
+    ("mcp_servers", Free::Nothing,  SERVER_TOOL),
+    ("container",   Free::Absent,   SERVER_TOOL),
+    ("file_id",     Free::Nothing,  STATE),
+    ("file_ids",    Free::Nothing,  STATE),
+];
+
+/// Checks the value of `name` if the table has it, or that of all families; `None` if it has not, and the value is still to be read. A value that asks for
 /// nothing is removed: most vendors refuse the name of a field that they do not know, whatever its value.
 pub(crate) fn check(
     table: &[FieldRule],
     name: &str,
     cursor: &mut Cursor<'_>,
 ) -> Result<Option<Verdict>, BadRequest> {
-    let Some((field, free, why)) = table.iter().find(|(field, ..)| *field == name) else {
+    let Some((field, free, why)) = table
+        .iter()
+        .chain(OF_ALL)
+        .find(|(field, ..)| *field == name)
+    else {
         return Ok(None);
     };
     let value = cursor.skip()?;

@@ -36,6 +36,7 @@ pub mod paths;
 mod picture_size;
 pub mod prompt;
 pub mod question;
+mod requests;
 pub mod responses;
 mod sample;
 pub mod scripts;

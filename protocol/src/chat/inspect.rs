@@ -5,15 +5,13 @@
 
 use crate::cache;
 use crate::class;
-use crate::class_fields;
-use crate::content::{self, Out};
-use crate::conversation::SESSION;
-use crate::fields::{self, FieldRule, Free, HOST, MEDIA, MODEL, SERVER_TOOL, STATE, TIER};
+use crate::fields::{FieldRule, Free, HOST, MEDIA, MODEL, SERVER_TOOL, TIER};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit, positive};
-use crate::tools::{ToolFate, ToolRow, Tools};
+use crate::requests::FamilyFields;
+use crate::tools::{ToolFate, ToolRow};
 use crate::turns::FamilyTurns;
-use crate::walk::{self, RequestWalk, Verdict, flag, options};
+use crate::walk::{self, Verdict, flag, options};
 use crate::{BadRequest, Inspection, Remedy};
 
 /// The most answers that one request may ask for.
@@ -22,27 +20,15 @@ const MAX_CHOICES: u32 = 128;
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
 const REFUSED: &[FieldRule] = &[
-    ("models",              Free::Nothing,                      MODEL),
-    ("route",               Free::Nothing,                      MODEL),
-    ("fallbacks",           Free::Nothing,                      MODEL),
     ("preset",              Free::Nothing,                      MODEL),
-    ("provider",            Free::Nothing,                      HOST),
-    ("api_base",            Free::Nothing,                      HOST),
-    ("base_url",            Free::Nothing,                      HOST),
-    ("api_key",             Free::Nothing,                      HOST),
     ("custom_llm_provider", Free::Nothing,                      HOST),
     ("speed",               Free::Words(&["standard"]),         TIER),
     ("moderation",          Free::Absent,                       MODEL),
     ("best_of",             Free::Nothing,                      "answers that are not shown have no price here; use `n`"),
     ("prompt",              Free::Absent,                       "the conversation goes in `messages`"),
-    ("plugins",             Free::Nothing,                      SERVER_TOOL),
     ("web_search_options",  Free::Absent,                       SERVER_TOOL),
     ("search_parameters",   Free::Absent,                       SERVER_TOOL),
     ("enable_search",       Free::Off,                          SERVER_TOOL),
-    ("mcp_servers",         Free::Nothing,                      SERVER_TOOL),
-    ("container",           Free::Absent,                       SERVER_TOOL),
-    ("file_id",             Free::Nothing,                      STATE),
-    ("file_ids",            Free::Nothing,                      STATE),
     ("modalities",          Free::Lists(&["text"]),             MEDIA),
     ("audio",               Free::Absent,                       MEDIA),
 ];
@@ -78,78 +64,48 @@ const TOOLS: &[ToolRow] = &[
     ("web_search_*",        ToolFate::Search),
 ];
 
+/// What its requests have.
+static FIELDS: FamilyFields = FamilyFields {
+    conversation: "messages",
+    empty: "`messages` must be a list with at least one message.",
+    refused: REFUSED,
+    known: KNOWN,
+    classes: class::CHAT,
+    tools: TOOLS,
+    turns: TURNS,
+};
+
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
-    let mut tools = Tools::default();
-    let mut request = RequestWalk::walk(body, seed, |name, cursor, seen| {
-        field(name, cursor, seen, &mut tools)
-    })?;
-    walk::need_model(&request.seen)?;
-    if request.seen.content.messages == 0 {
-        return Err(BadRequest::at(
-            "messages",
-            "`messages` must be a list with at least one message.",
-        ));
-    }
-    tools.finish(&mut request);
-    Ok(request.finish())
+    FIELDS.inspect(body, seed, field)
 }
 
 fn field(
     name: &str,
     cursor: &mut Cursor<'_>,
     seen: &mut Inspection,
-    tools: &mut Tools,
-) -> Result<Verdict, BadRequest> {
+) -> Result<Option<Verdict>, BadRequest> {
     match name {
-        "model" => walk::model(cursor, seen)?,
-        "messages" if cursor.peek()? == Kind::String => {
-            return Err(BadRequest::at(
-                name,
-                "`messages` must be a list with at least one message.",
-            ));
-        }
-        "messages" => content::messages(
-            name,
-            cursor,
-            &mut Out {
-                seen,
-                tools: TOOLS,
-                turns: &TURNS,
-            },
-        )?,
-        "stream" => seen.stream = flag(name, cursor)?,
         "stream_options" => stream_options(cursor, seen)?,
         "max_tokens" => limit("max_tokens", cursor, seen)?,
         "max_completion_tokens" => limit("max_completion_tokens", cursor, seen)?,
         "n" => choices(cursor, seen)?,
         "prediction" => prediction(cursor, seen)?,
-        "tools" => tools.walk(TOOLS, cursor, seen)?,
-        "tool_choice" => tools.choice(cursor, seen)?,
         "response_format" => walk::form(cursor, seen)?,
         "reasoning_effort" => reasoning(cursor, seen, true)?,
         "reasoning" => reasoning(cursor, seen, false)?,
         "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
         "store" => seen.places.store = Some(cursor.skip()?.span),
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
-        "usage" => return walk::cost_wish(cursor, seen),
-        SESSION => return walk::ours(cursor),
-        "stop" => return walk::stops(cursor, seen),
-        "frequency_penalty" | "presence_penalty" => return penalty(cursor, seen),
+        "usage" => return walk::cost_wish(cursor, seen).map(Some),
+        "stop" => return walk::stops(cursor, seen).map(Some),
+        "frequency_penalty" | "presence_penalty" => return penalty(cursor, seen).map(Some),
         "metadata" => {
             walk::text(cursor, seen)?;
-            return Ok(Verdict::Spare);
+            return Ok(Some(Verdict::Spare));
         }
-        _ => {
-            if let Some(verdict) = class_fields::ask(class::CHAT, name, cursor, seen)? {
-                return Ok(verdict);
-            }
-            return match fields::check(REFUSED, name, cursor)? {
-                Some(verdict) => Ok(verdict),
-                None => walk::known(name, KNOWN, cursor, seen),
-            };
-        }
+        _ => return Ok(None),
     }
-    Ok(Verdict::Stays)
+    Ok(Some(Verdict::Stays))
 }
 
 fn stream_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadRequest> {

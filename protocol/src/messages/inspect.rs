@@ -7,35 +7,22 @@ use std::borrow::Cow;
 
 use crate::cache;
 use crate::class;
-use crate::class_fields;
-use crate::content::{self, Out};
-use crate::conversation::SESSION;
-use crate::fields::{self, FieldRule, Free, HOST, MODEL, SERVER_TOOL, STATE, THREAD, TIER};
+use crate::content;
+use crate::fields::{FieldRule, Free, STATE, THREAD, TIER};
 use crate::json::{Cursor, Kind};
 use crate::limits::{limit_or_none, positive};
-use crate::tools::{ToolFate, ToolRow, Tools};
+use crate::requests::FamilyFields;
+use crate::tools::{ToolFate, ToolRow};
 use crate::translate::tree::JsonNode;
 use crate::turns::{self, FamilyTurns, Level};
-use crate::walk::{self, RequestWalk, Verdict, flag, options, text};
+use crate::walk::{self, Verdict, options, text};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
 const REFUSED: &[FieldRule] = &[
-    ("models",              Free::Nothing,                                      MODEL),
-    ("route",               Free::Nothing,                                      MODEL),
-    ("fallbacks",           Free::Nothing,                                      MODEL),
-    ("provider",            Free::Nothing,                                      HOST),
-    ("api_base",            Free::Nothing,                                      HOST),
-    ("base_url",            Free::Nothing,                                      HOST),
-    ("api_key",             Free::Nothing,                                      HOST),
     ("billing_policy",      Free::Nothing,                                      TIER),
     (THREAD,                Free::Absent,                                       STATE),
-    ("plugins",             Free::Nothing,                                      SERVER_TOOL),
-    ("mcp_servers",         Free::Nothing,                                      SERVER_TOOL),
-    ("container",           Free::Absent,                                       SERVER_TOOL),
-    ("file_id",             Free::Nothing,                                      STATE),
-    ("file_ids",            Free::Nothing,                                      STATE),
 ];
 
 /// Fields that pass untouched.
@@ -79,6 +66,17 @@ const TOOLS: &[ToolRow] = &[
     ("web_search_*",        ToolFate::Search),
 ];
 
+/// What its requests have.
+static FIELDS: FamilyFields = FamilyFields {
+    conversation: "messages",
+    empty: "`messages` must be a list with at least one message.",
+    refused: REFUSED,
+    known: KNOWN,
+    classes: class::MESSAGES,
+    tools: TOOLS,
+    turns: TURNS,
+};
+
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
     let seen = inspect_count(body, seed)?;
     if seen.limit.is_none() {
@@ -91,19 +89,7 @@ pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> 
 }
 
 pub(super) fn inspect_count(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
-    let mut tools = Tools::default();
-    let mut request = RequestWalk::walk(body, seed, |name, cursor, seen| {
-        field(name, cursor, seen, &mut tools)
-    })?;
-    walk::need_model(&request.seen)?;
-    if request.seen.content.messages == 0 {
-        return Err(BadRequest::at(
-            "messages",
-            "`messages` must be a list with at least one message.",
-        ));
-    }
-    tools.finish(&mut request);
-    let mut seen = request.finish();
+    let mut seen = FIELDS.inspect(body, seed, field)?;
     // This family thinks only when it is asked to.
     seen.thinking.off = !seen.thinking.hidden;
     Ok(seen)
@@ -113,43 +99,15 @@ fn field(
     name: &str,
     cursor: &mut Cursor<'_>,
     seen: &mut Inspection,
-    tools: &mut Tools,
-) -> Result<Verdict, BadRequest> {
+) -> Result<Option<Verdict>, BadRequest> {
     match name {
-        "model" => walk::model(cursor, seen)?,
-        "messages" if cursor.peek()? == Kind::String => {
-            return Err(BadRequest::at(
-                name,
-                "`messages` must be a list with at least one message.",
-            ));
-        }
-        "messages" => content::messages(
-            name,
-            cursor,
-            &mut Out {
-                seen,
-                tools: TOOLS,
-                turns: &TURNS,
-            },
-        )?,
         "system" => {
             turns::no_text(name, cursor.peek()?)?;
-            content::content(
-                cursor,
-                &mut Out {
-                    seen,
-                    tools: TOOLS,
-                    turns: &TURNS,
-                },
-                Level::Part,
-            )
-            .map_err(|bad| bad.within(name))?;
+            content::content(cursor, &mut FIELDS.out(seen), Level::Part)
+                .map_err(|bad| bad.within(name))?;
         }
-        "stream" => seen.stream = flag(name, cursor)?,
         "max_tokens" => limit_or_none("max_tokens", cursor, seen)?,
         "thinking" => thinking(cursor, seen)?,
-        "tools" => tools.walk(TOOLS, cursor, seen)?,
-        "tool_choice" => tools.choice(cursor, seen)?,
         "output_config" | "output_format" => {
             seen.places.effort |= name == "output_config";
             walk::form(cursor, seen)?;
@@ -160,19 +118,10 @@ fn field(
             seen.compacts_from = compacts_from(cursor.slice(start..cursor.at()));
         }
         "cache_control" => cache::control(cursor.at(), cursor, seen)?,
-        "stop_sequences" => return walk::stops(cursor, seen),
-        SESSION => return walk::ours(cursor),
-        _ => {
-            if let Some(verdict) = class_fields::ask(class::MESSAGES, name, cursor, seen)? {
-                return Ok(verdict);
-            }
-            return match fields::check(REFUSED, name, cursor)? {
-                Some(verdict) => Ok(verdict),
-                None => walk::known(name, KNOWN, cursor, seen),
-            };
-        }
+        "stop_sequences" => return walk::stops(cursor, seen).map(Some),
+        _ => return Ok(None),
     }
-    Ok(Verdict::Stays)
+    Ok(Some(Verdict::Stays))
 }
 
 /// From how many input tokens on the upstream compacts the conversation: it then reads all of it once more, for the summary.

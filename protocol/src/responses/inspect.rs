@@ -6,28 +6,19 @@
 use super::client_tools::{APPLY_PATCH, COMPUTER, COMPUTER_PREVIEW, LOCAL_SHELL, SHELL};
 use crate::cache;
 use crate::class;
-use crate::class_fields;
-use crate::content::{self, Out};
-use crate::conversation::SESSION;
 use crate::fields::{self, FieldRule, Free, HOST, LATER, MEDIA, MODEL, SERVER_TOOL, STATE, TIER};
 use crate::json::Cursor;
 use crate::limits::limit;
-use crate::tools::{ToolFate, ToolRow, Tools};
+use crate::requests::FamilyFields;
+use crate::tools::{ToolFate, ToolRow};
 use crate::turns::{self, FamilyTurns};
-use crate::walk::{self, RequestWalk, Verdict, flag, options, text};
+use crate::walk::{self, Verdict, options, text};
 use crate::{BadRequest, Inspection};
 
 /// Fields that buy something other than tokens of the slug: refused, unless their value is free.
 #[rustfmt::skip]
 const REFUSED: &[FieldRule] = &[
-    ("models",               Free::Nothing,                     MODEL),
-    ("route",                Free::Nothing,                     MODEL),
-    ("fallbacks",            Free::Nothing,                     MODEL),
     ("preset",               Free::Nothing,                     MODEL),
-    ("provider",             Free::Nothing,                     HOST),
-    ("api_base",             Free::Nothing,                     HOST),
-    ("base_url",             Free::Nothing,                     HOST),
-    ("api_key",              Free::Nothing,                     HOST),
     ("custom_llm_provider",  Free::Nothing,                     HOST),
     ("speed",                Free::Words(&["standard"]),        TIER),
     ("access_programs",      Free::Nothing,                     TIER),
@@ -37,13 +28,8 @@ const REFUSED: &[FieldRule] = &[
     ("background",           Free::Off,                         LATER),
     ("prompt",               Free::Absent,                      STATE),
     ("context_management",   Free::Nothing,                     COMPACTION),
-    ("file_id",              Free::Nothing,                     STATE),
-    ("file_ids",             Free::Nothing,                     STATE),
-    ("plugins",              Free::Nothing,                     SERVER_TOOL),
     ("web_search_options",   Free::Absent,                      SERVER_TOOL),
     ("search_parameters",    Free::Absent,                      SERVER_TOOL),
-    ("mcp_servers",          Free::Nothing,                     SERVER_TOOL),
-    ("container",            Free::Absent,                      SERVER_TOOL),
     ("modalities",           Free::Lists(&["text"]),            MEDIA),
     ("audio",                Free::Absent,                      MEDIA),
 ];
@@ -90,50 +76,36 @@ const TOOLS: &[ToolRow] = &[
     ("web_search_*",         ToolFate::Search),
 ];
 
+/// What its requests have.
+static FIELDS: FamilyFields = FamilyFields {
+    conversation: "input",
+    empty: "`input` must be a text or a list with at least one item.",
+    refused: REFUSED,
+    known: KNOWN,
+    classes: class::RESPONSES,
+    tools: TOOLS,
+    turns: TURNS,
+};
+
 pub(super) fn inspect(body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
-    let mut tools = Tools::default();
-    let mut request = RequestWalk::walk(body, seed, |name, cursor, seen| {
-        field(name, cursor, seen, &mut tools)
-    })?;
-    walk::need_model(&request.seen)?;
-    if request.seen.content.messages == 0 {
-        return Err(BadRequest::at(
-            "input",
-            "`input` must be a text or a list with at least one item.",
-        ));
-    }
-    request.seen.may_refer |= request.seen.places.store.is_none();
+    let mut seen = FIELDS.inspect(body, seed, field)?;
+    seen.may_refer |= seen.places.store.is_none();
     // An item of `input` may ask for reasoning that `reasoning` turns off.
-    request.seen.thinking.off &= !request.seen.thinking.hidden;
-    tools.finish(&mut request);
-    Ok(request.finish())
+    seen.thinking.off &= !seen.thinking.hidden;
+    Ok(seen)
 }
 
 fn field(
     name: &str,
     cursor: &mut Cursor<'_>,
     seen: &mut Inspection,
-    tools: &mut Tools,
-) -> Result<Verdict, BadRequest> {
+) -> Result<Option<Verdict>, BadRequest> {
     match name {
-        "model" => walk::model(cursor, seen)?,
-        "input" => content::messages(
-            name,
-            cursor,
-            &mut Out {
-                seen,
-                tools: TOOLS,
-                turns: &TURNS,
-            },
-        )?,
         "instructions" => {
             turns::no_text(name, cursor.peek()?)?;
             text(cursor, seen)?;
         }
-        "stream" => seen.stream = flag(name, cursor)?,
         "max_output_tokens" => limit("max_output_tokens", cursor, seen)?,
-        "tools" => tools.walk(TOOLS, cursor, seen)?,
-        "tool_choice" => tools.choice(cursor, seen)?,
         "text" => walk::form(cursor, seen)?,
         "reasoning" => reasoning(cursor, seen)?,
         "prompt_cache_options" => cache::lifetime_options(cursor, seen)?,
@@ -142,19 +114,10 @@ fn field(
             seen.may_refer = cursor.slice(value.clone()) != "false";
             seen.places.store = Some(value);
         }
-        "usage" => return walk::cost_wish(cursor, seen),
-        SESSION => return walk::ours(cursor),
-        _ => {
-            if let Some(verdict) = class_fields::ask(class::RESPONSES, name, cursor, seen)? {
-                return Ok(verdict);
-            }
-            return match fields::check(REFUSED, name, cursor)? {
-                Some(verdict) => Ok(verdict),
-                None => walk::known(name, KNOWN, cursor, seen),
-            };
-        }
+        "usage" => return walk::cost_wish(cursor, seen).map(Some),
+        _ => return Ok(None),
     }
-    Ok(Verdict::Stays)
+    Ok(Some(Verdict::Stays))
 }
 
 /// A stream shows summaries of reasoning at best. Any mode except the standard one is a different service.
