@@ -61,7 +61,7 @@ pub(super) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
             .find_key(key.id)
             .await?
             .map_or(balance, |key| key.customer.account.balance());
-        let path = family.protocol().public_path();
+        let path = family.protocol().public_path;
         let class = class.map_or_else(String::new, |class| format!("  service_tier {class}"));
         output::print(&format!(
             "POST {path}  {slug}{class}\n  answer   {answer}\n  balance  {balance} → {after} USD"
@@ -167,14 +167,9 @@ async fn ask(
     if let Some(class) = class {
         body = body.replacen('{', &format!("{{\"service_tier\":\"{class}\","), 1);
     }
-    let answer = http::post(
-        address,
-        protocol.public_path(),
-        Some(secret.reveal()),
-        &body,
-    )
-    .await
-    .map_err(|error| CommandFailed::refused(format!("the gateway did not answer: {error}")))?;
+    let answer = http::post(address, protocol.public_path, Some(secret.reveal()), &body)
+        .await
+        .map_err(|error| CommandFailed::refused(format!("the gateway did not answer: {error}")))?;
     serde_json::from_str(&answer.body)
         .ok()
         .and_then(|answer: Value| protocol.first_text(&answer).map(str::to_owned))

@@ -11,7 +11,7 @@ use crate::json::{Cursor, Cuts, Edit, JsonError, Kind};
 use crate::patch::{cuts, stays};
 use crate::target_fit::TargetFit;
 use crate::translate::Losses;
-use crate::{Edits, Inspection};
+use crate::{Edits, Inspection, Protocol};
 
 /// The fields inside of which every service of a family knows the same members.
 const SHARED: &[&str] = &[
@@ -66,43 +66,15 @@ pub(crate) enum Concern {
     Lost,
 }
 
-/// What the requests of a family have that only some of its targets take, beside what all families share.
-pub(crate) trait FamilyFit {
-    /// How far the turns concern this target.
-    fn concern(&self, _fit: &TargetFit, _body: &[u8], _seen: &Inspection) -> Concern {
-        Concern::None
-    }
-
-    /// Walks the conversation, where its turns have members of their own.
-    fn turns(&self, fitting: &mut Fitting<'_>, cursor: &mut Cursor<'_>) -> Result<(), JsonError> {
-        fitting.value(cursor)
-    }
-
-    /// Whether the target refuses the field that [`crate::inspect::SplicePlaces::thinking`] has the value of.
-    fn retells_thinking(&self, _fit: &TargetFit) -> bool {
-        false
-    }
-
-    /// The member that is written instead of it, if any, and what that tells.
-    fn thinking(
-        &self,
-        _fit: &TargetFit,
-        _value: &str,
-        _seen: &Inspection,
-        _losses: &mut Losses,
-    ) -> (Option<String>, ToldThinking) {
-        (None, ToldThinking::default())
-    }
-}
-
 /// Adds to the other changes of a request what makes it fit its target.
 pub(crate) fn fit(
-    family: &dyn FamilyFit,
-    (body, seen): (&[u8], &Inspection),
+    family: &Protocol,
+    body: &[u8],
+    seen: &Inspection,
     edits: &Edits<'_>,
     changes: &mut Vec<Edit<'static>>,
 ) {
-    match Fitting::of(family, (body, seen), edits, changes) {
+    match Fitting::of(family, body, seen, edits, changes) {
         Some(fitting) => {
             let fits = fitting.edits;
             changes.extend(fits);
@@ -113,15 +85,16 @@ pub(crate) fn fit(
 
 /// What became of a request on its way to a target. It is walked again only if something may be lost.
 pub(crate) fn fitted(
-    family: &dyn FamilyFit,
-    (body, seen): (&[u8], &Inspection),
+    family: &Protocol,
+    body: &[u8],
+    seen: &Inspection,
     edits: &Edits<'_>,
 ) -> Fitted {
-    let wants = Wants::of(family, (body, seen), edits);
+    let wants = Wants::of(family, body, seen, edits);
     if !wants.loses() {
         return Fitted::default();
     }
-    Fitting::of(family, (body, seen), edits, &[])
+    Fitting::of(family, body, seen, edits, &[])
         .map(|fitting| fitting.fitted)
         .unwrap_or_default()
 }
@@ -137,7 +110,7 @@ struct Wants {
 }
 
 impl Wants {
-    fn of(family: &dyn FamilyFit, (body, seen): (&[u8], &Inspection), edits: &Edits<'_>) -> Self {
+    fn of(family: &Protocol, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Self {
         let fit = edits.fit;
         // What the gateway has written itself fits already.
         let own = !edits.translated;
@@ -145,9 +118,9 @@ impl Wants {
             drop: !fit.drop.is_empty(),
             nulls: own && fit.refuses_nulls && has_null(body),
             marks: own && !fit.takes_marks && seen.cache_marked,
-            thinking: own && seen.places.thinking.is_some() && family.retells_thinking(fit),
+            thinking: own && seen.places.thinking.is_some() && (family.retells_thinking)(fit),
             turns: if own {
-                family.concern(fit, body, seen)
+                (family.concern)(fit, body, seen)
             } else {
                 Concern::None
             },
@@ -185,12 +158,13 @@ pub(crate) struct Fitting<'f> {
 impl<'f> Fitting<'f> {
     /// `None` if nothing has to be fitted.
     fn of(
-        family: &dyn FamilyFit,
-        (body, seen): (&[u8], &Inspection),
+        family: &Protocol,
+        body: &[u8],
+        seen: &Inspection,
         edits: &Edits<'f>,
         changes: &[Edit<'_>],
     ) -> Option<Self> {
-        let wants = Wants::of(family, (body, seen), edits);
+        let wants = Wants::of(family, body, seen, edits);
         if !wants.any() {
             return None;
         }
@@ -202,14 +176,15 @@ impl<'f> Fitting<'f> {
             fitted: Fitted::default(),
         };
         // The body was read before: it is JSON.
-        fitting.body(family, (body, seen), edits, changes).ok()?;
+        fitting.body(family, body, seen, edits, changes).ok()?;
         Some(fitting)
     }
 
     fn body(
         &mut self,
-        family: &dyn FamilyFit,
-        (body, seen): (&[u8], &Inspection),
+        family: &Protocol,
+        body: &[u8],
+        seen: &Inspection,
         edits: &Edits<'_>,
         changes: &[Edit<'_>],
     ) -> Result<(), JsonError> {
@@ -244,7 +219,7 @@ impl<'f> Fitting<'f> {
                     let value = cursor.skip()?;
                     let text = cursor.slice(value.span.clone());
                     let losses = &mut self.fitted.losses;
-                    let (member, told) = family.thinking(self.fit, text, seen, losses);
+                    let (member, told) = (family.thinking)(self.fit, text, seen, losses);
                     self.fitted.thinking = Some(told);
                     keeps = member.is_some();
                     let at = key.at..value.span.end;
@@ -252,7 +227,7 @@ impl<'f> Fitting<'f> {
                         .extend(member.map(|member| Edit::replace(at, member.into_bytes())));
                 }
                 _ if from == places.talk.place.start && self.wants.turns > Concern::None => {
-                    family.turns(self, &mut cursor)?;
+                    (family.turns)(self, &mut cursor)?;
                 }
                 _ => self.value(&mut cursor)?,
             }

@@ -53,7 +53,7 @@ fn check_fields(model: &Model, family: Family, seen: &Inspection) -> Result<(), 
     };
     let unsold = seen
         .unsold(passes)
-        .filter(|_| family.protocol().refuses_unknown_fields());
+        .filter(|_| family.protocol().refuses_unknown_fields);
     let Some(name) = unsold.map(shown) else {
         return Ok(());
     };

@@ -66,7 +66,7 @@ pub async fn tokens(
         };
         let conversation = of.find(&mut work).await?;
         let carries = |target: &Target, family: Family| {
-            capabilities::carries(target, &seen.content) && family.protocol().count_path().is_some()
+            capabilities::carries(target, &seen.content) && family.protocol().count_path.is_some()
         };
         let places = proxy.upstreams.order(&call, conversation, carries);
         let mut prepare = |target: &Target, family: Family| {

@@ -149,7 +149,7 @@ fn begun(
     admitted.count.read_prompt(body, headers, sent);
     admitted.count.seen.places.forget();
     admitted.count.meter.mark_cache(
-        admitted.count.seen.cache_marked && !answer.family.protocol().counts_cache_first(),
+        admitted.count.seen.cache_marked && !answer.family.protocol().counts_cache_first,
     );
     BegunAnswer {
         admitted,

@@ -235,7 +235,7 @@ pub(super) fn resolve(
     if model.route.serves(family).is_none() {
         return Err(Failure::OtherPath(
             model.slug.clone(),
-            model.best_path.protocol().public_path(),
+            model.best_path.protocol().public_path,
         ));
     }
     Ok(Arc::clone(model))

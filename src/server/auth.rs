@@ -83,7 +83,7 @@ fn credentials(headers: &HeaderMap, family: Family) -> Vec<&str> {
             .filter_map(|value| value.to_str().ok())
     };
     // Native clients send either header, and some send both with different values.
-    let styles = family.protocol().credentials().iter();
+    let styles = family.protocol().credentials.iter();
     let found = styles.map(|style| match style {
         AuthStyle::Bearer => texts(AUTHORIZATION.as_str())
             .filter_map(bearer_token)

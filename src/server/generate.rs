@@ -107,7 +107,7 @@ fn agent(headers: &HeaderMap) -> Option<&'static Agent> {
 
 /// The headers that go upstream.
 pub(super) fn forwarded(headers: &HeaderMap, family: Family) -> Vec<(String, Bytes)> {
-    let names = family.protocol().forwarded_headers();
+    let names = family.protocol().forwarded_headers;
     let values = |name: &'static str| {
         headers
             .get_all(name)

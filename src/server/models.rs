@@ -86,7 +86,7 @@ impl Models {
                     Some(_) => Ok(native_entry(model)),
                     None => Err(Failure::OtherPath(
                         model.slug.clone(),
-                        model.best_path.protocol().public_path(),
+                        model.best_path.protocol().public_path,
                     )),
                 }
             }),

@@ -49,7 +49,7 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe, Redeem};
 pub fn endpoints() -> Vec<ServedPath> {
     // Paths are matched in this order, and these are most of the traffic.
     let mut all = Family::ALL
-        .map(|family| at(Post, family.protocol().public_path(), Generate(family)))
+        .map(|family| at(Post, family.protocol().public_path, Generate(family)))
         .to_vec();
     all.extend([
         // Some native clients omit the version.

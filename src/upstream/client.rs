@@ -173,13 +173,13 @@ impl Pool {
         };
         let protocol = call.family.protocol();
         let path = match call.operation {
-            TargetOperation::Generate => protocol.path(),
+            TargetOperation::Generate => protocol.path,
             TargetOperation::CountTokens => protocol
-                .count_path()
+                .count_path
                 .ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
         let mut headers = forwarded(&prepared.headers)?;
-        complete(&mut headers, protocol.required_headers());
+        complete(&mut headers, protocol.required_headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepts = if call.stream {
             "text/event-stream"
@@ -219,7 +219,7 @@ impl Pool {
             return Ok(None);
         };
         let mut headers = HeaderMap::new();
-        complete(&mut headers, asker.0.protocol().required_headers());
+        complete(&mut headers, asker.0.protocol().required_headers);
         self.identify(&mut headers, asker, "application/json")?;
         Ok(Some(http.client()?.get(http.url(path)?).headers(headers)))
     }
@@ -237,7 +237,7 @@ impl Pool {
             let style = self
                 .provider
                 .auth
-                .unwrap_or_else(|| family.protocol().default_auth());
+                .unwrap_or_else(|| family.protocol().default_auth);
             let (name, value) = credential(style, key.secret.reveal())?;
             headers.insert(name, value);
         }
@@ -286,12 +286,9 @@ impl Http {
 
 /// Every path of a family at a provider.
 fn urls(base: &Url, query: &[(String, String)]) -> Vec<(&'static str, Url)> {
-    let paths = Family::ALL.into_iter().flat_map(|family| {
-        [
-            Some(family.protocol().path()),
-            family.protocol().count_path(),
-        ]
-    });
+    let paths = Family::ALL
+        .into_iter()
+        .flat_map(|family| [Some(family.protocol().path), family.protocol().count_path]);
     let below = base.path().trim_end_matches('/');
     let place = |path: &'static str| {
         let mut url = base.clone();

@@ -117,7 +117,7 @@ impl OnlineRequest {
         .map(|(_, extra)| extra)
         .collect();
         let price = target.cost.as_deref().unwrap_or(&model.price);
-        let once = most(&price.base, family.protocol().least_output().into());
+        let once = most(&price.base, family.protocol().least_output.into());
         let tries = u64::try_from(extras.len())
             .unwrap_or(u64::MAX)
             .saturating_add(2);
@@ -263,7 +263,7 @@ impl Upstreams {
     ) -> Result<(), AttemptFailure> {
         let (family, target) = (one.family, &one.target);
         let protocol = family.protocol();
-        let limit = protocol.least_output();
+        let limit = protocol.least_output;
         let field = protocol.limit_field(target.fit.chat_limit, None);
         let plain = protocol.write_question_as(&target.model, WORDS, (field, limit));
         let prepared = Prepared {

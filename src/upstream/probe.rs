@@ -220,7 +220,7 @@ impl Probe {
     /// Asks for the smallest answer, if that may be paid.
     async fn ask(&self) -> ProbeResult {
         let unasked = ProbeVerdict::Unasked.into();
-        let limit = self.due.family.protocol().least_output();
+        let limit = self.due.family.protocol().least_output;
         let most = price(&self.rates, INPUT, limit.into());
         let Some(most) = most.filter(|_| !self.has_own_price()) else {
             return unasked;

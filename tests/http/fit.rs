@@ -21,7 +21,7 @@ fn family_of(seen: &Seen) -> Family {
     let path = seen.path.split('?').next().unwrap_or_default();
     let mut families = Family::ALL.into_iter();
     families
-        .find(|family| path.ends_with(family.protocol().path()))
+        .find(|family| path.ends_with(family.protocol().path))
         .expect("a family's path")
 }
 

@@ -24,7 +24,7 @@ fn calls_then_speaks() -> Script {
 fn family_of(seen: &Seen) -> Family {
     let path = seen.path.split('?').next().unwrap_or_default();
     let mut families = Family::ALL.into_iter();
-    let of_path = families.find(|family| path.ends_with(family.protocol().path()));
+    let of_path = families.find(|family| path.ends_with(family.protocol().path));
     of_path.expect("a family's path")
 }
 

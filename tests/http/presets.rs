@@ -299,7 +299,7 @@ fn sealed_in(request: &Value, first: &Value) -> bool {
 fn talking(vendor: Vendor, seen: &Seen, calls: usize) -> Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
     let mut families = Family::ALL.into_iter();
-    let family = families.find(|family| path.ends_with(family.protocol().path()));
+    let family = families.find(|family| path.ends_with(family.protocol().path));
     let family = family.expect("a family's path");
     let body = seen.json();
     let whole = answers::answer(vendor, family, &body, calls, WORDS);

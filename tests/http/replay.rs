@@ -97,7 +97,7 @@ fn answering() -> Script {
     Script::by(|seen: &Seen, _| {
         let family = Family::ALL
             .into_iter()
-            .find(|family| seen.path.ends_with(family.protocol().path()))
+            .find(|family| seen.path.ends_with(family.protocol().path))
             .unwrap();
         let speech = Speech::new(family, "PONG").usage(USAGE);
         if seen.json()["stream"] == true {

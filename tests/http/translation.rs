@@ -197,11 +197,7 @@ async fn an_answer_of_another_family_is_read_counted_and_charged_to_the_picodoll
             );
         }
         for seen in upstream.requests() {
-            assert!(
-                seen.path.ends_with(target.protocol().path()),
-                "{}",
-                seen.path
-            );
+            assert!(seen.path.ends_with(target.protocol().path), "{}", seen.path);
             let (limit, turns) = match target {
                 Family::Chat => ("max_completion_tokens", "messages"),
                 Family::Responses => ("max_output_tokens", "input"),

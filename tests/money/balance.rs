@@ -71,7 +71,7 @@ async fn programs_that_would_pay_again_get_an_error_where_money_ends_a_stream() 
     let upstream = ScriptedUpstream::start(Script::by(move |seen, _| {
         let family = Family::ALL
             .into_iter()
-            .find(|family| seen.path.ends_with(family.protocol().path()));
+            .find(|family| seen.path.ends_with(family.protocol().path));
         let family = family.unwrap();
         Speech::new(family, "words").stop(length(family)).stream()
     }))

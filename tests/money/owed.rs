@@ -113,7 +113,7 @@ pub(super) fn reply(seen: &Seen, first: bool) -> Reply {
     let place = seen.path.split('?').next().unwrap();
     let family = Family::ALL
         .into_iter()
-        .find(|family| place.ends_with(family.protocol().path()))
+        .find(|family| place.ends_with(family.protocol().path))
         .unwrap();
     let usage = ReportedUsage {
         input: prompt(&body),

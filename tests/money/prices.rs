@@ -109,7 +109,7 @@ fn answering() -> Script {
     Script::by(|seen, _| {
         let family = Family::ALL
             .into_iter()
-            .find(|family| seen.path.ends_with(family.protocol().path()))
+            .find(|family| seen.path.ends_with(family.protocol().path))
             .unwrap();
         if seen.json()["stream"] == true {
             speech(family).stream()

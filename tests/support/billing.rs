@@ -178,7 +178,7 @@ impl Bills {
         let path = seen.path.split('?').next().unwrap();
         let family = Family::ALL
             .into_iter()
-            .find(|family| path.ends_with(family.protocol().path()))
+            .find(|family| path.ends_with(family.protocol().path))
             .unwrap();
         let body = read(&seen.body);
         let choices = body["n"].as_u64().unwrap_or(1);

@@ -149,7 +149,7 @@ impl Mark {
 pub(crate) fn family_of(seen: &Seen) -> Family {
     Family::ALL
         .into_iter()
-        .find(|family| seen.path.ends_with(family.protocol().path()))
+        .find(|family| seen.path.ends_with(family.protocol().path))
         .expect("a family's path")
 }
 

@@ -499,7 +499,7 @@ pub(crate) fn ask(family: Family, model: &str, stream: bool) -> Value {
 
 /// Where a family is served.
 pub(crate) fn path(family: Family) -> &'static str {
-    family.protocol().public_path()
+    family.protocol().public_path
 }
 
 /// The models of test gateways: `test-model` at $3 in, $15 out; `test-blind` without vision, tools or streaming.
@@ -589,7 +589,7 @@ pub(crate) fn speech_for(seen: &upstream::Seen, text: &str) -> upstream::Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
     let family = Family::ALL
         .into_iter()
-        .find(|family| path.ends_with(family.protocol().path()))
+        .find(|family| path.ends_with(family.protocol().path))
         .expect("a family's path");
     let speech = upstream::Speech::new(family, text);
     if seen.json()["stream"] == true {

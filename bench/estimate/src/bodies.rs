@@ -36,7 +36,7 @@ fn request(recording: &Value, text: &str) -> Option<SampleRequest> {
     let target = recording["target"].as_str()?.split('?').next()?;
     let family = Family::ALL
         .into_iter()
-        .find(|family| target.ends_with(family.protocol().path()))?;
+        .find(|family| target.ends_with(family.protocol().path))?;
     let mut body = recording["body"].clone();
     fill(&mut body, text);
     Some(SampleRequest { family, body })

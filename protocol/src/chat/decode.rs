@@ -5,16 +5,17 @@ use std::borrow::Cow;
 use super::decode_tools::{choice, functions, tool_choice, tools};
 use super::reasoning;
 use crate::json::Kind;
-use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
+use crate::translate::decode::{
+    self, Decoding, cache, file, format, no_equal, picture, text, wrong,
+};
 use crate::translate::fates::{
     FateRow, FieldFate, only, refused_by, row, silent_for_messages, unless,
 };
 use crate::translate::neutral::{
-    AnswerFormat, CallResult, Effort, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTurn, Role,
-    ToolKind,
+    CallResult, Effort, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTurn, Role, ToolKind,
 };
 use crate::translate::tree::JsonNode;
-use crate::{BadRequest, Family, ServiceTier};
+use crate::{BadRequest, Family};
 
 const ONE_ANSWER: &str = "Use `n` = 1.";
 const NO_LOGPROBS: &str = "Leave it out.";
@@ -67,14 +68,8 @@ pub(crate) const FIELDS: &[FateRow] = &[
     row("moderation",              FieldFate::Refused("Leave it out.")),
 ];
 
-pub(crate) fn decode<'a>(
-    body: &'a [u8],
-    decoding: &mut Decoding<'_>,
-) -> Result<NeutralPrompt<'a>, BadRequest> {
-    decoding.fields(body, FIELDS, field)
-}
-
-fn field<'a>(
+/// Takes a field that is converted or carried.
+pub(crate) fn field<'a>(
     decoding: &mut Decoding<'_>,
     name: &str,
     value: &JsonNode<'a>,
@@ -83,59 +78,24 @@ fn field<'a>(
     match name {
         "messages" => messages(value, prompt, decoding)?,
         "max_completion_tokens" | "max_tokens" => prompt.limit = value.count().or(prompt.limit),
-        "temperature" => prompt.temperature = value.number(),
-        "top_p" => prompt.top_p = value.number(),
-        "top_k" => prompt.top_k = value.number(),
         "logprobs" => prompt.logprobs = value.is_true(),
         "top_logprobs" => prompt.top_logprobs = value.count(),
         "stop" if value.kind == Kind::String => prompt.stops = value.text().into_iter().collect(),
         "stop" => prompt.stops = value.elements().filter_map(JsonNode::text).collect(),
-        "stream" => prompt.stream = value.is_true(),
         "tools" => tools(value, prompt, decoding)?,
         "functions" => functions(value, prompt)?,
         "tool_choice" => prompt.choice = tool_choice(value)?,
         "function_call" => prompt.choice = choice(value),
-        "parallel_tool_calls" => prompt.parallel = value.flag(),
         "reasoning_effort" => prompt.thinking.effort = Effort::named(value.word()),
         "reasoning" => reasoning::read(value, &mut prompt.thinking),
-        "response_format" => prompt.format = format(value)?,
+        "response_format" => {
+            let path = "response_format.json_schema.schema";
+            prompt.format = format(value, value.get("json_schema"), path)?;
+        }
         "verbosity" => prompt.verbosity = value.text().filter(|word| word.as_str() != "medium"),
-        "prompt_cache_key" => prompt.cache_key = value.text(),
-        "safety_identifier" => prompt.user = value.plain().or(prompt.user.take()),
-        "user" => prompt.user = prompt.user.take().or(value.plain()),
-        "service_tier" => match value.word() {
-            "auto" => prompt.standard_tier = Some(false),
-            "default" => prompt.standard_tier = Some(true),
-            "flex" => prompt.tier = ServiceTier::Flex,
-            "priority" | "fast" => prompt.tier = ServiceTier::Fast,
-            "" => {}
-            _ => decoding.drop(name),
-        },
-        _ => {}
+        _ => decoding.alike(name, value, prompt),
     }
     Ok(())
-}
-
-fn format<'a>(value: &JsonNode<'a>) -> Result<Option<AnswerFormat<'a>>, BadRequest> {
-    match value.get("type").word() {
-        "json_object" => Ok(Some(AnswerFormat::Json)),
-        "json_schema" => {
-            let inner = value.get("json_schema");
-            let path = "response_format.json_schema.schema";
-            let schema = inner
-                .get("schema")
-                .object()
-                .ok_or_else(|| wrong(path, "a JSON schema"))?;
-            let (name, description) = (inner.get("name").text(), inner.get("description").text());
-            Ok(Some(AnswerFormat::Schema {
-                name,
-                description,
-                schema,
-                strict: inner.get("strict").flag(),
-            }))
-        }
-        _ => Ok(None),
-    }
 }
 
 fn messages<'a>(
@@ -179,17 +139,15 @@ fn parts<'a>(
     path: &str,
     decoding: &mut Decoding<'_>,
 ) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
-    match content.kind {
-        Kind::String => Ok(content.text().map(NeutralBlock::text).into_iter().collect()),
-        Kind::Null => Ok(Vec::new()),
-        Kind::Array => {
-            let parts = content.elements().enumerate();
-            parts
-                .map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding))
-                .collect()
-        }
-        _ => Err(wrong(path, "text, or a list of parts")),
-    }
+    decode::parts(
+        content,
+        path,
+        "text, or a list of parts",
+        |node, path, out| {
+            out.push(part(node, path, decoding)?);
+            Ok(())
+        },
+    )
 }
 
 fn part<'a>(
@@ -198,14 +156,8 @@ fn part<'a>(
     decoding: &Decoding<'_>,
 ) -> Result<NeutralBlock<'a>, BadRequest> {
     match node.get("type").word() {
-        "text" | "input_text" | "output_text" => Ok(NeutralBlock::Text {
-            text: node.get("text").text().unwrap_or_default(),
-            cache: cache(node),
-        }),
-        "refusal" => Ok(NeutralBlock::Text {
-            text: node.get("refusal").text().unwrap_or_default(),
-            cache: cache(node),
-        }),
+        "text" | "input_text" | "output_text" => Ok(text(node, "text")),
+        "refusal" => Ok(text(node, "refusal")),
         "image_url" => picture(node, path),
         "file" => file(node.get("file"), node, path),
         kind => Err(no_equal(path, kind, decoding.target)),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::BadRequest;
 use crate::json::Kind;
-use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
+use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, some_left, wrong};
 use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice, ToolKind};
 use crate::translate::tree::JsonNode;
 
@@ -32,12 +32,7 @@ pub(super) fn tools<'a>(
             ..tool
         });
     }
-    match gone {
-        Some((at, kind)) if prompt.tools.is_empty() => {
-            Err(no_server_tool(&format!("tools[{at}]"), kind))
-        }
-        _ => Ok(()),
-    }
+    some_left(prompt, gone)
 }
 
 fn function<'a>(node: &JsonNode<'a>) -> NeutralTool<'a> {
@@ -113,10 +108,6 @@ pub(super) fn tool_choice<'a>(node: &JsonNode<'a>) -> Result<Option<ToolChoice<'
 
 /// A choice by one word, or the old form with a name.
 pub(super) fn choice<'a>(node: &JsonNode<'a>) -> Option<ToolChoice<'a>> {
-    match node.word() {
-        "auto" => Some(ToolChoice::Auto),
-        "none" => Some(ToolChoice::None),
-        "required" => Some(ToolChoice::Required),
-        _ => node.get("name").plain().map(ToolChoice::Tool),
-    }
+    let named = || node.get("name").plain().map(ToolChoice::Tool);
+    ToolChoice::of_word(node.word()).or_else(named)
 }

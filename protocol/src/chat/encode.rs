@@ -5,12 +5,11 @@
 
 use super::encode_turns::{messages, system};
 use crate::translate::abilities::{SystemRole, ThinkingWay};
-use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
+use crate::translate::encode::{Encoding, Field, description, key, kind, schema, user};
 use crate::translate::fates::unsupported;
 use crate::translate::ids::tool_name;
 use crate::translate::neutral::{
-    AnswerFormat, Effort, NeutralPrompt, NeutralTool, NeutralTurn, Role, ThinkingMode, ToolChoice,
-    ToolKind,
+    Effort, NeutralPrompt, NeutralTurn, Role, ThinkingMode, ToolChoice,
 };
 use crate::translate::text::JsonWriter;
 use crate::{BadRequest, Remedy};
@@ -23,9 +22,7 @@ pub(crate) fn encode(
     size: usize,
     encoding: &mut Encoding<'_>,
 ) -> Result<Vec<u8>, BadRequest> {
-    let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
-    out.open('{');
-    out.name("model").plain(encoding.target.model);
+    let mut out = encoding.begin(size);
     let choice = encoding.offered(&mut prompt)?;
     let mut turns = std::mem::take(&mut prompt.turns);
     let first = std::mem::take(&mut prompt.system);
@@ -54,20 +51,15 @@ pub(crate) fn encode(
             .number(u64::from(limit));
     }
     let (temperature, top_p) = encoding.sampling(&prompt);
-    temperature
-        .into_iter()
-        .for_each(|number| out.name("temperature").raw(number));
-    top_p
-        .into_iter()
-        .for_each(|number| out.name("top_p").raw(number));
+    out.raw_if("temperature", temperature);
+    out.raw_if("top_p", top_p);
     let top_k = prompt.top_k.filter(|_| encoding.abilities().top_k);
     encoding.lost(prompt.top_k.is_some() && top_k.is_none(), "top_k");
-    top_k
-        .into_iter()
-        .for_each(|number| out.name("top_k").raw(number));
+    out.raw_if("top_k", top_k);
     stops(&mut out, &prompt, encoding)?;
     thinking(&mut out, &prompt, encoding);
-    format(&mut out, &prompt, encoding)?;
+    let format = prompt.format.as_ref();
+    encoding.format(&mut out, ("response_format", Some("json_schema")), format)?;
     rest(&mut out, &prompt, encoding)?;
     out.close('}');
     Ok(out.finish().into_bytes())
@@ -83,18 +75,17 @@ fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encodi
             tool.cache.is_some() && !encoding.abilities().cache_breakpoints,
             "cache_control",
         );
-        let custom = is_free(tool, encoding);
-        let name = tool_name(tool.namespace.as_deref(), &tool.name);
+        let custom = encoding.is_free(tool);
+        let (name, kind) = (
+            tool_name(tool.namespace.as_deref(), &tool.name),
+            kind(custom),
+        );
         out.open('{');
-        out.name("type")
-            .raw(if custom { "\"custom\"" } else { "\"function\"" });
-        out.name(if custom { "custom" } else { "function" })
-            .open('{');
+        out.name("type").plain(kind);
+        out.name(kind).open('{');
         out.name("name").plain(&name);
         if custom {
-            tool.description
-                .iter()
-                .for_each(|text| out.name("description").escaped(text.as_str()));
+            out.text_if("description", tool.description.as_ref());
             if let Some((syntax, definition)) = &tool.grammar {
                 out.name("format").open('{');
                 out.name("type").raw("\"grammar\"");
@@ -105,9 +96,7 @@ fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encodi
                 out.close('}');
             }
         } else {
-            description(tool)
-                .iter()
-                .for_each(|text| out.name("description").escaped(text.as_str()));
+            out.text_if("description", description(tool).as_ref());
             out.name("parameters").raw(schema(tool));
             match tool.strict {
                 Some(strict) if encoding.abilities().strict_tools => {
@@ -123,11 +112,6 @@ fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encodi
     out.close(']');
 }
 
-/// Whether the tool is sent with its free text instead of as a function.
-fn is_free(tool: &NeutralTool<'_>, encoding: &Encoding<'_>) -> bool {
-    tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
-}
-
 fn tool_choice(
     out: &mut JsonWriter,
     prompt: &NeutralPrompt<'_>,
@@ -140,10 +124,7 @@ fn tool_choice(
         Some(ToolChoice::None) => "\"none\"",
         Some(ToolChoice::Required) => "\"required\"",
         Some(ToolChoice::Tool(name)) => {
-            let free = prompt.tools.iter().any(|tool| {
-                is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name
-            });
-            let kind = if free { "custom" } else { "function" };
+            let kind = kind(encoding.is_free_named(prompt, &name));
             out.name("tool_choice").open('{');
             out.name("type").plain(kind);
             out.name(kind).open('{');
@@ -204,34 +185,6 @@ pub(super) fn thinking(
                 .for_each(|effort| out.name("reasoning_effort").plain(effort.name()));
         }
     }
-}
-
-fn format(
-    out: &mut JsonWriter,
-    prompt: &NeutralPrompt<'_>,
-    encoding: &mut Encoding<'_>,
-) -> Result<(), BadRequest> {
-    match &prompt.format {
-        None => {}
-        Some(AnswerFormat::Json) => out.name("response_format").raw(r#"{"type":"json_object"}"#),
-        Some(AnswerFormat::Schema { .. }) if !encoding.abilities().json_schema => {
-            return Err(no_schema(encoding));
-        }
-        Some(AnswerFormat::Schema {
-            name,
-            description,
-            schema,
-            strict,
-        }) => {
-            out.name("response_format").open('{');
-            out.name("type").raw("\"json_schema\"");
-            out.name("json_schema").open('{');
-            encoding.schema(out, name.as_ref(), description.as_ref(), schema, *strict);
-            out.close('}');
-            out.close('}');
-        }
-    }
-    Ok(())
 }
 
 fn rest(

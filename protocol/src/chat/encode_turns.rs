@@ -87,9 +87,7 @@ fn part(out: &mut JsonWriter, block: &NeutralBlock<'_>, marked: bool, encoding: 
             out.name("image_url").open('{');
             out.name("url");
             data_url(out, source);
-            detail
-                .iter()
-                .for_each(|detail| out.name("detail").escaped(detail.as_str()));
+            out.text_if("detail", detail.as_ref());
             out.close('}');
         }
         NeutralBlock::File { source, name, .. } => {

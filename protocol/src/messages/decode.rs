@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use super::decode_tools::{choice, tools};
 use crate::conversation::session_in;
-use crate::json::{Kind, unescape};
-use crate::translate::decode::{Decoding, cache, no_equal, wrong};
+use crate::json::unescape;
+use crate::translate::decode::{self, Decoding, cache, no_equal, text, wrong};
 use crate::translate::fates::{FateRow, FieldFate, only, row, unless, unsupported};
 use crate::translate::neutral::{
     AnswerFormat, CallResult, Effort, MediaSource, NeutralBlock, NeutralCall, NeutralPrompt,
@@ -54,14 +54,8 @@ pub(crate) const FIELDS: &[FateRow] = &[
     unless("inference_geo",   FieldFate::Refused(ONE_REGION), &["\"global\""]),
 ];
 
-pub(crate) fn decode<'a>(
-    body: &'a [u8],
-    decoding: &mut Decoding<'_>,
-) -> Result<NeutralPrompt<'a>, BadRequest> {
-    decoding.fields(body, FIELDS, field)
-}
-
-fn field<'a>(
+/// Takes a field that is converted or carried.
+pub(crate) fn field<'a>(
     decoding: &mut Decoding<'_>,
     name: &str,
     value: &JsonNode<'a>,
@@ -86,17 +80,13 @@ fn field<'a>(
             format(value.get("format"), prompt)?;
         }
         "output_format" => format(value, prompt)?,
-        "temperature" => prompt.temperature = value.number(),
-        "top_p" => prompt.top_p = value.number(),
-        "top_k" => prompt.top_k = value.number(),
         "stop_sequences" => prompt.stops = value.elements().filter_map(JsonNode::text).collect(),
         "metadata" => prompt.cache_key = session(value.get("user_id")),
         "service_tier" => {
             prompt.standard_tier = value.text().map(|tier| tier.as_str() == "standard_only")
         }
         "speed" if value.word() == "fast" => prompt.tier = ServiceTier::Fast,
-        "stream" => prompt.stream = value.is_true(),
-        _ => {}
+        _ => decoding.alike(name, value, prompt),
     }
     Ok(())
 }
@@ -182,18 +172,12 @@ fn blocks<'a>(
     path: &str,
     decoding: &mut Decoding<'_>,
 ) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
-    match content.kind {
-        Kind::String => Ok(content.text().map(NeutralBlock::text).into_iter().collect()),
-        Kind::Null => Ok(Vec::new()),
-        Kind::Array => {
-            let mut out = Vec::new();
-            for (at, node) in content.elements().enumerate() {
-                block(node, &format!("{path}[{at}]"), decoding, &mut out)?;
-            }
-            Ok(out)
-        }
-        _ => Err(wrong(path, "text, or a list of blocks")),
-    }
+    decode::parts(
+        content,
+        path,
+        "text, or a list of blocks",
+        |node, path, out| block(node, path, decoding, out),
+    )
 }
 
 fn block<'a>(
@@ -203,10 +187,7 @@ fn block<'a>(
     out: &mut Vec<NeutralBlock<'a>>,
 ) -> Result<(), BadRequest> {
     match node.get("type").word() {
-        "text" => out.push(NeutralBlock::Text {
-            text: node.get("text").text().unwrap_or_default(),
-            cache: cache(node),
-        }),
+        "text" => out.push(text(node, "text")),
         "image" => out.push(NeutralBlock::Image {
             source: source(node.get("source"), path)?,
             detail: None,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::BadRequest;
-use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
+use crate::translate::decode::{Decoding, cache, object_schema, some_left, wrong};
 use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice};
 use crate::translate::text::Escaped;
 use crate::translate::tree::JsonNode;
@@ -60,12 +60,7 @@ pub(super) fn tools<'a>(
         }
         prompt.tools.push(tool);
     }
-    match gone {
-        Some((at, kind)) if prompt.tools.is_empty() => {
-            Err(no_server_tool(&format!("tools[{at}]"), kind))
-        }
-        _ => Ok(()),
-    }
+    some_left(prompt, gone)
 }
 
 /// The type of a tool without its date.

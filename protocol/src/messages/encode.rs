@@ -33,9 +33,7 @@ pub(crate) fn encode(
     size: usize,
     encoding: &mut Encoding<'_>,
 ) -> Result<Vec<u8>, BadRequest> {
-    let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
-    out.open('{');
-    out.name("model").plain(encoding.target.model);
+    let mut out = encoding.begin(size);
     let limit = prompt.limit.unwrap_or(encoding.abilities().max_output);
     out.name("max_tokens").number(u64::from(limit));
     let choice = encoding.offered(&mut prompt)?;
@@ -201,9 +199,7 @@ fn tools(
         out.open('{');
         out.name("name")
             .plain(&tool_name(tool.namespace.as_deref(), &tool.name));
-        description(tool)
-            .iter()
-            .for_each(|text| out.name("description").escaped(text.as_str()));
+        out.text_if("description", description(tool).as_ref());
         out.name("input_schema").raw(&one_object(schema(tool)));
         if tool.strict == Some(true) {
             if encoding.abilities().strict_tools {
@@ -265,9 +261,7 @@ fn sampling(
         }
         out.name("temperature").raw(if over { "1" } else { number });
     }
-    top_p
-        .into_iter()
-        .for_each(|number| out.name("top_p").raw(number));
+    out.raw_if("top_p", top_p);
     let full = !budget && encoding.abilities().sampling == Sampling::Full;
     encoding.lost(prompt.top_k.is_some() && !full, "top_k");
     prompt

@@ -131,8 +131,7 @@ fn write(
             out.open('{');
             out.name("type").raw("\"document\"");
             document(out, source, encoding)?;
-            name.iter()
-                .for_each(|name| out.name("title").escaped(name.as_str()));
+            out.text_if("title", name.as_ref());
             marks.write(out, *cache);
             out.close('}');
         }

@@ -2,12 +2,11 @@
 
 use super::decode_items::input;
 use super::decode_tools::{choice, tools};
-use crate::json::Kind;
-use crate::translate::decode::{Decoding, wrong};
+use crate::BadRequest;
+use crate::translate::decode::{Decoding, format};
 use crate::translate::fates::{FateRow, FieldFate, row, silent_for_messages, unless};
-use crate::translate::neutral::{AnswerFormat, Effort, NeutralBlock, NeutralPrompt};
+use crate::translate::neutral::{Effort, NeutralBlock, NeutralPrompt};
 use crate::translate::tree::JsonNode;
-use crate::{BadRequest, ServiceTier};
 
 const WHOLE: &str = "Send the whole conversation as `input`.";
 const NO_LOGPROBS: &str = "Leave it out.";
@@ -53,14 +52,8 @@ pub(crate) const FIELDS: &[FateRow] = &[
     row("moderation",             FieldFate::Refused("Leave it out.")),
 ];
 
-pub(crate) fn decode<'a>(
-    body: &'a [u8],
-    decoding: &mut Decoding<'_>,
-) -> Result<NeutralPrompt<'a>, BadRequest> {
-    decoding.fields(body, FIELDS, field)
-}
-
-fn field<'a>(
+/// Takes a field that is converted or carried.
+pub(crate) fn field<'a>(
     decoding: &mut Decoding<'_>,
     name: &str,
     value: &JsonNode<'a>,
@@ -73,55 +66,21 @@ fn field<'a>(
             .splice(..0, value.text().map(NeutralBlock::text))
             .for_each(drop),
         "max_output_tokens" => prompt.limit = value.count(),
-        "temperature" => prompt.temperature = value.number(),
-        "top_p" => prompt.top_p = value.number(),
-        "stream" => prompt.stream = value.is_true(),
         "tools" => tools(value, prompt, decoding)?,
         "tool_choice" => prompt.choice = choice(value)?,
-        "parallel_tool_calls" => prompt.parallel = value.flag(),
         "reasoning" => {
             prompt.thinking.effort = Effort::named(value.get("effort").word());
             prompt.thinking.shown = value.get("summary").text().map(|_| true);
         }
         "text" => {
-            prompt.format = format(value.get("format"))?;
+            let given = value.get("format");
+            prompt.format = format(given, given, "text.format.schema")?;
             prompt.verbosity = value
                 .get("verbosity")
                 .text()
                 .filter(|word| word.as_str() != "medium");
         }
-        "prompt_cache_key" => prompt.cache_key = value.text(),
-        "safety_identifier" => prompt.user = value.plain().or(prompt.user.take()),
-        "user" => prompt.user = prompt.user.take().or(value.plain()),
-        "service_tier" => match value.word() {
-            "auto" => prompt.standard_tier = Some(false),
-            "default" => prompt.standard_tier = Some(true),
-            "flex" => prompt.tier = ServiceTier::Flex,
-            "priority" | "fast" => prompt.tier = ServiceTier::Fast,
-            "" => {}
-            _ => decoding.drop(name),
-        },
-        _ => {}
+        _ => decoding.alike(name, value, prompt),
     }
     Ok(())
-}
-
-fn format<'a>(value: &JsonNode<'a>) -> Result<Option<AnswerFormat<'a>>, BadRequest> {
-    match value.get("type").word() {
-        "json_object" => Ok(Some(AnswerFormat::Json)),
-        "json_schema" => {
-            let schema = value.get("schema");
-            if schema.kind != Kind::Object {
-                return Err(wrong("text.format.schema", "a JSON schema"));
-            }
-            let (name, description) = (value.get("name").text(), value.get("description").text());
-            Ok(Some(AnswerFormat::Schema {
-                name,
-                description,
-                schema: schema.raw,
-                strict: value.get("strict").flag(),
-            }))
-        }
-        _ => Ok(None),
-    }
 }

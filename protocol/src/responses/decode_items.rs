@@ -6,7 +6,7 @@ use super::client_tools;
 use super::decode_tools::tools;
 use crate::fields::ITEM_REFERENCE;
 use crate::json::Kind;
-use crate::translate::decode::{Decoding, cache, file, no_equal, picture, wrong};
+use crate::translate::decode::{self, Decoding, cache, file, no_equal, picture, text, wrong};
 use crate::translate::fates::unsupported;
 use crate::translate::neutral::{
     CallResult, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTurn, Role, ToolKind,
@@ -187,17 +187,15 @@ fn parts<'a>(
     path: &str,
     decoding: &Decoding<'_>,
 ) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
-    match content.kind {
-        Kind::String => Ok(content.text().map(NeutralBlock::text).into_iter().collect()),
-        Kind::Null => Ok(Vec::new()),
-        Kind::Array => {
-            let parts = content.elements().enumerate();
-            parts
-                .map(|(at, node)| part(node, &format!("{path}[{at}]"), decoding))
-                .collect()
-        }
-        _ => Err(wrong(path, "text, or a list of parts")),
-    }
+    decode::parts(
+        content,
+        path,
+        "text, or a list of parts",
+        |node, path, out| {
+            out.push(part(node, path, decoding)?);
+            Ok(())
+        },
+    )
 }
 
 fn part<'a>(
@@ -206,14 +204,8 @@ fn part<'a>(
     decoding: &Decoding<'_>,
 ) -> Result<NeutralBlock<'a>, BadRequest> {
     match node.get("type").word() {
-        "input_text" | "output_text" | "text" | "summary_text" => Ok(NeutralBlock::Text {
-            text: node.get("text").text().unwrap_or_default(),
-            cache: cache(node),
-        }),
-        "refusal" => Ok(NeutralBlock::Text {
-            text: node.get("refusal").text().unwrap_or_default(),
-            cache: cache(node),
-        }),
+        "input_text" | "output_text" | "text" | "summary_text" => Ok(text(node, "text")),
+        "refusal" => Ok(text(node, "refusal")),
         "input_image" => picture(node, path),
         "input_file" => file(node, node, path),
         kind => Err(no_equal(path, kind, decoding.target)),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::client_tools;
 use crate::BadRequest;
 use crate::json::Kind;
-use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, wrong};
+use crate::translate::decode::{Decoding, cache, no_server_tool, object_schema, some_left, wrong};
 use crate::translate::neutral::{NeutralPrompt, NeutralTool, ToolChoice, ToolKind};
 use crate::translate::tree::JsonNode;
 
@@ -34,12 +34,7 @@ pub(super) fn tools<'a>(
             },
         }
     }
-    match gone {
-        Some((at, kind)) if prompt.tools.is_empty() => {
-            Err(no_server_tool(&format!("tools[{at}]"), kind))
-        }
-        _ => Ok(()),
-    }
+    some_left(prompt, gone)
 }
 
 fn add<'a>(
@@ -82,12 +77,8 @@ fn push<'a>(tool: NeutralTool<'a>, prompt: &mut NeutralPrompt<'a>) {
 }
 
 pub(super) fn choice<'a>(node: &JsonNode<'a>) -> Result<Option<ToolChoice<'a>>, BadRequest> {
-    match node.word() {
-        "auto" => return Ok(Some(ToolChoice::Auto)),
-        "none" => return Ok(Some(ToolChoice::None)),
-        "required" => return Ok(Some(ToolChoice::Required)),
-        _ if node.kind != Kind::Object => return Ok(None),
-        _ => {}
+    if node.kind != Kind::Object {
+        return Ok(ToolChoice::of_word(node.word()));
     }
     let named = |node: &JsonNode<'a>| match client_tools::chosen(node.get("type").word()) {
         Some(name) => Some(Cow::Borrowed(name)),

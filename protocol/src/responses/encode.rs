@@ -7,11 +7,9 @@ use super::encode_turns::{input, instructions};
 use crate::BadRequest;
 use crate::Family;
 use crate::translate::abilities::ThinkingWay;
-use crate::translate::encode::{Encoding, Field, description, key, no_schema, schema, user};
+use crate::translate::encode::{Encoding, Field, description, key, kind, schema, user};
 use crate::translate::ids::tool_name;
-use crate::translate::neutral::{
-    AnswerFormat, Effort, NeutralPrompt, NeutralTool, ThinkingMode, ToolChoice, ToolKind,
-};
+use crate::translate::neutral::{Effort, NeutralPrompt, NeutralTool, ThinkingMode, ToolChoice};
 use crate::translate::schema::is_strict;
 use crate::translate::text::JsonWriter;
 
@@ -35,9 +33,7 @@ pub(crate) fn encode(
     size: usize,
     encoding: &mut Encoding<'_>,
 ) -> Result<Vec<u8>, BadRequest> {
-    let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
-    out.open('{');
-    out.name("model").plain(encoding.target.model);
+    let mut out = encoding.begin(size);
     let choice = encoding.offered(&mut prompt)?;
     let system = instructions(&mut out, std::mem::take(&mut prompt.system), encoding);
     out.name("input").open('[');
@@ -61,12 +57,8 @@ pub(crate) fn encode(
             .number(u64::from(limit.max(MIN_LIMIT)));
     }
     let (temperature, top_p) = encoding.sampling(&prompt);
-    temperature
-        .into_iter()
-        .for_each(|number| out.name("temperature").raw(number));
-    top_p
-        .into_iter()
-        .for_each(|number| out.name("top_p").raw(number));
+    out.raw_if("temperature", temperature);
+    out.raw_if("top_p", top_p);
     let mut include = Vec::new();
     if thinking(&mut out, &prompt, encoding) {
         include.push("\"reasoning.encrypted_content\"");
@@ -101,11 +93,6 @@ pub(crate) fn encode(
     Ok(out.finish().into_bytes())
 }
 
-/// Whether the tool is sent with its free text instead of as a function.
-fn is_free(tool: &NeutralTool<'_>, encoding: &Encoding<'_>) -> bool {
-    tool.kind == ToolKind::Custom && encoding.abilities().custom_tools
-}
-
 fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encoding<'_>) {
     if prompt.tools.is_empty() {
         return;
@@ -113,16 +100,13 @@ fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encodi
     out.name("tools").open('[');
     for tool in &prompt.tools {
         encoding.lost(tool.cache.is_some(), "cache_control");
-        let free = is_free(tool, encoding);
+        let free = encoding.is_free(tool);
         out.open('{');
-        out.name("type")
-            .raw(if free { "\"custom\"" } else { "\"function\"" });
+        out.name("type").plain(kind(free));
         out.name("name")
             .plain(&tool_name(tool.namespace.as_deref(), &tool.name));
         if free {
-            tool.description
-                .iter()
-                .for_each(|text| out.name("description").escaped(text.as_str()));
+            out.text_if("description", tool.description.as_ref());
             if let Some((syntax, definition)) = &tool.grammar {
                 out.name("format").open('{');
                 out.name("type").raw("\"grammar\"");
@@ -131,9 +115,7 @@ fn tools(out: &mut JsonWriter, prompt: &NeutralPrompt<'_>, encoding: &mut Encodi
                 out.close('}');
             }
         } else {
-            description(tool)
-                .iter()
-                .for_each(|text| out.name("description").escaped(text.as_str()));
+            out.text_if("description", description(tool).as_ref());
             out.name("parameters").raw(schema(tool));
             out.name("strict").flag(strict(tool, encoding));
         }
@@ -160,11 +142,8 @@ fn tool_choice(
     encoding: &Encoding<'_>,
 ) {
     let named = |out: &mut JsonWriter, name: &str| {
-        let free = prompt.tools.iter().any(|tool| {
-            is_free(tool, encoding) && tool_name(tool.namespace.as_deref(), &tool.name) == name
-        });
-        out.name("type")
-            .raw(if free { "\"custom\"" } else { "\"function\"" });
+        let free = encoding.is_free_named(prompt, name);
+        out.name("type").plain(kind(free));
         out.name("name").plain(name);
     };
     match choice {
@@ -235,28 +214,8 @@ fn text(
         return Ok(());
     }
     out.name("text").open('{');
-    match &prompt.format {
-        None => {}
-        Some(AnswerFormat::Json) => out.name("format").raw(r#"{"type":"json_object"}"#),
-        Some(AnswerFormat::Schema { .. }) if !encoding.abilities().json_schema => {
-            return Err(no_schema(encoding));
-        }
-        Some(AnswerFormat::Schema {
-            name,
-            description,
-            schema,
-            strict,
-        }) => {
-            out.name("format").open('{');
-            out.name("type").raw("\"json_schema\"");
-            encoding.schema(out, name.as_ref(), description.as_ref(), schema, *strict);
-            out.close('}');
-        }
-    }
-    prompt
-        .verbosity
-        .iter()
-        .for_each(|word| out.name("verbosity").escaped(word.as_str()));
+    encoding.format(out, ("format", None), prompt.format.as_ref())?;
+    out.text_if("verbosity", prompt.verbosity.as_ref());
     out.close('}');
     Ok(())
 }

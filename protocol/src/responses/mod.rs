@@ -1,4 +1,4 @@
-//! Responses: the dialect as a whole. Only delegates; each file in this folder has one job, and the other two families have the
+//! Responses: the dialect as a whole. Each file in this folder has one job, and the other two families have the
 //! same files with the same function names. Only this family has `items`, because its endings must repeat what was streamed.
 
 mod blocks;
@@ -26,218 +26,69 @@ mod writer;
 pub use references::{ItemReference, items_of, references};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::class;
-use crate::fit;
-use crate::json::Edit;
-use crate::prompt::{PromptNames, UnderstoodPrompt};
-use crate::translate::decode::Decoding;
-use crate::translate::encode::Encoding;
-use crate::translate::fates::FateRow;
-use crate::translate::flow::AnswerDecoder;
-use crate::translate::writing::AnswerEncoder;
-use crate::translate::{self, AnswerWish, Memo, NeutralAnswer, Sink, Translates};
-use crate::{
-    Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, ChatLimit, Classes, Edits,
-    EndWriter, Family, Fitted, Inspection, Protocol, ReportedUsage, SyntheticAnswer, TextSample,
-    UsageWish,
-};
-
-/// Where the simulated provider finds the parts of a request.
-const NAMES: PromptNames = PromptNames {
-    limits: &["max_output_tokens"],
-    instructions: "instructions",
-    conversation: "input",
-    schemas: &["/text/format/schema"],
-    classes: class::RESPONSES,
-};
+use crate::error::v1_words;
+use crate::fit::{Concern, ToldThinking};
+use crate::prompt::PromptNames;
+use crate::{AuthStyle, Family, Protocol, class, translate};
 
 /// The responses dialect.
-#[derive(Debug, Clone, Copy)]
-pub struct Responses;
-
-impl Protocol for Responses {
-    fn family(&self) -> Family {
-        Family::Responses
-    }
-
-    fn path(&self) -> &'static str {
-        "/responses"
-    }
-
-    fn count_path(&self) -> Option<&'static str> {
-        Some("/responses/input_tokens")
-    }
-
-    fn public_path(&self) -> &'static str {
-        "/v1/responses"
-    }
-
-    fn limit_field(&self, _chat: ChatLimit, _declared: Option<&'static str>) -> &'static str {
-        "max_output_tokens"
-    }
-
-    fn conversation_field(&self) -> &'static str {
-        "input"
-    }
-
-    fn credentials(&self) -> &'static [AuthStyle] {
-        &[AuthStyle::Bearer]
-    }
-
-    fn default_auth(&self) -> AuthStyle {
-        AuthStyle::Bearer
-    }
-
-    fn forwarded_headers(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn class_field(&self, classes: Classes) -> Option<&'static str> {
-        class::field_for(class::RESPONSES, classes)
-    }
-
-    fn refuses_unknown_fields(&self) -> bool {
-        false
-    }
-
-    fn counts_cache_first(&self) -> bool {
-        false
-    }
-
-    fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
-        inspect::inspect(body, seed)
-    }
-
-    fn count_body(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Option<Vec<Bytes>> {
-        let body = self.patch(body, seen, edits);
-        Some(vec![Bytes::from(translate::for_counting(
-            Family::Responses,
-            &body,
-        )?)])
-    }
-
-    fn write_count(&self, tokens: u64) -> Value {
-        json!({ "object": "response.input_tokens", "input_tokens": tokens })
-    }
-
-    fn changes(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<Edit<'static>> {
-        patch::changes(body, seen, edits)
-    }
-
-    fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted {
-        fit::fitted(self, (body, seen), edits)
-    }
-
-    fn read_answer_with(
-        &self,
-        body: &[u8],
-        additions: Option<&dyn Additions>,
-    ) -> Option<AnswerFacts> {
-        reader::read_answer(body, additions)
-    }
-
-    fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample {
-        reader::sample_answer(body, seed)
-    }
-
-    fn reader(&self) -> Box<dyn AnswerReader> {
-        Box::new(reader::Reader::default())
-    }
-
-    fn writer(&self) -> Box<dyn EndWriter> {
-        Box::new(writer::Writer::default())
-    }
-
-    fn usage_json(&self, usage: &ReportedUsage, cost: Option<&str>) -> String {
-        synthetic::usage_json(usage, cost)
-    }
-
-    fn as_stream(&self, body: &[u8]) -> Option<Vec<u8>> {
-        unfold::as_stream(body)
-    }
-
-    fn write_question_as(&self, model: &str, words: &str, limit: (&str, u32)) -> String {
-        json!({ "model": model, "input": words, "store": false, limit.0: limit.1 }).to_string()
-    }
-
-    fn least_output(&self) -> u32 {
-        encode::MIN_LIMIT
-    }
-
-    fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
-        answer.pointer("/output/0/content/0/text")?.as_str()
-    }
-
-    fn read_prompt(&self, body: &[u8]) -> Result<UnderstoodPrompt, String> {
-        UnderstoodPrompt::read(body, &NAMES)
-    }
-
-    fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
-        synthetic::write_answer(draft)
-    }
-
-    fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
-        synthetic::write_frames(draft)
-    }
-}
-
-impl Translates for Responses {
-    fn fields(&self) -> &'static [FateRow] {
-        decode::FIELDS
-    }
-
-    fn id_prefix(&self) -> &'static str {
-        "resp_"
-    }
-
-    fn decode<'a>(
-        &self,
-        body: &'a [u8],
-        decoding: &mut Decoding<'_>,
-    ) -> Result<translate::NeutralPrompt<'a>, BadRequest> {
-        decode::decode(body, decoding)
-    }
-
-    fn encode(
-        &self,
-        prompt: translate::NeutralPrompt<'_>,
-        size: usize,
-        encoding: &mut Encoding<'_>,
-    ) -> Result<Vec<u8>, BadRequest> {
-        encode::encode(prompt, size, encoding)
-    }
-
-    fn knows_stops(&self) -> bool {
-        false
-    }
-
-    fn counted_fields(&self) -> &'static [&'static str] {
-        encode::COUNTED
-    }
-
-    fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink) {
-        decode_answer::decode_answer(body, sink);
-    }
-
-    fn decoder(&self) -> Box<dyn AnswerDecoder> {
-        Box::new(decode_answer::Decoder::default())
-    }
-
-    fn encode_answer(
-        &self,
-        answer: &NeutralAnswer,
-        stop: &translate::NeutralStop,
-        memo: &Memo,
-        wish: &AnswerWish<'_>,
-        usage: &ReportedUsage,
-        asked: UsageWish<'_>,
-    ) -> Vec<u8> {
-        encode_answer::encode_answer(answer, stop, memo, wish, usage, asked)
-    }
-
-    fn encoder(&self, memo: Memo, wish: &AnswerWish<'_>) -> Box<dyn AnswerEncoder> {
-        Box::new(encode_answer::encoder(memo, wish))
-    }
-}
+pub(crate) static PROTOCOL: Protocol = Protocol {
+    family: Family::Responses,
+    path: "/responses",
+    count_path: Some("/responses/input_tokens"),
+    public_path: "/v1/responses",
+    credentials: &[AuthStyle::Bearer],
+    default_auth: AuthStyle::Bearer,
+    forwarded_headers: &[],
+    required_headers: &[],
+    refuses_unknown_fields: false,
+    counts_cache_first: false,
+    least_output: encode::MIN_LIMIT,
+    names: PromptNames {
+        limits: &["max_output_tokens"],
+        instructions: "instructions",
+        conversation: "input",
+        schemas: &["/text/format/schema"],
+        classes: class::RESPONSES,
+    },
+    first_text: "/output/0/content/0/text",
+    limit_field: |_, _| "max_output_tokens",
+    class_headers: |_| &[],
+    inspect: inspect::inspect,
+    inspect_count: inspect::inspect,
+    changes: patch::changes,
+    count_body: |protocol, body, seen, edits| {
+        let body = protocol.patch(body, seen, edits);
+        let counted = translate::for_counting(Family::Responses, &body)?;
+        Some(vec![Bytes::from(counted)])
+    },
+    write_count: |tokens| json!({ "object": "response.input_tokens", "input_tokens": tokens }),
+    read_answer: reader::read_answer,
+    sample_answer: reader::sample_answer,
+    reader: || Box::new(reader::Reader::default()),
+    writer: || Box::new(writer::Writer::default()),
+    usage_json: synthetic::usage_json,
+    as_stream: unfold::as_stream,
+    question: |model, words| json!({ "model": model, "input": words, "store": false }),
+    write_answer: synthetic::write_answer,
+    write_frames: synthetic::write_frames,
+    words: v1_words,
+    concern: |_, _, _| Concern::None,
+    turns: |fitting, cursor| fitting.value(cursor),
+    retells_thinking: |_| false,
+    thinking: |_, _, _, _| (None, ToldThinking::default()),
+    fields: decode::FIELDS,
+    id_prefix: "resp_",
+    field: decode::field,
+    encode: encode::encode,
+    knows_stops: false,
+    counted_fields: encode::COUNTED,
+    fit_budget: |_, _| None,
+    decode_answer: decode_answer::decode_answer,
+    unsaid: |_, _| {},
+    decoder: || Box::new(decode_answer::Decoder::default()),
+    encode_answer: encode_answer::encode_answer,
+    encoder: |memo, wish| Box::new(encode_answer::encoder(memo, wish)),
+};

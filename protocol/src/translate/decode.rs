@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::fates::{FateRow, judge, unsupported};
 use super::losses::Losses;
-use super::neutral::{Cache, MediaSource, NeutralBlock, NeutralPrompt};
+use super::neutral::{AnswerFormat, Cache, MediaSource, NeutralBlock, NeutralPrompt};
 use super::text::Escaped;
 use super::tree::JsonNode;
 use crate::json::{Cursor, Kind};
-use crate::{BadRequest, Family, Remedy};
+use crate::{BadRequest, Family, Remedy, ServiceTier};
 
 /// A request on its way into a [`NeutralPrompt`].
 pub(crate) struct Decoding<'l> {
@@ -44,6 +44,34 @@ impl Decoding<'_> {
         Ok(prompt)
     }
 
+    /// Takes a field that families write alike.
+    pub(crate) fn alike<'a>(
+        &mut self,
+        name: &str,
+        value: &JsonNode<'a>,
+        prompt: &mut NeutralPrompt<'a>,
+    ) {
+        match name {
+            "temperature" => prompt.temperature = value.number(),
+            "top_p" => prompt.top_p = value.number(),
+            "top_k" => prompt.top_k = value.number(),
+            "stream" => prompt.stream = value.is_true(),
+            "parallel_tool_calls" => prompt.parallel = value.flag(),
+            "prompt_cache_key" => prompt.cache_key = value.text(),
+            "safety_identifier" => prompt.user = value.plain().or(prompt.user.take()),
+            "user" => prompt.user = prompt.user.take().or(value.plain()),
+            "service_tier" => match value.word() {
+                "auto" => prompt.standard_tier = Some(false),
+                "default" => prompt.standard_tier = Some(true),
+                "flex" => prompt.tier = ServiceTier::Flex,
+                "priority" | "fast" => prompt.tier = ServiceTier::Fast,
+                "" => {}
+                _ => self.drop(name),
+            },
+            _ => {}
+        }
+    }
+
     /// Collects losses.
     pub(crate) fn drop(&mut self, field: &str) {
         self.losses.add(field, "dropped");
@@ -53,6 +81,56 @@ impl Decoding<'_> {
 /// The refusal of a value of the wrong shape.
 pub(crate) fn wrong(param: &str, wanted: &str) -> BadRequest {
     BadRequest::at(param, format!("`{param}` must be {wanted}."))
+}
+
+/// The parts of a content: text, or a list, whose members `part` takes; in words what else is wrong.
+pub(crate) fn parts<'a>(
+    content: &JsonNode<'a>,
+    path: &str,
+    wanted: &str,
+    mut part: impl FnMut(&JsonNode<'a>, &str, &mut Vec<NeutralBlock<'a>>) -> Result<(), BadRequest>,
+) -> Result<Vec<NeutralBlock<'a>>, BadRequest> {
+    let mut out = Vec::new();
+    match content.kind {
+        Kind::String => out.extend(content.text().map(NeutralBlock::text)),
+        Kind::Null => {}
+        Kind::Array => {
+            for (at, node) in content.elements().enumerate() {
+                part(node, &format!("{path}[{at}]"), &mut out)?;
+            }
+        }
+        _ => return Err(wrong(path, wanted)),
+    }
+    Ok(out)
+}
+
+/// A part that is text, in this member.
+pub(crate) fn text<'a>(part: &JsonNode<'a>, member: &str) -> NeutralBlock<'a> {
+    NeutralBlock::Text {
+        text: part.get(member).text().unwrap_or_default(),
+        cache: cache(part),
+    }
+}
+
+/// The form that an answer must have, of chat or responses: `described` has the schema, at this path.
+pub(crate) fn format<'a>(
+    format: &JsonNode<'a>,
+    described: &JsonNode<'a>,
+    path: &str,
+) -> Result<Option<AnswerFormat<'a>>, BadRequest> {
+    match format.get("type").word() {
+        "json_object" => Ok(Some(AnswerFormat::Json)),
+        "json_schema" => {
+            let schema = described.get("schema").object();
+            Ok(Some(AnswerFormat::Schema {
+                name: described.get("name").text(),
+                description: described.get("description").text(),
+                schema: schema.ok_or_else(|| wrong(path, "a JSON schema"))?,
+                strict: described.get("strict").flag(),
+            }))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A mark of the prompt cache in the native form.
@@ -175,6 +253,19 @@ pub(crate) fn no_server_tool(path: &str, kind: &str) -> BadRequest {
             "`{path}`: the tool `{kind}` is one that only its own provider has, and this model's is another. Leave it out, or offer a tool of your own."
         ),
     )
+}
+
+/// Refuses a request of whose tools the first that is `gone`, at its place in the list, and all others are a provider's own.
+pub(crate) fn some_left(
+    prompt: &NeutralPrompt<'_>,
+    gone: Option<(usize, &str)>,
+) -> Result<(), BadRequest> {
+    match gone {
+        Some((at, kind)) if prompt.tools.is_empty() => {
+            Err(no_server_tool(&format!("tools[{at}]"), kind))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The schema of a tool, made an object schema whatever was sent.

@@ -9,8 +9,8 @@ use super::freeform::{SCHEMA, wrapped};
 use super::ids::{call_id, hex, tool_name};
 use super::losses::Losses;
 use super::neutral::{
-    Effort, MediaSource, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTool, ThinkingMode,
-    ToolChoice, ToolKind,
+    AnswerFormat, Effort, MediaSource, NeutralBlock, NeutralCall, NeutralPrompt, NeutralTool,
+    ThinkingMode, ToolChoice, ToolKind,
 };
 use super::schema::is_strict;
 use super::text::{Escaped, JsonWriter};
@@ -249,9 +249,64 @@ impl Encoding<'_> {
         known
     }
 
+    /// A request of this family, begun; `size` is the length of the original body.
+    pub(crate) fn begin(&self, size: usize) -> JsonWriter {
+        let mut out = JsonWriter::with_capacity(size + size / 10 + 512);
+        out.open('{');
+        out.name("model").plain(self.target.model);
+        out
+    }
+
+    /// Whether a tool is sent with its free text instead of as a function.
+    pub(crate) fn is_free(&self, tool: &NeutralTool<'_>) -> bool {
+        tool.kind == ToolKind::Custom && self.abilities().custom_tools
+    }
+
+    /// The same of the tool with this name.
+    pub(crate) fn is_free_named(&self, prompt: &NeutralPrompt<'_>, name: &str) -> bool {
+        let named =
+            |tool: &&NeutralTool<'_>| tool_name(tool.namespace.as_deref(), &tool.name) == name;
+        let mut tools = prompt.tools.iter().filter(named);
+        tools.any(|tool| self.is_free(tool))
+    }
+
+    /// The form that an answer must have, as chat or responses say it: in a member, or in one within it.
+    pub(crate) fn format(
+        &mut self,
+        out: &mut JsonWriter,
+        (member, within): (&str, Option<&str>),
+        format: Option<&AnswerFormat<'_>>,
+    ) -> Result<(), BadRequest> {
+        match format {
+            None => {}
+            Some(AnswerFormat::Json) => out.name(member).raw(r#"{"type":"json_object"}"#),
+            Some(AnswerFormat::Schema { .. }) if !self.abilities().json_schema => {
+                return Err(no_schema(self));
+            }
+            Some(AnswerFormat::Schema {
+                name,
+                description,
+                schema,
+                strict,
+            }) => {
+                out.name(member).open('{');
+                out.name("type").plain("json_schema");
+                if let Some(within) = within {
+                    out.name(within).open('{');
+                }
+                self.schema(out, name.as_ref(), description.as_ref(), schema, *strict);
+                if within.is_some() {
+                    out.close('}');
+                }
+                out.close('}');
+            }
+        }
+        Ok(())
+    }
+
     /// The members of a JSON schema for the answer. Only chat and responses clients say whether it is strict; for others it is
     /// strict if the schema allows it.
-    pub(crate) fn schema(
+    fn schema(
         &mut self,
         out: &mut JsonWriter,
         name: Option<&Escaped<'_>>,
@@ -263,9 +318,7 @@ impl Encoding<'_> {
             Cow::Owned(tool_name(None, name.as_str()).into_owned())
         });
         out.name("name").plain(&name);
-        description
-            .iter()
-            .for_each(|text| out.name("description").escaped(text.as_str()));
+        out.text_if("description", description);
         out.name("schema").raw(schema);
         // Messages clients are always held to their schema by their own vendor, so strict is what they expect. A schema that a
         // strict target would reject is sent as a wish: an answer that mostly fits is better than none, and the loss says so.
@@ -348,6 +401,11 @@ pub(crate) fn data_url(out: &mut JsonWriter, source: &MediaSource<'_>) {
             out.pieces(&["data:", media.as_str(), ";base64,", data.as_str()])
         }
     }
+}
+
+/// What chat and responses call a tool: one with free text, or a function.
+pub(crate) fn kind(free: bool) -> &'static str {
+    if free { "custom" } else { "function" }
 }
 
 /// A tool's description for a target that knows only functions.

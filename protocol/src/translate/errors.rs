@@ -75,7 +75,7 @@ pub fn named_path(asked: Family, error: &UpstreamError) -> Option<Family> {
     let message = error.message.to_lowercase();
     let points = ELSEWHERE.iter().any(|words| message.contains(words));
     let mut others = Family::ALL.into_iter().filter(|family| *family != asked);
-    others.find(|family| points && message.contains(&format!("v1{}", family.protocol().path())))
+    others.find(|family| points && message.contains(&format!("v1{}", family.protocol().path)))
 }
 
 /// In which words servers say that they do not know a field, or not at this model, in lower case.

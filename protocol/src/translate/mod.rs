@@ -41,71 +41,7 @@ use crate::{BadRequest, Family, ReportedUsage, UsageWish};
 use decode::Decoding;
 use encode::Encoding;
 use fates::FateRow;
-use flow::AnswerDecoder;
 use text::JsonWriter;
-use writing::AnswerEncoder;
-
-/// A family's part in translation. Each family implements it in its own folder; this folder names no family's files.
-pub(crate) trait Translates: Sync {
-    /// The fate of each field of its requests.
-    fn fields(&self) -> &'static [FateRow];
-
-    /// The prefix of its answer ids.
-    fn id_prefix(&self) -> &'static str;
-
-    /// A request of this family, in neutral form.
-    fn decode<'a>(
-        &self,
-        body: &'a [u8],
-        decoding: &mut Decoding<'_>,
-    ) -> Result<NeutralPrompt<'a>, BadRequest>;
-
-    /// A neutral request in this family's form; `size` is the length of the original body.
-    fn encode(
-        &self,
-        prompt: NeutralPrompt<'_>,
-        size: usize,
-        encoding: &mut Encoding<'_>,
-    ) -> Result<Vec<u8>, BadRequest>;
-
-    /// Whether its requests can have stop strings. Answers of other families' targets are cut here.
-    fn knows_stops(&self) -> bool {
-        true
-    }
-
-    /// The fields of a request that a count of its input accepts; none if targets of this family do not count.
-    fn counted_fields(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// See [`fit_budget`]. Only a family with thinking budgets implements it.
-    fn fit_budget(&self, _body: &[u8], _limit: u32) -> Option<(Vec<u8>, bool)> {
-        None
-    }
-
-    /// The events of a whole answer of this family.
-    fn decode_answer(&self, body: &[u8], sink: &mut dyn Sink);
-
-    /// What a whole answer in this family's form loses or changes.
-    fn unsaid(&self, _answer: &NeutralAnswer, _losses: &mut Losses) {}
-
-    /// A decoder for one streamed answer of this family.
-    fn decoder(&self) -> Box<dyn AnswerDecoder>;
-
-    /// A whole answer in this family's form, with settled counts.
-    fn encode_answer(
-        &self,
-        answer: &NeutralAnswer,
-        stop: &NeutralStop,
-        memo: &Memo,
-        wish: &AnswerWish<'_>,
-        usage: &ReportedUsage,
-        asked: UsageWish<'_>,
-    ) -> Vec<u8>;
-
-    /// An encoder for one streamed answer in this family's form.
-    fn encoder(&self, memo: Memo, wish: &AnswerWish<'_>) -> Box<dyn AnswerEncoder>;
-}
 
 /// A request as one target gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +65,7 @@ pub fn is_translated(from: Family, to: Family) -> bool {
 pub fn without_stops() -> Option<Family> {
     Family::ALL
         .into_iter()
-        .find(|family| !family.translates().knows_stops())
+        .find(|family| !family.protocol().knows_stops)
 }
 
 /// A request in the words of the target's family.
@@ -148,7 +84,7 @@ pub fn request(
     // Before the encoder changes the list: the answer's encoder needs the names that the caller gave.
     let mut memo = Memo::of(&prompt.tools)?;
     memo.old_functions = prompt.old_functions;
-    let takes_stops = to.translates().knows_stops() && target.abilities.stops;
+    let takes_stops = to.protocol().knows_stops && target.abilities.stops;
     if !takes_stops && memo.stop_here(&prompt.stops) {
         prompt.stops.clear();
         // Only a stream can be cut before its end.
@@ -161,7 +97,7 @@ pub fn request(
         family: to,
         losses: &mut losses,
     };
-    let body = to.translates().encode(prompt, body.len(), &mut encoding)?;
+    let body = (to.protocol().encode)(prompt, body.len(), &mut encoding)?;
     Ok(Translated { body, memo, losses })
 }
 
@@ -176,7 +112,7 @@ pub fn count_request(
     target: &EncodeTarget<'_>,
 ) -> Result<Option<Vec<u8>>, BadRequest> {
     // The caller is told an estimate instead.
-    if to.translates().counted_fields().is_empty() {
+    if to.protocol().counted_fields.is_empty() {
         return Ok(None);
     }
     Ok(for_counting(to, &request(from, to, body, target)?.body))
@@ -185,7 +121,7 @@ pub fn count_request(
 /// What a count of a request's input accepts of it; `None` for a body that is no JSON object.
 #[must_use]
 pub fn for_counting(family: Family, body: &[u8]) -> Option<Vec<u8>> {
-    let counted = family.translates().counted_fields();
+    let counted = family.protocol().counted_fields;
     let mut cursor = Cursor::new(body).ok()?;
     let mut walk = cursor.enter_object().ok()?;
     let mut out = JsonWriter::with_capacity(body.len());
@@ -210,34 +146,34 @@ pub fn decode_request<'a>(
     body: &'a [u8],
     losses: &mut Losses,
 ) -> Result<NeutralPrompt<'a>, BadRequest> {
-    from.translates()
-        .decode(body, &mut Decoding { target: to, losses })
+    let protocol = from.protocol();
+    Decoding { target: to, losses }.fields(body, protocol.fields, protocol.field)
 }
 
 /// A translated request with a thinking budget that leaves room for the answer under its final limit, and whether thinking had to
 /// be turned off; `None` if nothing has to change.
 #[must_use]
 pub fn fit_budget(to: Family, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
-    to.translates().fit_budget(body, limit)
+    (to.protocol().fit_budget)(body, limit)
 }
 
 /// The id under which a caller of this family sees a translated answer.
 #[must_use]
 pub fn answer_id(caller: Family, id: &str) -> String {
-    format!("{}{id}", caller.translates().id_prefix())
+    format!("{}{id}", caller.protocol().id_prefix)
 }
 
 /// The fate of each field of this family's requests.
 #[must_use]
 pub fn fields(family: Family) -> &'static [FateRow] {
-    family.translates().fields()
+    family.protocol().fields
 }
 
 /// A whole answer of this family as the fold of its events; its end is an error if it is not a valid answer.
 #[must_use]
 pub fn read_answer(upstream: Family, body: &[u8]) -> NeutralAnswer {
     let mut answer = NeutralAnswer::default();
-    upstream.translates().decode_answer(body, &mut answer);
+    (upstream.protocol().decode_answer)(body, &mut answer);
     answer
 }
 
@@ -250,7 +186,7 @@ pub fn answer_losses(caller: Family, answer: &NeutralAnswer) -> Losses {
     if whole.blocks.len() < answer.blocks.len() {
         losses.add_to_answer("tool_use", "cut");
     }
-    caller.translates().unsaid(&whole, &mut losses);
+    (caller.protocol().unsaid)(&whole, &mut losses);
     losses
 }
 
@@ -269,7 +205,5 @@ pub fn write_answer(
         _ => NeutralStop::Other.corrected(answer.has_calls()),
     };
     let answer = answer.without_cut_call();
-    caller
-        .translates()
-        .encode_answer(&answer, &stop, memo, wish, usage, asked)
+    (caller.protocol().encode_answer)(&answer, &stop, memo, wish, usage, asked)
 }

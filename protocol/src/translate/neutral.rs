@@ -220,6 +220,18 @@ pub enum ToolChoice<'a> {
     },
 }
 
+impl ToolChoice<'_> {
+    /// The choice that chat and responses say in this word.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "none" => Some(Self::None),
+            "required" => Some(Self::Required),
+            _ => None,
+        }
+    }
+}
+
 /// How much the model should think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thinking {

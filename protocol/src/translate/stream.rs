@@ -188,7 +188,7 @@ impl Translator {
     #[must_use]
     pub fn new(upstream: Family, caller: Family, memo: Memo, wish: &AnswerWish<'_>) -> Self {
         let stops = Stops::new(&memo.stops);
-        let encoder = caller.translates().encoder(memo, wish);
+        let encoder = (caller.protocol().encoder)(memo, wish);
         Self::writing(upstream, encoder, stops)
     }
 
@@ -200,7 +200,7 @@ impl Translator {
     }
 
     fn writing(upstream: Family, encoder: Box<dyn AnswerEncoder>, stops: Stops) -> Self {
-        let decoder = upstream.translates().decoder();
+        let decoder = (upstream.protocol().decoder)();
         let (out, losses) = (Vec::new(), Losses::default());
         let writer = EventSink {
             encoder,

@@ -192,6 +192,20 @@ impl JsonWriter {
         self.raw(if flag { "true" } else { "false" });
     }
 
+    /// A member that is JSON, if there is one.
+    pub(crate) fn raw_if(&mut self, name: &str, json: Option<&str>) {
+        if let Some(json) = json {
+            self.name(name).raw(json);
+        }
+    }
+
+    /// A member that is text, if there is one.
+    pub(crate) fn text_if(&mut self, name: &str, text: Option<&Escaped<'_>>) {
+        if let Some(text) = text {
+            self.name(name).escaped(text.as_str());
+        }
+    }
+
     pub(crate) fn finish(self) -> String {
         self.out
     }

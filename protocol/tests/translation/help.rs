@@ -92,7 +92,7 @@ fn accepted(family: Family, abilities: &Abilities, body: &[u8]) {
         Chat if body.windows(7).any(|word| word == b"\"top_k\"") => Vendor::Vllm,
         _ => Vendor::OpenAi,
     };
-    let path = family.protocol().path();
+    let path = family.protocol().path;
     if farebox_doubles::wire(vendor, path).is_some() {
         let judged = farebox_doubles::judge_body(vendor, path, body);
         assert_eq!(judged, Ok(()), "{}", String::from_utf8_lossy(body));

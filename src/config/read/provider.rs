@@ -232,7 +232,7 @@ fn first_path(fields: &Fields<'_, '_>, preset: Option<&Preset>) -> &'static str 
         _ => None,
     });
     let first = said.or_else(|| preset.and_then(|preset| preset.speaks().first().copied()));
-    first.unwrap_or(Family::Chat).protocol().path()
+    first.unwrap_or(Family::Chat).protocol().path
 }
 
 struct BaseUrl {

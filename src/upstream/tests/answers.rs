@@ -29,7 +29,7 @@ async fn whole_and_streamed_answers_pass_byte_for_byte_in_every_family() {
         );
         assert_eq!(
             upstream.request(0).await.path,
-            format!("/v1{}", family.protocol().path())
+            format!("/v1{}", family.protocol().path)
         );
         assert_eq!(upstream.connections(), 1, "the connection is used again");
         let state = desk.state(0);

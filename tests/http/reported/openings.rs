@@ -32,7 +32,7 @@ fn opening(target: Family) -> usize {
 
 /// The streams of a target that says after so many frames that it has no capacity: each is one way to say it.
 fn busy(target: Family, shown: usize) -> impl Iterator<Item = Reply> {
-    let frames = overloaded(target.protocol().path()).into_iter();
+    let frames = overloaded(target.protocol().path).into_iter();
     frames.map(move |frame| speech(target, true).then(shown, frame))
 }
 
@@ -120,7 +120,7 @@ async fn r9_overloaded_inside_a_stream_is_said_only_while_nothing_was_shown() {
 #[tokio::test]
 async fn r10_an_error_behind_an_opening_goes_to_the_next_target() {
     for (caller, target) in all_ways() {
-        let path_of = target.protocol().path();
+        let path_of = target.protocol().path;
         let vendor = if target == Family::Messages {
             Vendor::Anthropic
         } else {

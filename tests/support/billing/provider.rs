@@ -313,7 +313,7 @@ impl Books {
         let path = seen.path.split('?').next().unwrap();
         let family = Family::ALL
             .into_iter()
-            .find(|family| path.ends_with(family.protocol().path()))
+            .find(|family| path.ends_with(family.protocol().path))
             .unwrap();
         let (body, nature) = (read(&seen.body), self.nature);
         let limit = limit_of(&body);
