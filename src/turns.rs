@@ -128,7 +128,6 @@ impl Turns {
     }
 
     /// The counters, for an observer.
-    #[must_use]
     pub fn counts(&self) -> WorkCounts {
         let mut state = self.lock();
         let waiting = state.lines.iter().map(|(_, line)| line.len()).sum();

@@ -355,7 +355,6 @@ impl FormFields {
     }
 
     /// The first field of this name, if it was sent.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut fields = self.0.iter();
         let (_, value) = fields.find(|(known, _)| known == name)?;
@@ -363,7 +362,6 @@ impl FormFields {
     }
 
     /// The first field of this name; empty if it was not sent.
-    #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }

@@ -80,13 +80,11 @@ impl ByteRoom {
     }
 
     /// Bytes that are held now, by everybody together.
-    #[must_use]
     pub fn in_use(&self) -> usize {
         self.lock().all
     }
 
     /// The most that one holder ever has.
-    #[must_use]
     pub fn largest(&self) -> usize {
         self.part_of(self.total)
     }
@@ -98,7 +96,6 @@ impl ByteRoom {
     }
 
     /// Bytes in total.
-    #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
@@ -140,7 +137,6 @@ impl ByteRoom {
 
 impl ByteShare {
     /// Bytes of all shares of its holder.
-    #[must_use]
     pub fn of_holder(&self) -> usize {
         self.room
             .lock()
@@ -184,7 +180,6 @@ impl ByteShare {
     }
 
     /// The most that its holder ever has.
-    #[must_use]
     pub fn largest(&self) -> usize {
         self.room.largest().min(self.most)
     }

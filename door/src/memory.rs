@@ -10,20 +10,17 @@ const PART: u64 = 4;
 const UNKNOWN: u64 = 1 << 30;
 
 /// Bytes that this process may have.
-#[must_use]
 pub fn allowed() -> u64 {
     static ALLOWED: LazyLock<u64> = LazyLock::new(|| allowed_below(Path::new("/")));
     *ALLOWED
 }
 
 /// Bytes that bodies and answers in flight may take together.
-#[must_use]
 pub fn in_flight() -> u64 {
     allowed() / PART
 }
 
 /// A part of what is in flight, and never more than `most`.
-#[must_use]
 pub fn share_of_flight(numerator: u64, denominator: u64, most: usize) -> usize {
     let part = in_flight().saturating_mul(numerator) / denominator.max(1);
     usize::try_from(part).map_or(most, |part| part.min(most))

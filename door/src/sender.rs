@@ -38,14 +38,12 @@ impl RequestSender {
     }
 
     /// The address as one peer.
-    #[must_use]
     pub fn peer(&self) -> Option<IpAddr> {
         self.client.map(peer)
     }
 }
 
 /// What counts as one peer: an IPv6 host usually has a whole /64.
-#[must_use]
 pub fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

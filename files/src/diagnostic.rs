@@ -81,7 +81,6 @@ pub struct SeverityCounts {
 
 impl Diagnostics {
     /// Whether the files cannot be used.
-    #[must_use]
     pub fn has_errors(&self) -> bool {
         self.0
             .iter()
@@ -89,13 +88,11 @@ impl Diagnostics {
     }
 
     /// Whether there are no findings.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// How many of each.
-    #[must_use]
     pub fn counts(&self) -> SeverityCounts {
         let mut counts = SeverityCounts::default();
         for finding in &self.0 {
@@ -109,7 +106,6 @@ impl Diagnostics {
     }
 
     /// One line for the end of a report: `2 errors, 1 warning`.
-    #[must_use]
     pub fn summary(&self) -> String {
         let SeverityCounts {
             errors,

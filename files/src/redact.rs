@@ -77,7 +77,6 @@ pub fn file(text: &str) -> String {
 }
 
 /// A sentence with everything hidden that looks like a secret by itself; same bytes, same columns.
-#[must_use]
 pub fn words(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut hidden = vec![false; bytes.len()];

@@ -17,7 +17,6 @@ pub enum Paint {
 
 impl Diagnostics {
     /// The whole report: all findings and a summary line. Ends with a newline.
-    #[must_use]
     pub fn render(&self, paint: Paint) -> String {
         let mut report = String::new();
         for finding in &self.0 {
@@ -32,7 +31,6 @@ impl Diagnostics {
 
 impl Diagnostic {
     /// One finding as text, without a newline at the end.
-    #[must_use]
     pub fn render(&self, paint: Paint) -> String {
         let renderer = match paint {
             Paint::Plain => Renderer::plain(),

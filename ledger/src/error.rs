@@ -34,7 +34,6 @@ impl Cause {
     }
 
     /// In words.
-    #[must_use]
     pub fn words(&self) -> &str {
         &self.words
     }

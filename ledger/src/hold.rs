@@ -85,31 +85,26 @@ impl Hold {
     }
 
     /// Held now.
-    #[must_use]
     pub const fn amount(&self) -> Amount {
         self.amount
     }
 
     /// Which way it was granted in, and the limit that this buys.
-    #[must_use]
     pub const fn granted(&self) -> Granted {
         self.granted
     }
 
     /// How often it was given another size.
-    #[must_use]
     pub const fn moves(&self) -> u32 {
         self.moves
     }
 
     /// Whether other gateways may be about to end this hold, because this one has lost contact with the ledger.
-    #[must_use]
     pub fn lapsed(&self) -> bool {
         self.ledger.lapsed()
     }
 
     /// The request this hold pays for.
-    #[must_use]
     pub const fn request(&self) -> OperationId {
         self.request
     }

@@ -44,14 +44,12 @@ const PRIVATE_NETWORKS: [([u8; 4], u32); 13] = [
 
 impl Content {
     /// Whether the provider would fetch something from an address in the request.
-    #[must_use]
     pub fn names_addresses(&self) -> bool {
         self.pictures.iter().any(|picture| picture.bytes.is_none())
     }
 }
 
 /// Why an http or https address is refused; `None` for a public one.
-#[must_use]
 pub fn refusal(url: &str) -> Option<&'static str> {
     let after_scheme = url.split_once("://").map(|(_, rest)| rest);
     let Some(rest) = after_scheme.filter(|rest| !rest.starts_with('/')) else {
@@ -79,7 +77,6 @@ pub fn refusal(url: &str) -> Option<&'static str> {
 }
 
 /// Why a host may not be named in an address; `None` for a public one.
-#[must_use]
 pub fn of_host(host: &str) -> Option<&'static str> {
     if let Some(address) = host.strip_prefix('[') {
         let address = address.strip_suffix(']').unwrap_or_default();

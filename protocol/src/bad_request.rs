@@ -74,7 +74,6 @@ impl Remedy {
 
 impl BadRequest {
     /// Whether the request refers to an item that it does not have.
-    #[must_use]
     pub fn refers(&self) -> bool {
         self.remedy == Some(Remedy::Off("store"))
     }
@@ -89,7 +88,6 @@ impl BadRequest {
     }
 
     /// What programs can act on. Only families whose errors have codes get numbers: libraries of the others expect other ones.
-    #[must_use]
     pub fn details(&self, with_numbers: bool) -> Option<Value> {
         let remedy =
             (self.remedy).filter(|remedy| with_numbers || !matches!(remedy, Remedy::AtMost(..)))?;

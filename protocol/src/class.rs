@@ -98,7 +98,6 @@ pub struct SaidClasses {
 
 impl SaidClasses {
     /// What was served: what is not said was served as asked.
-    #[must_use]
     pub fn served(&self, asked: Classes) -> Classes {
         Classes {
             tier: self.tier.unwrap_or(asked.tier),

@@ -70,7 +70,6 @@ impl ConversationPlaces {
     }
 
     /// The most bytes that its parts have.
-    #[must_use]
     pub fn most_bytes(&self, talk: &Talk) -> usize {
         let names = [
             self.metadata.len(),
@@ -86,7 +85,6 @@ impl ConversationPlaces {
 
     /// What tells the conversation from others: its name, or else what each of its turns repeats, which is tools, system prompt, and the
     /// messages up to the first one of the user. Cache marks are left out, because clients move them along.
-    #[must_use]
     pub fn parts<'a>(&self, talk: &Talk, body: &'a [u8]) -> [Cow<'a, [u8]>; 3] {
         match self.name(body) {
             Some(Cow::Borrowed(name)) => [Cow::Borrowed(name.as_bytes()), EMPTY, EMPTY],

@@ -125,25 +125,21 @@ pub struct Protocol {
 impl Protocol {
     /// The field of an output limit. Providers of the chat family disagree; `chat` is the one this provider reads, and `declared` the
     /// one the customer used.
-    #[must_use]
     pub fn limit_field(&self, chat: ChatLimit, declared: Option<&'static str>) -> &'static str {
         (self.limit_field)(chat, declared)
     }
 
     /// The field that holds the conversation, for refusals of something inside it.
-    #[must_use]
     pub fn conversation_field(&self) -> &'static str {
         self.names.conversation
     }
 
     /// Headers that a request for these classes needs, beside those of every request.
-    #[must_use]
     pub fn class_headers(&self, classes: Classes) -> &'static [FixedHeader] {
         (self.class_headers)(classes)
     }
 
     /// The field with which this family asks for a tier or a place; `None` if it cannot.
-    #[must_use]
     pub fn class_field(&self, classes: Classes) -> Option<&'static str> {
         class::field_for(self.names.classes, classes)
     }
@@ -177,19 +173,16 @@ impl Protocol {
     }
 
     /// The request as the upstream gets it. One copy.
-    #[must_use]
     pub fn patch(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Vec<u8> {
         json::splice(body, &mut self.changes(body, seen, edits))
     }
 
     /// The same in pieces, without copying long stretches.
-    #[must_use]
     pub fn pieces(&self, body: &Bytes, seen: &Inspection, edits: &Edits<'_>) -> Vec<Bytes> {
         json::pieces(body, &mut self.changes(body, seen, edits))
     }
 
     /// What a target of this family is sent to count a request's input; `None` if the body is no JSON object.
-    #[must_use]
     pub fn count_body(
         &self,
         body: &Bytes,
@@ -200,25 +193,21 @@ impl Protocol {
     }
 
     /// The document of such a count.
-    #[must_use]
     pub fn write_count(&self, tokens: u64) -> Value {
         (self.write_count)(tokens)
     }
 
     /// What became of a request on its way to a target of this family.
-    #[must_use]
     pub fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted {
         fit::fitted(self, body, seen, edits)
     }
 
     /// The facts of a whole answer. `None` when it is not a JSON object.
-    #[must_use]
     pub fn read_answer(&self, body: &[u8]) -> Option<AnswerFacts> {
         (self.read_answer)(body, None)
     }
 
     /// The same of a provider that may add something.
-    #[must_use]
     pub fn read_answer_with(
         &self,
         body: &[u8],
@@ -229,26 +218,22 @@ impl Protocol {
 
     /// A sample of a whole answer's text, placed by a secret seed. It takes a second walk, so it is taken only for the few answers
     /// that need it.
-    #[must_use]
     pub fn sample_answer(&self, body: &[u8], seed: u64) -> TextSample {
         (self.sample_answer)(body, seed)
     }
 
     /// A reader for one streamed answer of a target of this family.
-    #[must_use]
     pub fn reader(&self) -> Box<dyn AnswerReader> {
         (self.reader)()
     }
 
     /// A writer for one streamed answer to a customer of this family.
-    #[must_use]
     pub fn writer(&self) -> Box<dyn EndWriter> {
         (self.writer)()
     }
 
     /// A whole answer, already as its customer gets it, with these counts instead of its target's; `cost` is a decimal literal, copied
     /// unchanged.
-    #[must_use]
     pub fn with_usage(&self, body: &[u8], usage: &ReportedUsage, cost: Option<&str>) -> Vec<u8> {
         let counts = (self.usage_json)(usage, cost);
         let body = String::from_utf8_lossy(body);
@@ -257,13 +242,11 @@ impl Protocol {
 
     /// A whole answer as the stream that its customer asked for: what this family's services would have sent. `None` if the answer is
     /// none of this family.
-    #[must_use]
     pub fn as_stream(&self, body: &[u8]) -> Option<Vec<u8>> {
         (self.as_stream)(body)
     }
 
     /// The smallest request: one question, and an output limit under this name.
-    #[must_use]
     pub fn write_question_as(
         &self,
         model: &str,
@@ -276,14 +259,12 @@ impl Protocol {
     }
 
     /// The same, under the name that every gateway reads.
-    #[must_use]
     pub fn write_question(&self, model: &str, words: &str, limit: u32) -> String {
         let field = self.limit_field(ChatLimit::MaxTokens, None);
         self.write_question_as(model, words, (field, limit))
     }
 
     /// The first text of a whole answer.
-    #[must_use]
     pub fn first_text<'a>(&self, answer: &'a Value) -> Option<&'a str> {
         answer.pointer(self.first_text)?.as_str()
     }
@@ -297,19 +278,16 @@ impl Protocol {
     }
 
     /// A whole answer of the simulated provider.
-    #[must_use]
     pub fn write_answer(&self, draft: &SyntheticAnswer) -> Vec<u8> {
         (self.write_answer)(draft)
     }
 
     /// A streamed answer of the simulated provider: whole frames, terminal marker included.
-    #[must_use]
     pub fn write_frames(&self, draft: &SyntheticAnswer) -> Vec<Vec<u8>> {
         (self.write_frames)(draft)
     }
 
     /// This family's words for an error case, and its status.
-    #[must_use]
     pub fn words(&self, case: Case) -> Words {
         (self.words)(case)
     }

@@ -87,13 +87,11 @@ pub struct UpstreamError {
 
 impl ErrorBody {
     /// The body as JSON.
-    #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         self.to_value().to_string().into_bytes()
     }
 
     /// The object or text under `error`.
-    #[must_use]
     pub fn inner(&self) -> Value {
         let mut inner = json!({"type": self.kind, "code": self.code, "param": self.param, "message": self.message});
         if let (Some(details), Value::Object(members)) = (&self.details, &mut inner) {

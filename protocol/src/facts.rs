@@ -57,7 +57,6 @@ impl FrameMarks {
     }
 
     /// The changes: the model is called by this name, quotes included.
-    #[must_use]
     pub fn edits<'a>(&self, name: &'a str) -> Vec<Edit<'a>> {
         let named = |place: &Range<usize>| Edit::replace(place.clone(), name.as_bytes());
         let mut edits: Vec<Edit<'a>> = self.model.iter().map(named).collect();
@@ -70,7 +69,6 @@ impl FrameMarks {
     }
 
     /// Whatever else is changed, if anything.
-    #[must_use]
     pub fn more(&self) -> Option<&MoreMarks> {
         self.more.as_deref()
     }

@@ -267,7 +267,6 @@ pub struct Document {
 
 impl Inspection {
     /// Which of these fields are pinned: those that ask for nothing.
-    #[must_use]
     pub fn pinned(&self, pin: &[&'static str]) -> Vec<&'static str> {
         let asks = |name: &str| {
             let mut places = self.places.classes.iter();
@@ -286,7 +285,6 @@ impl Inspection {
 
     /// What is removed from the request for this target, for `x-farebox-removed`: tools, then fields, each once, in at most 1 KB. What
     /// its operator drops is a loss instead.
-    #[must_use]
     pub fn removed(&self, fit: &TargetFit) -> String {
         let fields = self
             .unknown
@@ -315,7 +313,6 @@ impl Inspection {
     }
 
     /// The first unknown field that none of these lists passes.
-    #[must_use]
     pub fn unsold(&self, passes: impl Fn(&str) -> bool) -> Option<&str> {
         self.unknown
             .iter()
@@ -325,7 +322,6 @@ impl Inspection {
 }
 
 /// The model that a body names, for the log, even if the rest of the body is refused. `None` if the body is not JSON up to there.
-#[must_use]
 pub fn model_named(body: &[u8]) -> Option<String> {
     let mut cursor = Cursor::new(body).ok()?;
     let mut walk = cursor.enter_object().ok()?;
@@ -370,7 +366,6 @@ impl Content {
 
     /// Whether the fast estimate can be far too low for this text: long, and largely in scripts or symbols that take a token for
     /// each character or byte.
-    #[must_use]
     pub fn is_odd(&self) -> bool {
         self.text.bytes() >= SMALLEST_ODD && self.sample.is_odd()
     }

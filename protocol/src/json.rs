@@ -61,7 +61,6 @@ pub struct Value {
 
 impl Value {
     /// A string's size without its quotes; the whole size of any other value.
-    #[must_use]
     pub fn text_size(&self) -> TextSize {
         let quotes = if self.kind == Kind::String { 2 } else { 0 };
         TextSize {
@@ -167,13 +166,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// Position of the next byte.
-    #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
     /// The text of a range.
-    #[must_use]
     pub fn slice(&self, span: Range<usize>) -> &'a str {
         self.text.get(span).unwrap_or_default()
     }
@@ -213,7 +210,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// The size of what was passed since `before`, a copy of this cursor, without white space between tokens.
-    #[must_use]
     pub fn size_since(&self, before: &Self) -> TextSize {
         self.size(before.at, before.other, before.blank)
     }
@@ -290,7 +286,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// The text of a skipped string, unescaped. `None` if the value is not a string.
-    #[must_use]
     pub fn text_of(&self, value: &Value) -> Option<Cow<'a, str>> {
         let raw = self.raw_text(value)?;
         Some(if value.escaped {
@@ -301,21 +296,18 @@ impl<'a> Cursor<'a> {
     }
 
     /// The raw text between the quotes of a skipped string.
-    #[must_use]
     pub fn raw_text(&self, value: &Value) -> Option<&'a str> {
         (value.kind == Kind::String)
             .then(|| self.slice(value.span.start + 1..value.span.end.saturating_sub(1)))
     }
 
     /// The content of a skipped value: a string's text in its JSON form, the bytes of any other value.
-    #[must_use]
     pub(crate) fn inner(&self, value: &Value) -> &'a str {
         self.raw_text(value)
             .unwrap_or_else(|| self.slice(value.span.clone()))
     }
 
     /// The text of the string at `span`, quotes included, unescaped.
-    #[must_use]
     pub fn string_at(&self, span: Range<usize>) -> Cow<'a, str> {
         unescape(self.slice(span.start + 1..span.end.saturating_sub(1)))
     }

@@ -91,7 +91,6 @@ impl<'a> Payload<'a> {
 }
 
 /// The bytes of an inline document whose base64 text or `data:` URL is at `place` in a body, quotes included.
-#[must_use]
 pub fn document_bytes(body: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let quoted = std::str::from_utf8(body.get(place.clone())?).ok()?;
     let text = unescape(quoted.strip_prefix('"')?.strip_suffix('"')?);

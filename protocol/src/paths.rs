@@ -7,7 +7,6 @@
 use crate::Family;
 
 /// The family whose error format answers an unknown path.
-#[must_use]
 pub fn family_of(path: &str) -> Family {
     if path == "/native" || path.starts_with("/native/") {
         Family::Messages
@@ -17,7 +16,6 @@ pub fn family_of(path: &str) -> Family {
 }
 
 /// What to use instead of a path below `base`, the public URL.
-#[must_use]
 pub fn explain(path: &str, base: &str) -> String {
     let shown = shortened(path);
     if let Some((_, home, instead)) = INSTEAD.iter().find(|(other, ..)| *other == path) {
@@ -132,13 +130,11 @@ fn is_not_offered(path: &str) -> bool {
 }
 
 /// Whether clients of this path open a WebSocket first, because the original service takes one there.
-#[must_use]
 pub fn has_websocket(path: &str) -> bool {
     path == "/v1/responses"
 }
 
 /// A path in a form that is safe to repeat to the caller.
-#[must_use]
 pub fn shortened(path: &str) -> String {
     path.chars().filter(|c| !c.is_control()).take(80).collect()
 }

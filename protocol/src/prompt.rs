@@ -191,7 +191,6 @@ impl UnderstoodPrompt {
     }
 
     /// Tokens of everything read.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tape.chars.div_ceil(CHARS_PER_TOKEN)
             + self.messages * MESSAGE_TOKENS

@@ -23,7 +23,6 @@ const TOOL: &str = "get_time";
 const ABOUT: &str = "Tells the time";
 
 /// Adds extras to a question as [`crate::Protocol::write_question_as`] wrote it.
-#[must_use]
 pub fn with(family: Family, question: &str, words: &str, extras: &[Extra]) -> String {
     let mut body: Value = serde_json::from_str(question).unwrap_or_default();
     if extras.contains(&Extra::Picture) {
@@ -73,7 +72,6 @@ pub fn with(family: Family, question: &str, words: &str, extras: &[Extra]) -> St
 
 /// The same question with reasoning turned on, in the way in which this target is asked for it by callers of another family. `None` if
 /// it cannot be asked.
-#[must_use]
 pub fn reasoning(
     family: Family,
     (model, abilities): (&str, &Abilities),

@@ -99,13 +99,11 @@ impl TextSample {
     }
 
     /// Bytes that have passed.
-    #[must_use]
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
     /// How many of them were kept, as far as [`TextSample::text`] shows them.
-    #[must_use]
     pub fn kept(&self) -> u64 {
         self.parts().map(|part| part.len() as u64).sum()
     }
@@ -121,7 +119,6 @@ impl TextSample {
     }
 
     /// What was kept, as the model reads it: without JSON escapes.
-    #[must_use]
     pub fn text(&self) -> String {
         self.parts().fold(String::new(), |text, part| {
             text + &unescape(&String::from_utf8_lossy(part))
@@ -147,7 +144,6 @@ impl TextSample {
     }
 
     /// The fast estimate for what was kept, in 64ths of a token.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let exactly = |part| token_estimate::exactly(&String::from_utf8_lossy(part));
         self.parts().map(exactly).fold(0, u64::saturating_add)

@@ -83,7 +83,6 @@ impl Frame {
     }
 
     /// The bytes as they came.
-    #[must_use]
     pub fn raw(&self) -> &Bytes {
         &self.raw
     }
@@ -95,20 +94,17 @@ impl Frame {
     }
 
     /// The event's name.
-    #[must_use]
     pub fn event(&self) -> Option<&str> {
         let name = self.raw.get(self.event.clone()?)?;
         std::str::from_utf8(name).ok()
     }
 
     /// Whether the frame has data; without it, clients see no event.
-    #[must_use]
     pub fn has_data(&self) -> bool {
         self.first.is_some()
     }
 
     /// Lines that are neither event nor data, with their ends: comments, `id`, `retry`.
-    #[must_use]
     pub fn other_lines(&self) -> &[Range<usize>] {
         self.rare.as_deref().map_or(&[], |rare| &rare.others)
     }
@@ -119,7 +115,6 @@ impl Frame {
     }
 
     /// The event's data, its lines joined by LF. `None` for comments and other frames without data.
-    #[must_use]
     pub fn data(&self) -> Option<Cow<'_, [u8]>> {
         let first = self.raw.get(self.first.clone()?)?;
         let more = self.more();
@@ -135,7 +130,6 @@ impl Frame {
     }
 
     /// The position of the data in the raw bytes, if it is a single line.
-    #[must_use]
     pub fn data_range(&self) -> Option<Range<usize>> {
         if self.more().is_empty() {
             self.first.clone()
@@ -145,7 +139,6 @@ impl Frame {
     }
 
     /// The same event with other data, on one line.
-    #[must_use]
     pub fn with_data(&self, data: &str) -> Bytes {
         let line = data.replace(['\n', '\r'], " ");
         Bytes::from(match self.event() {
@@ -155,7 +148,6 @@ impl Frame {
     }
 
     /// The position of a byte of the data in the raw bytes.
-    #[must_use]
     pub fn raw_position(&self, in_data: usize) -> usize {
         let mut left = in_data;
         let mut lines = self.first.iter().chain(self.more()).peekable();
@@ -169,7 +161,6 @@ impl Frame {
     }
 
     /// The position of a piece of the data in the raw bytes.
-    #[must_use]
     pub fn raw_range(&self, in_data: Range<usize>) -> Range<usize> {
         self.raw_position(in_data.start)..self.raw_position(in_data.end)
     }
@@ -248,7 +239,6 @@ impl FrameReader {
     }
 
     /// Bytes that wait for the end of their frame, or to be requested.
-    #[must_use]
     pub fn buffered(&self) -> usize {
         self.carry.len() + self.chunk.len()
     }
@@ -394,13 +384,11 @@ fn unended(raw: &[u8]) -> Option<Frame> {
 }
 
 /// Writes one event with one line of data.
-#[must_use]
 pub fn event(name: &str, data: &str) -> Vec<u8> {
     format!("event: {name}\ndata: {data}\n\n").into_bytes()
 }
 
 /// Writes one unnamed event with one line of data.
-#[must_use]
 pub fn data(data: &str) -> Vec<u8> {
     format!("data: {data}\n\n").into_bytes()
 }

@@ -98,7 +98,6 @@ impl Talk {
 
     /// The beginnings of a request whose text has `text` bytes; `around`: what else is sent with it. `hasher` must be secret, so that
     /// nobody can write two conversations whose hashes are equal.
-    #[must_use]
     pub fn beginnings(
         &self,
         body: &[u8],

@@ -54,13 +54,11 @@ impl TargetFit {
     }
 
     /// Whether it is never sent a top-level field.
-    #[must_use]
     pub fn leaves_out(&self, name: &str) -> bool {
         !self.abilities.takes(name) || self.drops(name)
     }
 
     /// Whether the operator drops what stands at a path.
-    #[must_use]
     pub fn drops(&self, path: &str) -> bool {
         self.drop.iter().any(|dropped| dropped == path)
     }

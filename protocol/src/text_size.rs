@@ -11,7 +11,6 @@ pub struct TextSize {
 
 impl TextSize {
     /// All bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.ascii.saturating_add(self.other)
     }

@@ -56,7 +56,6 @@ impl Weight {
     }
 
     /// The estimated number of tokens.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         self.weight.div_ceil(TOKEN)
     }

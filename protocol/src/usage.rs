@@ -117,7 +117,6 @@ impl WireUsage {
 
     /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output. Gemini
     /// does, and never names it: then only the total includes it.
-    #[must_use]
     pub fn reading(&self, reasoning_outside: bool) -> UsageReading {
         if self.malformed {
             return UsageReading::Absurd;
@@ -138,7 +137,6 @@ impl WireUsage {
 
     /// The steps of a usage with these counts that the upstream prices separately from the first: compactions, and the answer's
     /// further steps if all steps together are these counts.
-    #[must_use]
     pub fn further_steps(&self, counted: &ReportedUsage) -> Vec<ReportedUsage> {
         let complete = sum(&self.compactions, ReportedUsage::default())
             .and_then(|all| sum(&self.foreign, all))
@@ -154,7 +152,6 @@ impl WireUsage {
     }
 
     /// Whether the total shows that reasoning is counted in addition to the output.
-    #[must_use]
     pub fn total_has_reasoning_outside(&self) -> bool {
         let sum =
             |input: u64, output: u64, reasoning| input.checked_add(output)?.checked_add(reasoning);
@@ -167,7 +164,6 @@ impl WireUsage {
     }
 
     /// As much of an impossible count as can be understood: the input, and the output with its reasoning.
-    #[must_use]
     pub fn claimed(&self) -> ReportedUsage {
         let [input, output, reasoning] =
             [self.input, self.output, self.reasoning].map(|count| count.unwrap_or(0));
@@ -235,7 +231,6 @@ impl WireUsage {
 
 impl ReportedUsage {
     /// All input, cached or not.
-    #[must_use]
     pub fn all_input(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
@@ -243,7 +238,6 @@ impl ReportedUsage {
     }
 
     /// All input written to a cache, for whatever time.
-    #[must_use]
     pub fn all_writes(&self) -> u64 {
         self.cache_write
             .saturating_add(self.cache_write_1h)
@@ -265,7 +259,6 @@ impl ReportedUsage {
     }
 
     /// All output, reasoning included.
-    #[must_use]
     pub fn all_output(&self) -> u64 {
         self.output.saturating_add(self.reasoning)
     }

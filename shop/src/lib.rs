@@ -109,7 +109,6 @@ impl OpenShop {
     }
 
     /// Where buyers reach it.
-    #[must_use]
     pub fn public_url(&self) -> &str {
         &self.desk.public_url
     }
@@ -140,7 +139,6 @@ impl OpenShop {
 }
 
 /// Every path of a shop, with what it takes; the last ones are the simulated processor's.
-#[must_use]
 pub fn paths() -> Vec<DoorPath> {
     let desk = desk::PATHS.iter().map(|(path, _)| *path);
     desk.chain(simulated::PATHS).collect()

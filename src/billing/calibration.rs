@@ -247,7 +247,6 @@ impl Calibrations {
     }
 
     /// What is known of a target's answers of these classes. `named`: its speed, where somebody has named one, in tokens a second.
-    #[must_use]
     pub fn learned(&self, target: &str, classes: Classes, named: Option<u32>) -> Learned {
         let taught = self.taught();
         let (sums, facts) = (taught.sums(target, classes), taught.facts(target));
@@ -264,7 +263,6 @@ impl Calibrations {
     }
 
     /// The same of each class whose answers have taught anything, and of the standard one, by their names.
-    #[must_use]
     pub fn by_class(&self, target: &str, named: Option<u32>) -> Vec<(&'static str, Learned)> {
         let classes: BTreeSet<Classes> = {
             let taught = self.taught();
@@ -293,7 +291,6 @@ impl Calibrations {
 
     /// By how many tokens of output a bound is raised for a customer: its own excess at once, anybody's when two customers have had one.
     /// 0 without any.
-    #[must_use]
     pub fn excess(&self, target: &str, customer: CustomerId, now: Timestamp) -> u64 {
         let excesses = self.taught().excesses(target, now);
         let counts = if excesses.len() >= FOR_EVERYBODY {
@@ -305,7 +302,6 @@ impl Calibrations {
     }
 
     /// All targets with an excess that counts.
-    #[must_use]
     pub fn exceeded(&self, now: Timestamp) -> Vec<ExceededTarget> {
         let taught = self.taught();
         let exceeded = |target: String| {

@@ -100,13 +100,11 @@ pub struct ExposureStanding {
 
 impl ExposureStanding {
     /// Whether nothing more is served for now.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.exposure > self.allowed
     }
 
     /// What the rule leaves; nothing once it has stopped.
-    #[must_use]
     pub fn left(&self) -> Amount {
         let left = self.allowed.picos().saturating_sub(self.exposure.picos());
         Amount::from_picos(left.max(0))

@@ -19,7 +19,6 @@ pub use last_days::{ExposureSpan, ExposureStanding};
 
 /// A number for the customer, for rooms that know none: memory budgets and the health of targets. All keys of a customer share it, so
 /// that a thousand keys take no more than one.
-#[must_use]
 pub fn holder(customer: CustomerId) -> Holder {
     Holder(customer.to_i64().cast_unsigned())
 }

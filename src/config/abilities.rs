@@ -48,7 +48,6 @@ pub struct TargetAbilities {
 
 impl TargetAbilities {
     /// These settings on top of a family's defaults.
-    #[must_use]
     pub fn over(&self, careful: Abilities) -> Abilities {
         Abilities {
             sampling: self.sampling.unwrap_or(careful.sampling),
@@ -71,7 +70,6 @@ impl TargetAbilities {
     }
 
     /// The settings in words, for the operator.
-    #[must_use]
     pub fn shown(&self) -> String {
         let flags = [
             ("prefill", self.prefill),

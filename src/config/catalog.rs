@@ -112,13 +112,11 @@ pub enum Lookup<'a> {
 
 impl Catalog {
     /// Looks up a name: slug, alias, retired slug, or unknown.
-    #[must_use]
     pub fn find(&self, name: &str) -> Lookup<'_> {
         self.find_among(name, |_| true)
     }
 
     /// Looks up a name sent by a customer, who is told only of published slugs that `may_use` names.
-    #[must_use]
     pub fn find_among(&self, name: &str, may_use: impl Fn(&str) -> bool) -> Lookup<'_> {
         if let Some(model) = self.by_name.get(name) {
             return Lookup::Found(model);
@@ -136,7 +134,6 @@ impl Catalog {
     }
 
     /// A published model by its slug or an alias.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Model>> {
         self.by_name.get(name)
     }
@@ -144,7 +141,6 @@ impl Catalog {
 
 impl Model {
     /// The abilities of a target of this model for requests of a family: the operator's settings, else the catalog's.
-    #[must_use]
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
         let (rates, known) = (&self.price.base, &target.fit.abilities);
         let careful = Abilities {
@@ -169,7 +165,6 @@ impl Model {
     }
 
     /// Whether it has a capability.
-    #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }

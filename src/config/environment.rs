@@ -1,7 +1,6 @@
 //! Environment variables other than secrets.
 
 /// The user who called `sudo`, if this process was started by it.
-#[must_use]
 pub fn sudo_user() -> Option<String> {
     std::env::var("SUDO_USER")
         .ok()
@@ -9,13 +8,11 @@ pub fn sudo_user() -> Option<String> {
 }
 
 /// Whether colours are turned off (<https://no-color.org>).
-#[must_use]
 pub fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// The log filter, as in `FAREBOX_LOG=farebox=debug`.
-#[must_use]
 pub fn log_filter() -> Option<String> {
     std::env::var("FAREBOX_LOG")
         .ok()
@@ -23,19 +20,16 @@ pub fn log_filter() -> Option<String> {
 }
 
 /// Whether the log is for machines (`FAREBOX_LOG_FORMAT=json`).
-#[must_use]
 pub fn log_as_json() -> bool {
     std::env::var_os("FAREBOX_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"))
 }
 
 /// The service manager's notification socket (`NOTIFY_SOCKET`), if there is one.
-#[must_use]
 pub fn notify_socket() -> Option<std::ffi::OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
 }
 
 /// The proxy for addresses that begin with `https` or `http` (`HTTPS_PROXY`, `ALL_PROXY`, `http_proxy`).
-#[must_use]
 pub fn proxy(scheme: &str) -> Option<String> {
     let names = [format!("{scheme}_proxy"), "all_proxy".to_owned()];
     // In upper case it can come from a request's header where a process is started like a CGI script.
@@ -46,7 +40,6 @@ pub fn proxy(scheme: &str) -> Option<String> {
 }
 
 /// Hosts that are reached without it (`NO_PROXY`): names, their domains, addresses and networks, with commas.
-#[must_use]
 pub fn no_proxy() -> Option<String> {
     set("no_proxy").or_else(|| set("NO_PROXY"))
 }
@@ -56,7 +49,6 @@ fn set(name: &str) -> Option<String> {
 }
 
 /// Whether this variable is set, to whatever.
-#[must_use]
 pub fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some()
 }

@@ -112,14 +112,12 @@ impl Library {
     }
 
     /// What is known of a service. A library from before there were such facts leaves them to the one that this version brings.
-    #[must_use]
     pub fn service(&self, kind: &str) -> Option<&Service> {
         let known = self.service.get(kind);
         known.or_else(|| Self::shipped().service.get(kind))
     }
 
     /// Everything in it.
-    #[must_use]
     pub fn offers(&self) -> &[Offer] {
         &self.offer
     }
@@ -132,7 +130,6 @@ impl Library {
     }
 
     /// A service's offer by its own name for the model.
-    #[must_use]
     pub fn find(&self, service: &str, upstream: &str) -> Option<&Offer> {
         self.at(service)
             .find(|offer| offer.model.upstream == upstream)
@@ -141,13 +138,11 @@ impl Library {
 
 impl Offer {
     /// `openai/gpt-5.4-mini`, as `farebox add` takes it.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.service, self.model.slug)
     }
 
     /// Whether a fact was found.
-    #[must_use]
     pub fn is_verified(&self, fact: &str) -> bool {
         !self.unverified.iter().any(|unverified| unverified == fact)
     }

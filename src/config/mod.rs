@@ -83,7 +83,6 @@ pub struct Config {
 
 impl Config {
     /// A provider by its name in the file.
-    #[must_use]
     pub fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.name == name)
     }
@@ -100,7 +99,6 @@ pub fn load(
 }
 
 /// Reads and checks both files. A file that cannot be read is a finding like any other.
-#[must_use]
 pub fn load_files(
     catalog: &Path,
     routes: &Path,
@@ -214,7 +212,6 @@ impl ConfigHandle {
     }
 
     /// The snapshot in force now. Call it once for each request.
-    #[must_use]
     pub fn current(&self) -> Arc<Config> {
         self.0.load_full()
     }

@@ -109,33 +109,28 @@ static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
 });
 
 /// Every preset, in the order of the table.
-#[must_use]
 pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
 /// The preset of this name.
-#[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
     presets().iter().find(|preset| preset.name == name)
 }
 
 impl Preset {
     /// Fields of classes that are pinned to the standard.
-    #[must_use]
     pub fn pin(&self) -> Vec<&'static str> {
         let is_pinned = |field: &&str| self.pin.contains_key(*field);
         KEYS.pin.names().filter(is_pinned).collect()
     }
 
     /// Whether somebody else runs it.
-    #[must_use]
     pub fn is_hosted(&self) -> bool {
         self.key.is_some()
     }
 
     /// Families it serves.
-    #[must_use]
     pub fn speaks(&self) -> Vec<Family> {
         Family::ALL
             .into_iter()
@@ -144,25 +139,21 @@ impl Preset {
     }
 
     /// How it expects its key; the family's default when `None`.
-    #[must_use]
     pub fn auth(&self) -> Option<AuthStyle> {
         meaning(&AUTH_STYLES, self.auth.as_deref())
     }
 
     /// The chat field in which it reads an output limit.
-    #[must_use]
     pub fn chat_limit(&self) -> ChatLimit {
         meaning(&CHAT_LIMITS, self.chat_limit.as_deref()).unwrap_or(ChatLimit::AsDeclared)
     }
 
     /// Whether its chat/responses usage counts reasoning outside the output.
-    #[must_use]
     pub fn reasoning_outside(&self) -> bool {
         self.reasoning.as_deref() == Some("outside")
     }
 
     /// A starter catalog with one model of this service.
-    #[must_use]
     pub fn starter_catalog(&self) -> String {
         let model = &self.model;
         let prices = self.prices_note();
@@ -209,7 +200,6 @@ impl Preset {
     }
 
     /// A starter routes file with this service and its one model.
-    #[must_use]
     pub fn starter_routes(&self) -> String {
         let name = self.provider_name();
         let mut text = format!(
@@ -223,7 +213,6 @@ impl Preset {
     }
 
     /// `[provider.NAME]` with where its key comes from.
-    #[must_use]
     pub fn provider_block(&self) -> String {
         let name = self.provider_name();
         let mut text = format!("[provider.{name}]\nkind     = \"{}\"\n", self.name);
@@ -242,7 +231,6 @@ impl Preset {
     }
 
     /// `[[route]]` of one of its models, at a provider of this name.
-    #[must_use]
     pub fn route_block(&self, model: &Starter, slug: &str, provider: &str) -> String {
         let list = Library::current().find(&self.name, &model.upstream);
         let cost = match list {
@@ -257,7 +245,6 @@ impl Preset {
     }
 
     /// Its table name in a starter file.
-    #[must_use]
     pub fn provider_name(&self) -> String {
         self.name.replace('.', "-")
     }

@@ -66,7 +66,6 @@ impl Price {
     }
 
     /// What a class is sold for; `None` for the standard and for what is not sold.
-    #[must_use]
     pub fn class(&self, classes: Classes) -> Option<&ClassPrice> {
         self.classes.iter().find(|class| class.classes == classes)
     }

@@ -61,7 +61,6 @@ impl ServedAs {
 impl Route {
     /// The targets that can serve callers of a family, in the order in which they are asked, each with a family for the request. A
     /// foreign target appears once for each family that it speaks: the first one that can carry the request is used.
-    #[must_use]
     pub fn candidates(&self, caller: Family) -> Vec<(&Target, Family)> {
         let mut found = Vec::with_capacity(self.targets.len());
         for target in &self.targets {
@@ -83,7 +82,6 @@ impl Route {
     }
 
     /// The same, with targets of one family behind all others.
-    #[must_use]
     pub fn candidates_with_last(
         &self,
         caller: Family,
@@ -95,7 +93,6 @@ impl Route {
     }
 
     /// Whether requests may go to more than one place.
-    #[must_use]
     pub fn has_a_choice(&self) -> bool {
         match self.targets.as_slice() {
             [only] => only.provider.keys.accounts() > 1,
@@ -104,7 +101,6 @@ impl Route {
     }
 
     /// How callers of a family are served; `None` if they are not.
-    #[must_use]
     pub fn serves(&self, caller: Family) -> Option<ServedAs> {
         let candidates = self.candidates(caller);
         if candidates.iter().any(|(_, family)| *family == caller) {
@@ -115,7 +111,6 @@ impl Route {
 }
 
 /// What a translation from one family to another leaves out, and what it refuses: names of fields.
-#[must_use]
 pub fn lost_between(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
     translate::fates::pair_losses(from, to)
 }
@@ -147,7 +142,6 @@ pub struct Target {
 
 impl Target {
     /// Tokens a second in a class, by the target, its provider or the library.
-    #[must_use]
     pub fn speed(&self, class: Classes) -> Option<u32> {
         self.speeds.of(class)
     }
@@ -164,7 +158,6 @@ impl Target {
     }
 
     /// `provider/model`: its name in the journal, the log and the metrics.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider.name, self.model)
     }
@@ -271,7 +264,6 @@ impl ProviderKeys {
     }
 
     /// How many accounts there are: a provider without a key counts as one.
-    #[must_use]
     pub fn accounts(&self) -> usize {
         self.all.len().max(1)
     }
@@ -318,7 +310,6 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Whether it is outside private networks, by the text of its address. The built-in provider fetches nothing.
-    #[must_use]
     pub fn is_public(&self) -> bool {
         match self {
             Self::Simulated => true,
@@ -351,7 +342,6 @@ impl ProviderSecret {
     }
 
     /// The secret in the clear, for the request that needs it.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -84,7 +84,6 @@ impl Speeds {
     }
 
     /// In a class. A place changes nothing.
-    #[must_use]
     pub fn of(&self, class: Classes) -> Option<u32> {
         let own = match class.tier {
             ServiceTier::Standard => None,
@@ -111,7 +110,6 @@ impl Speeds {
     }
 
     /// `150 tokens/s, fast 400`; empty if nobody names one.
-    #[must_use]
     pub fn shown(&self) -> String {
         let class = |name: &str, own: Option<u32>| {
             let own = own.filter(|own| Some(*own) != self.standard);

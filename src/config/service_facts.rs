@@ -35,7 +35,6 @@ impl ServiceFacts {
 
 impl Provider {
     /// Whether it stops when a stream is closed, by its table or the library; `None` if nobody says it.
-    #[must_use]
     pub fn said_to_stop(&self) -> Option<bool> {
         let listed = self.listed().and_then(|service| service.stops.as_ref());
         self.words.stops.or(listed.map(|fact| fact.is))
@@ -46,7 +45,6 @@ impl Provider {
     }
 
     /// Whether somebody else runs it: a `kind` with keys, or an address outside private networks.
-    #[must_use]
     pub fn is_hosted(&self) -> bool {
         match self.preset {
             Some(preset) => preset.is_hosted(),

@@ -72,13 +72,11 @@ impl fmt::Display for OutOfBalanceStatus {
 
 impl Shop {
     /// The name above customers' pages: the seller's, or the program's own where the seller gives none.
-    #[must_use]
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or("Farebox")
     }
 
     /// Where to pay for one customer: the same page, with the customer's id in its query.
-    #[must_use]
     pub fn pay_url_for(&self, customer: impl std::fmt::Display) -> Option<String> {
         let url = self.pay_url.as_ref()?;
         let (page, place) = url.split_once('#').unwrap_or((url, ""));
@@ -88,7 +86,6 @@ impl Shop {
     }
 
     /// How to pay, as a sentence; empty if the seller says nothing.
-    #[must_use]
     pub fn ways_to_pay(&self) -> String {
         let pay = (self.pay_url.as_ref()).map(|url| format!("top up at {url}"));
         let ask = self.contact.as_ref().map(|contact| {

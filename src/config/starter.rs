@@ -77,7 +77,6 @@ impl Class {
 
 impl Starter {
     /// `[[model]]` under a slug, with rates as `fill` writes them.
-    #[must_use]
     pub fn block(&self, slug: &str, aliases: &[&str], fill: impl Fn(&str) -> String) -> String {
         let aliases = match aliases {
             [] => String::new(),
@@ -128,7 +127,6 @@ impl Starter {
     }
 
     /// Its whole price, without the braces.
-    #[must_use]
     pub fn price_text(&self, fill: impl Fn(&str) -> String) -> String {
         let base = rates(&self.price, &fill);
         let tier = |tier: &StarterTier| {
@@ -151,7 +149,6 @@ impl Starter {
     }
 
     /// When and where the prices of its classes were looked up.
-    #[must_use]
     pub fn classes_source(&self) -> Option<(&str, &str)> {
         let classes = self.classes.as_ref()?;
         Some((&classes.date, &classes.source))

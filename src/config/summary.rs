@@ -98,7 +98,6 @@ pub struct ProviderSummary {
 
 impl Config {
     /// This snapshot without its secrets.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {
             generation: self.generation,

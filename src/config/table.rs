@@ -35,7 +35,6 @@ pub struct TableRow {
 
 impl TableRow {
     /// The cells in the order of [`TABLE_HEADINGS`].
-    #[must_use]
     pub fn cells(&self) -> [String; 6] {
         [
             self.model.clone(),
@@ -50,7 +49,6 @@ impl TableRow {
 
 impl super::Model {
     /// This model's row of the canonical table.
-    #[must_use]
     pub fn row(&self) -> TableRow {
         TableRow {
             model: self.name.clone(),
@@ -65,14 +63,12 @@ impl super::Model {
 
 impl Catalog {
     /// The canonical table in the order of the file.
-    #[must_use]
     pub fn rows(&self) -> Vec<TableRow> {
         self.models.iter().map(|model| model.row()).collect()
     }
 }
 
 /// The table as markdown. Ends with a newline.
-#[must_use]
 pub fn table_markdown(rows: &[TableRow]) -> String {
     let line = |cells: [String; 6]| {
         format!(

@@ -21,7 +21,6 @@ impl Webhook {
     pub(crate) const MOST_SECRETS: usize = 2;
 
     /// How it is called in messages.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.url
     }
@@ -56,7 +55,6 @@ impl WebhookSecret {
     }
 
     /// Whether it was not read.
-    #[must_use]
     pub const fn is_unread(&self) -> bool {
         self.0.is_empty()
     }
@@ -89,7 +87,6 @@ pub struct EventFilter(pub(super) Vec<String>);
 
 impl EventFilter {
     /// Whether it wants events of this name.
-    #[must_use]
     pub fn wants(&self, name: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|wanted| covers(wanted, name))
     }

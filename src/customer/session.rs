@@ -19,7 +19,6 @@ use crate::proxy::Failure;
 const LIFETIME_MS: i64 = 12 * 3_600 * 1_000;
 
 /// A fresh token, for a session or a link.
-#[must_use]
 pub fn new_token() -> String {
     hex::encode(clock::random::<32>())
 }

@@ -55,7 +55,6 @@ impl DirectEvent {
     }
 
     /// What is delivered.
-    #[must_use]
     pub fn body(&self) -> &str {
         &self.body
     }

@@ -109,7 +109,6 @@ pub struct ReckonedWay {
 }
 
 /// The least that one of these ways needs, beside others or alone.
-#[must_use]
 pub fn least(ways: &[ReckonedWay], alone: bool) -> Amount {
     let needs = ways.iter().map(|reckoned| reckoned.way.needs(alone));
     needs.min().unwrap_or_default()
@@ -138,7 +137,6 @@ pub struct Terms {
 
 impl Terms {
     /// A lowered limit, as it is told: `8333; thinking=6249`.
-    #[must_use]
     pub fn told(&self) -> Option<String> {
         let limit = self.lowered.then_some(self.limit)?;
         Some(match self.budget {
@@ -216,7 +214,6 @@ impl Ask {
 
     /// The ways in which its cost may be reckoned: the bound; at the tier of what is likely; and, of a known prompt, at what it probably
     /// costs. `price` is what is held for the classes that are asked for.
-    #[must_use]
     pub fn ways(
         &self,
         price: &Price,
@@ -304,7 +301,6 @@ impl Ask {
     }
 
     /// The bound once a provider has counted the prompt: all but the output costs this much.
-    #[must_use]
     pub fn counted(&self, (cost, input): (Amount, u64), price: &Price, terms: &Terms) -> Amount {
         let rates = price.for_input(input);
         let output = times(dearest_output(rates), terms.output_bound);
@@ -313,14 +309,12 @@ impl Ask {
     }
 
     /// What a prompt of so many tokens costs at most.
-    #[must_use]
     pub fn prompt(&self, price: &Price, tokens: u64) -> Amount {
         let rate = input_rate(price.for_input(tokens), self.writes, self.lifetimes);
         to_amount(times(rate, tokens))
     }
 
     /// The terms that a granted limit makes.
-    #[must_use]
     pub fn terms(&self, limits: &ModelLimits, limit: u64) -> Terms {
         let (most, choices) = (self.most(limits), u64::from(self.choices));
         let writes = match self.binds {
@@ -359,7 +353,6 @@ impl Ask {
 
     /// A limit that the customer did not declare, as it is written: vendors refuse one that does not fit the context beside the prompt. A long
     /// conversation, whose bytes say little about its tokens, still gets room for an ordinary answer.
-    #[must_use]
     pub fn within_context(&self, limit: u64, limits: &ModelLimits) -> u32 {
         let room = if self.declared.is_some() {
             u64::MAX
@@ -372,7 +365,6 @@ impl Ask {
     }
 
     /// What is missing of the least that the request needs in a room where so much is left.
-    #[must_use]
     pub fn short(&self, price: &Price, limits: &ModelLimits, left: Amount) -> Shortfall {
         let ways = self.ways(price, limits, Patience::default());
         let buys = |way: &HoldWay| {
@@ -399,7 +391,6 @@ impl Ask {
 const AMPLE: i128 = 32;
 
 /// Whether a token for each byte would be a good part of what is available.
-#[must_use]
 pub fn is_short(
     price: &Price,
     estimate: &Estimate,

@@ -88,7 +88,6 @@ impl Estimate {
 
 /// Measures the model's input. Every bound is capped by the context, because a provider refuses more than that and does not bill
 /// it.
-#[must_use]
 pub fn input(content: &Content, limits: &ModelLimits) -> Estimate {
     let context = limits.context;
     let fixed = fixed(content, limits);
@@ -142,7 +141,6 @@ fn framing(content: &Content) -> u64 {
 }
 
 /// Tokens of everything but text: framing, pictures, and readable documents.
-#[must_use]
 pub fn fixed(content: &Content, limits: &ModelLimits) -> u64 {
     let pictures = content.pictures.iter().map(|one| picture(one, limits));
     let documents = content
@@ -155,7 +153,6 @@ pub fn fixed(content: &Content, limits: &ModelLimits) -> u64 {
 }
 
 /// A high estimate of an answer's tokens, for holds.
-#[must_use]
 pub fn upper(text: TextSize) -> u64 {
     // English prose has about 4.3 ASCII bytes per token, code and JSON about 3.3; other scripts about 2 bytes.
     text.ascii
@@ -165,19 +162,16 @@ pub fn upper(text: TextSize) -> u64 {
 }
 
 /// A low estimate of a text's tokens, for charging without a provider's count.
-#[must_use]
 pub fn lower(text: TextSize) -> u64 {
     (text.ascii / 5).saturating_add(text.other / 4)
 }
 
 /// The fewest tokens that any tokenizer makes of a text: only long runs of one character take more bytes per token.
-#[must_use]
 pub fn surely(text: TextSize) -> u64 {
     text.ascii.saturating_add(text.other) / 16
 }
 
 /// Tokens of one picture: the highest of the three published rules.
-#[must_use]
 pub fn picture(picture: &Picture, limits: &ModelLimits) -> u64 {
     if let Some(tokens) = limits.picture_tokens {
         return tokens;

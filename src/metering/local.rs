@@ -16,13 +16,11 @@ const ROUNDED: (u64, u64) = (98, 100);
 const ONE: u64 = 1_000;
 
 /// Output tokens of an answer, given a sample of its text.
-#[must_use]
 pub fn output(sample: &TextSample, counter: TextCounter) -> u64 {
     scaled(counter.count(&sample.text()), sample.seen(), sample.kept())
 }
 
 /// Input tokens of a request: its text by the tokenizer, everything else by the admission rules; at most the context.
-#[must_use]
 pub fn input(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u64 {
     if content
         .documents
@@ -35,13 +33,11 @@ pub fn input(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u
 }
 
 /// The same without the cap, and without unreadable documents.
-#[must_use]
 pub fn known(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u64 {
     whole(content, limits, counter.count(&content.sample.text()))
 }
 
 /// The same with what a tokenizer makes of it at most beside it.
-#[must_use]
 pub fn bounded(content: &Content, limits: &ModelLimits, counter: TextCounter) -> (u64, u64) {
     let text = content.sample.text();
     let counted = |tokens| whole(content, limits, tokens);
@@ -73,13 +69,11 @@ fn scaled(counted: u64, whole: u64, part: u64) -> u64 {
 }
 
 /// A count as the target would have counted.
-#[must_use]
 pub fn corrected(count: u64, factor: u64) -> u64 {
     scaled(count, within(factor), ONE)
 }
 
 /// The count that is charged: as the target would have counted, rounded in the customer's favour.
-#[must_use]
 pub fn charged(count: u64, factor: u64) -> u64 {
     let factor = within(factor);
     let tokens = u128::from(count)
@@ -92,7 +86,6 @@ pub fn charged(count: u64, factor: u64) -> u64 {
 }
 
 /// A charged count without its rounding.
-#[must_use]
 pub fn unrounded(charged: u64) -> u64 {
     charged
         .saturating_mul(ROUNDED.1)

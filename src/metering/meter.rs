@@ -186,13 +186,11 @@ impl Meter {
     }
 
     /// What the answer says that it costs, in picodollars.
-    #[must_use]
     pub fn provider_cost(&self) -> Option<i64> {
         self.provider_cost
     }
 
     /// Whether another model made some of the answer.
-    #[must_use]
     pub fn has_other_models(&self) -> bool {
         self.other_models
     }
@@ -211,13 +209,11 @@ impl Meter {
     }
 
     /// What was shown.
-    #[must_use]
     pub fn shown(&self) -> TextSize {
         self.shown
     }
 
     /// Whether all of an output of `output` tokens can have been shown.
-    #[must_use]
     pub fn shows_all(&self, output: u64) -> bool {
         output
             <= estimate::upper(self.shown)
@@ -268,13 +264,11 @@ impl Meter {
     }
 
     /// Output that the customer predicted.
-    #[must_use]
     pub const fn predicted(&self) -> u64 {
         self.start.predicted
     }
 
     /// By how much a count is clearly above what was allowed.
-    #[must_use]
     pub fn excess(&self, usage: &Usage) -> Option<u64> {
         let limit = self.start.output_limit;
         let most = limit.saturating_add(limit / 8);
@@ -283,7 +277,6 @@ impl Meter {
     }
 
     /// Whether a finished answer had output that was not shown, as far as text says how many tokens it is.
-    #[must_use]
     pub fn hid(&self, usage: &Usage) -> bool {
         let shown = self.near(None).output;
         let reasoned =
@@ -293,13 +286,11 @@ impl Meter {
     }
 
     /// Whether anything was shown.
-    #[must_use]
     pub fn shown_anything(&self) -> bool {
         self.shown != TextSize::default()
     }
 
     /// Whether anything was shown or counted.
-    #[must_use]
     pub fn made_anything(&self) -> bool {
         let counted = |usage: &Usage| usage.prompt() > 0 || usage.all_output() > 0;
         self.shown_anything()
@@ -322,13 +313,11 @@ impl Meter {
     }
 
     /// Output tokens that the target makes in this time.
-    #[must_use]
     pub fn made_in(&self, time: Duration) -> u64 {
         made(self.pace.rate, time).saturating_mul(self.start.choices)
     }
 
     /// What the counted prompt costs, by the prices of the hold, and its tokens; `None` before a provider has counted it.
-    #[must_use]
     pub fn counted_prompt(&self) -> Option<(Amount, u64)> {
         let counted = self.report.prompt()?;
         let (first, further) = self.steps(counted);
@@ -347,7 +336,6 @@ impl Meter {
     }
 
     /// The rates that apply to the input known so far.
-    #[must_use]
     pub fn rates(&self) -> &Rates {
         let counted = self
             .report
@@ -360,7 +348,6 @@ impl Meter {
 
     /// The charge if the answer ended now, for checkpoints: the best estimate rather than an upper bound. Per class, the larger of
     /// the provider's count so far and ours, plus output that is not shown.
-    #[must_use]
     pub fn charge_if_cut(&self) -> Counted {
         let mut counted = self.counted(self.left(self.estimated()), self.evidence_of_left());
         counted.owed = self.owed(Ending::Cut, &counted, None);
@@ -368,7 +355,6 @@ impl Meter {
     }
 
     /// Whether the end needs a local count.
-    #[must_use]
     pub fn needs_local(&self, ending: Ending) -> bool {
         match ending {
             Ending::Nothing => false,
@@ -397,7 +383,6 @@ impl Meter {
     }
 
     /// The charge for this answer, which took `elapsed`. `local` is a tokenizer's count of it, if one was needed.
-    #[must_use]
     pub fn finish(&self, ending: Ending, local: Option<Local>, took: Duration) -> Counted {
         let mut counted = self.charged(ending, local.unwrap_or_else(|| self.estimated()), took);
         counted.owed = self.owed(ending, &counted, local);

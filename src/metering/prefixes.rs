@@ -263,7 +263,6 @@ pub struct Prefixes {
 impl Prefixes {
     /// Tokens of a prompt that its target has probably cached; `None` if the customer has sent nothing like it there lately. `caches`:
     /// the target was counted to cache what nobody marked.
-    #[must_use]
     pub fn cached(&self, of: &SentPrompt<'_>, caches: bool) -> Option<u64> {
         let common = self.common(of)?;
         let counts = (of.places.marked || caches) && common.uncounted < UNCOUNTED;
@@ -271,7 +270,6 @@ impl Prefixes {
     }
 
     /// The same before the prompt is sent, where no count has found it fresh since one found it cached.
-    #[must_use]
     pub fn known(&self, of: &SentPrompt<'_>, caches: bool) -> Option<u64> {
         let fresh = self.common(of)?.fresh;
         self.cached(of, caches).filter(|_| !fresh)

@@ -13,7 +13,6 @@ pub const REQUEST: &str = "request";
 
 /// One line for each class that was used, and one for the request if requests are priced. The further steps of an answer have their
 /// own tiers; a kind has several lines if its rates differ. `class` is what all of it is charged as.
-#[must_use]
 pub fn lines(
     price: &Price,
     first: &Usage,
@@ -55,7 +54,6 @@ pub(super) fn times(rate: i128, count: impl Into<i128>) -> i128 {
 }
 
 /// What a usage and its further steps cost, in picodollars; saturating.
-#[must_use]
 pub fn picos(price: &Price, first: &Usage, further: &[Usage]) -> i128 {
     let parts = priced(price, first, further)
         .map(|(_, count, rate)| times(i128::from(rate.picos()), count));
@@ -76,14 +74,12 @@ fn priced(
 }
 
 /// Input may turn out to be any of its classes; the highest rate.
-#[must_use]
 pub fn dearest_input(rates: &Rates, lifetimes: Lifetimes) -> i128 {
     let default = rates.input.max(rates.cache_read).max(rates.cache_write);
     i128::from(default.max(lifetimes.dearest(rates).0).picos())
 }
 
 /// The same, where input is written to a cache only if `writes` says so.
-#[must_use]
 pub fn input_rate(rates: &Rates, writes: bool, lifetimes: Lifetimes) -> i128 {
     if writes || lifetimes.any() {
         dearest_input(rates, lifetimes)
@@ -93,13 +89,11 @@ pub fn input_rate(rates: &Rates, writes: bool, lifetimes: Lifetimes) -> i128 {
 }
 
 /// Output may turn out to be reasoning; the higher rate.
-#[must_use]
 pub fn dearest_output(rates: &Rates) -> i128 {
     i128::from(rates.output.max(rates.reasoning).picos())
 }
 
 /// Amounts beyond `i64` exceed any balance; they become the largest amount.
-#[must_use]
 pub fn to_amount(picos: i128) -> Amount {
     Amount::from_picos(i64::try_from(picos).unwrap_or(i64::MAX))
 }

@@ -14,7 +14,6 @@ pub(super) const RATIOS: (u64, u64) = (800, 1_250);
 
 /// The pace of one choice in thousandths of a token a second, by tokens of finished streams and the milliseconds that they took.
 /// `named`: the speed that somebody has named, in tokens a second.
-#[must_use]
 pub fn pace(tokens: u64, millis: u64, named: Option<u32>) -> u64 {
     let speed = u128::from(named.unwrap_or(UNNAMED).max(1));
     // As if so many tokens had come at half of the speed.
@@ -30,7 +29,6 @@ pub fn pace(tokens: u64, millis: u64, named: Option<u32>) -> u64 {
 }
 
 /// What a target counts for a prompt, in thousandths of our count, by the sums of both.
-#[must_use]
 pub fn ratio(theirs: u64, ours: u64) -> u64 {
     let sum = |tokens: u64| u128::from(tokens).saturating_add(RATIO_BEGINS_WITH.into());
     let scaled = sum(theirs).saturating_mul(MILLI);

@@ -18,7 +18,6 @@ pub(super) fn usage(counted: ReportedUsage) -> Usage {
 }
 
 /// As answers print it.
-#[must_use]
 pub fn reported(usage: Usage) -> ReportedUsage {
     ReportedUsage {
         input: usage.input,

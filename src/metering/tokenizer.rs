@@ -4,7 +4,6 @@
 //! is linear in the length of any text.
 
 /// Tokens of a text.
-#[must_use]
 pub(super) fn tokens(text: &str) -> u64 {
     bpe_vocabularies::o200k_base().count(text) as u64
 }

@@ -59,13 +59,11 @@ pub struct PaperDocument {
 
 impl PaperDocument {
     /// What was paid, with its currency.
-    #[must_use]
     pub fn total(&self) -> String {
         format!("{} {}", signed(self.gross), self.currency)
     }
 
     /// What was paid without tax.
-    #[must_use]
     pub const fn net(&self) -> i64 {
         self.gross.saturating_sub(self.tax)
     }

@@ -21,7 +21,6 @@ fn seller(shop: &Shop) -> Value {
 }
 
 /// A receipt or correction as JSON. Amounts of the payment are in its currency, `credit` is in US dollars.
-#[must_use]
 pub fn document_json(document: &PaperDocument, shop: &Shop) -> Value {
     let personal = document.personal.as_ref();
     json!({
@@ -44,7 +43,6 @@ pub fn document_json(document: &PaperDocument, shop: &Shop) -> Value {
 }
 
 /// One row under [`DOCUMENT_COLUMNS`].
-#[must_use]
 pub fn document_row(document: &PaperDocument) -> Vec<String> {
     let personal = document.personal.as_ref();
     let name = personal.and_then(|data| data.name.clone());
@@ -67,14 +65,12 @@ pub fn document_row(document: &PaperDocument) -> Vec<String> {
 }
 
 /// A spreadsheet of receipts and corrections.
-#[must_use]
 pub fn documents_csv(documents: &[PaperDocument]) -> String {
     let rows: Vec<_> = documents.iter().map(document_row).collect();
     csv::document(&DOCUMENT_COLUMNS, &rows)
 }
 
 /// A statement as JSON, in US dollars. `final` is false while the month runs.
-#[must_use]
 pub fn statement_json(statement: &CustomerStatement, shop: &Shop) -> Value {
     let CustomerStatement {
         addressee, sums, ..
@@ -138,7 +134,6 @@ pub(super) fn figures(statement: &CustomerStatement) -> [(&'static str, FigureSi
 }
 
 /// Rows under [`STATEMENT_COLUMNS`].
-#[must_use]
 pub fn statement_rows(statement: &CustomerStatement) -> Vec<Vec<String>> {
     let place = [
         statement.addressee.customer.id.to_string(),
@@ -169,7 +164,6 @@ pub fn statement_rows(statement: &CustomerStatement) -> Vec<Vec<String>> {
 }
 
 /// A statement as a spreadsheet.
-#[must_use]
 pub fn statement_csv(statement: &CustomerStatement) -> String {
     csv::document(&STATEMENT_COLUMNS, &statement_rows(statement))
 }

@@ -162,7 +162,6 @@ pub async fn statement(
 }
 
 /// The months that a customer has statements of, newest first.
-#[must_use]
 pub fn months(customer: &Customer, now: Timestamp) -> Vec<StatementMonth> {
     let (mut month, last) = (
         StatementMonth::of(customer.created_at),

@@ -15,7 +15,6 @@ table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6
 .number{text-align:right}.sum>*{font-weight:600}.hidden{display:none}@page{margin:18mm 16mm}";
 
 /// A receipt or correction, as part of a page.
-#[must_use]
 pub fn document_part(document: &PaperDocument, shop: &Shop) -> Markup {
     let currency = &document.currency;
     let title = match document.kind {
@@ -74,7 +73,6 @@ fn addressed(customer: CustomerId, personal: Option<&PersonalData>) -> Markup {
 }
 
 /// A statement, as part of a page.
-#[must_use]
 pub fn statement_part(statement: &CustomerStatement, shop: &Shop) -> Markup {
     let used = &statement.sums.used;
     let Addressee { customer, personal } = &statement.addressee;
@@ -132,20 +130,17 @@ fn signed_figure(side: FigureSide, amount: Amount) -> String {
 }
 
 /// A receipt or correction as a page of its own.
-#[must_use]
 pub fn document_page(document: &PaperDocument, shop: &Shop) -> String {
     whole(&document.number, &document_part(document, shop))
 }
 
 /// Several of them, one after the other.
-#[must_use]
 pub fn documents_page(documents: &[PaperDocument], shop: &Shop) -> String {
     let parts = html! { @for document in documents { (document_part(document, shop)) } };
     whole("Receipts", &parts)
 }
 
 /// A statement as a page of its own.
-#[must_use]
 pub fn statement_page(statement: &CustomerStatement, shop: &Shop) -> String {
     let title = title(statement.month);
     whole(&title, &statement_part(statement, shop))

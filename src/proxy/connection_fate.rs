@@ -14,13 +14,11 @@ pub struct ConnectionFate(Arc<AtomicU8>);
 
 impl ConnectionFate {
     /// Decides that we close it; false if an answer is being paid for, or if that was decided before.
-    #[must_use]
     pub fn close(&self) -> bool {
         self.turn(OPEN, CLOSED).is_ok()
     }
 
     /// Whether we have closed it.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.load(Ordering::Acquire) == CLOSED
     }

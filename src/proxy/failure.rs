@@ -216,7 +216,6 @@ impl Failure {
     }
 
     /// What kind of error this is on the wire.
-    #[must_use]
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
@@ -242,7 +241,6 @@ impl Failure {
     }
 
     /// One word for the log and the metrics.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(_) => "invalid_api_key",
@@ -279,7 +277,6 @@ impl Failure {
     }
 
     /// The status in a family.
-    #[must_use]
     pub fn status(&self, family: Family) -> u16 {
         match self {
             Self::Upstream(status, _) => *status,
@@ -294,7 +291,6 @@ impl Failure {
     }
 
     /// The body in a family.
-    #[must_use]
     pub fn body(&self, family: Family, request_id: String) -> ErrorBody {
         let words = family.protocol().words(self.case());
         let code = words.code.map(str::to_owned);
@@ -331,7 +327,6 @@ impl Failure {
     }
 
     /// Headers that tell clients whether and when to retry.
-    #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Unauthenticated(_) => {
@@ -366,7 +361,6 @@ impl Failure {
     }
 
     /// The text for the customer.
-    #[must_use]
     pub fn message(&self) -> String {
         match self {
             Self::Unauthenticated(why) => format!("{why}; send your key as \"Authorization: Bearer <API_KEY>\""),

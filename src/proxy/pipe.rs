@@ -42,7 +42,6 @@ struct Pipe {
 }
 
 /// A new pipe.
-#[must_use]
 pub fn pipe() -> (Sender, Receiver) {
     let pipe = Arc::new(Mutex::new(Pipe::default()));
     (Sender(Arc::clone(&pipe)), Receiver(pipe))

@@ -141,7 +141,6 @@ impl RateLimits {
     }
 
     /// Requests that have a place among those of their customer, and perhaps a hold.
-    #[must_use]
     pub fn running(&self) -> u64 {
         let customers = self.customers();
         let running = customers.known.values();
@@ -224,7 +223,6 @@ impl RateLimits {
     }
 
     /// Customers and keys that are stopped, and why; the largest exposure first.
-    #[must_use]
     pub fn stopped(&self, now: Timestamp) -> Vec<StoppedPayer> {
         let customers = self.customers();
         let mut stopped: Vec<_> = (customers.known.iter())

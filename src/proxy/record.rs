@@ -255,7 +255,6 @@ impl Record {
 
 impl Record {
     /// Whether its answer reached an end at which the provider's count is charged or found missing.
-    #[must_use]
     pub fn counted_at_its_end(&self) -> bool {
         self.miscount.is_some()
             || (self.evidence == Some(Evidence::Provider) && self.usage != Usage::default())
@@ -314,13 +313,11 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// The operation behind a request id.
-#[must_use]
 pub fn operation(id: &str) -> Option<OperationId> {
     id.strip_prefix("req_")?.parse().ok()
 }
 
 /// A request id as customers see it.
-#[must_use]
 pub fn request_id(id: OperationId) -> String {
     format!("req_{id}")
 }

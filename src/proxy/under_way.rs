@@ -97,7 +97,6 @@ impl UnderWay {
     }
 
     /// Where this request is, if it runs.
-    #[must_use]
     pub fn find(&self, id: OperationId) -> Option<(ProgressStage, RunningMoney)> {
         let all = lock(&self.0);
         let running = all.get(&id)?;

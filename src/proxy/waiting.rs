@@ -174,13 +174,11 @@ impl WaitingRoom {
     }
 
     /// Requests that wait now.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.waiters().all.len()
     }
 
     /// Whether nobody waits.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiters().all.is_empty()
     }

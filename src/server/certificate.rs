@@ -50,7 +50,6 @@ impl fmt::Display for CertificateTrouble {
 
 impl CertificateTrouble {
     /// What ends it.
-    #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::Expired(_) | Self::EndsSoon(..) => {

@@ -220,7 +220,6 @@ impl Connections {
     }
 
     /// The counters, for an observer.
-    #[must_use]
     pub fn counts(&self) -> ConnectionCounts {
         let open = self.lock();
         ConnectionCounts {

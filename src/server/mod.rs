@@ -169,7 +169,6 @@ impl TurnAway for Front {
 }
 
 /// Every path of the customers' listener.
-#[must_use]
 pub fn service(front: &Arc<Front>) -> Service {
     routes::door(front)
         .service()

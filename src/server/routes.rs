@@ -45,7 +45,6 @@ use Method::{Get, Head, Post};
 use Serves::{Account, CountTokens, Generate, Home, Models, Probe, Redeem};
 
 /// Every path.
-#[must_use]
 pub fn endpoints() -> Vec<ServedPath> {
     // Paths are matched in this order, and these are most of the traffic.
     let mut all = Family::ALL
@@ -214,7 +213,6 @@ pub(super) fn door(front: &Arc<Front>) -> Door {
 
 impl ServedPath {
     /// What it takes, and from whom.
-    #[must_use]
     pub const fn at_the_door(&self) -> DoorPath {
         let (body, caller) = match self.serves {
             Generate(_) | CountTokens(_) => (BodyRule::Json(LARGEST_BODY), PathCaller::Known),

@@ -115,13 +115,11 @@ impl Tls {
     }
 
     /// Where the certificate is.
-    #[must_use]
     pub fn path(&self) -> String {
         self.files.certificate.display().to_string()
     }
 
     /// Everything that is wrong with it now.
-    #[must_use]
     pub fn troubles(&self, now: Timestamp) -> Vec<CertificateTrouble> {
         let shown = self.current.load();
         let validity = shown.validity.and_then(|validity| validity.trouble(now));

@@ -49,7 +49,6 @@ static AGENTS: LazyLock<Vec<Agent>> = LazyLock::new(|| {
 });
 
 /// The program that sends this `User-Agent`, if it is known.
-#[must_use]
 pub fn agent(user_agent: &str) -> Option<&'static Agent> {
     AGENTS
         .iter()
@@ -57,7 +56,6 @@ pub fn agent(user_agent: &str) -> Option<&'static Agent> {
 }
 
 /// How the program that sends this `User-Agent` is told that an answer ended for want of money.
-#[must_use]
 pub fn end_of_money(user_agent: &str) -> EndOfMoney {
     agent(user_agent)
         .map(|agent| agent.end_of_money)

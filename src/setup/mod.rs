@@ -81,26 +81,22 @@ static CLIENTS: LazyLock<Vec<ClientProgram>> = LazyLock::new(|| {
 });
 
 /// Every client of the table.
-#[must_use]
 pub fn clients() -> &'static [ClientProgram] {
     &CLIENTS
 }
 
 /// The client with this id.
-#[must_use]
 pub fn client(id: &str) -> Option<&'static ClientProgram> {
     clients().iter().find(|client| client.id == id)
 }
 
 impl ClientProgram {
     /// The client's base URL under the gateway's.
-    #[must_use]
     pub fn base_url(&self, public_url: &str) -> String {
         format!("{}/{}", gateway_root(public_url), self.base)
     }
 
     /// The family it speaks.
-    #[must_use]
     pub fn family(&self) -> Family {
         Family::ALL
             .into_iter()
@@ -109,7 +105,6 @@ impl ClientProgram {
     }
 
     /// Whether a model can be requested on this client's path.
-    #[must_use]
     pub fn reaches(&self, model: &Model) -> bool {
         model.route.serves(self.family()).is_some()
     }
@@ -135,7 +130,6 @@ impl ClientProgram {
 
 impl SetupBlock {
     /// The text to paste, with the model's sizes if it is known.
-    #[must_use]
     pub fn fill(&self, base_url: &str, key: &str, model: &str, known: Option<&Model>) -> String {
         let text = match known.map(|model| &model.limits) {
             Some(limits) => self
@@ -154,7 +148,6 @@ impl SetupBlock {
     }
 
     /// The start of a comment line.
-    #[must_use]
     pub fn comment(&self) -> &'static str {
         if ["javascript", "rust"].contains(&self.language.as_str()) {
             "//"
@@ -165,7 +158,6 @@ impl SetupBlock {
 }
 
 /// Whether a value can stand between quotes in every template.
-#[must_use]
 pub fn is_plain(value: &str) -> bool {
     !value.is_empty()
         && value

@@ -55,7 +55,6 @@ impl Drift {
     }
 
     /// All of them, with the number of requests since the start.
-    #[must_use]
     pub fn all(&self) -> Vec<(DriftingField, u64)> {
         let counts = lock(&self.0);
         let all = counts.iter();

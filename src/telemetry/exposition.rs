@@ -106,7 +106,6 @@ fn escape(out: &mut String, value: &str) {
 }
 
 /// A duration in seconds, exact to the microsecond, without trailing zeros.
-#[must_use]
 pub fn seconds(duration: Duration) -> String {
     let text = format!("{}.{:06}", duration.as_secs(), duration.subsec_micros());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

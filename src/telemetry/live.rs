@@ -43,7 +43,6 @@ impl LiveRing {
     }
 
     /// Starts reading: the remembered requests, oldest first, then each one as it ends.
-    #[must_use]
     pub fn follow(&self) -> LiveFollower {
         let past = lock(&self.past);
         LiveFollower {
@@ -53,7 +52,6 @@ impl LiveRing {
     }
 
     /// The number of readers.
-    #[must_use]
     pub fn readers(&self) -> usize {
         self.coming.receiver_count()
     }

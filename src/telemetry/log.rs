@@ -61,7 +61,6 @@ pub struct RequestLog {
 
 impl LogGuard {
     /// The log of requests, in this log.
-    #[must_use]
     pub fn requests(&self) -> RequestLog {
         RequestLog {
             refused: RefusedLines::default(),

@@ -32,7 +32,6 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Log lines dropped because the reader of standard error was too slow or gone.
-#[must_use]
 pub fn lost_lines() -> u64 {
     LOST.load(Ordering::Relaxed)
 }

@@ -69,7 +69,6 @@ pub struct Miscounting {
 
 impl Miscounting {
     /// What happened.
-    #[must_use]
     pub fn what(&self) -> String {
         let what = match self.miscount {
             Miscount::Missing => "came without usage and were charged by our own count",
@@ -87,7 +86,6 @@ impl Miscounting {
     }
 
     /// What to do about it.
-    #[must_use]
     pub fn remedy(&self) -> String {
         let provider = self.target.split('/').next().unwrap_or_default();
         match self.miscount {
@@ -172,7 +170,6 @@ impl Miscounts {
     }
 
     /// Every target that breaks answers off at this hour, by name.
-    #[must_use]
     pub fn breaking(&self, hour: i64) -> Vec<Breaking> {
         let mut targets = lock(&self.0);
         let found = targets.iter_mut().filter_map(|(target, hours)| {
@@ -189,7 +186,6 @@ impl Miscounts {
     }
 
     /// Every target that miscounts at this hour, by name.
-    #[must_use]
     pub fn repeated(&self, hour: i64) -> Vec<Miscounting> {
         let mut targets = lock(&self.0);
         let mut found = Vec::new();

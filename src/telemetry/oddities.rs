@@ -56,7 +56,6 @@ impl Oddities {
     }
 
     /// What stands at this hour.
-    #[must_use]
     pub fn alerts(&self, hour: i64) -> Vec<Alert> {
         let mut noted = lock(&self.0);
         noted.retain(|_, noted| noted.hour + 1 >= hour);

@@ -34,7 +34,6 @@ impl Recent {
     }
 
     /// The request with this id: ours, or that of its answer.
-    #[must_use]
     pub fn find(&self, id: &str) -> Option<Arc<Record>> {
         let ours = record::operation(id);
         let is_it = |record: &Record| match ours {

@@ -31,7 +31,6 @@ impl StrangeMembers {
     }
 
     /// Provider, member, and answers since the start.
-    #[must_use]
     pub fn all(&self) -> Vec<(String, String, u64)> {
         let counts = lock(&self.0);
         let all = counts.iter();

@@ -23,14 +23,12 @@ const LONG_MS: i64 = 3_600_000;
 
 impl WebhookSeen {
     /// Since when and why nothing has arrived there, if that has lasted for an hour.
-    #[must_use]
     pub fn failing_long(&self, now: Timestamp) -> Option<&(Timestamp, String)> {
         let trouble = self.trouble.as_ref().filter(|_| self.disabled.is_none());
         trouble.filter(|(since, _)| now.millis().saturating_sub(since.millis()) >= LONG_MS)
     }
 
     /// As `/status` shows it.
-    #[must_use]
     pub fn document(&self) -> Value {
         let state = match (&self.disabled, &self.trouble) {
             (Some(_), _) => "disabled",
@@ -58,7 +56,6 @@ impl WebhookBoard {
     }
 
     /// As they were last noted.
-    #[must_use]
     pub fn seen(&self) -> Vec<WebhookSeen> {
         lock(&self.0).clone()
     }

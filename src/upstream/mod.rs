@@ -365,7 +365,6 @@ impl Upstreams {
 
     /// Whether a target (`provider/model`) of a slug is paused for all customers in some family: then its failures are evidence
     /// against it, whoever met them.
-    #[must_use]
     pub fn is_paused(&self, slug: &str, target: &str) -> bool {
         let known = self.known();
         let mut listed = known.by_slug.get(slug).into_iter().flatten();
@@ -392,7 +391,6 @@ impl Upstreams {
     }
 
     /// Whether we may ask a target (`provider/model`) ourselves.
-    #[must_use]
     pub fn may_ask(&self, target: &str) -> bool {
         let known = self.known();
         let mut listed = known.targets.iter();
@@ -414,7 +412,6 @@ impl Upstreams {
     }
 
     /// Bytes of answers in flight, and the limit.
-    #[must_use]
     pub fn answer_bytes(&self) -> (usize, usize) {
         (self.answers.in_use(), self.answers.total())
     }

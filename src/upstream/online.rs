@@ -77,7 +77,6 @@ pub enum OnlineFault {
 
 /// What is asked of the targets of a configuration: each once, the first of a provider also in each family that the provider speaks
 /// and with each of its keys.
-#[must_use]
 pub fn questions(config: &Config) -> Vec<OnlineRequest> {
     let mut asked: Vec<OnlineRequest> = Vec::new();
     for model in &config.catalog.models {

@@ -55,7 +55,6 @@ impl Upstreams {
     /// Where a request may go: the targets that can carry it in the route's order, each in the first family that does, but those that
     /// do not work for this customer last; at each the accounts in the order that the conversation draws. A place where it is for now
     /// comes before all.
-    #[must_use]
     pub fn order(
         &self,
         call: &UpstreamCall<'_>,

@@ -24,7 +24,6 @@ pub struct ProgressStage {
 
 impl Progress {
     /// Where it is now.
-    #[must_use]
     pub fn stage(&self) -> ProgressStage {
         lock(&self.0).clone()
     }

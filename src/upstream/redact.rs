@@ -68,7 +68,6 @@ pub(super) fn for_customer(error: &UpstreamError, route: &Route) -> CustomerErro
 }
 
 /// An event that its family does not have, as a customer may read it. It stays as long as it is.
-#[must_use]
 pub fn event(bytes: &Bytes, route: &Route) -> Bytes {
     let known = RedactedTerms::of(route);
     let text = String::from_utf8_lossy(bytes);
@@ -83,7 +82,6 @@ pub(super) fn tells(member: &str, slug: &str, target: &Target, secrets: &SecretF
 }
 
 /// A text without the secrets, for the operator's log: hosts and model names may stay.
-#[must_use]
 pub fn for_operator(text: &str, route: &Route) -> Redacted {
     Redacted(text_for_operator(text, &RedactedTerms::of(route)))
 }
@@ -95,7 +93,6 @@ pub fn plain(text: &str) -> Redacted {
 
 /// An upstream's id of its answer, for the journal. Every answer has one, so a quick check comes first: an ordinary id contains
 /// nothing that has to be redacted.
-#[must_use]
 pub fn answer_id(id: &str, secrets: &SecretForms) -> Redacted {
     let lower = clip(id, WINDOW).to_ascii_lowercase();
     if !lower.contains(ECHOED) && !secrets.stand_in(&lower) {

@@ -76,7 +76,6 @@ impl Upstreams {
     }
 
     /// What each account of a provider has done.
-    #[must_use]
     pub fn accounts(&self, provider: &str) -> Vec<AccountSeen> {
         let pool = self.pool_named(provider);
         let uses = pool.as_deref().map(Pool::account_uses).unwrap_or_default();

@@ -126,7 +126,6 @@ pub enum Wrong {
 
 impl Trouble {
     /// What ends it, if that can be said more exactly than by its kind.
-    #[must_use]
     pub fn remedy(&self) -> Option<String> {
         match &self.what {
             Wrong::Account(refusal, ..) => {

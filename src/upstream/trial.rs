@@ -85,7 +85,6 @@ pub enum TrialShown {
 
 /// What is tried of a configuration: of each provider one target whose model reasons, if its limit is said to bind or nobody says it,
 /// and one stream of each hosted provider.
-#[must_use]
 pub fn trials(config: &Config) -> Vec<ServiceTrial> {
     let mut found: Vec<ServiceTrial> = Vec::new();
     for model in &config.catalog.models {
@@ -141,7 +140,6 @@ impl ServiceTrial {
     }
 
     /// `provider/model`.
-    #[must_use]
     pub fn target(&self) -> String {
         self.target.name()
     }

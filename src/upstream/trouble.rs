@@ -10,13 +10,11 @@ use super::{ListedTarget, Pools, Upstreams};
 
 impl Upstreams {
     /// Every target of the snapshot in force, in the order of the files.
-    #[must_use]
     pub fn states(&self) -> Vec<TargetState> {
         self.known().states()
     }
 
     /// Everything that is wrong now.
-    #[must_use]
     pub fn troubles(&self) -> Vec<Trouble> {
         let known = self.known();
         let mut found: Vec<Trouble> = Vec::new();

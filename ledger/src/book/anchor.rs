@@ -164,7 +164,6 @@ impl Anchor {
     }
 
     /// When it was made.
-    #[must_use]
     pub fn at(&self) -> &str {
         match self {
             Self::Digests(digests) => &digests.at,
@@ -173,7 +172,6 @@ impl Anchor {
     }
 
     /// How many entries it covers.
-    #[must_use]
     pub const fn entries(&self) -> i64 {
         match self {
             Self::Digests(digests) => digests.entries.count,
@@ -182,7 +180,6 @@ impl Anchor {
     }
 
     /// How many acts it covers.
-    #[must_use]
     pub const fn acts(&self) -> i64 {
         match self {
             Self::Digests(digests) => digests.audit.count,
@@ -191,7 +188,6 @@ impl Anchor {
     }
 
     /// How far the acts that belong to no customer were.
-    #[must_use]
     pub const fn house(&self) -> Option<&HouseEnd> {
         match self {
             Self::Digests(_) => None,
@@ -200,7 +196,6 @@ impl Anchor {
     }
 
     /// How many holds had been opened; 0 if it was not recorded.
-    #[must_use]
     pub const fn opened(&self) -> i64 {
         match self {
             Self::Digests(_) => 0,
@@ -209,7 +204,6 @@ impl Anchor {
     }
 
     /// The generation of the ledger that it covers; 0 for a file.
-    #[must_use]
     pub const fn generation(&self) -> i64 {
         match self {
             Self::Digests(_) => 0,
@@ -358,7 +352,6 @@ impl AnchorFile {
     }
 
     /// The newest anchor.
-    #[must_use]
     pub const fn last(&self) -> &Anchor {
         &self.last
     }

@@ -61,7 +61,6 @@ pub struct AuditRecord {
 
 impl AuditRecord {
     /// Whether it moved money, or was about a payment that did not.
-    #[must_use]
     pub fn is_of_money(&self) -> bool {
         OF_MONEY.contains(&&*self.act)
     }

@@ -9,7 +9,6 @@ const SIGNS: [char; 12] = [
 ];
 
 /// A whole document: a header and its rows.
-#[must_use]
 pub fn document(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut text = line(header.iter().copied());
     for row in rows {

@@ -11,7 +11,6 @@ fn request_id(id: OperationId) -> String {
 }
 
 /// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `provider_cost` and `facts` are left out when empty.
-#[must_use]
 pub fn json(entry: &JournalEntry) -> Value {
     let mut fields = json!({
         "seq": entry.seq,
@@ -110,7 +109,6 @@ pub const COLUMNS: [&str; 40] = [
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
-#[must_use]
 pub fn row(entry: &JournalEntry) -> Vec<String> {
     let mut row = vec![
         entry.at.to_string(),
@@ -213,7 +211,6 @@ fn lines(lines: &[BillLine]) -> String {
 }
 
 /// The word for a kind.
-#[must_use]
 pub const fn kind(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::TopUp => "top_up",
@@ -230,7 +227,6 @@ pub const fn kind(kind: EntryKind) -> &'static str {
 }
 
 /// The word for an evidence.
-#[must_use]
 pub const fn evidence(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Provider => "provider",

@@ -97,7 +97,6 @@ impl JournalEntry {
     }
 
     /// The request this entry is about: a charge's own, or the one that a refund gives back.
-    #[must_use]
     pub fn request(&self) -> Option<OperationId> {
         match self.kind {
             EntryKind::Charge => Some(self.operation),

@@ -101,7 +101,6 @@ pub struct MarginRow {
 
 impl MarginRow {
     /// Charge less cost and what our own requests cost; `None` where no cost is known.
-    #[must_use]
     pub fn margin(&self) -> Option<Amount> {
         let known = self.cost != Amount::ZERO || self.priced != Amount::ZERO;
         let spent = self.cost.picos().saturating_add(self.own.picos());

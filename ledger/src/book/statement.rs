@@ -150,7 +150,6 @@ impl MonthlySums {
     }
 
     /// Whether the equation holds.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         let given = [
             self.opening,

@@ -31,19 +31,16 @@ pub struct HoldEffect {
 
 impl Account {
     /// `credit − spent`.
-    #[must_use]
     pub fn balance(&self) -> Amount {
         Amount::from_picos(self.credit.picos().saturating_sub(self.spent.picos()))
     }
 
     /// `balance − held`.
-    #[must_use]
     pub fn available(&self) -> Amount {
         Amount::from_picos(self.balance().picos().saturating_sub(self.held.picos()))
     }
 
     /// Whether the three numbers obey the invariants.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         !self.credit.is_negative()
             && !self.spent.is_negative()

@@ -119,13 +119,11 @@ impl TopUpWish {
     pub const EXAMPLE: &str = "auto-top-up:c_7f3q9d2xw1-17";
 
     /// When it has failed unless it was booked.
-    #[must_use]
     pub const fn until(&self) -> Timestamp {
         Timestamp::from_millis(self.at.saturating_add(DAY))
     }
 
     /// The name under which its payment is to be booked.
-    #[must_use]
     pub fn reference(customer: CustomerId, number: i64) -> String {
         format!("{OF_WISHES}{customer}-{number}")
     }
@@ -136,7 +134,6 @@ impl TopUpWish {
     }
 
     /// The customer and the number of the wish with this name.
-    #[must_use]
     pub fn named(text: &str) -> Option<(CustomerId, i64)> {
         let folded = reference::folded(text);
         let (customer, number) = folded.strip_prefix(OF_WISHES)?.rsplit_once('-')?;
@@ -255,7 +252,6 @@ impl AutoTopUp {
     }
 
     /// How many wishes were made in the month of an instant.
-    #[must_use]
     pub fn wishes(&self, now: Timestamp) -> u32 {
         if self.counted_month(now) == self.month {
             self.wishes
@@ -265,13 +261,11 @@ impl AutoTopUp {
     }
 
     /// Failures since the last booking.
-    #[must_use]
     pub fn failures(&self, now: Timestamp) -> u32 {
         self.seen(now).failures
     }
 
     /// What a rule is doing at an instant; `None` without one.
-    #[must_use]
     pub fn state(&self, now: Timestamp) -> Option<AutoTopUpState> {
         let rule = self.rule?;
         let seen = self.seen(now);

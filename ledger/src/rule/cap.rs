@@ -115,7 +115,6 @@ pub struct CountedCap {
 
 impl CountedCap {
     /// The counts of the window that contains a day; `None` of one that is no longer counted.
-    #[must_use]
     pub fn counts(&self, day: UtcDay) -> Option<CapWindow> {
         let since = self.cap.interval.window(day);
         if since > self.current.since {
@@ -129,7 +128,6 @@ impl CountedCap {
     }
 
     /// What may still be charged in the window that contains a day, held or not.
-    #[must_use]
     pub fn remaining(&self, day: UtcDay) -> Amount {
         let left = |counts: CapWindow| {
             let (limit, charged) = (self.cap.limit.picos(), counts.charged.picos());
@@ -139,7 +137,6 @@ impl CountedCap {
     }
 
     /// What may still be held in the window that contains a day.
-    #[must_use]
     pub fn room(&self, day: UtcDay) -> Amount {
         let left = |counts: CapWindow| {
             self.cap
@@ -152,7 +149,6 @@ impl CountedCap {
     }
 
     /// Whether it bounds requests for a slug.
-    #[must_use]
     pub fn applies(&self, slug: &str) -> bool {
         self.cap.is_for(slug)
     }
@@ -199,7 +195,6 @@ impl CountedCap {
     }
 
     /// The limits of both.
-    #[must_use]
     pub fn limits(&self) -> CapLimits {
         let standing = CapLimits::default().with(self.made_by, Some(self.cap.limit));
         standing.with(self.made_by.other(), self.beside)
@@ -218,7 +213,6 @@ impl CountedCap {
     }
 
     /// What a refusal of `needed` more on a day says.
-    #[must_use]
     pub fn reached(&self, scope: Scope, day: UtcDay, needed: Amount) -> CapReached {
         let counts = self
             .counts(day)
@@ -318,7 +312,6 @@ impl Caps {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -354,20 +347,17 @@ impl Caps {
     }
 
     /// The cap with least room for a slug on a day, if one applies.
-    #[must_use]
     pub fn tightest(&self, slug: &str, day: UtcDay) -> Option<&CountedCap> {
         self.applying(slug).min_by_key(|counted| counted.room(day))
     }
 
     /// What may still be held for a slug on a day: what is available, or less.
-    #[must_use]
     pub fn room(&self, slug: &str, day: UtcDay, available: Amount) -> Amount {
         self.tightest(slug, day)
             .map_or(available, |counted| counted.room(day).min(available))
     }
 
     /// What may still be charged for a slug on a day: this balance, or less.
-    #[must_use]
     pub fn remaining(&self, slug: &str, day: UtcDay, balance: Amount) -> Amount {
         let all = self.applying(slug).map(|counted| counted.remaining(day));
         all.fold(balance, Amount::min)

@@ -143,7 +143,6 @@ impl Customer {
     }
 
     /// What its rule asks for now. A customer that is not served, or owes something, is not charged for more.
-    #[must_use]
     pub fn wanted_top_up(&self, now: Timestamp) -> Option<Amount> {
         let auto = self.auto_top_up.as_ref()?;
         let may_ask = self.status == CustomerStatus::Active && !self.claim.is_positive();
@@ -341,7 +340,6 @@ impl PersonalData {
     pub const MOST_PAIRS: usize = 16;
 
     /// What the chains carry.
-    #[must_use]
     pub fn hash(&self) -> PersonalHash {
         let text = serde_json::to_vec(self).unwrap_or_default();
         let digest = Sha256::new_with_prefix(b"farebox personal data");

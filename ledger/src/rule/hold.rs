@@ -67,14 +67,12 @@ impl HoldWay {
     }
 
     /// What a limit is held at; `None` above what any balance can be.
-    #[must_use]
     pub fn amount(&self, limit: u64) -> Option<Amount> {
         let tokens = self.token.picos().checked_mul(i64::try_from(limit).ok()?)?;
         self.fixed.checked_add(Amount::from_picos(tokens))
     }
 
     /// The least that it needs in such a room.
-    #[must_use]
     pub fn needs(&self, alone: bool) -> Amount {
         let least = if alone { self.least } else { self.floor };
         let most = Amount::from_picos(i64::MAX);

@@ -101,19 +101,16 @@ impl Key {
     }
 
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
-    #[must_use]
     pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
         KeyPurse::of(self.id, &self.caps, &self.customer).room(slug, UtcDay::of(now))
     }
 
     /// What may be spent at an instant on a model that has no cap of its own.
-    #[must_use]
     pub fn spendable(&self, now: Timestamp) -> Amount {
         self.room("", now)
     }
 
     /// What may still be charged for a slug at an instant, held or not: the balance, or less where a cap has less left.
-    #[must_use]
     pub fn remaining(&self, slug: &str, now: Timestamp) -> Amount {
         KeyPurse::of(self.id, &self.caps, &self.customer).remaining(slug, UtcDay::of(now))
     }
@@ -127,7 +124,6 @@ impl Key {
     }
 
     /// The cap of the key or its customer with least room for a slug on a day, if one applies.
-    #[must_use]
     pub fn tightest_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
         self.all_caps()
             .filter(|(_, counted)| counted.applies(slug))
@@ -135,7 +131,6 @@ impl Key {
     }
 
     /// That cap, if it lets a request hold less than is available.
-    #[must_use]
     pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
         let available = self.customer.account.available();
         self.tightest_cap(slug, day)
@@ -145,7 +140,6 @@ impl Key {
 
 impl KeyRecord {
     /// The state at an instant.
-    #[must_use]
     pub fn status(&self, now: Timestamp) -> KeyStatus {
         match (self.stored_status, self.settings.expires_at) {
             (KeyStatus::Active, Some(end)) if now >= end => KeyStatus::Expired,
@@ -154,7 +148,6 @@ impl KeyRecord {
     }
 
     /// Whether `hash` opens this key at an instant: the current secret, or the old one during its overlap.
-    #[must_use]
     pub fn opens_with(&self, hash: SecretHash, now: Timestamp) -> bool {
         self.secret == hash
             || self
@@ -189,7 +182,6 @@ impl KeyRecord {
     }
 
     /// Whether its first use is still to be noted.
-    #[must_use]
     pub const fn is_unmarked(&self) -> bool {
         self.token.is_some() && self.used_at.is_none()
     }

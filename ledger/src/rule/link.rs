@@ -23,7 +23,6 @@ impl LinkToken {
 
     /// The link as it is given to the customer. The token follows the `#`, which browsers never send to a server, so no log
     /// contains it.
-    #[must_use]
     pub fn url(&self, public_url: &str) -> String {
         format!(
             "{}/dashboard/enter#{}",
@@ -33,7 +32,6 @@ impl LinkToken {
     }
 
     /// When a link created now expires.
-    #[must_use]
     pub const fn expires(made: Timestamp) -> Timestamp {
         Timestamp::from_millis(made.millis().saturating_add(LIFETIME_HOURS * 3_600_000))
     }

@@ -116,7 +116,6 @@ impl Registers {
     }
 
     /// What of a payment of this size has gone back.
-    #[must_use]
     pub fn reversed(&self, gross: Gross) -> Gross {
         let disputed = self
             .withdrawn
@@ -128,7 +127,6 @@ impl Registers {
     }
 
     /// What of the credit that a payment bought is due: its share, rounded down, and all of it for all of the payment.
-    #[must_use]
     pub fn due(&self, paid: &PaidSum, credit: Amount) -> Amount {
         let reversed = self.reversed(paid.gross);
         if reversed >= paid.gross {
@@ -248,7 +246,6 @@ impl Payment {
     }
 
     /// What of its credit is due. Nothing is while it is not booked: then it gave none.
-    #[must_use]
     pub fn due(&self) -> Amount {
         match self.status {
             PaymentStatus::Booked => self.registers.due(&self.paid, self.credit),
@@ -284,7 +281,6 @@ impl Addressees {
 
     /// The addressee of a payment, which may be nobody. `None` for a payment from before payments had addressees, or before its customer had
     /// a name.
-    #[must_use]
     pub fn of(&self, payment: &str) -> Option<Option<&PersonalData>> {
         self.0.get(&reference::folded(payment)).map(Option::as_ref)
     }

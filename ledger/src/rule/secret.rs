@@ -26,7 +26,6 @@ macro_rules! shown_once {
 
         impl $name {
             /// What the store keeps.
-            #[must_use]
             pub fn hash(&self) -> $crate::SecretHash {
                 $crate::SecretHash::of(&self.0)
             }
@@ -103,7 +102,6 @@ impl Secret {
     }
 
     /// The secret in the clear, for the one time it is shown.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }

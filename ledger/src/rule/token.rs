@@ -42,7 +42,6 @@ impl TokenSecret {
     }
 
     /// The token in the clear, for the one time it is shown.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -128,7 +127,6 @@ pub struct Token {
 
 impl Token {
     /// What it can be used for at an instant.
-    #[must_use]
     pub fn status(&self, now: Timestamp) -> TokenStatus {
         if self.is_revoked {
             TokenStatus::Revoked
@@ -140,7 +138,6 @@ impl Token {
     }
 
     /// Whether it may read what belongs to a customer: one that only sells, no more than its own.
-    #[must_use]
     pub fn may_read(&self, customer: &Customer) -> bool {
         self.role != TokenRole::Sell || customer.token == Some(self.id)
     }

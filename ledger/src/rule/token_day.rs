@@ -173,7 +173,6 @@ impl TokenDay {
     }
 
     /// How much of something was done.
-    #[must_use]
     pub const fn done(&self, what: DailyBound) -> i64 {
         match what {
             DailyBound::Credit => self.booked.picos(),
@@ -198,7 +197,6 @@ pub struct TokenToday {
 
 impl TokenToday {
     /// The first of the days that a day's bounds are reckoned from.
-    #[must_use]
     pub const fn since(today: UtcDay) -> UtcDay {
         UtcDay(
             today
@@ -227,7 +225,6 @@ impl TokenToday {
     }
 
     /// The most of something that a token may do on this day; `None` if it is not bounded.
-    #[must_use]
     pub fn most(&self, token: &Token, what: DailyBound) -> Option<i64> {
         let daily = token.daily?;
         let dollars = daily.picos().div_euclid(PICOS_PER_USD.cast_signed());
@@ -244,7 +241,6 @@ impl TokenToday {
     }
 
     /// The first bound of which a token has reached four fifths, or more.
-    #[must_use]
     pub fn nearly_reached(&self, token: &Token) -> Option<DailyBound> {
         DailyBound::ALL.into_iter().find(|what| {
             let (done, most) = (self.day.done(*what), self.most(token, *what));

@@ -62,7 +62,6 @@ impl VoucherCode {
     }
 
     /// The code in the clear, for the one time it is shown.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -123,7 +122,6 @@ pub struct Lot {
 
 impl Lot {
     /// Whether its vouchers can be redeemed at an instant.
-    #[must_use]
     pub fn is_good(&self, now: Timestamp) -> bool {
         !self.is_void && self.expires_at.is_none_or(|end| now < end)
     }

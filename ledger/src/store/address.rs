@@ -28,7 +28,6 @@ pub enum LedgerAddress {
 
 impl LedgerAddress {
     /// The path, if it is a SQLite file.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),

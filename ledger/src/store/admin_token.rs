@@ -44,7 +44,6 @@ impl AdminToken {
     }
 
     /// The token itself.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.text
     }
@@ -67,14 +66,12 @@ impl Drop for AdminToken {
 
 impl LedgerAddress {
     /// Where a gateway of this ledger, with this state file, has its admin token; `None` for a database without a state file.
-    #[must_use]
     pub fn admin_token_file(&self, state: Option<&Path>) -> Option<PathBuf> {
         let path = self.path().or(state)?;
         Some(beside_real(path, SUFFIX))
     }
 
     /// The admin token of the gateway that runs, if there is one that this user may read.
-    #[must_use]
     pub fn admin_token(&self, state: Option<&Path>) -> Option<String> {
         read(&self.admin_token_file(state)?).ok()
     }

@@ -27,7 +27,6 @@ pub struct Gateway {
 
 impl Gateway {
     /// Whether these gateways run different files. One that has not reported any yet does not count.
-    #[must_use]
     pub fn differ(gateways: &[Self]) -> bool {
         let mut told = gateways
             .iter()

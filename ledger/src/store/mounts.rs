@@ -8,7 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Whether something is mounted at exactly this path, in which links are resolved. Without `/proc` the answer is no.
-#[must_use]
 pub fn is_mounted_alone(real: &Path) -> bool {
     std::fs::read("/proc/self/mountinfo").is_ok_and(|mounts| has_mount(&mounts, real))
 }

@@ -6,20 +6,17 @@ use std::path::Path;
 use nix::unistd::{Uid, User};
 
 /// The name of the user this process runs as; the number if it has no name.
-#[must_use]
 pub fn user_name() -> String {
     name(Uid::current())
 }
 
 /// The owner of a file, or else of its folder.
-#[must_use]
 pub fn of(path: &Path) -> String {
     let found = path.ancestors().find_map(|place| place.metadata().ok());
     found.map_or_else(user_name, |found| name(Uid::from_raw(found.uid())))
 }
 
 /// Who acts, for the audit: the name that was given, and the system user behind it.
-#[must_use]
 pub fn actor(named: Option<String>) -> String {
     let user = user_name();
     match named.as_deref().map(str::trim) {

@@ -17,7 +17,6 @@ pub enum Standby {
 
 impl Standby {
     /// The number of standbys, if any are needed.
-    #[must_use]
     pub const fn count(&self) -> Option<u64> {
         match self {
             Self::Unused => None,

@@ -49,7 +49,6 @@ pub struct Left {
 
 impl Left {
     /// Whether every request is settled.
-    #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.bills == 0 && self.holds == 0
     }

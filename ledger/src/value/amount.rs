@@ -225,7 +225,6 @@ impl AmountError {
 }
 
 /// A sum in picodollars, larger than an [`Amount`] can be, as an [`Amount`] displays itself.
-#[must_use]
 pub fn exact(picos: i128) -> String {
     let (sign, whole, decimals) = parts(picos);
     let significant = decimals.trim_end_matches('0').len().max(2);

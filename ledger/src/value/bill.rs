@@ -63,7 +63,6 @@ pub type BillFacts = std::collections::BTreeMap<String, String>;
 impl Bill {
     /// Who counted what is charged; `None` if no provider answered and nothing is charged. Entries of earlier versions name the
     /// provider there, and their hashes cover that word, so it is dropped here and not corrected in the journal.
-    #[must_use]
     pub fn counted_by(&self) -> Option<Evidence> {
         let nothing = self.lines.is_empty() && self.usage == Usage::default();
         self.evidence.filter(|_| !nothing)

@@ -10,7 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::{CustomerId, KeyId, OperationId, Timestamp, TokenId};
 
 /// Now, by the wall clock.
-#[must_use]
 pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -19,7 +18,6 @@ pub fn now() -> Timestamp {
 }
 
 /// Now, in microseconds since 1970, for logs.
-#[must_use]
 pub fn micros() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -28,37 +26,31 @@ pub fn micros() -> i64 {
 }
 
 /// A fresh id for an operation or request.
-#[must_use]
 pub fn operation_id() -> OperationId {
     OperationId::new(now(), rand::random())
 }
 
 /// A fresh public key id.
-#[must_use]
 pub fn key_id() -> KeyId {
     KeyId::from_random(rand::random())
 }
 
 /// A fresh public customer id.
-#[must_use]
 pub fn customer_id() -> CustomerId {
     CustomerId::from_random(rand::random())
 }
 
 /// A fresh public token id.
-#[must_use]
 pub fn token_id() -> TokenId {
     TokenId::from_random(rand::random())
 }
 
 /// A fresh random seed, so that a customer cannot predict which parts of a text are sampled.
-#[must_use]
 pub fn seed() -> u64 {
     rand::random()
 }
 
 /// Random bytes for secrets. A machine without randomness cannot create keys, so there is no fallback.
-#[must_use]
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     #[expect(

@@ -24,7 +24,6 @@ macro_rules! reasons {
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The word that is stored and shown.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -98,7 +97,6 @@ reasons! {
 
 impl EndReason {
     /// Whether the answer reached the end that the model gave it.
-    #[must_use]
     pub fn is_own_end(&self) -> bool {
         match self {
             Self::Stop

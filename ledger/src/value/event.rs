@@ -87,7 +87,6 @@ impl Event {
     pub const DAYS: i64 = 30;
 
     /// What is delivered, listed and pulled.
-    #[must_use]
     pub fn document(&self) -> Value {
         let data: Value = serde_json::from_str(&self.data).unwrap_or_default();
         json!({

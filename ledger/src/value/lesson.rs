@@ -140,7 +140,6 @@ impl Excess {
     pub const COUNTS_FOR: i64 = 7 * 86_400_000;
 
     /// Whether it still counts.
-    #[must_use]
     pub const fn counts(&self, now: Timestamp) -> bool {
         now.millis().saturating_sub(self.at.millis()) < Self::COUNTS_FOR
     }
@@ -162,7 +161,6 @@ pub struct Taught {
 
 impl Taught {
     /// Whether it is nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lessons.is_empty() && self.excesses.is_empty()
     }

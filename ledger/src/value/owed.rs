@@ -104,7 +104,6 @@ impl Bill {
     }
 
     /// What the answering target may bill beyond the charge, and its cost: everything that the failed tries do not account for.
-    #[must_use]
     pub fn owed(&self) -> Owed {
         let failed = self
             .failed()

@@ -12,7 +12,6 @@ pub fn parse_public_url(text: &str) -> Result<String, String> {
 }
 
 /// A gateway's address without the paths that clients append to it.
-#[must_use]
 pub fn gateway_root(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     ["/native/v1", "/v1", "/native"]

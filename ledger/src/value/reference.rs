@@ -32,7 +32,6 @@ pub(crate) fn folded(text: &str) -> String {
 }
 
 /// Whether two references are of one payment.
-#[must_use]
 pub fn is_same_reference(one: &str, other: &str) -> bool {
     folded(one) == folded(other)
 }

@@ -92,7 +92,6 @@ impl Served {
     pub(crate) const MOST_OF_ACCOUNT: usize = 256;
 
     /// Whether there is nothing to say about it.
-    #[must_use]
     pub fn is_ordinary(&self) -> bool {
         self.tier == ServedTier::Standard
             && self.place == ServedRegion::Global
@@ -101,7 +100,6 @@ impl Served {
     }
 
     /// The class that its lines name: `fast`, `us`, `fast,us`; `None` is standard.
-    #[must_use]
     pub const fn class(&self) -> Option<&'static str> {
         match (self.tier, self.place) {
             (ServedTier::Standard, ServedRegion::Global) => None,

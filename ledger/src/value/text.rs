@@ -9,7 +9,6 @@ pub const TOKEN_PREFIX: &str = "fb-token-";
 
 /// Control characters, and format characters that take no space or change text direction: they can forge log lines, control a
 /// terminal, or make two different texts look alike.
-#[must_use]
 pub fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -31,7 +30,6 @@ pub fn shown(text: &str) -> impl Iterator<Item = (char, bool)> {
 }
 
 /// The text without what cannot be shown.
-#[must_use]
 pub fn visible(text: &str) -> String {
     let all = shown(text).filter(|(_, is_shown)| *is_shown);
     all.map(|(character, _)| character).collect()
@@ -89,7 +87,6 @@ pub(crate) fn check_text(
 }
 
 /// A number's digits in groups of three, as people read them: `1,234,567`.
-#[must_use]
 pub fn grouped(number: impl std::fmt::Display) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len().saturating_mul(2));

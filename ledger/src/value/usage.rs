@@ -106,7 +106,6 @@ impl Usage {
     }
 
     /// All input tokens, from and to a cache as well.
-    #[must_use]
     pub const fn prompt(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
@@ -114,7 +113,6 @@ impl Usage {
     }
 
     /// Input tokens written to a cache, for however long.
-    #[must_use]
     pub const fn cache_written(&self) -> u64 {
         self.cache_write
             .saturating_add(self.cache_write_1h)
@@ -122,7 +120,6 @@ impl Usage {
     }
 
     /// All output tokens, reasoning included.
-    #[must_use]
     pub const fn all_output(&self) -> u64 {
         self.output.saturating_add(self.reasoning)
     }

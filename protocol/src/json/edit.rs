@@ -100,7 +100,6 @@ const LONG: usize = 8 * 1024;
 
 /// Applies edits to a body, in one pass and one allocation. At the same position, insertions come before removals, and equal edits
 /// keep their order; an edit that begins inside an earlier one is skipped.
-#[must_use]
 pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + added(edits));
     for (kept, with) in parts(body.len(), edits) {
@@ -111,7 +110,6 @@ pub fn splice(body: &[u8], edits: &mut [Edit<'_>]) -> Vec<u8> {
 }
 
 /// The same as consecutive pieces. Long unchanged stretches share the memory of the body.
-#[must_use]
 pub fn pieces(body: &Bytes, edits: &mut [Edit<'_>]) -> Vec<Bytes> {
     let mut out = Vec::new();
     let mut copied = Vec::with_capacity(body.len().min(LONG) + added(edits));

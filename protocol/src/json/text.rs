@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 
 /// Removes the escapes from a string's inner text that a cursor has passed. A lone surrogate becomes U+FFFD.
-#[must_use]
 pub fn unescape(raw: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
         return Cow::Borrowed(raw);
@@ -59,7 +58,6 @@ fn utf16_units(bytes: &[u8]) -> (impl Iterator<Item = u16>, usize) {
 }
 
 /// A text as a JSON string, quotes included.
-#[must_use]
 pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }

@@ -14,7 +14,6 @@ pub struct ItemReference {
 }
 
 /// The items of an answer with their ids: of a whole one, or of the events that end a stream.
-#[must_use]
 pub fn items_of(answer: &[u8]) -> Vec<(String, &[u8])> {
     if answer.starts_with(b"{") {
         return items(answer).unwrap_or_default();
@@ -58,7 +57,6 @@ fn named<'a>(
 }
 
 /// The references in a request's `input`.
-#[must_use]
 pub fn references(body: &[u8]) -> Vec<ItemReference> {
     referring(body).unwrap_or_default()
 }

@@ -186,7 +186,6 @@ impl Abilities {
     }
 
     /// The supported effort closest to this one: the next lower one, else the lowest.
-    #[must_use]
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
         let known = self
             .efforts

@@ -45,7 +45,6 @@ const LARGEST: &[&str] = &[
 
 /// Whether a vendor rejects a seal of earlier thinking, or an item that only its maker has. Relays between us and a vendor often keep
 /// only the message.
-#[must_use]
 pub fn rejects_seal(error: &UpstreamError) -> bool {
     // Vendors and relays differ in case and in quoting the field.
     let message = error.message.trim().to_lowercase().replace('`', "");
@@ -70,7 +69,6 @@ const ELSEWHERE: &[&str] = &["use ", "only supported in", "only available", "ins
 
 /// The family on whose path a server says that it serves what it was asked for in another. A customer's quoted text can say the same,
 /// which costs one try.
-#[must_use]
 pub fn named_path(asked: Family, error: &UpstreamError) -> Option<Family> {
     let message = error.message.to_lowercase();
     let points = ELSEWHERE.iter().any(|words| message.contains(words));
@@ -114,7 +112,6 @@ const INNER_HINTS: &[&str] = &[
 
 /// The hint that a server does not know, as the path at which it is left out: the request can be answered without. A customer's quoted
 /// text can say the same, which costs one try.
-#[must_use]
 pub fn refused_hint(family: Family, error: &UpstreamError) -> Option<String> {
     let code = error.code.as_deref().unwrap_or_default();
     let says = [code, &error.message].map(str::to_lowercase);
@@ -158,7 +155,6 @@ fn hint(family: Family, name: &str) -> Option<String> {
 }
 
 /// The error as the caller's clients know it.
-#[must_use]
 pub fn error_for(caller: Family, error: UpstreamError) -> UpstreamError {
     let message = error.message.to_lowercase();
     let too_long = error.code.as_deref() == Some("context_length_exceeded")

@@ -150,7 +150,6 @@ impl From<BlockStart<'_>> for BlockKind {
 
 impl NeutralAnswer {
     /// Whether a call was delivered.
-    #[must_use]
     pub fn has_calls(&self) -> bool {
         self.blocks
             .iter()

@@ -115,14 +115,12 @@ pub(crate) const fn refused_by(
 
 impl FateRow {
     /// Whether a request can be answered without it: some family leaves it out, or it only says how words are drawn or for whom.
-    #[must_use]
     pub fn is_hint(&self) -> bool {
         let left_out = |fate| matches!(fate, &FieldFate::Dropped | &FieldFate::Silent);
         self.fates.iter().any(left_out) || DRAWN_OR_FOR_WHOM.contains(&self.name)
     }
 
     /// The fate towards a family.
-    #[must_use]
     pub fn fate(&self, target: Family) -> FieldFate {
         let [chat, responses, messages] = self.fates;
         match target {
@@ -134,7 +132,6 @@ impl FateRow {
 }
 
 /// The part of a family's requests that a target of another family does not get: fields left out, and fields refused.
-#[must_use]
 pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static str>) {
     let named = |wanted: fn(FieldFate) -> bool| {
         let rows = super::fields(from)
@@ -150,7 +147,6 @@ pub fn pair_losses(from: Family, to: Family) -> (Vec<&'static str>, Vec<&'static
 
 /// Whether an answer may be another one without this field of a family's requests: another family has a word for it, or it is refused
 /// where it has none. A hint is not missed.
-#[must_use]
 pub fn changes_answer(family: Family, name: &str) -> bool {
     let matters = |row: &FateRow| {
         let mut others = Family::ALL.into_iter().filter(|other| *other != family);

@@ -154,7 +154,6 @@ impl Memo {
     }
 
     /// The tool that the upstream calls by this name; `None` if it was not declared.
-    #[must_use]
     pub fn declared(&self, encoded: &str) -> Option<&Declared> {
         self.tools.iter().find(|tool| tool.encoded == encoded)
     }

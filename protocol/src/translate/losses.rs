@@ -47,7 +47,6 @@ impl Losses {
     }
 
     /// Whether nothing was lost.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -61,7 +60,6 @@ impl Losses {
 
     /// The value of `x-farebox-lost`: `field=word` or `field=word(n)`, sorted, at most 1 KB. What does not fit is counted:
     /// `more=3`.
-    #[must_use]
     pub fn header(&self) -> String {
         let mut out = String::new();
         let mut left = self.list.len();

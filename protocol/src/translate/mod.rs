@@ -55,13 +55,11 @@ pub struct Translated {
 }
 
 /// Whether requests of `from` can be translated for targets of `to`.
-#[must_use]
 pub fn is_translated(from: Family, to: Family) -> bool {
     from != to
 }
 
 /// The family whose requests cannot have stop strings: its targets are asked last, because their answers have to be cut here.
-#[must_use]
 pub fn without_stops() -> Option<Family> {
     Family::ALL
         .into_iter()
@@ -119,7 +117,6 @@ pub fn count_request(
 }
 
 /// What a count of a request's input accepts of it; `None` for a body that is no JSON object.
-#[must_use]
 pub fn for_counting(family: Family, body: &[u8]) -> Option<Vec<u8>> {
     let counted = family.protocol().counted_fields;
     let mut cursor = Cursor::new(body).ok()?;
@@ -152,25 +149,21 @@ pub fn decode_request<'a>(
 
 /// A translated request with a thinking budget that leaves room for the answer under its final limit, and whether thinking had to
 /// be turned off; `None` if nothing has to change.
-#[must_use]
 pub fn fit_budget(to: Family, body: &[u8], limit: u32) -> Option<(Vec<u8>, bool)> {
     (to.protocol().fit_budget)(body, limit)
 }
 
 /// The id under which a caller of this family sees a translated answer.
-#[must_use]
 pub fn answer_id(caller: Family, id: &str) -> String {
     format!("{}{id}", caller.protocol().id_prefix)
 }
 
 /// The fate of each field of this family's requests.
-#[must_use]
 pub fn fields(family: Family) -> &'static [FateRow] {
     family.protocol().fields
 }
 
 /// A whole answer of this family as the fold of its events; its end is an error if it is not a valid answer.
-#[must_use]
 pub fn read_answer(upstream: Family, body: &[u8]) -> NeutralAnswer {
     let mut answer = NeutralAnswer::default();
     (upstream.protocol().decode_answer)(body, &mut answer);
@@ -178,7 +171,6 @@ pub fn read_answer(upstream: Family, body: &[u8]) -> NeutralAnswer {
 }
 
 /// What a whole answer loses or changes on its way to a caller of this family.
-#[must_use]
 pub fn answer_losses(caller: Family, answer: &NeutralAnswer) -> Losses {
     let mut losses = answer.losses.clone();
     // A call that the limit cut has half a JSON text for arguments, on which clients fail; that it is gone is reported.
@@ -191,7 +183,6 @@ pub fn answer_losses(caller: Family, answer: &NeutralAnswer) -> Losses {
 }
 
 /// A whole answer in the caller's family, with settled counts.
-#[must_use]
 pub fn write_answer(
     caller: Family,
     answer: &NeutralAnswer,

@@ -56,7 +56,6 @@ pub struct Unsealed {
 
 impl Unsealed {
     /// What the model does not get.
-    #[must_use]
     pub fn losses(&self) -> Losses {
         let mut losses = Losses::default();
         (0..self.thinking).for_each(|_| losses.add("thinking", "dropped"));
@@ -69,7 +68,6 @@ impl Unsealed {
 
 /// The body without our own ids and seals; `None` if nothing changes, which one search tells. A body that asks for a thinking
 /// budget is walked in any case: its last turn may come from a model that does not think.
-#[must_use]
 pub fn cut_marks(family: Family, body: &[u8], has_budget: bool) -> Option<Unsealed> {
     if !has_budget {
         // Nearly every request of a client that stays with one model ends here; a walk of a long conversation takes
@@ -81,7 +79,6 @@ pub fn cut_marks(family: Family, body: &[u8], has_budget: bool) -> Option<Unseal
 
 /// The body without any sealed thinking and without the ids that tie other items to it, for a vendor that rejects a seal; `None`
 /// if there is none. Removing only the block that the vendor names would not be enough.
-#[must_use]
 pub fn cut_thinking(family: Family, body: &[u8]) -> Option<Unsealed> {
     cut(family, body, SealScope::All)
 }

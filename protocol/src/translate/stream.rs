@@ -266,19 +266,16 @@ impl Translator {
     }
 
     /// How the answer ended, judged by its frames: complete or broken. `None` while it runs.
-    #[must_use]
     pub fn ended(&self) -> Option<Result<&NeutralStop, &UpstreamError>> {
         self.writer.end.as_ref().map(Result::as_ref)
     }
 
     /// Whether a stop string of the caller has ended the answer before its target did.
-    #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.writer.stopped
     }
 
     /// What the caller has not got of the answer so far.
-    #[must_use]
     pub fn losses(&self) -> Losses {
         let mut losses = self.writer.losses.clone();
         losses.merge(&self.writer.encoder.unsaid());

@@ -22,13 +22,11 @@ impl<'a> Escaped<'a> {
     }
 
     /// As it stands between quotes.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Without escapes.
-    #[must_use]
     pub fn plain(&self) -> Cow<'_, str> {
         unescape(&self.0)
     }

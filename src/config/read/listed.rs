@@ -11,7 +11,6 @@ use crate::config::{Offer, Price, PriceUnit, Rates, Target, show_price};
 const LOWEST: Amount = Amount::from_picos(5_000);
 
 /// The list price of an offer, if somebody has found it.
-#[must_use]
 pub fn list_price(offer: &Offer) -> Option<Price> {
     if !offer.is_verified("price") {
         return None;

@@ -11,7 +11,6 @@ use crate::config::{Price, Rates};
 
 impl Price {
     /// The rates that apply to a request with this much input, all classes together.
-    #[must_use]
     pub fn for_input(&self, input_tokens: u64) -> &Rates {
         self.tiers
             .iter()
@@ -21,7 +20,6 @@ impl Price {
     }
 
     /// The service price as customers read it.
-    #[must_use]
     pub fn shown(&self) -> String {
         let mut text = self.base.shown() + &self.base.extras_shown(None);
         for (above, rates) in &self.tiers {

@@ -94,7 +94,6 @@ pub(super) fn digits(text: &str) -> Option<(&str, &str)> {
 }
 
 /// A price as text: `$3.00`. At least two decimals, and as many as exactness requires.
-#[must_use]
 pub fn show_price(amount: Amount, unit: PriceUnit) -> String {
     let scale = 10_u64.pow(u32::try_from(unit.decimals()).unwrap_or_default());
     let picos = amount.picos().unsigned_abs();
@@ -124,7 +123,6 @@ impl ListedRate {
     }
 
     /// In USD: for 1,000,000 tokens, or for one.
-    #[must_use]
     pub fn usd(&self) -> Option<Amount> {
         let times = match self.unit {
             PriceUnit::MillionTokens => 1_000_000,
@@ -135,7 +133,6 @@ impl ListedRate {
     }
 
     /// The heading of its column.
-    #[must_use]
     pub fn heading(&self) -> String {
         let mut words = self.words();
         words[..1].make_ascii_uppercase();
@@ -150,7 +147,6 @@ impl ListedRate {
 
 impl Rates {
     /// Every rate, in the order of a price list.
-    #[must_use]
     pub fn columns(&self) -> [ListedRate; 9] {
         let (token, one) = (PriceUnit::MillionTokens, PriceUnit::One);
         let (input, output) = (Some(self.input), Some(self.output));
@@ -180,7 +176,6 @@ impl Rates {
     }
 
     /// The token rates, with cache and reasoning only if they differ: `in $3.00 · out $15.00 per 1M tokens`.
-    #[must_use]
     pub fn shown(&self) -> String {
         let show = |amount| show_price(amount, PriceUnit::MillionTokens);
         let mut parts = vec![

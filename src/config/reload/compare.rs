@@ -9,7 +9,6 @@ use crate::config::{Config, Diagnostic, Price, PriceUnit, Rates, show_price};
 
 /// Warnings about the change from one snapshot to the next. `ever_published` are slugs that customers may know: those recorded in
 /// earlier runs; what `old` publishes is added.
-#[must_use]
 pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (slug, before, now) in old.iter().flat_map(|old| prices(old, new)) {
@@ -57,7 +56,6 @@ impl PriceFall {
     const STANDS_MS: i64 = 24 * 60 * 60 * 1_000;
 
     /// Whether somebody should still be told.
-    #[must_use]
     pub fn stands(&self, now_ms: i64) -> bool {
         now_ms - self.at_ms < Self::STANDS_MS
     }

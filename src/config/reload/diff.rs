@@ -64,7 +64,6 @@ pub struct DiffRow {
 
 impl DiffRow {
     /// As `/status` and the audit show it.
-    #[must_use]
     pub fn document(&self) -> Value {
         json!({
             "kind": self.change, "subject": self.subject, "slug": self.name, "what": self.field, "old": self.old, "new": self.new,
@@ -73,7 +72,6 @@ impl DiffRow {
 }
 
 /// The differences from one snapshot to another: models, then retired slugs, then providers, then the shop.
-#[must_use]
 pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     compare(

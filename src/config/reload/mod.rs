@@ -118,7 +118,6 @@ type Texts = [Result<Source, Unreadable>; 2];
 
 impl LoadStatus {
     /// Identifies the files in force, so that gateways of a fleet can compare them.
-    #[must_use]
     pub fn files(&self) -> String {
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
         format!("{} {}", short(&self.catalog_hash), short(&self.routes_hash))
@@ -127,7 +126,6 @@ impl LoadStatus {
 
 impl Reloader {
     /// Catalog and routes.
-    #[must_use]
     pub fn places(&self) -> [&Path; 2] {
         [&self.catalog, &self.routes]
     }
@@ -188,13 +186,11 @@ impl Reloader {
     }
 
     /// The snapshot in force, now and later.
-    #[must_use]
     pub fn handle(&self) -> Arc<ConfigHandle> {
         Arc::clone(&self.handle)
     }
 
     /// The snapshot in force, and the result of the last check of the files.
-    #[must_use]
     pub fn status(&self) -> Arc<LoadStatus> {
         self.status.load_full()
     }
@@ -227,7 +223,6 @@ impl Reloader {
     }
 
     /// Which of the two files are mounted by themselves, or have been replaced where they come from.
-    #[must_use]
     pub fn alone(&self) -> Vec<String> {
         let texts = [&self.catalog, &self.routes].map(|path| Source::read(path));
         let alone = texts.into_iter().flatten().filter(|source| source.alone);
@@ -235,7 +230,6 @@ impl Reloader {
     }
 
     /// The directories in which a change can affect the files.
-    #[must_use]
     pub fn directories(&self) -> Vec<PathBuf> {
         let seen = lock(&self.seen);
         let files = self.files(&seen);

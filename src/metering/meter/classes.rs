@@ -27,13 +27,11 @@ impl Meter {
     }
 
     /// What the answer says about its class.
-    #[must_use]
     pub fn said(&self) -> &SaidClasses {
         &self.said
     }
 
     /// The class that was served, as far as it is known.
-    #[must_use]
     pub fn served(&self) -> Classes {
         self.said.served(self.start.classes)
     }
@@ -74,14 +72,12 @@ impl Meter {
     }
 
     /// The price at which a usage is charged.
-    #[must_use]
     pub fn price_of(&self, usage: &Usage) -> &Price {
         let (first, further) = self.steps(usage);
         self.sold_at(&first, further).0
     }
 
     /// What a dearer class than was asked for costs beyond the charge; `None` where it was not dearer. Zero if it has no price.
-    #[must_use]
     pub fn dearer(&self, usage: &Usage) -> Option<Amount> {
         let served = self.served();
         if served.is_standard() || served == self.start.classes {
@@ -101,7 +97,6 @@ impl Meter {
     }
 
     /// What the operator should know about the class of this answer. `names`: its target has named one before.
-    #[must_use]
     pub fn class_trouble(&self, usage: &Usage, names: bool) -> Option<ClassTrouble> {
         if self.dearer(usage).is_some() {
             return Some(ClassTrouble::Dearer(self.served()));

@@ -20,7 +20,6 @@ impl Meter {
     }
 
     /// The provider's count, if it has said what the prompt was.
-    #[must_use]
     pub fn prompt(&self) -> Option<&Usage> {
         self.report.prompt()
     }
@@ -30,13 +29,11 @@ impl Meter {
     }
 
     /// Tokens of the prompt, as they are likely.
-    #[must_use]
     pub fn likely_input(&self) -> u64 {
         self.near(None).input
     }
 
     /// What a token of the prompt costs at most above one that was cached.
-    #[must_use]
     pub fn fresh_above_cached(&self) -> Amount {
         let rates = self.rates();
         let dearest = price::dearest_input(rates, self.start.lifetimes);
@@ -76,7 +73,6 @@ impl Meter {
 
     /// How far our guess may be off, in picodollars: between the dearest and the cheapest that the prompt may have been, and all output
     /// that is not shown. Nothing if the provider has counted.
-    #[must_use]
     pub fn uncertain(&self) -> i128 {
         if self.knows_prompt() || self.report.complete {
             return 0;
@@ -94,7 +90,6 @@ impl Meter {
     }
 
     /// What so many tokens of output cost at most, in picodollars.
-    #[must_use]
     pub fn cost_of_output(&self, tokens: u64) -> i128 {
         price::times(price::dearest_output(self.rates()), tokens)
     }

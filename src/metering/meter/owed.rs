@@ -80,7 +80,6 @@ impl Meter {
     }
 
     /// What a target may count for a try without an answer. `worked`: how long it may have produced output; `None` if it cannot have.
-    #[must_use]
     pub fn tried(&self, worked: Option<Duration>, local: Option<Local>) -> Usage {
         let counted = self.report.prompt().map(Usage::prompt);
         let output = worked.map_or(0, |time| self.made_in(time).min(self.start.output_limit));
@@ -93,7 +92,6 @@ impl Meter {
     }
 
     /// Why the provider's own count is not charged for an answer that reached its end.
-    #[must_use]
     pub fn miscount(&self, ending: Ending, charged: &Counted) -> Option<Miscount> {
         match (ending, charged.evidence) {
             (Ending::Complete, Some(Evidence::Disputed)) => self.report.claimed.map(|(_, why)| why),

@@ -16,7 +16,6 @@ use file::PdfFile;
 use syntax::name;
 
 /// The most tokens of a document: for each page its picture and the bytes of its text, at least 3,000.
-#[must_use]
 pub fn tokens(pdf: &[u8]) -> Option<u64> {
     let head = pdf.get(..1_024).unwrap_or(pdf);
     memchr::memmem::find(head, b"%PDF-")?;

@@ -143,7 +143,6 @@ const PATHS: [(DoorPath, AdminTask); 8] = [
 ];
 
 /// Every path of the admin listener, with what it takes.
-#[must_use]
 pub fn paths() -> Vec<DoorPath> {
     PATHS.iter().map(|(path, _)| *path).collect()
 }
@@ -173,7 +172,6 @@ fn door(admin: &Arc<Admin>) -> Door {
 }
 
 /// The service of all of them.
-#[must_use]
 pub fn service(admin: &Arc<Admin>) -> Service {
     door(admin)
         .service()

@@ -72,7 +72,6 @@ impl Alert {
     }
 
     /// What ends it.
-    #[must_use]
     pub fn remedy(&self) -> &str {
         self.remedy.as_deref().unwrap_or(self.kind.remedy)
     }
@@ -89,7 +88,6 @@ pub struct StandingAlert {
 
 impl StandingAlert {
     /// As `/status` shows it.
-    #[must_use]
     pub fn document(&self) -> Value {
         let Self { alert, since } = self;
         let kind = alert.kind;
@@ -111,7 +109,6 @@ impl StandingAlert {
     }
 
     /// Subject, reason and remedy on one line.
-    #[must_use]
     pub fn words(&self) -> String {
         let alert = &self.alert;
         let subject = if alert.subject.is_empty() || alert.reason.starts_with(&alert.subject) {
@@ -221,7 +218,6 @@ impl Board {
     }
 
     /// Everything that begins and ends from now on; for one listener.
-    #[must_use]
     pub fn listen(&self) -> UnboundedReceiver<AlertNews> {
         let (sender, receiver) = unbounded_channel();
         let _ = self.listener.set(sender);
@@ -229,7 +225,6 @@ impl Board {
     }
 
     /// What stands, the most urgent first.
-    #[must_use]
     pub fn standing(&self) -> Vec<StandingAlert> {
         let board = lock(&self.standing);
         let standing = board.values().filter(|entry| !entry.ended);

@@ -228,7 +228,6 @@ kinds! {
 }
 
 /// The table of `docs/operations.md`.
-#[must_use]
 pub fn table() -> String {
     let mut table =
         "| alert | severity | what it means | what customers see | what to do |\n|---|---|---|---|---|\n"
@@ -253,7 +252,6 @@ pub fn table() -> String {
 }
 
 /// The rules for Prometheus.
-#[must_use]
 pub fn rules() -> String {
     let mut rules = String::new();
     for kind in KINDS {

@@ -121,7 +121,6 @@ impl ServeLock {
     }
 
     /// The lock's file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -174,7 +174,6 @@ impl SqliteLedger {
     }
 
     /// The ledger's file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -194,7 +193,6 @@ impl SqliteLedger {
     }
 
     /// The writer's state.
-    #[must_use]
     pub fn stats(&self) -> WriterStats {
         let opened = self.opened();
         (opened.writer.as_ref()).map_or_else(WriterStats::default, WriterHandle::stats)

@@ -80,7 +80,6 @@ pub(super) fn cannot_open(path: &Path, error: std::io::Error) -> LedgerError {
 }
 
 /// Whether a path is that of a ledger's file, or of one that SQLite or a gateway keeps beside it.
-#[must_use]
 pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
     let real = |path: &Path| {
         std::path::absolute(path)

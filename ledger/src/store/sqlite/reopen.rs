@@ -52,7 +52,6 @@ impl Opened {
 
 impl SqliteLedger {
     /// The gateway's check: call it at least once a second. `locked`: the serve lock is next to the ledger that is there now.
-    #[must_use]
     pub fn look(&self, locked: bool) -> FilesCheck {
         let opened = self.opened();
         let Some(writer) = &opened.writer else {
