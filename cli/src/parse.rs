@@ -71,7 +71,8 @@ pub(super) fn brief(command: Command) -> Command {
     let of_process = |arg: Arg| {
         let hidden = arg.get_help_heading() == Some(GLOBAL);
         // clap prints the long form of help, two lines and more for each argument, where any has values with meanings.
-        arg.hide(hidden).hide_possible_values(hidden)
+        let takes_value = arg.get_action().takes_values();
+        arg.hide(hidden).hide_possible_values(hidden && takes_value)
     };
     command
         .mut_args(of_process)
