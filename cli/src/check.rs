@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::args::{Args, CheckOptions, OutputFormat};
 use super::output::{self, CommandFailed};
 use super::serve_settings::settings;
-use super::{explain, gateway, online};
+use super::{gateway, online};
 use crate::app::certificates;
 use farebox::config::{
     self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity, Shop,
@@ -34,9 +34,6 @@ enum StatusAlert {
 }
 
 pub(super) async fn run(args: &Args, options: &CheckOptions) -> Result<(), CommandFailed> {
-    if let Some(name) = &options.explain {
-        return explain::run(args, name);
-    }
     let secrets = ProcessSecrets {
         lenient: options.no_secrets,
     };

@@ -121,7 +121,10 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
     match &args.command {
         Command::Serve(options) => serve::run(args, options).await,
         Command::Demo(options) => demo::run(args, options).await,
-        Command::Check(options) => check::run(args, options).await,
+        Command::Check(options) => match &options.explain {
+            Some(name) => explain::run(args, name),
+            None => check::run(args, options).await,
+        },
         Command::Diff => diff::run(args).await,
         Command::Init(options) => init::run(args, options),
         Command::Add(options) => add::run(args, options),

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::class::{self, Classes};
 use crate::class_fields;
-use crate::fit::{self, Concern, Fitting, ToldThinking};
+use crate::fit::{self, Concern, Fitting};
+use crate::inspect::ToldThinking;
 use crate::json::{self, Cursor, Edit, JsonError};
 use crate::patch;
 use crate::prompt::{PromptNames, UnderstoodPrompt};

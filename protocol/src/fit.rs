@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use crate::inspect::ToldThinking;
 use crate::json::{Cursor, Cuts, Edit, JsonError, Kind};
 use crate::patch::{cuts, stays};
 use crate::target_fit::TargetFit;
@@ -44,15 +45,6 @@ pub struct Fitted {
     pub unmarked: bool,
     /// What is told about thinking, if it is told in other words.
     pub thinking: Option<ToldThinking>,
-}
-
-/// What a request tells its target about thinking, as far as that decides what is billed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ToldThinking {
-    /// Whether reasoning may happen that a stream does not show.
-    pub hidden: bool,
-    /// Whether it has reasoning turned off, in a family where that can be said.
-    pub off: bool,
 }
 
 /// How far the turns of a conversation concern a target.

@@ -11,13 +11,21 @@ use std::sync::LazyLock;
 use crate::TextSize;
 use crate::class::{ClassPlace, Classes};
 use crate::conversation::ConversationPlaces;
-use crate::fit::ToldThinking;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::TextSample;
 use crate::talk::Talk;
 use crate::target_fit::TargetFit;
 use crate::token_estimate::Weight;
+
+/// What a request tells its target about thinking, as far as that decides what is billed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToldThinking {
+    /// Whether reasoning may happen that a stream does not show.
+    pub hidden: bool,
+    /// Whether it has reasoning turned off, in a family where that can be said.
+    pub off: bool,
+}
 
 /// Names and words of the dialects are shorter; longer ones count as text.
 pub(crate) const LONGEST_NAME: usize = 32;

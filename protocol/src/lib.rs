@@ -69,8 +69,10 @@ pub use bad_request::{BadRequest, Remedy};
 pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
 pub use conversation::ConversationPlaces;
 pub use dialect::Protocol;
-pub use fit::{Fitted, ToldThinking};
-pub use inspect::{Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture};
+pub use fit::Fitted;
+pub use inspect::{
+    Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture, ToldThinking,
+};
 pub use media::document_bytes;
 pub use responses::{ItemReference, items_of, references};
 pub use sample::TextSample;

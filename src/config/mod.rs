@@ -212,6 +212,7 @@ impl ConfigHandle {
     }
 
     /// The snapshot in force now. Call it once for each request.
+    #[must_use]
     pub fn current(&self) -> Arc<Config> {
         self.0.load_full()
     }

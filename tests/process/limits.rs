@@ -28,19 +28,19 @@ const NUMBERS: &[LimitNumber] = &[
     (
         "requests of a customer at once",
         "| 64 |",
-        "ledger/src/rule/customer.rs",
+        "ledger/src/rule/settings.rs",
         "CONCURRENCY: u32 = 64;",
     ),
     (
         "paid requests of a customer each",
         "| 200, burst 400",
-        "ledger/src/rule/key.rs",
+        "ledger/src/rule/settings.rs",
         "RATE: u32 = 200;",
     ),
     (
         "paid requests of a customer each",
         "burst 400",
-        "ledger/src/rule/key.rs",
+        "ledger/src/rule/settings.rs",
         "BURST: u32 = 400;",
     ),
     (

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
-    Amount, Durability, EntryKind, EntryQuery, Evidence, JournalEntry, KeyId, Ledger, OpenMode,
-    OperationId,
+    Amount, CustomerId, Durability, EntryKind, EntryQuery, Evidence, JournalEntry, KeyId, Ledger,
+    OpenMode, OperationId,
 };
 
 use super::load::{LARGEST, Mark, Told, true_cost};
@@ -140,8 +140,8 @@ fn payments(entries: &[JournalEntry], payments: &[Payment]) {
         );
         match found.first() {
             Some(entry) => assert_eq!(
-                (entry.key, entry.amount),
-                (Some(payment.key), payment.amount),
+                (entry.customer, entry.amount),
+                (CustomerId::made_for(payment.key), payment.amount),
                 "{payment:?}"
             ),
             None => assert!(

@@ -4,7 +4,9 @@ use crate::book::entry::{EntryKind, JournalEntry};
 use crate::book::head::StoredCustomer;
 use crate::value::reference;
 use crate::value::text::check_text;
-use crate::{Act, Amount, Customer, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp};
+use crate::{
+    Act, Amount, Customer, CustomerId, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp,
+};
 
 /// Why the credit of a redeemed voucher is booked.
 pub const VOUCHER: &str = "voucher";
@@ -92,12 +94,14 @@ impl Credit {
         }
     }
 
-    /// Whether `entry` is this credit, posted earlier. Actor and time may differ.
-    pub(crate) fn repeats(&self, entry: &JournalEntry) -> bool {
+    /// Whether `entry` is this credit of `owner`, posted earlier. Actor and time may differ; and a payment is its customer's, whichever
+    /// key it was told for.
+    pub(crate) fn repeats(&self, entry: &JournalEntry, owner: CustomerId) -> bool {
         let (kind, reason, refunds) = self.facts();
-        let to = match self.to {
-            Scope::Key(key) => entry.key == Some(key),
-            Scope::Customer(customer) => (entry.customer, entry.key) == (customer, None),
+        let to = match (&self.kind, self.to) {
+            (CreditKind::TopUp, _) => entry.customer == owner,
+            (_, Scope::Key(key)) => entry.key == Some(key),
+            (_, Scope::Customer(customer)) => (entry.customer, entry.key) == (customer, None),
         };
         to && (entry.kind, entry.amount) == (kind, self.amount)
             && entry.reference.as_deref().map(reference::folded)

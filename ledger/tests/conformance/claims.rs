@@ -102,6 +102,9 @@ pub(crate) async fn a_payment_told_five_times_is_booked_once(ledger: SharedLedge
         refused(ledger.perform(plain).await),
         Refusal::ReferenceUsed { .. }
     ));
+    let told_for_its_key = ledger.perform(top_up(1, 33, "10", "pi-1")).await.unwrap();
+    assert!(told_for_its_key.repeated);
+    assert_eq!(account(&*ledger, 1).await.credit, usd("10"));
     let found = ledger.payment(" Pi-1").await.unwrap().unwrap();
     assert_eq!(found.paid.gross, gross("11.90"));
     let mut nonsense = payment(customer, 32, "pi-2");

@@ -333,9 +333,13 @@ impl State {
     ) -> Done<Option<Posted>> {
         let wanted = credited(credit, CustomerId::from_random(0));
         let same = |entry: &&JournalEntry| {
-            let to = match credit.to {
-                Scope::Key(key) => entry.key == Some(key),
-                Scope::Customer(customer) => entry.customer == customer && entry.key.is_none(),
+            let to = match (&credit.kind, credit.to) {
+                (CreditKind::TopUp, Scope::Key(key)) => self
+                    .key(key)
+                    .is_ok_and(|key| key.belongs_to == entry.customer),
+                (CreditKind::TopUp, Scope::Customer(customer)) => entry.customer == customer,
+                (_, Scope::Key(key)) => entry.key == Some(key),
+                (_, Scope::Customer(customer)) => entry.customer == customer && entry.key.is_none(),
             };
             to && (entry.kind, entry.amount) == (wanted.kind, wanted.amount)
                 && entry.reference.as_deref().map(folded) == Some(folded(&credit.reference))

@@ -1,7 +1,7 @@
 //! The `reasoning` of router clients: read for every target, and told in the words of the services that do not have it.
 
 use super::encode::thinking;
-use crate::fit::ToldThinking;
+use crate::inspect::ToldThinking;
 use crate::target_fit::TargetFit;
 use crate::translate::Losses;
 use crate::translate::encode::{EncodeTarget, Encoding};

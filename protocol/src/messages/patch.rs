@@ -2,7 +2,7 @@
 
 use super::encode;
 use crate::Inspection;
-use crate::fit::ToldThinking;
+use crate::inspect::ToldThinking;
 use crate::target_fit::TargetFit;
 use crate::translate::Losses;
 

@@ -29,7 +29,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::error::v1_words;
-use crate::fit::{Concern, ToldThinking};
+use crate::fit::Concern;
+use crate::inspect::ToldThinking;
 use crate::prompt::PromptNames;
 use crate::{AuthStyle, Family, Protocol, class, translate};
 

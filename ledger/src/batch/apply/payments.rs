@@ -104,10 +104,12 @@ fn repeated(
     credit: &Credit,
     found: Option<&JournalEntry>,
 ) -> Result<Option<Posted>, Refusal> {
-    match found.filter(|entry| credit.repeats(entry)) {
-        Some(entry) => posted(rows, entry.clone(), true).map(Some),
-        None => Ok(None),
+    let Some(entry) = found else { return Ok(None) };
+    let owner = owner(rows, credit.to);
+    if owner.is_ok_and(|owner| credit.repeats(entry, owner)) {
+        return posted(rows, entry.clone(), true).map(Some);
     }
+    Ok(None)
 }
 
 /// Refuses a reference that is taken, or only the payment of a wish may have.

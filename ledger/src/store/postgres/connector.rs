@@ -161,7 +161,7 @@ impl Connector {
         let (asked, links) = self.ask().await;
         let at = self.chosen(&asked)?;
         let server = asked.into_iter().zip(links).nth(at);
-        let Some((AskedServer { place, .. }, Some(mut link))) = server else {
+        let Some((AskedServer { place, answer: _ }, Some(mut link))) = server else {
             return Err("no answer".into());
         };
         link.number = self.servers.number();
