@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use crate::class::{self, Classes};
 use crate::class_fields;
-use crate::fit::{self, Concern, Fitting};
-use crate::inspect::ToldThinking;
-use crate::json::{self, Cursor, Edit, JsonError};
+use crate::fit::{self, FamilyFit};
+use crate::json::{self, Edit};
 use crate::patch;
 use crate::prompt::{PromptNames, UnderstoodPrompt};
 use crate::translate::decode::Decoding;
@@ -19,12 +18,14 @@ use crate::translate::writing::AnswerEncoder;
 use crate::translate::{AnswerWish, Losses, Memo, NeutralAnswer, NeutralPrompt, NeutralStop, Sink};
 use crate::{
     Additions, AnswerFacts, AnswerReader, AuthStyle, BadRequest, Case, ChatLimit, Edits, EndWriter,
-    Family, Fitted, Inspection, ReportedUsage, SyntheticAnswer, TargetFit, TextSample, UsageWish,
-    Words,
+    Family, Fitted, Inspection, ReportedUsage, SyntheticAnswer, TextSample, UsageWish, Words,
 };
 
 /// A header's name in lower case, and its value.
 type FixedHeader = (&'static str, &'static str);
+
+/// Lowers a budget of thinking to a limit; whether it is off then.
+type BudgetFitter = fn(&[u8], u32) -> Option<(Vec<u8>, bool)>;
 
 type FieldTaker = for<'a> fn(
     &mut Decoding<'_>,
@@ -80,15 +81,8 @@ pub struct Protocol {
     pub(crate) write_answer: fn(&SyntheticAnswer) -> Vec<u8>,
     pub(crate) write_frames: fn(&SyntheticAnswer) -> Vec<Vec<u8>>,
     pub(crate) words: fn(Case) -> Words,
-    /// How far the turns of a request concern a target.
-    pub(crate) concern: fn(&TargetFit, &[u8], &Inspection) -> Concern,
-    /// Walks the conversation, where its turns have members of their own.
-    pub(crate) turns: fn(&mut Fitting<'_>, &mut Cursor<'_>) -> Result<(), JsonError>,
-    /// Whether the target refuses the field that [`crate::inspect::SplicePlaces::thinking`] has the value of.
-    pub(crate) retells_thinking: fn(&TargetFit) -> bool,
-    /// The member that is written instead of it, if any, and what that tells.
-    pub(crate) thinking:
-        fn(&TargetFit, &str, &Inspection, &mut Losses) -> (Option<String>, ToldThinking),
+    /// What its requests need to fit a target.
+    pub(crate) fit: FamilyFit,
     /// The fate of each field of its requests.
     pub(crate) fields: &'static [FateRow],
     /// The prefix of its answer ids.
@@ -103,7 +97,7 @@ pub struct Protocol {
     /// The fields of a request that a count of its input accepts; none if targets of this family do not count.
     pub(crate) counted_fields: &'static [&'static str],
     /// See [`crate::translate::fit_budget`].
-    pub(crate) fit_budget: fn(&[u8], u32) -> Option<(Vec<u8>, bool)>,
+    pub(crate) fit_budget: BudgetFitter,
     /// The events of a whole answer of this family.
     pub(crate) decode_answer: fn(&[u8], &mut dyn Sink),
     /// What a whole answer in this family's form loses or changes.
@@ -169,7 +163,7 @@ impl Protocol {
         let mut changes = patch::common(body, seen, edits);
         (self.changes)(body, seen, edits, &mut changes);
         changes.extend(class_fields::pins(self.names.classes, seen, edits));
-        fit::fit(self, body, seen, edits, &mut changes);
+        fit::fit(&self.fit, body, seen, edits, &mut changes);
         changes
     }
 
@@ -200,7 +194,7 @@ impl Protocol {
 
     /// What became of a request on its way to a target of this family.
     pub fn fitted(&self, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Fitted {
-        fit::fitted(self, body, seen, edits)
+        fit::fitted(&self.fit, body, seen, edits)
     }
 
     /// The facts of a whole answer. `None` when it is not a JSON object.

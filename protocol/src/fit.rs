@@ -12,7 +12,7 @@ use crate::json::{Cursor, Cuts, Edit, JsonError, Kind};
 use crate::patch::{cuts, stays};
 use crate::target_fit::TargetFit;
 use crate::translate::Losses;
-use crate::{Edits, Inspection, Protocol};
+use crate::{Edits, Inspection};
 
 /// The fields inside of which every service of a family knows the same members.
 const SHARED: &[&str] = &[
@@ -47,6 +47,22 @@ pub struct Fitted {
     pub thinking: Option<ToldThinking>,
 }
 
+/// Writes what a request tells of thinking in the target's words, and says what they tell.
+type ThinkingTeller =
+    fn(&TargetFit, &str, &Inspection, &mut Losses) -> (Option<String>, ToldThinking);
+
+/// What of fitting differs between the families.
+pub(crate) struct FamilyFit {
+    /// How far the turns of a request concern a target.
+    pub(crate) concern: fn(&TargetFit, &[u8], &Inspection) -> Concern,
+    /// Walks the conversation, where its turns have members of their own.
+    pub(crate) turns: fn(&mut Fitting<'_>, &mut Cursor<'_>) -> Result<(), JsonError>,
+    /// Whether the target refuses the field that [`crate::inspect::SplicePlaces::thinking`] has the value of.
+    pub(crate) retells_thinking: fn(&TargetFit) -> bool,
+    /// The member that is written instead of it, if any, and what that tells.
+    pub(crate) thinking: ThinkingTeller,
+}
+
 /// How far the turns of a conversation concern a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Concern {
@@ -60,7 +76,7 @@ pub(crate) enum Concern {
 
 /// Adds to the other changes of a request what makes it fit its target.
 pub(crate) fn fit(
-    family: &Protocol,
+    family: &FamilyFit,
     body: &[u8],
     seen: &Inspection,
     edits: &Edits<'_>,
@@ -77,7 +93,7 @@ pub(crate) fn fit(
 
 /// What became of a request on its way to a target. It is walked again only if something may be lost.
 pub(crate) fn fitted(
-    family: &Protocol,
+    family: &FamilyFit,
     body: &[u8],
     seen: &Inspection,
     edits: &Edits<'_>,
@@ -102,7 +118,7 @@ struct Wants {
 }
 
 impl Wants {
-    fn of(family: &Protocol, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Self {
+    fn of(family: &FamilyFit, body: &[u8], seen: &Inspection, edits: &Edits<'_>) -> Self {
         let fit = edits.fit;
         // What the gateway has written itself fits already.
         let own = !edits.translated;
@@ -150,7 +166,7 @@ pub(crate) struct Fitting<'f> {
 impl<'f> Fitting<'f> {
     /// `None` if nothing has to be fitted.
     fn of(
-        family: &Protocol,
+        family: &FamilyFit,
         body: &[u8],
         seen: &Inspection,
         edits: &Edits<'f>,
@@ -174,7 +190,7 @@ impl<'f> Fitting<'f> {
 
     fn body(
         &mut self,
-        family: &Protocol,
+        family: &FamilyFit,
         body: &[u8],
         seen: &Inspection,
         edits: &Edits<'_>,

@@ -25,6 +25,7 @@ mod writer;
 use serde_json::json;
 
 use crate::error::v1_words;
+use crate::fit::FamilyFit;
 use crate::prompt::PromptNames;
 use crate::{AuthStyle, ChatLimit, Family, Protocol, class};
 
@@ -71,10 +72,12 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
     write_answer: synthetic::write_answer,
     write_frames: synthetic::write_frames,
     words: v1_words,
-    concern: history::concern,
-    turns: history::turns,
-    retells_thinking: |fit| !fit.takes_reasoning,
-    thinking: reasoning::retold,
+    fit: FamilyFit {
+        concern: history::concern,
+        turns: history::turns,
+        retells_thinking: |fit| !fit.takes_reasoning,
+        thinking: reasoning::retold,
+    },
     fields: decode::FIELDS,
     id_prefix: "chatcmpl-",
     field: decode::field,

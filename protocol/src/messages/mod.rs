@@ -20,7 +20,7 @@ mod writer;
 
 use serde_json::json;
 
-use crate::fit::Concern;
+use crate::fit::{Concern, FamilyFit};
 use crate::prompt::PromptNames;
 use crate::usage::with_cost;
 use crate::{AuthStyle, Family, Protocol, ServiceTier, class};
@@ -77,10 +77,12 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
     write_answer: synthetic::write_answer,
     write_frames: synthetic::write_frames,
     words: error::words,
-    concern: |_, _, _| Concern::None,
-    turns: |fitting, cursor| fitting.value(cursor),
-    retells_thinking: |fit| fit.abilities.thinks_always,
-    thinking: patch::thinking,
+    fit: FamilyFit {
+        concern: |_, _, _| Concern::None,
+        turns: |fitting, cursor| fitting.value(cursor),
+        retells_thinking: |fit| fit.abilities.thinks_always,
+        thinking: patch::thinking,
+    },
     fields: decode::FIELDS,
     id_prefix: "msg_",
     field: decode::field,

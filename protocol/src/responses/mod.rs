@@ -29,7 +29,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::error::v1_words;
-use crate::fit::Concern;
+use crate::fit::{Concern, FamilyFit};
 use crate::inspect::ToldThinking;
 use crate::prompt::PromptNames;
 use crate::{AuthStyle, Family, Protocol, class, translate};
@@ -76,10 +76,12 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
     write_answer: synthetic::write_answer,
     write_frames: synthetic::write_frames,
     words: v1_words,
-    concern: |_, _, _| Concern::None,
-    turns: |fitting, cursor| fitting.value(cursor),
-    retells_thinking: |_| false,
-    thinking: |_, _, _, _| (None, ToldThinking::default()),
+    fit: FamilyFit {
+        concern: |_, _, _| Concern::None,
+        turns: |fitting, cursor| fitting.value(cursor),
+        retells_thinking: |_| false,
+        thinking: |_, _, _, _| (None, ToldThinking::default()),
+    },
     fields: decode::FIELDS,
     id_prefix: "resp_",
     field: decode::field,
