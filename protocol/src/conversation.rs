@@ -62,7 +62,7 @@ impl ConversationPlaces {
     }
 
     fn session_of_user<'a>(&self, body: &'a [u8]) -> Option<Cow<'a, str>> {
-        if self.metadata.is_empty() || self.metadata.len() > LONGEST_METADATA {
+        if self.metadata.len() > LONGEST_METADATA {
             return None;
         }
         let metadata = JsonNode::parse(part(body, &self.metadata)?.as_bytes()).ok()?;
@@ -111,7 +111,8 @@ pub(crate) fn session_in(user: &str) -> Option<String> {
 }
 
 fn part<'a>(body: &'a [u8], place: &Range<usize>) -> Option<&'a str> {
-    std::str::from_utf8(body.get(place.clone())?).ok()
+    let said = body.get(place.clone()).filter(|said| !said.is_empty())?;
+    std::str::from_utf8(said).ok()
 }
 
 /// What a JSON string says; `None` for any other value and an empty one.
