@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-use super::value::one_of;
+use super::value::{Count, one_of};
 
 /// A member that a form asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,10 +64,7 @@ impl Member {
     pub fn value(&self, typed: &str) -> Result<Value, String> {
         match &self.reads {
             Reads::Text => Ok(json!(typed)),
-            Reads::Number => match typed.parse::<u32>() {
-                Ok(number) if number > 0 => Ok(json!(number)),
-                _ => Err("write a whole number above 0".to_owned()),
-            },
+            Reads::Number => typed.parse().map(|count: Count| json!(count)),
             Reads::List => {
                 let texts = typed.split([',', ' ']).filter(|text| !text.is_empty());
                 Ok(texts.collect())

@@ -4,10 +4,10 @@
 //! by its id until the ledger answers; nothing is ever sent under a second id.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use farebox_ledger::{CustomerId, KeyId, LedgerError, OperationId};
+use farebox_ledger::{CustomerId, KeyId, LedgerError, OperationId, lock};
 use farebox_selling::{Deed, Doer, Unfit};
 
 use super::StoreShared;
@@ -66,7 +66,7 @@ impl StoreShared {
     }
 
     pub(super) fn sent(&self) -> MutexGuard<'_, HashMap<OperationId, Deed>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sent)
     }
 
     /// Queries an operation's outcome until the ledger answers.
