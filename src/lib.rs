@@ -1,7 +1,7 @@
 //! Farebox: a prepaid gateway to language models.
 //!
 //! Every file belongs to one room, and calls go one way: `server → proxy → {upstream, billing} → {metering, ledger} → {config, protocol}`.
-//! Money is held in `proxy/admit.rs` and settled in `proxy/admitted.rs`, and nowhere else. To follow a request, read
+//! Money is held in `proxy/admit.rs` and settled in `proxy/request.rs`, and nowhere else. To follow a request, read
 //! [`proxy::Proxy::run`] from top to bottom; `docs/ARCHITECTURE.md` walks one through the rooms.
 //!
 //! # Who may import whom

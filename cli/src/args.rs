@@ -1,5 +1,15 @@
 //! The command line. Every process setting also has an environment variable, and may stand before or after any command.
 
+pub(crate) mod caps;
+pub(crate) mod customers;
+pub(crate) mod dates;
+pub(crate) mod events;
+pub(crate) mod library;
+pub(crate) mod payments;
+pub(crate) mod tokens;
+mod values;
+pub(crate) mod vouchers;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -7,20 +17,20 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use farebox_ledger::{CustomerId, KeyId, LedgerAddress, OperationId, parse_public_url};
 
-use super::caps_args::CapsCommand;
-use super::customers_args::CustomersCommand;
-use super::dates::instant;
-use super::events_args::EventsCommand;
-use super::library_args::{AddOptions, LibraryOptions};
-use super::tokens_args::TokensCommand;
-use super::values::{
-    address, customer_id, key_id, log_size, network, none_for_null, origin, target, unless_from,
-    whole_number,
-};
-use super::vouchers_args::VouchersCommand;
+use caps::CapsCommand;
+use customers::CustomersCommand;
+use dates::instant;
+use events::EventsCommand;
 use farebox_selling::key::{CreateKey, EditKey, Revoke, Rotate};
 use farebox_selling::payment::{Adjust, Refund, TopUp};
 use farebox_selling::value::{OneLine, Usd};
+use library::{AddOptions, LibraryOptions};
+use tokens::TokensCommand;
+use values::{
+    address, customer_id, key_id, log_size, network, none_for_null, origin, target, unless_from,
+    whole_number,
+};
+use vouchers::VouchersCommand;
 
 /// The help heading of the settings that may stand before or after any command.
 pub(super) const GLOBAL: &str = "Process settings (for every command)";

@@ -3,10 +3,10 @@
 
 use clap::ValueEnum;
 
+use super::args::customers::CustomersCommand;
+use super::args::events::EventsCommand;
+use super::args::tokens::TokensCommand;
 use super::args::{Args, Command, KeysCommand, LedgerCommand, OutputFormat};
-use super::customers_args::CustomersCommand;
-use super::events_args::EventsCommand;
-use super::tokens_args::TokensCommand;
 
 const TEXT: &[OutputFormat] = &[OutputFormat::Table];
 const DOCUMENT: &[OutputFormat] = &[OutputFormat::Table, OutputFormat::Json];

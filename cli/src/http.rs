@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::pinned;
+use super::tls;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,7 +74,7 @@ async fn exchange(
     let exchange = async {
         let stream = TcpStream::connect(to).await?;
         let stream: Box<dyn Stream> = match certificate {
-            Some(file) => Box::new(pinned::connect(stream, file).await?),
+            Some(file) => Box::new(tls::connect(stream, file).await?),
             None => Box::new(stream),
         };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))

@@ -1,59 +1,25 @@
-//! The command line, one file per command, and [`app`], which puts the gateway together. Both only wire things; the rooms do the work.
+//! The command line, one file per command in folders by what an operator does, and [`app`], which puts the gateway together. Both
+//! only wire things; the rooms do the work.
 
-mod add;
 pub mod app;
 mod args;
 mod books;
-mod bulk;
-mod bulk_customers;
-mod bulk_keys;
-mod caps;
-mod caps_args;
-mod check;
 mod completions;
-mod customers;
-mod customers_args;
-mod dates;
-mod demo;
-mod demo_shop;
-mod diff;
-mod done;
 mod env_file;
-mod events;
-mod events_args;
-mod explain;
-mod find;
 mod format;
 mod gateway;
-mod health;
 mod http;
-mod init;
-mod keys;
 mod ledger;
-mod library;
-mod library_args;
-mod manage;
 mod manual;
-mod models;
-mod online;
 mod output;
-mod paper;
 mod parse;
-mod payments;
-mod payments_args;
-mod pinned;
-mod serve;
-mod serve_settings;
-mod setup;
-mod show;
-mod status;
+mod publish;
+mod run;
+mod sell;
+mod settings;
 mod tables;
-mod targets;
-mod tokens;
-mod tokens_args;
-mod values;
-mod vouchers;
-mod vouchers_args;
+mod tls;
+mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -61,13 +27,17 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 pub use args::Args;
+use args::caps::CapsCommand;
+use args::customers::{CreateCustomerOptions, CustomersCommand};
+use args::vouchers::VouchersCommand;
 use args::{Command, LedgerCommand, TargetsCommand};
-use caps_args::CapsCommand;
-use customers_args::{CreateCustomerOptions, CustomersCommand};
 use farebox_selling::voucher::VoidVouchers;
 use output::{CommandFailed, Exit};
 pub use parse::commands;
-use vouchers_args::VouchersCommand;
+use publish::{add, check, diff, explain, init, library, models, setup};
+use run::{demo, serve};
+use sell::{bulk_customers, caps, customers, manage, tokens, vouchers};
+use watch::{events, find, health, status, targets};
 
 use farebox::config::{is_set, source};
 

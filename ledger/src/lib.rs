@@ -45,7 +45,7 @@ pub use book::page::{
     CloseSession, CloseSessions, CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, Publish,
     PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
-pub use book::payment_moved::PaymentMoved;
+pub use book::payment_answer::PaymentMoved;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, Perform, SharedLedger};
@@ -93,20 +93,20 @@ pub use store::trouble::{Blocker, Fault, LedgerTrouble, TroubleKind};
 pub use store::{owner, postgres, sqlite};
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence};
+pub use value::edit::Said;
 pub use value::end_reason::EndReason;
 pub use value::event::{Event, EventKind, News};
 pub use value::files_act::{FilesAct, NoteFiles};
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{CustomerId, IdError, KeyId, LotId, OperationId, Scope, Timestamp, TokenId};
 pub use value::lesson::{Excess, Fact, Facts, ForgetTarget, Lesson, Taught};
-pub use value::owed::Owed;
 pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
 pub use value::public_url::{gateway_root, parse_public_url};
 pub use value::reference::is_same_reference;
-pub use value::said::Said;
-pub use value::served::{Served, ServedRegion, ServedTier};
+pub use value::service::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
+pub use value::tries::Owed;
 pub use value::usage::{Usage, UsageKind};
 pub use value::utc_day::{CapInterval, UtcDay};
 pub use value::webhook::{

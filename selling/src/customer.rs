@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::auto_top_up::AutoTopUpDocument;
 use super::cap::CapDocument;
-use super::key::{self, FirstKey, KeyDocument};
 #[cfg(feature = "clap")]
-use super::typed::{KEPT, limit, or_none, pair};
+use super::command_line::{KEPT, limit, or_none, pair};
+use super::key::{self, FirstKey, KeyDocument};
 #[cfg(feature = "clap")]
 use super::value::label;
 use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word, pairs};

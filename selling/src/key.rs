@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cap::CapDocument;
 #[cfg(feature = "clap")]
-use super::typed::{KEPT, expiry_or_never, limit, slugs};
+use super::command_line::{KEPT, expiry_or_never, limit, slugs};
 use super::value::{Count, CustomerName, Expiry, Instant, KeyName, OneLine, Usd, Word, Worded};
 #[cfg(feature = "clap")]
 use super::value::{label, slug};

@@ -5,10 +5,12 @@
 
 pub mod auto_top_up;
 pub mod cap;
+#[cfg(feature = "clap")]
+mod command_line;
 pub mod customer;
 pub mod dates;
 pub mod entry;
-pub mod erased;
+pub mod erasure;
 pub mod event;
 pub mod key;
 pub mod member;
@@ -17,8 +19,6 @@ pub mod payment;
 pub mod reads;
 pub mod request;
 pub mod token;
-#[cfg(feature = "clap")]
-mod typed;
 pub mod value;
 pub mod voucher;
 

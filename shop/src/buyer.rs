@@ -10,7 +10,7 @@ use salvo::http::header::COOKIE;
 use salvo::prelude::Request;
 use sha2::{Digest, Sha256};
 
-use crate::hidden::HiddenText;
+use crate::secret::HiddenText;
 use crate::signature;
 
 /// The prefix makes browsers refuse it from any other host, and without TLS.

@@ -22,10 +22,10 @@ use crate::answer;
 use crate::buyer::Buyer;
 use crate::checkout::{ADDRESS, Checkout, NAME};
 use crate::gateway::{ApiFailure, GatewayApi, ModelRow};
-use crate::hidden::HiddenText;
 use crate::pages::{self, PricePage, PurchasePage, Seller};
 use crate::processor::{FoundCheckout, Processor, Ways};
 use crate::receipts;
+use crate::secret::HiddenText;
 use crate::settings::ShopSettings;
 
 /// The largest callback.

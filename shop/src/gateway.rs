@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::checkout::Checkout;
 use crate::client::{self, below};
-use crate::hidden::HiddenText;
+use crate::secret::HiddenText;
 
 /// The gateway's API.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! A program of its own that holds one sell token and keeps nothing: what it must remember travels with the checkout, or is in the
 //! ledger under the payment's own name. `settings` reads `shop.toml`; `desk` has the paths and `pages` what they show; `processor` is
-//! what is asked of whoever charges cards, and `stripe` and `simulated` are two of them; `booking` is what their callbacks do, through
+//! what is asked of whoever charges cards, and `stripe` and `simulator` are two of them; `booking` is what their callbacks do, through
 //! `gateway`, the admin API. `docs/selling.md` says how to run it.
 
 mod answer;
@@ -13,13 +13,13 @@ mod client;
 mod currency;
 mod desk;
 mod gateway;
-mod hidden;
 mod pages;
 mod processor;
 mod receipts;
+mod secret;
 mod settings;
 mod signature;
-mod simulated;
+mod simulator;
 mod stripe;
 
 use std::net::SocketAddr;
@@ -35,10 +35,10 @@ use tokio::net::TcpListener;
 
 use desk::ShopDesk;
 use gateway::GatewayApi;
-pub use hidden::{HiddenText, SecretPlace};
 use processor::Processor;
+pub use secret::{HiddenText, SecretPlace};
 pub use settings::{CreditOffer, ProcessorSettings, ShopSettings};
-use simulated::SimulatedProcessor;
+use simulator::SimulatedProcessor;
 use stripe::Stripe;
 
 /// How long running answers get to end.
@@ -141,7 +141,7 @@ impl OpenShop {
 /// Every path of a shop, with what it takes; the last ones are the simulated processor's.
 pub fn paths() -> Vec<DoorPath> {
     let desk = desk::PATHS.iter().map(|(path, _)| *path);
-    desk.chain(simulated::PATHS).collect()
+    desk.chain(simulator::PATHS).collect()
 }
 
 /// A secret for one purpose: known to nobody else, and the same after a restart.

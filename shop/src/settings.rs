@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use crate::currency;
-use crate::hidden::{HiddenText, SecretPlace};
+use crate::secret::{HiddenText, SecretPlace};
 
 /// What a shop is started with.
 #[derive(Debug, Clone)]

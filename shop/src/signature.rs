@@ -4,7 +4,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::hidden::HiddenText;
+use crate::secret::HiddenText;
 
 /// How far a callback's time may be from ours, in seconds.
 const TOLERANCE: i64 = 300;

@@ -16,11 +16,11 @@ use serde_json::value::RawValue;
 use crate::checkout::Checkout;
 use crate::client::{self, below, form};
 use crate::currency::{from_minor, minor};
-use crate::hidden::HiddenText;
 use crate::processor::{
     BadMessage, FoundCheckout, MoneyBack, PaidCheckout, Processor, ProcessorMessage, Unavailable,
     Ways,
 };
+use crate::secret::HiddenText;
 use crate::signature;
 
 /// The shapes of this version are read here.

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::last_days::{DAY, ExposureSpan, ExposureStanding, FreeExposure, HOUR, LastDays, MONTH};
 use super::outages::{FailedTarget, Outages};
-use super::reserved::{Reservations, Reserved};
+use super::reserve::{Reservations, Reserved};
 use crate::clock;
 use crate::config::{Catalog, ConfigHandle};
 use crate::metering::price;

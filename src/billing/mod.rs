@@ -7,7 +7,7 @@ pub(crate) mod calibration;
 pub(crate) mod exposure;
 pub(crate) mod last_days;
 pub(crate) mod outages;
-pub(crate) mod reserved;
+pub(crate) mod reserve;
 pub(crate) mod running;
 
 use farebox_ledger::CustomerId;

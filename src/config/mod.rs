@@ -6,7 +6,7 @@
 pub mod abilities;
 pub mod catalog;
 mod environment;
-mod explained;
+mod explanation;
 mod facts;
 mod fit;
 mod library;
@@ -36,7 +36,7 @@ pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
 pub use environment::{
     is_set, log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
-pub use explained::{ExplainedSetting, SettingOrigin};
+pub use explanation::{ExplainedSetting, SettingOrigin};
 pub use farebox_toml::redact::words as hide_secrets;
 pub use farebox_toml::{
     Code, Diagnostic, Diagnostics, FilePlace, Paint, Severity, SeverityCounts, Source, Unreadable,
@@ -46,7 +46,7 @@ pub use library::{Library, Offer, Service, SourcedFact};
 pub use names_in::NamesIn;
 pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
-pub use read::listed::list_price;
+pub use read::list_price::list_price;
 pub use read::rates::{ListedRate, PriceError, PriceUnit, parse_price, show_price};
 pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::{PriceFall, compare};

@@ -12,7 +12,7 @@ use farebox_ledger::{
 use sha2::{Digest, Sha256};
 
 use super::actor::Actor;
-use super::page::shown;
+use super::page::display;
 use crate::clock;
 use crate::proxy::Failure;
 
@@ -84,7 +84,7 @@ impl From<LedgerError> for OwnerRefusal {
             LedgerError::Refused(Refusal::ChangedSince { .. }) => Self::Told(
                 "This was changed meanwhile. Look at it again, and decide anew.".to_owned(),
             ),
-            LedgerError::Refused(refusal) => Self::Told(shown::sentence(&refusal.to_string())),
+            LedgerError::Refused(refusal) => Self::Told(display::sentence(&refusal.to_string())),
             other => Self::Failed(Box::new(other.into())),
         }
     }

@@ -531,7 +531,7 @@ fn words(shop: &Shop) -> String {
     match shop.ways_to_pay() {
         ways if ways.is_empty() => ways,
         // No full stop, which could be taken for the end of a link.
-        ways => format!(" {}", page::shown::capital(&ways)),
+        ways => format!(" {}", page::display::capital(&ways)),
     }
 }
 

@@ -4,9 +4,9 @@
 //! and plausible, else ours, rounded slightly in the customer's favour.
 
 mod classes;
-mod leaving;
+mod departure;
 mod ours;
-mod owed;
+mod provider_bill;
 mod start;
 mod steps;
 
@@ -16,10 +16,10 @@ use std::time::Duration;
 use farebox_ledger::{Amount, BillLine, Evidence, Usage, UsageKind};
 use farebox_protocol::{FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
 
-use super::{estimate, price, reported};
+use super::{counts, estimate, price};
 use crate::config::{Model, Rates};
 pub use classes::ClassTrouble;
-pub use owed::Miscount;
+pub use provider_bill::Miscount;
 pub use start::Start;
 
 /// What an answer may have beyond what was allowed, in tokens, beside an eighth of it: counts differ.
@@ -463,7 +463,7 @@ impl Meter {
     fn with_images(&self, counted: farebox_protocol::ReportedUsage) -> Usage {
         Usage {
             images: self.images,
-            ..reported::usage(counted)
+            ..counts::usage(counted)
         }
     }
 }

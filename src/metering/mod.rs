@@ -9,8 +9,8 @@
 //! - [`prefixes`]: what a provider has cached of a prompt.
 //! - [`price`]: counted usage times the prices of one model, as exact lines.
 //! - [`rates`]: how fast a target is and how it counts, out of what its answers have taught.
-//! - `reported`: counts as protocols have them, and as the ledger has them.
-//! - `sold`: what is charged of an answer that was allowed to be longer than declared.
+//! - `counts`: counts as protocols have them, and as the ledger has them.
+//! - `overrun`: what is charged of an answer that was allowed to be longer than declared.
 //! - [`meter`]: the running count of one answer, and the only place that decides what is charged at its end.
 
 #![cfg_attr(
@@ -23,22 +23,22 @@
 )]
 
 pub mod bound;
+mod counts;
 pub mod estimate;
 mod factors;
 pub mod lifetime;
 pub mod local;
 pub mod meter;
+mod overrun;
 pub mod pdf;
 pub mod prefixes;
 pub mod price;
 pub mod rates;
-mod reported;
-mod sold;
 mod tokenizer;
 
 pub use bound::{Ask, Shortfall, Terms};
+pub use counts::reported;
 pub use estimate::Estimate;
 pub use factors::TextCounter;
 pub use lifetime::{LEAST_CACHED, Lifetimes};
 pub use meter::{ClassTrouble, Counted, Ending, Local, Meter, Miscount};
-pub use reported::reported;

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use farebox_ledger::{Amount, Hold, HoldWay, Key, LedgerError, NewHold};
 
-use super::admitted::{Admitted, AtRisk, Grant};
 use super::money::{Bottleneck, MoneyBound, MoneyRoom, Reckoned, too_little};
 use super::prepare::PreparedRequest;
+use super::request::{Admitted, AtRisk, Grant};
 use super::under_way::Entered;
 use super::waiting::{LeastNeeds, Turn};
 use super::{Failure, Proxy};
-use crate::billing::reserved::Reserved;
+use crate::billing::reserve::Reserved;
 use crate::billing::running::prompt;
 use crate::clock;
 use crate::config::{Model, Price};

@@ -10,7 +10,7 @@ use farebox_protocol::translate::{self, Abilities, Losses, Memo};
 use farebox_protocol::{BadRequest, Edits, Family, Inspection};
 
 use super::translation::Translation;
-use super::{Failure, Request, asked, capabilities, classes, documents};
+use super::{Failure, Request, capabilities, classes, documents, prompt};
 use crate::billing::Calibrations;
 use crate::clock;
 use crate::config::{Capability, LimitBinds, Model, Target};
@@ -119,7 +119,7 @@ impl RequestBodies {
         calibrations: &Calibrations,
     ) -> Result<(), Failure> {
         for form in &mut self.encoded {
-            let (tokens, most) = asked::prompt(work, &mut form.seen, model).await?;
+            let (tokens, most) = prompt::prompt(work, &mut form.seen, model).await?;
             let corrected = calibrations.corrected(model, tokens);
             form.estimate = form.estimate.counted((corrected, most), &model.limits);
         }
@@ -219,7 +219,7 @@ impl RequestBodies {
             // No other family has predictions.
             predicted: if direct { self.predicted } else { 0 },
             images: sent.content.pictures.len() as u64,
-            lifetimes: asked::lifetimes(sent),
+            lifetimes: prompt::lifetimes(sent),
             classes: seen.classes,
             writes: sent.cache_marked || seen.prewarms || learned.writes_unmarked,
             compacts_from: sent.compacts_from,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use farebox_ledger::Amount;
 use farebox_protocol::{BadRequest, Content, Family, Inspection, Remedy, translate};
 
-use super::{Failure, asked};
+use super::{Failure, prompt};
 use crate::billing::Calibrations;
 use crate::config::{Capability, Model, Target};
 use crate::metering::{Estimate, bound, estimate};
@@ -261,13 +261,13 @@ pub(super) async fn fits(
     let too_long = |tokens: u64| tokens.saturating_mul(10) > most.saturating_mul(11);
     // The fast estimate is high for ordinary text and far too low for some unusual text, so a tokenizer checks before a request is
     // refused, and whenever the text is unusual.
-    let (price, lifetimes) = (model.price.held(seen.classes), asked::lifetimes(seen));
+    let (price, lifetimes) = (model.price.held(seen.classes), prompt::lifetimes(seen));
     let short = estimate.known < most && bound::is_short(price, &estimate, lifetimes, available);
     let odd = seen.content.is_odd();
     if !too_long(estimate.known) && !odd && !short {
         return Ok((estimate, false));
     }
-    let (tokens, most_tokens) = asked::prompt(work, seen, model).await?;
+    let (tokens, most_tokens) = prompt::prompt(work, seen, model).await?;
     if !too_long(tokens) {
         let corrected = calibrations.corrected(model, tokens);
         return Ok(if short {

@@ -10,7 +10,7 @@ use farebox_protocol::{
 };
 
 use super::capabilities::refuse;
-use super::{Failure, asked};
+use super::{Failure, prompt};
 use crate::config::{Model, Price, Target};
 use crate::metering::Estimate;
 use crate::turns::Work;
@@ -81,7 +81,7 @@ pub(super) async fn check_size(
     if estimate.known <= most {
         return Ok(());
     }
-    let (tokens, _) = asked::prompt(work, seen, model).await?;
+    let (tokens, _) = prompt::prompt(work, seen, model).await?;
     if tokens <= most {
         return Ok(());
     }

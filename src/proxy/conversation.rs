@@ -11,7 +11,7 @@ use farebox_protocol::{ConversationPlaces, Inspection, Talk};
 use xxhash_rust::xxh64::xxh64;
 
 use super::Failure;
-use super::asked::lifetimes;
+use super::prompt::lifetimes;
 use crate::config::Model;
 use crate::metering::LEAST_CACHED;
 use crate::turns::Work;

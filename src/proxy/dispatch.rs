@@ -13,9 +13,9 @@ use farebox_protocol::translate::fates::FieldFate;
 use farebox_protocol::{Family, Fitted, TargetFit};
 use tokio::time::Instant;
 
-use super::admitted::{Admitted, ReplyTo};
 use super::bodies::{self, RequestBodies};
 use super::end::End;
+use super::request::{Admitted, ReplyTo};
 use super::sending::{self, SentRequest, SentTerms, UnsealedRequest};
 use super::{Failure, Told, holder};
 use crate::config::{OnDisconnect, Target};

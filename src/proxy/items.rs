@@ -14,7 +14,7 @@ use farebox_protocol::json::{self, Edit};
 use farebox_protocol::{items_of, references};
 use tokio::time::Instant;
 
-use super::admitted::Admitted;
+use super::request::Admitted;
 use super::{Failure, LARGEST_BODY, Request};
 use crate::turns::Work;
 

@@ -12,9 +12,9 @@ use farebox_protocol::{
     UsageWish, json,
 };
 
-use super::admitted::{Admitted, AnswerOutcome};
 use super::end::End;
 use super::phase::Phase;
+use super::request::{Admitted, AnswerOutcome};
 use super::rewrite;
 use super::translation::Translation;
 use crate::config::Model;

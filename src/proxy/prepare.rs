@@ -14,7 +14,7 @@ use farebox_protocol::{BadRequest, Family, Inspection};
 use super::bodies::{self, RequestBodies};
 use super::conversation::ConversationOf;
 use super::{
-    Failure, Proxy, RefusedFacts, Request, asked, capabilities, classes, documents, holder,
+    Failure, Proxy, RefusedFacts, Request, capabilities, classes, documents, holder, prompt,
 };
 use crate::clock;
 use crate::config::{Config, Lookup, Model, Target};
@@ -85,7 +85,7 @@ pub(super) async fn prepare(
         bodies.count(work, &model, &proxy.calibrations).await?;
     }
     // The last work of a tokenizer, for a request that is otherwise ready to be held for.
-    bodies.predict(asked::predicted(&mut request.work, &mut seen).await?);
+    bodies.predict(prompt::predicted(&mut request.work, &mut seen).await?);
     let tokens = size.estimate.input;
     let places = choose(proxy, (&mut request, &seen), tokens, &bodies, &model).await?;
     let first = places.all.first().map(|place| (place.target, place.family));

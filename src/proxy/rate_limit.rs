@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::Failure;
 use crate::billing::exposure::{CustomerExposure, ExposedCustomers, Payer, StoppedPayer, ToldStop};
 use crate::billing::outages::Outages;
-use crate::billing::reserved::Reservations;
+use crate::billing::reserve::Reservations;
 use crate::clock;
 
 /// Requests per second on free paths, and the size of a burst.

@@ -3,8 +3,8 @@
 //! Frames are passed on raw and whole. From the one with the final usage on, they are kept back until the settlement is
 //! acknowledged. A broken stream ends with the family's error event, never with a clean end.
 
+mod departure;
 mod last;
-mod leaving;
 mod watch;
 
 use std::time::Duration;
@@ -13,14 +13,14 @@ use bytes::Bytes;
 use farebox_protocol::{AnswerReader, Family, Frame, FrameFacts, StopReason};
 use tokio::time::Instant;
 
-use super::admitted::{Admitted, ReplyTo};
-use super::broken::{StreamFault, last_words};
+use super::breakage::{StreamFault, last_words};
 use super::end::End;
-use super::folded::{self, Folded};
+use super::fold::{self, Folded};
 use super::items::Recipient;
 use super::outlet::{self, BrokenAnswer, Outlet};
 use super::phase::{KeptFrames, Phase};
 use super::pipe::{self, Sender};
+use super::request::{Admitted, ReplyTo};
 use super::{Reply, ReplyBody};
 use crate::billing::calibration::AnswerSample;
 use crate::clock;
@@ -370,7 +370,7 @@ impl StreamRelay {
         admitted.count.meter.hear(&reader.usage().said);
         outlet.close(&mut admitted.outcome, &mut end, reader.answer_id());
         let failure = (folded.as_ref())
-            .and_then(|_| folded::failure(&end, outlet.has_stopped(), fault.as_ref()));
+            .and_then(|_| fold::failure(&end, outlet.has_stopped(), fault.as_ref()));
         if let Some(failure) = &failure {
             end.status = failure.status(admitted.request.family);
         } else if folded.is_some() {

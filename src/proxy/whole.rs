@@ -5,9 +5,9 @@ use bytes::Bytes;
 use farebox_ledger::EndReason;
 use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
 
-use super::admitted::{Admitted, ReplyTo, Settled};
 use super::end::End;
 use super::items::Recipient;
+use super::request::{Admitted, ReplyTo, Settled};
 use super::translation::Translation;
 use super::{Failure, Reply, ReplyBody, rewrite};
 use crate::billing::calibration::AnswerSample;

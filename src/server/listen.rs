@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connections::Connections;
-use super::guarded::Guarded;
+use super::guard::Guarded;
 use super::tls::{Constant, Tls};
 
 /// How long a connection may be idle: longer than clients' pools keep theirs, so that the client closes first.

@@ -15,7 +15,7 @@ mod failure;
 mod free;
 mod funds;
 mod generate;
-mod guarded;
+mod guard;
 mod listen;
 mod models;
 mod paths;

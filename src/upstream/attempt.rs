@@ -23,7 +23,7 @@ use super::network::cause;
 use super::opening;
 use super::reply::{self, DeclaredType, UnjudgedReply};
 use super::secret_forms::SecretForms;
-use super::simulated::Simulated;
+use super::simulator::Simulated;
 use super::stream::{AnswerBody, Paced, Unread};
 use super::{Prepared, TargetOperation, UpstreamCall};
 use crate::config::Target;

@@ -36,7 +36,7 @@ mod route;
 mod secret_forms;
 mod serving;
 mod signs;
-mod simulated;
+mod simulator;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -79,8 +79,8 @@ pub use secret_forms::SecretForms;
 pub use serving::ServingAccount;
 pub use signs::{Trouble, Wrong};
 #[cfg(test)]
-pub(crate) use simulated::Recorded;
-use simulated::Simulated;
+pub(crate) use simulator::Recorded;
+use simulator::Simulated;
 pub use stream::{FrameStream, StreamBroken, TargetError};
 
 /// Connections and health of every target; survives reloads for targets that did not change.

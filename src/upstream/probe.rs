@@ -20,7 +20,7 @@ use super::outage::Outage;
 use super::probing::{ProbeVerdict, TRY_EVERY};
 use super::redact::{self, Redacted};
 use super::referee::{self, Heard, Lease, Referee};
-use super::simulated::Simulated;
+use super::simulator::Simulated;
 use super::{ListedTarget, Prepared, UpstreamCall, Upstreams};
 use crate::config::{BreakerPolicy, OnDisconnect, Prefer, Rates, Route, Target};
 use farebox_door::byte_room::{ByteRoom, Holder};

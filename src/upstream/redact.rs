@@ -7,13 +7,13 @@
 //! the public slug; keys, hosts, provider names, files, account, project and request ids become a word in brackets.
 
 mod accounts;
-mod coded;
-mod escaped;
+mod codes;
+mod escapes;
 mod files;
 mod find;
 mod hosts;
-mod known;
 mod spelling;
+mod targets;
 
 use std::fmt;
 use std::ops::Deref;
@@ -24,7 +24,7 @@ use farebox_protocol::UpstreamError;
 
 use super::secret_forms::SecretForms;
 use crate::config::{Route, Target};
-use known::{ECHOED, RedactedTerms, names_out, without_secrets};
+use targets::{ECHOED, RedactedTerms, names_out, without_secrets};
 
 /// Redacted text.
 #[derive(Debug, Clone, PartialEq, Eq)]

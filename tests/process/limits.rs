@@ -160,7 +160,7 @@ const NUMBERS: &[LimitNumber] = &[
     (
         "one head",
         "10 s after",
-        "src/server/guarded.rs",
+        "src/server/guard.rs",
         "HEAD: Duration = Duration::from_secs(10);",
     ),
     (

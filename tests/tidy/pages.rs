@@ -6,8 +6,12 @@ use std::fs;
 use crate::borders;
 use crate::house::{files, read, root};
 
-const ALL: [&str; 9] = [
-    "src", "files", "protocol", "ledger", "cli", "tui", "shop", "tests", "bench",
+const ALL: [&str; 11] = [
+    "src", "files", "protocol", "ledger", "cli", "tui", "shop", "tests", "bench", "door", "selling",
+];
+/// Participles that do not end in *ed*.
+const PARTICIPLES: [&str; 10] = [
+    "broken", "done", "hidden", "kept", "known", "said", "shown", "sold", "told", "unopened",
 ];
 
 pub(crate) fn report(faults: &[String]) {
@@ -33,6 +37,30 @@ fn every_file_says_its_job_first_and_stays_small() {
         }
     }
     report(&faults);
+}
+
+/// A file is named by what it holds, so its name is a noun: a participle says that something happened to it, not what it is.
+fn is_participle(name: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or(name);
+    PARTICIPLES.contains(&last) || (last.ends_with("ed") && !last.ends_with("eed"))
+}
+
+#[test]
+fn a_file_is_named_by_a_noun() {
+    let programs = ALL
+        .into_iter()
+        .filter(|folder| !["tests", "bench"].contains(folder));
+    let faults: Vec<String> = files(&programs.collect::<Vec<_>>(), ".rs")
+        .into_iter()
+        .filter(|file| !file.path.contains("/tests/"))
+        .filter(|file| {
+            let path = file.path.trim_end_matches(".rs");
+            path.split('/').any(is_participle)
+        })
+        .map(|file| format!("{}: name it by a noun that says what it holds", file.path))
+        .collect();
+    report(&faults);
+    assert!(is_participle("payment_moved") && is_participle("told") && !is_participle("seed"));
 }
 
 /// A page with the table between its marks replaced.

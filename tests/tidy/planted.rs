@@ -133,7 +133,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::operations,
     ),
     (
-        "cli/src/demo.rs",
+        "cli/src/run/demo.rs",
         "fn p(d: D) { let farebox_ledger::Operation::Pay(_) = d.operation else { return }; }",
         rules::operations,
     ),
@@ -210,7 +210,7 @@ const PLANTS: &[(&str, &str, Rule)] = &[
         rules::bans,
     ),
     (
-        "src/proxy/admitted.rs",
+        "src/proxy/request.rs",
         "use farebox_protocol::AnswerReader as R; fn planted(reader: &dyn R) {}",
         rules::bans,
     ),

@@ -37,7 +37,7 @@ const BANS: &[Ban] = &[
             "src/config/",
             "tui/src/main.rs",
             "tui/src/state_file.rs",
-            "shop/src/hidden.rs",
+            "shop/src/secret.rs",
             "bench/",
         ],
         instead: "read the environment in src/config",
@@ -47,8 +47,8 @@ const BANS: &[Ban] = &[
         allowed: &[
             "cli/src/app/",
             "src/events/direct.rs",
-            "cli/src/demo.rs",
-            "shop/src/simulated.rs",
+            "cli/src/run/demo.rs",
+            "shop/src/simulator.rs",
             "tui/src/admin/",
             "tui/src/store/",
             "ledger/src/store/postgres/",
@@ -160,7 +160,7 @@ const VENDORS: [&str; 9] = [
 const NAME_VENDORS: [&str; 8] = [
     "protocol/",
     "bench/",
-    "cli/src/demo.rs",
+    "cli/src/run/demo.rs",
     "shop/src/pages.rs",
     "src/server/models.rs",
     "src/server/mod.rs",

@@ -15,8 +15,6 @@ mod field;
 mod format;
 mod input;
 mod manual;
-#[path = "../../cli/src/pinned.rs"]
-mod pinned;
 mod plan;
 mod sanitize;
 mod state_file;
@@ -24,6 +22,8 @@ mod store;
 mod term;
 #[cfg(test)]
 mod tests;
+#[path = "../../cli/src/tls.rs"]
+mod tls;
 mod view;
 
 use std::io::{self, IsTerminal as _, Write as _};

@@ -26,7 +26,7 @@ pub(crate) fn all(root: &Path) -> Vec<SampleKind> {
         kinds.extend(read(&file.path()).map(|text| SampleKind { name, text }));
     }
     for (name, path) in [
-        ("code.rs", "src/proxy/admitted.rs"),
+        ("code.rs", "src/proxy/request.rs"),
         ("manual.md", "docs/operations.md"),
         ("code.js", "src/customer/assets/page.js"),
         ("code.css", "src/customer/assets/page.css"),

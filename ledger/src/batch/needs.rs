@@ -1,6 +1,6 @@
 //! What operations read: a store fetches all of it before it applies them.
 
-use crate::table::named::RowName;
+use crate::table::needs::RowName;
 use crate::{CustomerId, KeyId, OperationId, Scope};
 
 /// No operation names more than two of a kind, and naming them must cost nothing.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::value::served::ORDINARY;
+use crate::value::service::ORDINARY;
 use crate::{
     Amount, Bill, Customer, CustomerId, CustomerStatus, JournalEntry, Key, KeyId, KeyStatus,
     SecretHash, Served, Timestamp, Usage,

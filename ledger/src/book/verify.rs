@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use super::anchor::{Anchor, Covered};
 use super::chain::{self, ChainedAct, ChainedEntry};
 use super::head::{Hash, NOTHING, StoredCustomer};
+use super::history::ToldStates;
 pub(crate) use super::reader::{CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use super::statement::StatementWalk;
-use super::told::ToldStates;
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{

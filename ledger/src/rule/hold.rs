@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::value::owed::{Owed, UNMETERED};
+use crate::value::tries::{Owed, UNMETERED};
 use crate::{Amount, Bill, CustomerId, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
 
 /// One way to reckon what a request may cost: so much whatever is answered, and so much more for each token of the limit that it is sent.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::said::Said;
+use crate::value::edit::Said;
 use crate::value::text::{check_label, check_text, clean, is_unseen};
 use crate::{Amount, Refusal, Timestamp};
 

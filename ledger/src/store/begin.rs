@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::Store;
-use super::unsettled::cost;
+use super::bill_file::cost;
 use crate::{
     Amount, EndReason, Finish, LedgerError, Perform, Recovered, Refusal, ResolveHold, Timestamp,
 };

@@ -5,6 +5,8 @@
 pub(crate) mod address;
 pub(crate) mod admin_token;
 pub(crate) mod begin;
+pub mod bill_file;
+pub(crate) mod codes;
 pub(crate) mod copy;
 pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
@@ -23,11 +25,9 @@ pub(crate) mod select;
 mod side_file;
 pub mod sqlite;
 pub(crate) mod stats;
-pub(crate) mod stored;
 mod strays;
 pub(crate) mod trouble;
 pub(crate) mod trouble_record;
-pub mod unsettled;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::{
     Finish, Gateway, Ledger, LedgerError, LedgerTrouble, Recovered, Server, Timestamp,
     VerifyReport, WriterStats,
 };
-use unsettled::{Left, Unsettled};
+use bill_file::{Left, Unsettled};
 
 /// An opened ledger.
 #[async_trait]

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::store::SharedStore;
+use crate::store::bill_file::{Left, waiting_beside};
 use crate::store::copy::copy;
 use crate::store::postgres::{AcceptedLoss, PostgresLedger};
 use crate::store::sqlite::SqliteLedger;
-use crate::store::unsettled::{Left, waiting_beside};
 use crate::{LedgerAddress, LedgerError, Opening, Timestamp, VerifyReport};
 
 impl LedgerAddress {

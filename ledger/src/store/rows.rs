@@ -2,7 +2,7 @@
 //!
 //! Each store selects the columns listed here in this order.
 
-use super::stored;
+use super::codes;
 use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::rule::hold::StoredHold;
@@ -37,7 +37,7 @@ pub(crate) use served_columns;
 /// The next two columns: a customer, and its key if there is one.
 fn customer_and_key(columns: &mut impl RowColumns) -> Decoded<(CustomerId, Option<KeyId>)> {
     let customer = columns.read()?;
-    let key = stored::key_of(customer, columns.maybe_number()?);
+    let key = codes::key_of(customer, columns.maybe_number()?);
     Ok((customer, present(key, "key's id")?))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn stored_entry(columns: &mut impl RowColumns) -> Decoded<ChainedEntr
         customer,
         key,
         operation: columns.read()?,
-        kind: columns.code("kind of entry", stored::kind_of)?,
+        kind: columns.code("kind of entry", codes::kind_of)?,
         amount: columns.read()?,
         balance_after: columns.read()?,
         at: columns.read()?,
@@ -109,10 +109,10 @@ fn bill(columns: &mut impl RowColumns, slug: String) -> Decoded<Bill> {
         loss: columns.read()?,
         evidence: columns
             .maybe_number()?
-            .map(|code| present(stored::evidence_of(code), "evidence"))
+            .map(|code| present(codes::evidence_of(code), "evidence"))
             .transpose()?,
         usage: columns.usage()?,
-        lines: stored::lines_of(columns.str()?).map_err(|error| Malformed::Text {
+        lines: codes::lines_of(columns.str()?).map_err(|error| Malformed::Text {
             what: "bill",
             source: error.into(),
         })?,

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::Customer;
 use crate::book::head::StoredCustomer;
 use crate::rule::key::KeyRecord;
-use crate::table::described::{Described, DescribedRow};
+use crate::table::description::{Described, DescribedRow};
 
 /// Selects the rows of a table; a condition may follow.
 pub(crate) fn select<T: DescribedRow>() -> String {

@@ -1,7 +1,7 @@
 //! All described tables.
 
 use super::columns::{ColumnValue, Decoded, Malformed, RowColumns, Stored, StoredAlone as _};
-use super::described::{Described, DescribedRow, TableColumn, columns, table, tables};
+use super::description::{Described, DescribedRow, TableColumn, columns, table, tables};
 use super::rows::TableRows;
 use crate::book::head::Hash;
 use crate::book::house_act::{ChainedHouseAct, HouseBook};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::described::{DescribedRow, RowChange, WrittenColumn, written};
+use super::description::{DescribedRow, RowChange, WrittenColumn, written};
 
 /// A row that may or may not exist, in memory and in the database.
 #[derive(Debug, Clone)]

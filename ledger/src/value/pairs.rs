@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::value::served::{ServedRegion, ServedTier};
+use crate::value::service::{ServedRegion, ServedTier};
 use crate::{Amount, Bill, BillFacts, Served};
 
 /// Separates the classes of a bill's lines. A line without a class has nothing there.

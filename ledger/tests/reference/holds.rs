@@ -2,7 +2,7 @@
 
 use super::operations::{Done, amount, available, blank, insufficient, limit, picos};
 use super::{Held, State};
-use crate::value::owed::UNMETERED;
+use crate::value::tries::UNMETERED;
 use crate::{
     Account, Amount, Bill, EndReason, EndedHold, EntryKind, Evidence, Finish, HoldMove, HoldWay,
     JournalEntry, KeyId, NewHold, NewSize, OpenHold, Owed, Recovered, Refusal, Timestamp, UtcDay,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
 use crate::book::margin::{self, SlugHours, Summing};
-use crate::value::owed::UNMETERED;
+use crate::value::tries::UNMETERED;
 use crate::*;
 
 /// Hour, key, slug, target and class of a row of the rollup.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::encode_items::{EncodedItem, added, finished, item};
 use super::error::failed_code;
-use super::numbered::Numbered;
+use super::sequence::Numbered;
 use super::synthetic::{skeleton, usage_json};
 use crate::json::{Cursor, Kind, quoted, set_members};
 use crate::translate::event::{AnswerEvent, BlockStart, NeutralAnswer, NeutralStop};

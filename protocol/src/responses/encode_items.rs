@@ -1,7 +1,7 @@
 //! The output items of a responses answer: how each kind begins, continues and ends.
 
 use super::client_tools::{self, ClientTool};
-use super::numbered::Numbered;
+use super::sequence::Numbered;
 use crate::json::{quoted, unescape};
 use crate::translate::event::BlockKind;
 use crate::translate::freeform::{Unwrap, is_object};

@@ -11,7 +11,7 @@ use farebox_toml::{Code, ConfigFile, Entry, Fields, KEYS, Placed, Report, Span, 
 use toml::de::{DeTable, DeValue};
 
 use super::below_cost;
-use super::listed;
+use super::list_price;
 use super::names::{distinct, read_family, read_slug, read_tables};
 use super::price::read_price;
 use super::request_fields::read_flags;
@@ -167,9 +167,9 @@ fn compare_with_cost(
     let place = fields.get("price").map_or(fields.span, |value| value.key);
     let targets = routes.get(&route.slug).map(|routed| routed.targets);
     let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
-    listed::check(report, (price, place), &fields.what, targets);
+    list_price::check(report, (price, place), &fields.what, targets);
     if below_cost != Some(true) {
-        listed::unit(report, (&price.base, place), &fields.what, targets);
+        list_price::unit(report, (&price.base, place), &fields.what, targets);
         below_cost::check(report, (price, place), &fields.what, targets);
     }
     Some(())

@@ -8,7 +8,7 @@ mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod classes;
 mod keys;
-pub(crate) mod listed;
+pub(crate) mod list_price;
 mod names;
 pub(crate) mod price;
 mod provider;

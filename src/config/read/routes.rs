@@ -13,7 +13,7 @@ use farebox_toml::{
 use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
-use super::listed::list_price;
+use super::list_price::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
 use super::provider::read_provider;

@@ -3,7 +3,7 @@
 use farebox_ledger::{Amount, CapInterval, CapMaker, Caps, CountedCap, Scope, UtcDay};
 use maud::{Markup, html};
 
-use super::shown;
+use super::display;
 
 /// The bars.
 pub(super) fn bars(scope: Scope, caps: &Caps, today: UtcDay) -> Markup {
@@ -39,9 +39,9 @@ pub(super) fn list(
 fn whose(counted: &CountedCap) -> Markup {
     html! { @match (counted.made_by, counted.beside) {
         (CapMaker::Seller, None) => "Set by the seller.",
-        (CapMaker::Seller, Some(owner)) => { "Set by the seller; " (shown::money(owner)) " USD are set here." }
+        (CapMaker::Seller, Some(owner)) => { "Set by the seller; " (display::money(owner)) " USD are set here." }
         (CapMaker::Owner, None) => "Set here.",
-        (CapMaker::Owner, Some(seller)) => { "Set here; the seller's limit is " (shown::money(seller)) " USD." }
+        (CapMaker::Owner, Some(seller)) => { "Set here; the seller's limit is " (display::money(seller)) " USD." }
     } }
 }
 
@@ -50,8 +50,8 @@ fn bar(scope: Scope, counted: &CountedCap, today: UtcDay) -> Markup {
     let used = state.cap.limit.picos().saturating_sub(state.room.picos());
     html! {
         span {
-            @if matches!(scope, Scope::Customer(_)) { "All keys: at most " } @else { "At most " } (state.cap) ": " (shown::money(state.room)) " USD left"
-            @if let Some(at) = state.resets_at { ", starts again " (shown::time(at)) " UTC" }
+            @if matches!(scope, Scope::Customer(_)) { "All keys: at most " } @else { "At most " } (state.cap) ": " (display::money(state.room)) " USD left"
+            @if let Some(at) = state.resets_at { ", starts again " (display::time(at)) " UTC" }
         }
         meter aria-label={ "Used of the cap of " (state.cap) } min="0" max=(state.cap.limit.picos()) value=(used) {}
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use farebox_ledger::{Amount, Timestamp, Usage, UsageRow};
 use maud::{Markup, html};
 
-use super::shown;
+use super::display;
 
 const HOUR_MS: i64 = 3_600_000;
 /// The number of models with their own colour; the others share one.
@@ -147,7 +147,7 @@ impl Spending {
         let (hours, _) = range.bars();
         let start = |bar: i64| Timestamp::from_millis((first + bar * hours) * HOUR_MS);
         let empty = |bar| Bar {
-            label: shown::format(start(bar), range.label()),
+            label: display::format(start(bar), range.label()),
             total: Amount::ZERO,
             parts: BTreeMap::new(),
         };
@@ -251,9 +251,9 @@ impl Spending {
             table {
                 caption.hidden { "Spending of the last " (self.range.title()) }
                 thead { tr { th scope="col" { "From (UTC)" } th.number scope="col" { "USD" } } }
-                @let places = shown::places(self.bars.iter().map(|bar| bar.total));
+                @let places = display::places(self.bars.iter().map(|bar| bar.total));
                 tbody { @for bar in self.bars.iter().rev().filter(|bar| bar.total.is_positive()) {
-                    tr { th scope="row" { (bar.label) } td.number { (shown::aligned(bar.total, places)) } }
+                    tr { th scope="row" { (bar.label) } td.number { (display::aligned(bar.total, places)) } }
                 } }
             }
         }

@@ -4,7 +4,7 @@ use farebox_ledger::{Amount, Caps, Key, KeyStatus, Scope, Secret, Timestamp, Utc
 use maud::{Markup, html};
 
 use super::table::{column, head, table};
-use super::{caps, shown, status};
+use super::{caps, display, status};
 
 /// What both views need.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(in crate::customer) struct OwnerPage<'a> {
 
 /// All keys with what they spent this month, newest first.
 pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> Markup {
-    let places = shown::places(keys.iter().map(|(_, spent)| *spent));
+    let places = display::places(keys.iter().map(|(_, spent)| *spent));
     let columns = [
         head("Label"),
         column("Id", "id"),
@@ -42,7 +42,7 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
             html! { @if key.caps.is_empty() { "–" } @else {
                 @for (at, counted) in key.caps.iter().enumerate() { @if at > 0 { "; " } (counted.cap) }
             } },
-            html! { (shown::aligned(*spent, places)) },
+            html! { (display::aligned(*spent, places)) },
         ]
     });
     html! {
@@ -98,8 +98,8 @@ pub(in crate::customer) fn one(page: OwnerPage<'_>, key: &Key, spent: Amount) ->
                 dt { "Id" } dd { code { (key.id) } }
                 dt { "Role" } dd { (role(key)) }
                 dt { "Status" } dd { (status(state)) }
-                dt { "Made" } dd { (shown::time(key.created_at)) " UTC" @if let Some(by) = key.made_by { ", by " code { (by) } } }
-                dt { "Spent this month" } dd { (shown::money(spent)) " USD" }
+                dt { "Made" } dd { (display::time(key.created_at)) " UTC" @if let Some(by) = key.made_by { ", by " code { (by) } } }
+                dt { "Spent this month" } dd { (display::money(spent)) " USD" }
             }
             p.hint { a href=(format!("/dashboard/requests?key={}", key.id)) { "Its requests" } " · " a href="/dashboard/keys" { "All keys" } }
         }

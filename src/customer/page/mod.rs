@@ -3,6 +3,7 @@
 
 mod caps;
 pub(super) mod chart;
+pub(super) mod display;
 pub(super) mod keys;
 pub(super) mod models;
 pub(super) mod overview;
@@ -12,7 +13,6 @@ pub(super) mod prices;
 pub(super) mod receipt;
 pub(super) mod requests;
 pub(super) mod setup;
-pub(super) mod shown;
 mod table;
 pub(super) mod voucher;
 
@@ -212,7 +212,7 @@ fn document(shop: &Shop, title: &str, listed: Listed, body: &Markup) -> Markup {
                         (shop.title())
                         @if let Some(contact) = &shop.contact { " · " (contact) }
                         span.screen { " · " a href="/prices" { "Prices" } }
-                        span.paper { " · as of " (shown::format(clock::now(), "%b %d, %Y %H:%M UTC")) }
+                        span.paper { " · as of " (display::format(clock::now(), "%b %d, %Y %H:%M UTC")) }
                     }
                     p.screen { "Prompts and answers are never stored, only counts, times and prices. Times are UTC, money is US dollars." }
                 }

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
 use super::table::{column, head, table};
-use super::{caps, pay, payments, requests, shown};
+use super::{caps, display, pay, payments, requests};
 use crate::config::Shop;
 use crate::customer::recent::{month_of, spent_since};
 
@@ -137,13 +137,13 @@ impl Overview {
             dl.money-cards {
                 div.card.main.low[low] {
                     dt { "Left" @if low { " " span.pill.warn { "low" } } }
-                    dd #left { (shown::money(self.remaining())) " " span.unit { "USD" } }
+                    dd #left { (display::money(self.remaining())) " " span.unit { "USD" } }
                     @if let Some(runway) = self.runway() { dd.runway { (runway.shown()) } }
                 }
-                div.card { dt { "Held by running requests" } dd { (shown::money(account.held)) } }
-                div.card { dt { "Available now" } dd #available { (shown::money(self.key.spendable(self.now))) } }
-                div.card { dt { "Spent today (UTC)" } dd { (shown::money(self.spent_since(today))) } }
-                div.card { dt { "Spent this month" } dd { (shown::money(self.spent_since(month_of(self.now)))) } }
+                div.card { dt { "Held by running requests" } dd { (display::money(account.held)) } }
+                div.card { dt { "Available now" } dd #available { (display::money(self.key.spendable(self.now))) } }
+                div.card { dt { "Spent today (UTC)" } dd { (display::money(self.spent_since(today))) } }
+                div.card { dt { "Spent this month" } dd { (display::money(self.spent_since(month_of(self.now)))) } }
             }
             p.hint { (whose(&self.key)) }
             @if self.key.status(self.now) != KeyStatus::Active {
@@ -158,7 +158,7 @@ impl Overview {
             @if self.key.is_owner { (payments::owed(self.key.customer.claim)) }
             (self.caps())
             (pay::ways(&self.shop, &self.key))
-            @if let Some(at) = expires { p.hint { "This key works until " (shown::time(at)) " UTC." } }
+            @if let Some(at) = expires { p.hint { "This key works until " (display::time(at)) " UTC." } }
         }
     }
 
@@ -175,7 +175,7 @@ impl Overview {
         html! { ul.ranges { @for range in Range::ALL {
             li { a href=(format!("/dashboard?range={}", range.name())) aria-current=[(range == self.range).then_some("true")] {
                 span { (range.title()) } " "
-                strong { (shown::money(self.spending(range).total)) }
+                strong { (display::money(self.spending(range).total)) }
             } }
         } } }
     }
@@ -217,7 +217,7 @@ impl Runway {
 }
 
 fn by_model(spending: &Spending) -> Markup {
-    let places = shown::places(spending.shares.iter().map(|share| share.charge));
+    let places = display::places(spending.shares.iter().map(|share| share.charge));
     let columns = [
         head("Model"),
         column("Requests", "number"),
@@ -234,10 +234,10 @@ fn by_model(spending: &Spending) -> Markup {
             usage.cache_read,
             usage.all_output(),
         ];
-        let counts = counts.map(|count| html! { (shown::count(count)) });
+        let counts = counts.map(|count| html! { (display::count(count)) });
         let mut cells = vec![html! { (share.slug) }];
         cells.extend(counts);
-        cells.push(html! { (shown::aligned(share.charge, places)) });
+        cells.push(html! { (display::aligned(share.charge, places)) });
         cells
     });
     html! { @if !spending.shares.is_empty() { (table("stacked", "Spending by model", &columns, rows)) } }
@@ -399,7 +399,7 @@ mod tests {
     fn today_and_this_month_begin_at_midnight_utc() {
         let overview = overview("40.00", "7.00");
         assert_eq!(
-            shown::format(
+            display::format(
                 Timestamp::from_millis(month_of(overview.now) * 3_600_000),
                 "%F %T"
             ),

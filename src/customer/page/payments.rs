@@ -3,7 +3,7 @@
 use farebox_ledger::{Amount, EntryKind, JournalEntry, Payment, StatementMonth, Timestamp};
 use maud::{Markup, html};
 
-use super::shown;
+use super::display;
 use super::table::{column, table};
 use crate::paper::PaperDocument;
 
@@ -14,8 +14,8 @@ pub(in crate::customer) fn page(
     months: &[StatementMonth],
     open: &OpenMoney,
 ) -> Markup {
-    let moved = shown::places(entries.iter().map(|entry| entry.amount));
-    let after = shown::places(entries.iter().map(|entry| entry.balance_after));
+    let moved = display::places(entries.iter().map(|entry| entry.amount));
+    let after = display::places(entries.iter().map(|entry| entry.balance_after));
     let columns = [
         column("Time (UTC)", "time"),
         column("What", "name"),
@@ -28,8 +28,8 @@ pub(in crate::customer) fn page(
             at(entry.at, "%b %d, %Y %H:%M:%S"),
             html! { (what(entry.kind)) @if let Some(reason) = &entry.reason { span.hint { ": " (reason) } } },
             html! { (entry.reference.as_deref().unwrap_or("–")) },
-            html! { (shown::aligned(entry.amount, moved)) },
-            html! { (shown::aligned(entry.balance_after, after)) },
+            html! { (display::aligned(entry.amount, moved)) },
+            html! { (display::aligned(entry.balance_after, after)) },
         ]
     });
     html! {
@@ -78,7 +78,7 @@ pub(in crate::customer) struct OpenMoney {
 pub(in crate::customer) fn owed(claim: Amount) -> Markup {
     html! { @if claim.is_positive() {
         p.problem #claim {
-            "A payment went back after its credit was spent: " strong { (shown::money(claim)) " USD" }
+            "A payment went back after its credit was spent: " strong { (display::money(claim)) " USD" }
             " are owed. What is paid next goes there first; until then requests are refused."
         }
     } }
@@ -96,7 +96,7 @@ fn unapplied(payments: &[Payment]) -> Markup {
             at(payment.at, "%b %d, %Y %H:%M:%S"),
             html! { (payment.reference) },
             html! { (payment.paid.gross) " " (payment.paid.currency) },
-            html! { (shown::money(payment.credit)) },
+            html! { (display::money(payment.credit)) },
         ]
     });
     html! { @if !payments.is_empty() {
@@ -132,7 +132,7 @@ fn receipts(documents: &[PaperDocument]) -> Markup {
 }
 
 fn at(at: Timestamp, format: &str) -> Markup {
-    html! { time datetime=(at) { (shown::format(at, format)) } }
+    html! { time datetime=(at) { (display::format(at, format)) } }
 }
 
 fn what(kind: EntryKind) -> &'static str {

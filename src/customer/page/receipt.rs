@@ -5,7 +5,7 @@
 use farebox_ledger::{Amount, Bill, BillLine, Evidence, JournalEntry, Timestamp};
 use maud::{Markup, html};
 
-use super::shown;
+use super::display;
 use crate::config::{PriceUnit, show_price};
 use crate::customer::receipt;
 use crate::proxy::{LIMIT, LOST, REMOVED, WAITED, record};
@@ -15,7 +15,7 @@ pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup 
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
-    let instant = |at| shown::format(at, "%b %d, %Y %H:%M:%S UTC");
+    let instant = |at| display::format(at, "%b %d, %Y %H:%M:%S UTC");
     html! {
         h1 { "Receipt" }
         section.card aria-labelledby="charge" {
@@ -39,16 +39,16 @@ pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup 
                 dt { "Model" } dd { (bill.slug) " (" (bill.family) ")" }
                 @if let Some(class) = bill.served.class() { dt { "Served as" } dd { (words(class)) } }
                 dt { "Began" } dd { (instant(began)) }
-                dt { "Ended" } dd { (instant(entry.at)) ", after " (shown::duration(bill.total_ms)) }
+                dt { "Ended" } dd { (instant(entry.at)) ", after " (display::duration(bill.total_ms)) }
                 dt { "First byte" } dd { @match bill.first_byte_ms {
-                    Some(ms) => { "after " (shown::duration(ms)) }
+                    Some(ms) => { "after " (display::duration(ms)) }
                     None => "none",
                 } }
                 dt { "Status" } dd {
-                    span class=(if shown::is_good(bill) { "pill good" } else { "pill bad" }) {
+                    span class=(if display::is_good(bill) { "pill good" } else { "pill bad" }) {
                         (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
                     }
-                    " " (shown::explain(bill.end_reason.as_str()))
+                    " " (display::explain(bill.end_reason.as_str()))
                 }
                 @if let Some(removed) = receipt::fact(bill, REMOVED) { dt { "Taken out before it was sent" } dd { code { (removed) } } }
                 @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation" } dd { code { (lost) } } }
@@ -63,7 +63,7 @@ pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup 
 }
 
 fn lines(lines: &[BillLine], charge: Amount) -> Markup {
-    let places = shown::places(
+    let places = display::places(
         lines
             .iter()
             .map(|line| Amount::times(line.rate, line.count).unwrap_or_default())
@@ -85,14 +85,14 @@ fn lines(lines: &[BillLine], charge: Amount) -> Markup {
                             (line.what.replace('_', " "))
                             @if let Some(class) = line.class.as_deref() { ", " (words(class)) }
                         }
-                        td.number { (shown::count(line.count)) }
+                        td.number { (display::count(line.count)) }
                         td.number { (price(line)) }
-                        td.number { (shown::aligned(Amount::times(line.rate, line.count).unwrap_or_default(), places)) }
+                        td.number { (display::aligned(Amount::times(line.rate, line.count).unwrap_or_default(), places)) }
                     }
                 }
                 tr.sum {
                     th scope="row" colspan="3" { "Charged" }
-                    td.number.cost #charged { (shown::aligned(charge, places)) }
+                    td.number.cost #charged { (display::aligned(charge, places)) }
                 }
             }
         }

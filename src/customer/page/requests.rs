@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use farebox_ledger::{Bill, JournalEntry, KeyId};
 use maud::{Markup, html};
 
-use super::shown;
+use super::display;
 use super::table::{column, table};
 use crate::customer::activity::RefusedRequest;
 use crate::customer::receipt;
@@ -26,7 +26,7 @@ pub(in crate::customer) fn rows(entries: &[JournalEntry], labels: Option<&KeyLab
         column("Receipt", "id"),
     ];
     columns.extend(labels.map(|_| column("Key", "")));
-    let places = shown::places(entries.iter().map(receipt::charged));
+    let places = display::places(entries.iter().map(receipt::charged));
     let rows = entries.iter().map(|entry| row(entry, places, labels));
     html! { @if entries.is_empty() { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
         (table("stacked requests", "Requests, newest first", &columns, rows))
@@ -37,7 +37,7 @@ fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Vec<M
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
-    let good = shown::is_good(bill);
+    let good = display::is_good(bill);
     let id = record::request_id(entry.operation);
     let key = labels.zip(entry.key).map(|(labels, key)| {
         html! { @match labels.get(&key) {
@@ -46,20 +46,20 @@ fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Vec<M
         } }
     });
     let cells = [
-        html! { (shown::time(entry.at)) },
+        html! { (display::time(entry.at)) },
         html! { (bill.slug) @if let Some(class) = bill.served.class() { " " span.hint { (class) } } },
         html! {
-            span class=(if good { "pill good" } else { "pill bad" }) title=(shown::explain(bill.end_reason.as_str())) {
+            span class=(if good { "pill good" } else { "pill bad" }) title=(display::explain(bill.end_reason.as_str())) {
                 (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
             }
         },
         html! {
-            (shown::count(usage.prompt())) " in"
-            @if usage.cache_read > 0 { " (" (shown::count(usage.cache_read)) " cached)" }
-            ", " (shown::count(usage.all_output())) " out"
+            (display::count(usage.prompt())) " in"
+            @if usage.cache_read > 0 { " (" (display::count(usage.cache_read)) " cached)" }
+            ", " (display::count(usage.all_output())) " out"
         },
-        html! { (shown::aligned(receipt::charged(entry), places)) },
-        html! { @match bill.first_byte_ms { Some(ms) => (shown::duration(ms)), None => "–" } },
+        html! { (display::aligned(receipt::charged(entry), places)) },
+        html! { @match bill.first_byte_ms { Some(ms) => (display::duration(ms)), None => "–" } },
         html! { a href=(format!("/dashboard/requests/{id}")) title=(id) { code { "…" (ending(&id)) } } },
     ];
     cells.into_iter().chain(key).collect()
@@ -95,19 +95,19 @@ impl RequestFilter {
         let blank = Bill::default();
         let bill = entry.bill.as_ref().unwrap_or(&blank);
         let status = match self.status.as_str() {
-            "ok" => shown::is_good(bill),
-            "cut" => !shown::is_good(bill),
+            "ok" => display::is_good(bill),
+            "cut" => !display::is_good(bill),
             _ => true,
         };
         status
             && self.key.is_none_or(|key| entry.key == Some(key))
             && (self.model.is_empty() || bill.slug == self.model)
-            && (self.day.is_empty() || shown::format(entry.at, "%Y-%m-%d") == self.day)
+            && (self.day.is_empty() || display::format(entry.at, "%Y-%m-%d") == self.day)
     }
 
     /// Whether no entry older than this one can pass.
     pub(in crate::customer) fn is_past(&self, entry: &JournalEntry) -> bool {
-        !self.day.is_empty() && shown::format(entry.at, "%Y-%m-%d") < self.day
+        !self.day.is_empty() && display::format(entry.at, "%Y-%m-%d") < self.day
     }
 
     /// The address of the page that begins before an entry.
@@ -266,13 +266,13 @@ pub(in crate::customer) fn refusals(refusals: &[RefusedRequest]) -> Markup {
         ul.refusals { @for RefusalGroup { newest: refused, count, oldest } in grouped(refusals) {
             li {
                 p {
-                    (shown::time(refused.at)) " "
+                    (display::time(refused.at)) " "
                     span.pill.bad { (refused.status) " " (refused.reason.replace('_', " ")) } " "
                     span.name { (refused.slug) }
-                    @if count > 1 { " " span.times { (count) " times since " (shown::time(oldest.at)) } }
+                    @if count > 1 { " " span.times { (count) " times since " (display::time(oldest.at)) } }
                 }
                 @if !refused.message.is_empty() { p { (refused.message) } }
-                p.hint { (shown::explain(&refused.reason)) " " code { (record::request_id(refused.request)) } }
+                p.hint { (display::explain(&refused.reason)) " " code { (record::request_id(refused.request)) } }
             }
         } }
     } }

@@ -3,7 +3,7 @@
 use farebox_ledger::Posted;
 use maud::{Markup, html};
 
-use super::shown;
+use super::display;
 
 /// What the page is shown for.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(in crate::customer) fn page(what: Redeeming<'_>) -> Markup {
         h1 { "Redeem a voucher" }
         @match what {
             Redeeming::Asked => {}
-            Redeeming::Refused(why) => p.problem role="alert" { (shown::sentence(why)) }
+            Redeeming::Refused(why) => p.problem role="alert" { (display::sentence(why)) }
             Redeeming::Done(posted) => p.success role="status" { (done(posted)) }
         }
         form.card method="post" action="/dashboard/vouchers" {
@@ -41,7 +41,7 @@ fn done(posted: &Posted) -> Markup {
     let entry = &posted.entry;
     html! {
         @if posted.repeated { "This voucher was redeemed here before: " }
-        strong { (shown::money(entry.amount)) " USD" } " added on " (shown::time(entry.at)) " UTC"
+        strong { (display::money(entry.amount)) " USD" } " added on " (display::time(entry.at)) " UTC"
         @if let Some(reference) = &entry.reference { " (" code { (reference) } ")" }
         "."
     }

@@ -7,7 +7,7 @@ use farebox_ledger::Usage;
 use farebox_protocol::WireUsage;
 
 use super::{Meter, Miscount, price};
-use crate::metering::reported;
+use crate::metering::counts;
 
 impl Meter {
     /// A usage as it is priced: its first step, and the further ones. A usage that does not contain the provider's further steps is
@@ -60,7 +60,7 @@ impl Meter {
 pub(super) fn of(wire: &WireUsage, counted: &farebox_protocol::ReportedUsage) -> Vec<Usage> {
     wire.further_steps(counted)
         .into_iter()
-        .map(reported::usage)
+        .map(counts::usage)
         .collect()
 }
 

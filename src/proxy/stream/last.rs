@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use farebox_protocol::{AnswerReader, Family, UsageWish};
 
-use super::super::admitted::{Admitted, Settled};
-use super::super::broken::{StreamFault, short, why_it_broke};
+use super::super::breakage::{StreamFault, short, why_it_broke};
 use super::super::end::End;
 use super::super::outlet::{Outlet, SettledCounts};
 use super::super::phase::Phase;
 use super::super::record;
+use super::super::request::{Admitted, Settled};
 use crate::metering::{Ending, reported};
 
 /// All that makes the last frames: settling a request consumes the rest of it.

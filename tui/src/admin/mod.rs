@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use crate::pinned;
+use crate::tls;
 
 pub(crate) use shapes::{
     ClientField, LiveEvent, OneRequest, ReportedAlert, ReportedChange, ReportedDiagnostic,
@@ -128,7 +128,7 @@ impl AdminClient {
         let connected = async {
             let stream = TcpStream::connect(&self.authority).await?;
             let way: Box<dyn AdminStream> = match &self.certificate {
-                Some(file) => Box::new(pinned::connect(stream, file).await?),
+                Some(file) => Box::new(tls::connect(stream, file).await?),
                 None => Box::new(stream),
             };
             Ok(way)

@@ -5,11 +5,12 @@
 //! only then is it drawn.
 
 pub(crate) mod act;
-pub(crate) mod audited;
+pub(crate) mod audit;
 mod begin;
 pub(crate) mod bindings;
 pub(crate) mod bulk;
 mod bulk_flow;
+pub(crate) mod catalog_lists;
 pub(crate) mod cell;
 pub(crate) mod command;
 pub(crate) mod config_page;
@@ -37,9 +38,8 @@ pub(crate) mod party;
 pub(crate) mod perform;
 pub(crate) mod reading;
 pub(crate) mod receive;
-mod selected;
+mod selection;
 mod show;
-pub(crate) mod shown;
 mod sorting;
 pub(crate) mod tabs;
 pub(crate) mod tone;

@@ -2,14 +2,14 @@
 
 use farebox_ledger::{OperationId, Scope};
 
-use super::audited::Audited;
+use super::audit::Audited;
 use super::detail::{PartyDetail, Tab};
 use super::marks::Marks;
 use super::message::Effect;
 use super::modal::{Modal, RequestPage};
 use super::money::MoneyTab;
 use super::party::Party;
-use super::selected::SelectedRow;
+use super::selection::SelectedRow;
 use super::{ConsoleApp, reading};
 
 impl ConsoleApp {

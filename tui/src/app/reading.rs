@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::ConsoleApp;
-use super::audited::{Audited, changes};
+use super::audit::{Audited, changes};
+use super::catalog_lists::RouteLine;
 use super::modal::ReadingModal;
-use super::selected::SelectedRow;
-use super::shown::RouteLine;
+use super::selection::SelectedRow;
 use crate::admin::{ReportedAlert, ReportedTarget};
 use crate::clock;
 use crate::format;

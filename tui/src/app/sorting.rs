@@ -1,7 +1,8 @@
 //! The orders of every list, and sorting by them. Only what the ledger pages through is sorted by the ledger.
 
 use super::ConsoleApp;
-use super::audited::AUDIT;
+use super::audit::AUDIT;
+use super::catalog_lists::{MODELS, PUBLISHED, ROUTES};
 use super::command::CommandContext;
 use super::customers::CUSTOMERS;
 use super::detail::PartyDetail;
@@ -13,7 +14,6 @@ use super::message::Effect;
 use super::money::sums::Sums;
 use super::nodes::NODES;
 use super::order::ListOrder;
-use super::shown::{MODELS, PUBLISHED, ROUTES};
 
 impl ConsoleApp {
     /// The orders of this list as `s` goes through them, each in the direction that is asked for first.

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pen::{Pen, above, last};
-use crate::app::audited::AUDIT;
+use crate::app::audit::AUDIT;
 use crate::app::holds::HOLDS;
 use crate::app::live::GatewayLink;
 use crate::app::{ConsoleApp, RowList};

@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use super::pen::{Pen, above, below, last};
 use crate::admin::{ReportedLesson, ReportedModel, ReportedTarget};
 use crate::app::ConsoleApp;
+use crate::app::catalog_lists::{MODELS, PUBLISHED, ROUTES};
 use crate::app::live::GatewayLink;
-use crate::app::shown::{MODELS, PUBLISHED, ROUTES};
 use crate::format;
 use crate::sanitize::wrap;
 

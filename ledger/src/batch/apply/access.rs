@@ -9,7 +9,7 @@ use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::link::SignInLink;
-use crate::table::named::RowName;
+use crate::table::needs::RowName;
 use crate::value::text::clean;
 use crate::{
     CloseSession, CloseSessions, ConsumeLink, KeyId, MarkUsed, NewLink, OperationId, Refusal,

@@ -1,7 +1,7 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
 use super::acting::refused;
-use super::{asked, check_unused, news, wishes, write_act};
+use super::{check_unused, delegation, news, wishes, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -38,9 +38,9 @@ pub(super) fn check_new(rows: &Rows, new: &NewCustomer) -> Result<(), Refusal> {
 
 /// Makes a customer that was checked. It is refused before anything is written if the token that asks may make no more.
 pub(super) fn make(rows: &mut Rows, new: &NewCustomer) -> Result<Customer, Refusal> {
-    let counted = asked::counted(rows, TokenDeed::Customer)?;
+    let counted = delegation::counted(rows, TokenDeed::Customer)?;
     insert(rows, new.customer())?;
-    asked::count(rows, counted);
+    delegation::count(rows, counted);
     news::customer_created(rows, new.id, &new.act);
     if let Some(data) = &new.personal {
         rows.set_personal(new.id, Some(data.clone()));

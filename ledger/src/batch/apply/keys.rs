@@ -2,7 +2,7 @@
 
 use super::acting::{check_acts, refused};
 use super::payments::{check_first_reference, take_over};
-use super::{append, asked, check_unused, claims, customers, news, write_act};
+use super::{append, check_unused, claims, customers, delegation, news, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -58,8 +58,8 @@ fn enrol(rows: &mut Rows, both: &Enrolment) -> Result<Key, Refusal> {
     customers::check_new(rows, owner)?;
     check_new(rows, new)?;
     check_within(rows, new, &owner.customer())?;
-    asked::counted(rows, TokenDeed::Customer)?;
-    asked::counted(rows, TokenDeed::Key)?;
+    delegation::counted(rows, TokenDeed::Customer)?;
+    delegation::counted(rows, TokenDeed::Key)?;
     customers::make(rows, owner)?;
     make(rows, new)
 }
@@ -82,7 +82,7 @@ fn check_within(rows: &Rows, new: &NewKey, customer: &Customer) -> Result<(), Re
         credit.check()?;
         check_first_reference(rows, &credit.reference)?;
         customer.account.top_up(credit.amount)?;
-        asked::booked(rows, credit.amount, true)?;
+        delegation::booked(rows, credit.amount, true)?;
     }
     Ok(())
 }
@@ -90,8 +90,8 @@ fn check_within(rows: &Rows, new: &NewKey, customer: &Customer) -> Result<(), Re
 /// Makes a key that was checked, of a customer that is there.
 fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let (operation, belongs_to) = (new.act.operation, new.belongs_to());
-    let counted = asked::counted(rows, TokenDeed::Key)?;
-    asked::count(rows, counted);
+    let counted = delegation::counted(rows, TokenDeed::Key)?;
+    delegation::count(rows, counted);
     let mut key = new.key();
     key.token = rows.asked_by.token();
     rows.insert_key(key);
@@ -100,8 +100,8 @@ fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     if let Some(credit) = &credit {
         let after = rows.customer(belongs_to)?.customer.account;
         let after = after.top_up(credit.amount)?;
-        let booked = asked::booked(rows, credit.amount, true)?;
-        asked::count(rows, booked);
+        let booked = delegation::booked(rows, credit.amount, true)?;
+        delegation::count(rows, booked);
         let (stored, position) = (rows.customer(belongs_to)?, rows.positions.next_entry());
         let head = stored.head;
         let entry = credit.entry(stored, position, after.balance(), rows.now());
@@ -159,10 +159,10 @@ fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
         spending,
     )?;
     let reissued = match change.change {
-        Change::Reissue { .. } => asked::counted(rows, TokenDeed::Reissue)?,
+        Change::Reissue { .. } => delegation::counted(rows, TokenDeed::Reissue)?,
         _ => None,
     };
-    asked::count(rows, reissued);
+    delegation::count(rows, reissued);
     let (id, belongs_to) = (key.id, key.belongs_to);
     let before = rows.key(id)?.stored_status;
     let act = audit::change(change, &key.settings);

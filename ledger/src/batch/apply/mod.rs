@@ -6,9 +6,9 @@
 
 mod access;
 mod acting;
-mod asked;
 mod claims;
 mod customers;
+mod delegation;
 mod holds;
 mod keys;
 mod money_back;

@@ -2,7 +2,7 @@
 
 use super::acting::refused;
 use super::claims::{book, claimed, collect, entry};
-use super::{append, asked, check_unused, customers, news, payments, wishes, write_act};
+use super::{append, check_unused, customers, delegation, news, payments, wishes, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -52,7 +52,7 @@ fn pay_first(rows: &mut Rows, both: &FirstPayment) -> Result<PaymentMoved, Refus
     }
     customers::check_new(rows, payer)?;
     check_new(rows, new)?;
-    if asked::booked(rows, new.credit, true).is_err() {
+    if delegation::booked(rows, new.credit, true).is_err() {
         // Then it is kept as unapplied, or nobody is made.
         kept(rows, &new.reference)?;
     }
@@ -85,14 +85,14 @@ fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
 /// not be.
 fn kept(rows: &Rows, reference: &str) -> Result<Option<TokenDay>, Refusal> {
     payments::check_free(rows, reference)?;
-    asked::counted(rows, TokenDeed::Unapplied)
+    delegation::counted(rows, TokenDeed::Unapplied)
 }
 
 /// Takes in a payment that was checked: books it, or keeps it as unapplied. So is one under the reference of a wish that no rule has made: its
 /// money came, perhaps for a wish that a restored ledger has lost.
 fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     let credit = credit_of(new);
-    let booked = asked::check_payable(rows, new.customer)
+    let booked = delegation::check_payable(rows, new.customer)
         .and_then(|()| payments::book(rows, &credit, audit::payment(new)));
     let (status, entry) = match booked {
         Ok(posted) => (PaymentStatus::Booked, Some(posted.entry)),
@@ -103,7 +103,7 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
             | Refusal::DailyReached(_)),
         ) => {
             let kept = kept(rows, &new.reference)?;
-            asked::count(rows, kept);
+            delegation::count(rows, kept);
             let why = why.to_string();
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
             news::unapplied(rows, new, &why);
@@ -118,7 +118,7 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     rows.tables.put(payment.clone());
     let to = match &new.addressee {
         Some(buyer) => PaymentAddressee::Buyer(buyer.clone()),
-        None => asked::addressee(rows, &credit)?,
+        None => delegation::addressee(rows, &credit)?,
     };
     rows.address(&new.reference, new.customer, to);
     answer(rows, payment, entry, false)
@@ -170,7 +170,7 @@ fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> 
         book(rows, payment.customer, claimed, name, texts, new.act.at)
     });
     let entry = entry.transpose()?;
-    asked::count(rows, counted);
+    delegation::count(rows, counted);
     rows.tables.put(payment.clone());
     write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
     if new.kind == ReversalKind::Dispute {
@@ -194,13 +194,13 @@ fn counted(
     match kind {
         // What a dispute gives back is credited once more.
         ReversalKind::DisputeWon => {
-            asked::booked(rows, more.checked_neg().unwrap_or_default(), false)
+            delegation::booked(rows, more.checked_neg().unwrap_or_default(), false)
         }
         ReversalKind::Refund | ReversalKind::Dispute => {
             let is_booked = known.status == PaymentStatus::Booked;
             let is_first = is_booked && known.registers == Registers::default();
             let amount = more.max(Amount::ZERO);
-            asked::counted(rows, TokenDeed::Reverses { amount, is_first })
+            delegation::counted(rows, TokenDeed::Reverses { amount, is_first })
         }
     }
 }
@@ -280,8 +280,8 @@ fn assign(
     if claim.checked_add(due).is_none() {
         return Err(Refusal::Limit("the amounts are too large".to_owned()));
     }
-    let booked = asked::booked(rows, payment.credit, true)?;
-    asked::count(rows, booked);
+    let booked = delegation::booked(rows, payment.credit, true)?;
+    delegation::count(rows, booked);
     let credited = entry(
         rows,
         (customer, act.act.operation),

@@ -1,7 +1,7 @@
 //! Money that no request moves: credits, and moves between customers. Each leaves one audit record for each customer, in the same
 //! transaction.
 
-use super::{append, append_named, asked, check_unused, claims, news, write_act};
+use super::{append, append_named, check_unused, claims, delegation, news, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -60,18 +60,18 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
         }
     };
     let booked = match &credit.kind {
-        CreditKind::TopUp => asked::booked(rows, credit.amount, true)?,
-        CreditKind::Adjust { .. } => asked::booked(rows, credit.amount, false)?,
+        CreditKind::TopUp => delegation::booked(rows, credit.amount, true)?,
+        CreditKind::Adjust { .. } => delegation::booked(rows, credit.amount, false)?,
         CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => None,
     };
-    asked::count(rows, booked);
+    delegation::count(rows, booked);
     let position = rows.positions.next_entry();
     let entry = credit.entry(&stored, position, after.balance(), rows.now());
     append(rows, entry.clone(), &stored.head, after);
     give_room_back(rows, credit)?;
     write_act(rows, act, owner)?;
     if credit.kind == CreditKind::TopUp {
-        let to = asked::addressee(rows, credit)?;
+        let to = delegation::addressee(rows, credit)?;
         rows.address(&credit.reference, owner, to);
     }
     news::credited(rows, credit, &entry);
@@ -159,7 +159,7 @@ pub(super) fn check_payable_name(rows: &Rows, reference: &str) -> Result<(), Ref
 
 /// Whether the name of a payment can be taken over: nothing was booked under it, so whoever told it may have made it up.
 pub(super) fn may_take_over(rows: &Rows, known: &Payment) -> Result<bool, Refusal> {
-    Ok(known.is_unapplied() && !asked::sells(rows)?)
+    Ok(known.is_unapplied() && !delegation::sells(rows)?)
 }
 
 /// The payment of an entry has the name from now on that an unapplied one has kept.

@@ -6,7 +6,7 @@ use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::house_act::{self, HouseAct, HouseSubject};
-use crate::table::named::RowName;
+use crate::table::needs::RowName;
 use crate::value::text::clean;
 use crate::{Act, NewToken, Refusal, RevokeToken, Token};
 

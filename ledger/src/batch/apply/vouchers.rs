@@ -13,7 +13,7 @@ use crate::book::audit;
 use crate::book::credit::VOUCHER;
 use crate::book::house_act::{self, HouseAct, HouseSubject};
 use crate::rule::voucher::Voucher;
-use crate::table::named::RowName;
+use crate::table::needs::RowName;
 use crate::value::text::{check_text, clean};
 use crate::{
     Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,

@@ -3,9 +3,9 @@
 //! Positions have gaps and commit in any order, so they do not tell which customers have changed: all are read, and the anchor file
 //! leaves out those that it already has.
 
-use super::described;
 use super::link::Link;
 use super::rows::Columns;
+use super::table_rows;
 use super::trouble::TransactionTrouble;
 use crate::Timestamp;
 use crate::book::anchor::{Anchor, ChainHeads, Heads, HouseEnd};
@@ -34,7 +34,7 @@ pub(super) async fn anchor(link: &Link, now: Timestamp) -> Result<Anchor, Transa
         opened: 0,
         customers: Vec::new(),
         generation,
-        house: HouseEnd::of(described::house_head(link).await?),
+        house: HouseEnd::of(table_rows::house_head(link).await?),
     };
     for row in &link.query(HEADS, &[]).await? {
         let mut columns = Columns::of(row);

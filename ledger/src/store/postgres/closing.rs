@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::node;
 use super::readers::Readers;
-use super::shared::Shared;
-use crate::store::unsettled::Left;
+use super::state::Shared;
+use crate::store::bill_file::Left;
 use crate::{Finish, LedgerError};
 
 /// How long closing may take. With twice 30 s before it, a gateway has stopped within the 90 s of its service manager.

@@ -13,7 +13,7 @@ use super::writes::{SqlValue, Write};
 use crate::batch::changes::Changes;
 use crate::store::delivery_rows::{self, failed_delivery, outcome_parts, webhook_columns};
 use crate::store::rows::Decoded;
-use crate::table::described::DescribedRow as _;
+use crate::table::description::DescribedRow as _;
 use crate::{
     DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook, OperationId,
     Timestamp, WantedDeliveries, WebhookId,

@@ -10,7 +10,7 @@ use super::link::Link;
 use super::rows::{Columns, row};
 use super::trouble::TransactionTrouble;
 use super::writes::Write;
-use super::{PostgresLedger, deliveries, described};
+use super::{PostgresLedger, deliveries, table_rows};
 use crate::batch::rows::Rows;
 use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
 use crate::store::rows::{Decoded, RowColumns as _, rows_at_most};
@@ -85,7 +85,7 @@ pub(super) async fn after(
         "WHERE (xid, position) > ($1::text::xid8, $2){settled} ORDER BY xid, position LIMIT $3"
     );
     let limit = rows_at_most(limit);
-    described::read(link, &which, &[&xid, &position, &limit])
+    table_rows::read(link, &which, &[&xid, &position, &limit])
         .await
         .map(Some)
 }

@@ -13,13 +13,13 @@ use futures_util::future::join;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
-use super::described::array;
 use super::link::Link;
 use super::locking::Locked;
+use super::needs::{WantedRows, parameter};
 use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
+use super::table_rows::array;
 use super::trouble::TransactionTrouble;
-use super::wanted::{WantedRows, parameter};
 use super::writes::{SqlValue, values};
 use super::{migrations, reads};
 use crate::batch::rows::{
@@ -31,7 +31,7 @@ use crate::store::rows::{Decoded, RowColumns as _};
 use crate::store::select::select;
 use crate::table::columns::StoredAlone;
 use crate::table::list::ListedRow;
-use crate::table::named::{NamedReader, RowName};
+use crate::table::needs::{NamedReader, RowName};
 use crate::value::reference;
 use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Scope, Session};
 

@@ -8,13 +8,12 @@
 //! No row is cached from one batch to the next, and no batch updates sums over all keys.
 
 mod anchors;
-mod blocked;
+mod blockers;
 mod closing;
-mod confirmed;
+mod confirmations;
 mod connector;
 mod copy;
 mod deliveries;
-mod described;
 mod events;
 mod facts;
 mod faults;
@@ -29,6 +28,7 @@ mod link;
 mod lists;
 mod locking;
 mod migrations;
+mod needs;
 mod node;
 mod owner_tables;
 mod probe_leases;
@@ -36,16 +36,16 @@ mod readers;
 mod reads;
 mod rows;
 mod servers;
-mod shared;
 mod silence;
 mod standby;
 mod start;
+mod state;
+mod table_rows;
 mod tables;
 mod tls;
 mod trouble;
-mod unopened;
 mod verify;
-mod wanted;
+mod visitor;
 mod writer;
 mod writes;
 
@@ -63,7 +63,7 @@ use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
-use crate::store::unsettled::{Left, Unsettled};
+use crate::store::bill_file::{Left, Unsettled};
 use crate::table::list::UNAPPLIED;
 use crate::{
     Addressees, Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery,
@@ -73,15 +73,15 @@ use crate::{
     SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport,
     WriterStats, lock,
 };
-pub use confirmed::AcceptedLoss;
+pub use confirmations::AcceptedLoss;
 use connector::Connector;
 pub(crate) use copy::{CopySource, CopyTarget};
 use facts::ServerPurpose;
 use kept_totals::KeptTotals;
 use key_reads::KeyReads;
 use readers::Readers;
-use shared::Shared;
 use start::Started;
+use state::Shared;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
 const LONG: usize = 10_000;
@@ -218,7 +218,7 @@ impl Store for PostgresLedger {
         let mut troubles = self.connector.record().standing();
         let lapsed = self.writer.as_ref().is_some_and(|writer| writer.lapsed());
         if lapsed && !troubles.iter().any(|trouble| trouble.stops) {
-            troubles.push(shared::lapse());
+            troubles.push(state::lapse());
         }
         troubles
     }

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::confirmed::{Comparison, ENDED_KEPT_DAYS, Run};
+use super::confirmations::{Comparison, ENDED_KEPT_DAYS, Run};
 use super::connector::Connector;
 use super::facts::Backend;
 use super::faults;
 use super::link::Link;
 use super::migrations::VERSION;
 use super::rows::Columns;
-use super::shared::Shared;
 use super::silence::{NodeSighting, observe, reap};
 use super::standby;
+use super::state::Shared;
 use super::trouble::TransactionTrouble;
 use crate::batch::outcome::Outcome;
 use crate::store::begin::log_late;

@@ -8,7 +8,7 @@ use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::rule::payment::PaymentAddressee;
 use crate::table::columns::{ColumnValue, StoredAlone};
-use crate::table::described::{
+use crate::table::description::{
     Described as _, DescribedRow as _, RowChange, WrittenColumn, written,
 };
 use crate::{CustomerId, Timestamp};

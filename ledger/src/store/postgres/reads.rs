@@ -15,8 +15,8 @@ use super::trouble::TransactionTrouble;
 use crate::book::audit::OF_MONEY;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
-use crate::value::owed::UNMETERED;
 use crate::value::reference;
+use crate::value::tries::UNMETERED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, JournalEntry, KeyId,
     LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,

@@ -7,7 +7,7 @@ use super::connector::Connector;
 use super::facts::{LOOK, ReplicationAnswer, judge};
 use super::link::Link;
 use super::rows::Columns;
-use super::shared::Shared;
+use super::state::Shared;
 use super::trouble::TransactionTrouble;
 use crate::store::trouble_record::LedgerWork;
 use crate::{Durability, Fault, LedgerError, Standby, TroubleKind, lock};

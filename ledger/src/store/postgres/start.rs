@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::confirmed::{Comparison, Confirmed};
+use super::confirmations::{Comparison, Confirmed};
 use super::connector::Connector;
 use super::node::{self, NodeLease};
 use super::readers::Readers;
-use super::shared::Shared;
+use super::state::Shared;
 use super::trouble::TransactionTrouble;
 use super::writer::Lanes;
-use super::{blocked, events, facts, migrations, standby};
+use super::{blockers, events, facts, migrations, standby};
 use crate::{LedgerError, OpenMode, Opening};
 
 /// The purpose for which the thread was started.
@@ -96,7 +96,7 @@ pub(super) async fn start(
         if connector.has_several() {
             tokio::spawn(node::watch_servers(Arc::clone(&shared), connector.clone()));
         }
-        tokio::spawn(blocked::watch(Arc::clone(&shared), connector.clone()));
+        tokio::spawn(blockers::watch(Arc::clone(&shared), connector.clone()));
         tokio::spawn(NodeLease::new(Arc::clone(&shared), connector).run());
     }
     Ok(Started {

@@ -11,8 +11,8 @@ use crate::batch::changes::{Changes, UsagePlace};
 use crate::batch::rows::Rows;
 use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
+use crate::store::codes;
 use crate::store::rows::{number, served_columns};
-use crate::store::stored;
 use crate::{Bill, KeyId, OperationId, Session, UsageKind, UsageRow};
 
 /// The statements that write a batch, in their order.
@@ -123,7 +123,7 @@ fn entries<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), Transa
     let mut found = Vec::new();
     for chained in rows.new_entries() {
         let bill = chained.entry.bill.as_ref();
-        let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
+        let lines = bill.map(|bill| codes::lines_text(&bill.lines)).transpose();
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         found.push(EntryRow {
             chained,
@@ -153,7 +153,7 @@ fn with_entry<'a, 'b>(table: TableWrite<'a, 'b, EntryRow<'b>>) -> TableWrite<'a,
     table
         .number("customer", |row| row.chained.entry.customer.to_i64())
         .number("key", |row| {
-            stored::key_number(row.chained.entry.customer, row.chained.entry.key)
+            codes::key_number(row.chained.entry.customer, row.chained.entry.key)
         })
         .number("seq", |row| row.chained.entry.seq)
         .number("position", |row| row.chained.entry.position)
@@ -269,7 +269,7 @@ fn acts<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
         .number("customer", |act| act.record.record.customer.to_i64())
         .number("key", |act| {
             let record = &act.record.record;
-            stored::key_number(record.customer, record.key)
+            codes::key_number(record.customer, record.key)
         })
         .number("seq", |act| act.record.seq)
         .number("position", |act| act.record.record.position)

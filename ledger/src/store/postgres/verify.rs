@@ -4,11 +4,11 @@ mod guards;
 
 use std::collections::BTreeSet;
 
-use super::described;
 use super::link::Link;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD,
 };
+use super::table_rows;
 use super::trouble::TransactionTrouble;
 use crate::book::anchor::Anchor;
 use crate::book::chain::{self, ChainedAct, ChainedEntry};
@@ -96,7 +96,7 @@ impl DatabaseReader<'_> {
         let personal = "SELECT data FROM personal_data WHERE customer = $1";
         let personal = link.query(personal, &[&number]).await?;
         let payments = "WHERE customer = $1 ORDER BY folded";
-        let payments = described::read(link, payments, &[&number]).await?;
+        let payments = table_rows::read(link, payments, &[&number]).await?;
         let read = || -> Decoded<CustomerRows> {
             let (stored, traffic) = rows::stored_customer(found)?;
             let personal = personal.first().map(rows::row).transpose()?;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, DEFAULT_NAME, FileControl, Result, params};
 
+use super::key_cache::{CacheChange, KeyCache};
 use super::migrations::VERSION;
-use super::remembered::{CacheChange, KeyCache};
 use super::statements::{Sql, Statements};
 use super::totals::{self, EntrySums, LAG};
 use crate::batch::rows::{Positions, Rows};

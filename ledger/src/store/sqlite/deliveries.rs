@@ -7,7 +7,7 @@ use super::rows::Columns;
 use super::statements::Sql;
 use crate::batch::changes::Changes;
 use crate::store::delivery_rows::{self, failed_delivery, outcome_parts, webhook_columns};
-use crate::table::described::DescribedRow as _;
+use crate::table::description::DescribedRow as _;
 use crate::{
     DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook, Timestamp, WantedDeliveries,
     WebhookId,

@@ -16,7 +16,7 @@ use crate::book::chain::ChainedEntry;
 use crate::rule::key::KeyRecord;
 use crate::table::columns::ColumnValue;
 use crate::table::list::{ListedRow, TableSet};
-use crate::table::named::{NamedReader, NextRow, RowName};
+use crate::table::needs::{NamedReader, NextRow, RowName};
 use crate::value::reference;
 use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Refusal, Scope};
 

@@ -6,7 +6,7 @@
 use rusqlite::{Result, params};
 
 use super::batch::{Batch, BatchTables, Changed};
-use super::remembered::CacheChange;
+use super::key_cache::CacheChange;
 use super::statements::Sql;
 use crate::batch::changes::{Changes, UsagePlace};
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, Rows};
@@ -14,10 +14,10 @@ use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
 use crate::rule::hold::StoredHold;
 use crate::rule::payment::PaymentAddressee;
+use crate::store::codes;
 use crate::store::rows::number;
-use crate::store::stored;
 use crate::table::columns::StoredAlone;
-use crate::table::described::{DescribedRow, RowChange, written};
+use crate::table::description::{DescribedRow, RowChange, written};
 use crate::{Account, Amount, Bill, OperationId, Session, UsageKind, UsageRow};
 
 impl Batch<'_> {
@@ -272,7 +272,7 @@ impl BatchTables<'_> {
         // In the order of their columns.
         let counts = bill.map(|bill| bill.usage.first().map(number));
         let counts = counts.map_or([None; 7], |counts| counts.map(Some));
-        let lines = bill.map(|bill| stored::lines_text(&bill.lines)).transpose();
+        let lines = bill.map(|bill| codes::lines_text(&bill.lines)).transpose();
         let pairs = bill.map(Bill::pairs).filter(|pairs| !pairs.is_empty());
         self.statements.get(Sql::InsertEntry)?.execute(params![
             entry.position,
@@ -310,7 +310,7 @@ impl BatchTables<'_> {
             chained.hash,
             chained.format,
             pairs.map(|pairs| json(&pairs)).transpose()?,
-            stored::key_number(entry.customer, entry.key),
+            codes::key_number(entry.customer, entry.key),
         ])?;
         let newest = &mut self.newest_entry;
         *newest = newest.map(|newest| newest.max(entry.operation));
@@ -334,7 +334,7 @@ impl BatchTables<'_> {
             act.hash,
             act.format,
             act.record.seq,
-            stored::key_number(record.customer, record.key),
+            codes::key_number(record.customer, record.key),
         ])?;
         self.mark(Changed::Anything);
         Ok(())

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::kept::kept;
+use super::descriptors::kept;
 
 /// The length of SQLite's header.
 const LENGTH: usize = 100;

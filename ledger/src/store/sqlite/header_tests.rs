@@ -214,7 +214,7 @@ fn an_index_that_was_cut_off_and_made_longer_again_is_known() {
         let index = super::index::LogIndex::open(&path).unwrap();
         assert!(index.is_whole());
         assert!(!index.is_cut().unwrap());
-        let file = kept::kept(&path).unwrap();
+        let file = descriptors::kept(&path).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&*file, &[0; 1 << 14], 1 << 14).unwrap();
         assert!(!index.is_whole());
         file.set_len(1 << 14).unwrap();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-use super::kept::kept;
+use super::descriptors::kept;
 use crate::store::room::lengthen;
 
 /// The header stands twice; while it is being written, the two differ.

@@ -13,10 +13,13 @@ mod batch;
 #[cfg(test)]
 mod batch_tests;
 #[cfg(test)]
+mod bill_file_tests;
+#[cfg(test)]
 mod caps_tests;
 mod copy;
 mod deliveries;
-mod ended;
+mod descriptors;
+mod ends;
 mod events;
 mod fetch;
 mod file_id;
@@ -28,7 +31,9 @@ mod header;
 mod header_tests;
 mod index;
 mod job;
-mod kept;
+mod key_cache;
+#[cfg(test)]
+mod key_cache_tests;
 mod lessons;
 mod lists;
 mod location;
@@ -38,26 +43,21 @@ mod migrations;
 mod paths;
 mod readers;
 mod reads;
-mod remembered;
-#[cfg(test)]
-mod remembered_tests;
 mod reopen;
 mod room;
 #[cfg(test)]
 mod room_tests;
 mod rows;
-mod shared;
+mod state;
 mod statements;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod totals;
 mod troubles;
-mod unopened;
-#[cfg(test)]
-mod unsettled_tests;
 mod upkeep;
 mod verify;
+mod visitor;
 mod wall_clock;
 mod worker;
 mod writer;
@@ -79,8 +79,8 @@ use crate::batch::operation::OperationClass;
 use crate::book::anchor::Anchor;
 use crate::book::margin;
 use crate::store::Store;
+use crate::store::bill_file::{Left, Unsettled};
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
-use crate::store::unsettled::{Left, Unsettled};
 use crate::table::list::UNAPPLIED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
@@ -89,12 +89,12 @@ use crate::{
     OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Taught,
     Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
 };
-use ended::EndedKeys;
+use ends::EndedKeys;
 use file_id::FileId;
 use job::BatchWork;
+use key_cache::KeyCache;
 use location::Location;
 use readers::Readers;
-use remembered::KeyCache;
 use wall_clock::WallClock;
 use writer::WriterHandle;
 

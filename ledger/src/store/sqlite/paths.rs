@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::store::side_file::beside;
-use crate::store::{admin_token, unsettled};
+use crate::store::{admin_token, bill_file};
 use crate::{Cause, LedgerError, owner};
 
 /// Gives a file that must not be read as a log or index another name, and says so.
@@ -89,7 +89,7 @@ pub fn belongs_to_ledger(ledger: &Path, path: &Path) -> bool {
     let (Some(ledger), Some(path)) = (real(ledger), real(path)) else {
         return false;
     };
-    let kept = [unsettled::SUFFIX, admin_token::SUFFIX];
+    let kept = [bill_file::SUFFIX, admin_token::SUFFIX];
     ["", "-wal", "-shm", "-journal", ".lock"]
         .into_iter()
         .chain(kept)

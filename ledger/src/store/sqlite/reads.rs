@@ -16,8 +16,8 @@ use crate::book::head::StoredCustomer;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::store::select::SELECT_CUSTOMER;
-use crate::value::owed::UNMETERED;
 use crate::value::reference;
+use crate::value::tries::UNMETERED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, JournalEntry, Key, KeyId,
     OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,

@@ -11,12 +11,12 @@ use std::sync::{Arc, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::ended::EndedKeys;
+use super::ends::EndedKeys;
 use super::file_id::FileId;
+use super::key_cache::KeyCache;
 use super::location::{Displaced, Location};
 use super::migrations::VERSION;
 use super::readers::Readers;
-use super::remembered::KeyCache;
 use super::writer::WriterHandle;
 use super::{Opened, SqliteLedger, files, reads};
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use nix::sys::statvfs::fstatvfs;
 
+use super::descriptors;
 use super::files::open_log;
 use super::index;
-use super::kept;
 use super::location::Location;
 use super::paths::{cannot_open, index_path};
 use crate::LedgerError;
@@ -43,7 +43,7 @@ pub(super) struct DiskRoom {
 impl DiskRoom {
     /// Of the log that `location` names, and no other one.
     pub(super) fn of(location: &Location) -> Result<Self, LedgerError> {
-        let kept = |path: &_| kept::kept(path).map_err(|error| cannot_open(path, error));
+        let kept = |path: &_| descriptors::kept(path).map_err(|error| cannot_open(path, error));
         Ok(Self {
             log: open_log(location)?,
             file: kept(&location.real)?,

@@ -12,7 +12,7 @@ use super::rows::{SELECT_KEY_RECORD, select_act, select_entry, select_hold};
 use super::totals;
 use crate::store::rows::rollup_columns;
 use crate::store::select::SELECT_CUSTOMER;
-use crate::table::described::RowChange;
+use crate::table::description::RowChange;
 
 macro_rules! statements {
     ($($name:ident = $text:expr;)+) => {

@@ -11,7 +11,7 @@ use crate::book::house_act::{self, ChainedHouseAct};
 use crate::store::rows::rows_at_most;
 use crate::store::select::select;
 use crate::table::columns::ColumnValue;
-use crate::table::described::{DescribedRow, RowChange, WrittenColumn};
+use crate::table::description::{DescribedRow, RowChange, WrittenColumn};
 use crate::table::list::{NEWEST_HOUSE_ACT, TableReader, TableVisitor};
 use crate::table::rows::TableRows;
 use crate::value::reference;

@@ -16,7 +16,7 @@ use super::gate::{Admission, NoRoom};
 use super::job::Job;
 use super::location::{Displaced, Location};
 use super::paths::wal_path;
-use super::shared::Shared;
+use super::state::Shared;
 use super::upkeep::{self, Chore};
 use crate::batch::batching::{Batching, MAX_BATCH};
 use crate::batch::operation::OperationClass;

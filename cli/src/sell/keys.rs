@@ -1,0 +1,157 @@
+//! `farebox keys …`: sells, funds and manages keys. Works while a gateway runs.
+//!
+//! Rows of docs/interface.md: `key_is_shown_once`.
+
+use farebox_ledger::store::SharedStore;
+use farebox_ledger::{Act, Amount, KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
+use serde_json::json;
+
+use super::acts::{ask, perform, print_done};
+use crate::args::dates;
+use crate::args::{Args, CreateOptions, KeyStart, ListOptions, OnKey, OneKey, OutputFormat};
+use crate::books::{self, act, open};
+use crate::output::{self, CommandFailed};
+use crate::publish::check::warn_of_unknown;
+use crate::{gateway, tables};
+use farebox::clock;
+use farebox_selling::key::{self, CreateKey, KeyDocument, Revoke};
+use farebox_selling::{Deed, NewSecret, reads};
+
+pub(crate) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
+    // Rows of a document are created elsewhere.
+    let Some(key) = options.act.clone() else {
+        return Ok(());
+    };
+    let start = options.start.clone();
+    let new = RowOfKey { key, start }.checked()?;
+    let expires = new.settings.expires_at;
+    let ledger = open_for(args, options).await?;
+    warn_of_unknown(args, new.settings.models.as_deref().unwrap_or_default());
+    perform(args, &ledger, new.deed(act(args))).await?;
+    dates::note_expiry(expires);
+    Ok(())
+}
+
+/// Opens the ledger in which keys are created.
+pub(crate) async fn open_for(
+    args: &Args,
+    options: &CreateOptions,
+) -> Result<SharedStore, CommandFailed> {
+    if options.new_ledger {
+        books::create(args).await
+    } else {
+        open(args, OpenMode::Write).await
+    }
+}
+
+/// What the options say of a new key, checked.
+pub(crate) struct NewKeyOptions {
+    pub(crate) settings: KeySettings,
+    within: Membership,
+    first_credit: Option<(Amount, String)>,
+}
+
+impl NewKeyOptions {
+    pub(crate) fn deed(self, act: Act) -> Deed {
+        key::create(self.settings, self.within, self.first_credit, act)
+    }
+}
+
+/// A key to create, as a row or the options say.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RowOfKey {
+    #[command(flatten)]
+    key: CreateKey,
+    #[command(flatten)]
+    start: KeyStart,
+}
+
+impl RowOfKey {
+    pub(crate) fn checked(self) -> Result<NewKeyOptions, CommandFailed> {
+        let (settings, is_owner) = self.key.settings()?;
+        let KeyStart {
+            customer,
+            balance,
+            reference,
+        } = self.start;
+        let within = Membership {
+            customer,
+            is_owner,
+            made_by: None,
+        };
+        Ok(NewKeyOptions {
+            settings,
+            within,
+            first_credit: balance.map(Amount::from).zip(reference),
+        })
+    }
+}
+
+pub(crate) async fn list(args: &Args, options: &ListOptions) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::ReadOnly).await?;
+    let query = KeyQuery {
+        label: options.label.clone(),
+        customer: options.customer,
+        now: clock::now(),
+        ..KeyQuery::default()
+    };
+    let keys = reads::all_keys(&*ledger, query).await?;
+    match args.format() {
+        OutputFormat::Json => output::print_json(
+            &json!({ "keys": keys.iter().map(|key| KeyDocument::of(key, clock::now())).collect::<Vec<_>>() }),
+        ),
+        format if keys.is_empty() && format != OutputFormat::Csv => {
+            output::note(
+                &match options.label.as_deref().filter(|part| !part.is_empty()) {
+                    Some(part) => format!("No label contains {part:?}."),
+                    None => "There are no keys yet. Create one: farebox keys create --label NAME"
+                        .to_owned(),
+                },
+            )
+        }
+        format => tables::print(format, &tables::KEY, &tables::keys(&keys)),
+    }
+    Ok(())
+}
+
+/// Revokes a key. Of an owner's, the keys that it made are told, or revoked first.
+pub(crate) async fn revoke(args: &Args, options: &OnKey<Revoke>) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let made = reads::made_by(&*ledger, options.id).await?;
+    let revoke = options.act.clone();
+    let with_made = revoke.with_made == Some(true);
+    print_done(args, &ask(args, &ledger, revoke, options.id).await?);
+    let names: Vec<String> = made.iter().map(ToString::to_string).collect();
+    if with_made && !made.is_empty() {
+        output::note(&format!("Revoked with it: {}.", names.join(", ")));
+    } else if !made.is_empty() {
+        output::note(&format!(
+            "It made {}, which still work; to revoke them, too: farebox keys revoke {} --with-made",
+            names.join(", "),
+            options.id
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
+    let ledger = open(args, OpenMode::Write).await?;
+    let (deed, expires) = key::link(one.id, act(args));
+    let done = deed.perform(&*ledger).await?;
+    let Some(NewSecret::Link(token)) = done.shown_once else {
+        return Ok(());
+    };
+    let link = token.url(&gateway::public_url(args).await);
+    match args.format() {
+        OutputFormat::Json => {
+            output::print_json(&json!({ "key": one.id, "link": link, "expires_at": expires }))
+        }
+        _ => {
+            output::print(&link);
+            output::note(&format!(
+                "The link signs in once, within {LINK_LIFETIME}. Anyone who has it can see this key's account: give it only to the customer."
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! `farebox keys …`: sells keys, and manages those that are in use. Works while a gateway runs.
+//!
+//! Every act goes into the audit with its actor; money moves at most once per reference.
+
+use farebox_ledger::{Outcome, Said};
+
+use super::acts::{self, act};
+use super::{bulk_keys, keys, payments, show};
+use crate::args::dates;
+use crate::args::{Args, KeysCommand, OnKey};
+use crate::output::{self, CommandFailed};
+use crate::publish::check::warn_of_unknown;
+use farebox_selling::key::{Block, EditKey, Rotate, Unblock};
+
+pub(crate) async fn run(args: &Args, command: &KeysCommand) -> Result<(), CommandFailed> {
+    match command {
+        KeysCommand::Create(options) => match &options.from {
+            Some(from) => bulk_keys::create(args, options, from).await,
+            None => keys::create(args, options).await,
+        },
+        KeysCommand::List(options) => keys::list(args, options).await,
+        KeysCommand::Show(one) => show::run(args, one).await,
+        KeysCommand::TopUp(on) => payments::top_up(args, on.act.clone(), on.id.into()).await,
+        KeysCommand::Adjust(on) => act(args, on.act.clone(), on.id.into()).await,
+        KeysCommand::Refund(on) => act(args, on.act.clone(), on.request).await,
+        KeysCommand::Set(on) => set(args, on).await,
+        KeysCommand::Rotate(on) => rotate(args, on).await,
+        KeysCommand::Block(one) => act(args, Block {}, one.id).await,
+        KeysCommand::Unblock(one) => act(args, Unblock {}, one.id).await,
+        KeysCommand::Revoke(on) => keys::revoke(args, on).await,
+        KeysCommand::Link(one) => keys::link(args, one).await,
+    }
+}
+
+async fn set(args: &Args, on: &OnKey<EditKey>) -> Result<(), CommandFailed> {
+    if let Said::Set(models) = &on.act.models {
+        let slugs = models.iter().filter(|slug| *slug != "all").cloned();
+        warn_of_unknown(args, &slugs.collect::<Vec<_>>());
+    }
+    act(args, on.act.clone(), on.id).await?;
+    dates::note_expiry(on.act.expires_at.map(Into::into).over(None));
+    Ok(())
+}
+
+async fn rotate(args: &Args, on: &OnKey<Rotate>) -> Result<(), CommandFailed> {
+    let done = acts::shown(args, on.act.clone(), on.id).await?;
+    let Outcome::Key(key) = &done.outcome else {
+        return Ok(());
+    };
+    match key.old_secret {
+        None => output::note("The old secret no longer works."),
+        Some((_, until)) => output::note(&format!("The old secret works until {until}.")),
+    }
+    Ok(())
+}

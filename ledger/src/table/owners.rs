@@ -1,0 +1,103 @@
+//! Keys and customers as rows. What requests write of them (accounts, the ends of chains, counts of caps) is written by hand, and nothing
+//! else: whatever is set stands here, beside its struct.
+
+use super::columns::{ColumnValue, Decoded, RowColumns, Stored};
+use super::description::{Described, DescribedRow, TableColumn, columns, table};
+use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
+use crate::rule::auto_top_up::AutoTopUp;
+use crate::rule::key::KeyRecord;
+use crate::rule::watch::{BalanceTold, CustomerWatch};
+use crate::{
+    Account, Amount, Caps, Customer, CustomerId, CustomerSettings, CustomerStatus, Key, KeyId,
+    KeySettings, KeyStatus, PersonalHash, SecretHash, Timestamp, TokenId,
+};
+
+table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
+    id: KeyId = "id";
+    belongs_to: CustomerId = "customer";
+    is_owner: bool = "owner";
+    made_by: Option<KeyId> = "made_by";
+    token: Option<TokenId> = "token";
+    settings: KeySettings;
+    stored_status: KeyStatus = "status" [changes];
+    secret: SecretHash = "secret" [changes];
+    old_secret: Option<(SecretHash, Timestamp)> = "old_secret" "old_until" [changes];
+    caps: Caps = "caps";
+    used_at: Option<Timestamp> = "used_at" [changes];
+    created_at: Timestamp = "created_at";
+    created_by: String = "created_by";
+}
+
+columns! { KeySettings {
+    label: String = "label" [changes];
+    models: Option<Vec<String>> = "models" [changes];
+    expires_at: Option<Timestamp> = "expires_at" [changes];
+    rate: Option<u32> = "rate" [changes];
+    concurrency: Option<u32> = "concurrency" [changes];
+} }
+
+table! { "accounts" of StoredCustomer, by CustomerId = "id", |stored| stored.customer.id, in order "id";
+    customer: Customer;
+    audit: AuditHead;
+    head: EntryHead;
+    watch: CustomerWatch;
+    opened: i64 = "opened";
+}
+
+columns! { Customer {
+    id: CustomerId = "id";
+    settings: CustomerSettings;
+    status: CustomerStatus = "status" [changes];
+    account: Account;
+    claim: Amount = "claim";
+    caps: Caps = "caps";
+    auto_top_up: Option<Box<AutoTopUp>> = "auto_top_up";
+    personal: Option<PersonalHash> = "personal" [changes];
+    created_at: Timestamp = "created_at";
+    created_by: String = "created_by";
+    token: Option<TokenId> = "token";
+    last_entry_at: Option<Timestamp> = "last_at";
+} }
+
+columns! { CustomerSettings {
+    label: String = "label" [changes];
+    external_id: Option<String> = "external_id" [changes];
+    price_list: Option<String> = "price_list" [changes];
+    low_balance: Option<Amount> = "low_balance" [changes];
+    rate: Option<u32> = "rate" [changes];
+    concurrency: Option<u32> = "concurrency" [changes];
+} }
+
+columns! { Account {
+    credit: Amount = "credit";
+    spent: Amount = "spent";
+    held: Amount = "held";
+} }
+
+columns! { AuditHead {
+    seq: i64 = "audit_seq";
+    last: i64 = "audit_last";
+    hash: Hash = "audit_hash";
+} }
+
+columns! { EntryHead {
+    seq: i64 = "seq";
+    last: i64 = "last";
+    hash: Hash = "hash";
+} }
+
+columns! { CustomerWatch {
+    seq: i64 = "event_seq";
+    last_top_up: Amount = "last_top_up";
+    told: BalanceTold = "told";
+} }
+
+/// A key is read with its customer, from one instant.
+impl Key {
+    pub(crate) fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
+        Ok(Self {
+            own: columns.read()?,
+            customer: columns.read()?,
+        })
+    }
+}

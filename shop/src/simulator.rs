@@ -1,0 +1,258 @@
+//! A processor without money: its page offers test cards, and its callbacks are signed and sent as a real one's are. For the demo
+//! and for trials; nothing leaves the machine.
+//!
+//! It remembers nothing: a checkout's id carries what was asked, sealed with a key that only this shop has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use farebox_door::{BodyRule, Door, DoorPath, Method, PathCaller, UnreadBody};
+use farebox_ledger::{Gross, clock};
+use maud::{Markup, html};
+use salvo::http::{HeaderMap, StatusCode};
+use salvo::prelude::{Depot, Request, Response, handler};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::answer;
+use crate::checkout::Checkout;
+use crate::client;
+use crate::pages;
+use crate::processor::{
+    BadMessage, FoundCheckout, MoneyBack, PaidCheckout, Processor, ProcessorMessage, Unavailable,
+    Ways,
+};
+use crate::secret::HiddenText;
+use crate::signature;
+
+/// How often a callback is sent that is not acknowledged, and the rest after the first.
+const DELIVERIES: u32 = 12;
+const REST: Duration = Duration::from_millis(250);
+
+/// The page of test cards, and its form.
+pub(crate) const PATHS: [DoorPath; 2] = [
+    DoorPath::read("/test-cards", PathCaller::Anybody),
+    DoorPath::new(
+        Method::Post,
+        "/test-cards",
+        BodyRule::Form,
+        PathCaller::Anybody,
+    ),
+];
+
+/// The simulated processor of one shop.
+#[derive(Debug)]
+pub(crate) struct SimulatedProcessor {
+    pub(crate) client: reqwest::Client,
+    /// Signs ids and callbacks.
+    pub(crate) secret: HiddenText,
+    pub(crate) public_url: String,
+    /// Where callbacks go.
+    pub(crate) webhook: String,
+}
+
+/// What an id carries.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    asked: BTreeMap<String, String>,
+    paid: String,
+    left: String,
+}
+
+/// A callback's body.
+#[derive(Serialize, Deserialize)]
+struct Callback {
+    event: String,
+    kind: String,
+    checkout: String,
+    /// Of what went back.
+    cumulative: Option<Gross>,
+}
+
+impl SimulatedProcessor {
+    fn seal(&self, text: &[u8]) -> String {
+        let signed = signature::sign(&self.secret, 0, text);
+        let mac = signed.rsplit('=').next().unwrap_or_default();
+        format!("sim_{}.{mac}", URL_SAFE_NO_PAD.encode(text))
+    }
+
+    fn open(&self, id: &str) -> Option<(Checkout, Sealed)> {
+        let (text, mac) = id.strip_prefix("sim_")?.split_once('.')?;
+        let text = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let header = format!("t=0,v1={mac}");
+        let secrets = std::slice::from_ref(&self.secret);
+        signature::check(&header, &text, secrets, 0).ok()?;
+        let sealed: Sealed = serde_json::from_slice(&text).ok()?;
+        Some((Checkout::from_pairs(&sealed.asked)?, sealed))
+    }
+
+    /// Sends a callback until it is acknowledged.
+    async fn deliver(self: Arc<Self>, callback: Callback) {
+        let body = serde_json::to_vec(&callback).unwrap_or_default();
+        let mut rest = REST;
+        for _ in 0..DELIVERIES {
+            let now = clock::now().millis() / 1_000;
+            let signed = signature::sign(&self.secret, now, &body);
+            let request = self
+                .client
+                .post(&self.webhook)
+                .header("simulated-signature", signed)
+                .body(body.clone());
+            match client::send(request).await {
+                Ok(reply) if (200..300).contains(&reply.status) => return,
+                Ok(reply) => tracing::info!(status = reply.status, "a callback was not accepted"),
+                Err(why) => tracing::info!(why, "a callback did not arrive"),
+            }
+            tokio::time::sleep(rest).await;
+            rest = rest.saturating_mul(2).min(Duration::from_secs(30));
+        }
+        tracing::warn!("a callback was given up");
+    }
+}
+
+/// The payment's own name.
+fn payment(id: &str) -> String {
+    let digest = hex::encode(Sha256::digest(id.as_bytes()));
+    format!("sim_{}", digest.get(..24).unwrap_or_default())
+}
+
+#[async_trait]
+impl Processor for Arc<SimulatedProcessor> {
+    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<String, Unavailable> {
+        let pairs = checkout.pairs().into_iter();
+        let sealed = Sealed {
+            asked: pairs
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            paid: back.paid.clone(),
+            left: back.left.clone(),
+        };
+        let text = serde_json::to_vec(&sealed).map_err(|error| Unavailable(error.to_string()))?;
+        Ok(format!(
+            "{}/test-cards?checkout={}",
+            self.public_url,
+            self.seal(&text)
+        ))
+    }
+
+    async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable> {
+        Ok(self.open(id).map(|(checkout, _)| FoundCheckout {
+            checkout,
+            payment: Some(payment(id)),
+        }))
+    }
+
+    fn signature_header(&self) -> &'static str {
+        "simulated-signature"
+    }
+
+    async fn message(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: i64,
+    ) -> Result<ProcessorMessage, BadMessage> {
+        let header = headers
+            .get(self.signature_header())
+            .and_then(|value| value.to_str().ok())
+            .ok_or(BadMessage::Forged("there is no signature"))?;
+        let secrets = std::slice::from_ref(&self.secret);
+        signature::check(header, body, secrets, now).map_err(BadMessage::Forged)?;
+        let unreadable = |why: &str| BadMessage::Unreadable(why.to_owned());
+        let callback: Callback =
+            serde_json::from_slice(body).map_err(|error| unreadable(&error.to_string()))?;
+        let (checkout, _) = self
+            .open(&callback.checkout)
+            .ok_or_else(|| unreadable("a checkout of another shop"))?;
+        let reference = payment(&callback.checkout);
+        Ok(match callback.cumulative {
+            Some(cumulative) => ProcessorMessage::Back(MoneyBack {
+                event: callback.event,
+                payment: reference,
+                kind: "refund",
+                cumulative,
+            }),
+            None => ProcessorMessage::Paid(PaidCheckout {
+                reference,
+                currency: checkout.currency.clone(),
+                gross: checkout.offer.price,
+                checkout,
+            }),
+        })
+    }
+
+    fn pages(&self, door: Door) -> Door {
+        PATHS.into_iter().fold(door, |door, path| {
+            door.path(path, TestCards(Self::clone(self)))
+        })
+    }
+}
+
+/// The page of test cards, and what its button does.
+#[derive(Debug)]
+struct TestCards(Arc<SimulatedProcessor>);
+
+#[handler]
+impl TestCards {
+    async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let asked = req.query::<String>("checkout").unwrap_or_default();
+        let form = match UnreadBody::of(depot).form().await {
+            Ok(form) => form,
+            Err(fault) => return answer::fault(res, fault),
+        };
+        let posted = form.get("checkout");
+        let id = posted.map_or(asked, str::to_owned);
+        let Some((checkout, sealed)) = self.0.open(&id) else {
+            let text = "This is no checkout of this shop.";
+            return answer::page(res, StatusCode::NOT_FOUND, pages::bare("Test cards", text));
+        };
+        if posted.is_none() {
+            return answer::page(
+                res,
+                StatusCode::OK,
+                cards(&id, &checkout, &sealed.left, None),
+            );
+        }
+        match form.get("card") {
+            Some("good") => {
+                let callback = Callback {
+                    event: format!("sim_{}", hex::encode(clock::random::<12>())),
+                    kind: "paid".to_owned(),
+                    checkout: id.clone(),
+                    cumulative: None,
+                };
+                tokio::spawn(Arc::clone(&self.0).deliver(callback));
+                answer::see_other(res, &format!("{}{id}", sealed.paid));
+            }
+            _ => {
+                let text = "This card was declined. Nothing was charged; try another card.";
+                let again = cards(&id, &checkout, &sealed.left, Some(text));
+                answer::page(res, StatusCode::OK, again);
+            }
+        }
+    }
+}
+
+fn cards(id: &str, checkout: &Checkout, left: &str, told: Option<&str>) -> Markup {
+    let (price, currency) = (checkout.offer.price, &checkout.currency);
+    let content = html! {
+        h1 { "Pay " (price) " " (currency) }
+        p.lead { "A page of test cards: no card is charged, and nothing leaves this machine." }
+        @if let Some(told) = told { p.problem role="alert" { (told) } }
+        form.card method="post" action="/test-cards" {
+            input type="hidden" name="checkout" value=(id);
+            label for="card" { "Card" }
+            select #card name="card" {
+                option value="good" { "4242 4242 4242 4242, which pays" }
+                option value="declined" { "4000 0000 0000 0002, which is declined" }
+            }
+            button.primary { "Pay" }
+        }
+        p { a href=(left) { "Back to the shop without paying" } }
+    };
+    pages::narrow("Test cards", &content)
+}
