@@ -38,6 +38,7 @@ pub(crate) struct ChainedAct {
 pub(crate) const FORMAT: i64 = 3;
 
 /// The first byte hashed: an act can never look like an entry.
+// It is the format, and in an act the format with the highest bit set; acts of no customer (`house_act`) have the next bit, too.
 const ENTRY_1: u8 = 1;
 const ENTRY_2: u8 = 2;
 const ENTRY_3: u8 = 3;

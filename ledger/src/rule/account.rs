@@ -58,6 +58,7 @@ impl Account {
     pub fn resize(self, now: Amount, to: Amount) -> Result<Self, Refusal> {
         not_negative(to, "a hold")?;
         let more = to.checked_sub(now).ok_or_else(overflow)?;
+        // A smaller hold is never refused, whatever is available: it only gives money back.
         if more > self.available().max(Amount::ZERO) {
             return Err(self.insufficient(to));
         }

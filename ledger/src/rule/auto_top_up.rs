@@ -14,6 +14,8 @@ use crate::{Account, Amount, CapInterval, CustomerId, OperationId, Refusal, Time
 /// How long a wish waits for its payment, and how long nothing is wanted after one that failed, in milliseconds.
 const DAY: i64 = 86_400_000;
 /// Failures one after the other that turn a rule off.
+// After each failure nothing is wanted for a day, so three are days without a payment: then somebody has to look before more is asked
+// for.
 const MOST_FAILURES: u32 = 3;
 /// Most wishes a month that a rule may allow.
 const MOST_PER_MONTH: u32 = 1_000;

@@ -303,6 +303,7 @@ impl PastSpending<'_> {
 
 impl Caps {
     /// Most caps that seller and owner each set for a key, and for a customer.
+    // They are stored as one value, which each request that counts in one of them writes anew.
     pub const MOST: usize = 8;
 
     /// Those that the reference store counted.

@@ -39,8 +39,10 @@ impl DailyBound {
         Self::Unapplied,
     ];
     /// The fewest customers, keys and secrets that a token that sells may make in a day, however little it sells.
+    // Without it a token that has sold nothing yet could not begin to sell.
     pub const FEWEST: i64 = 20;
     /// Unapplied payments that a token may have stored in a day.
+    // Such a payment moves no money, so no bound of money limits them; each is a row, and an alert that somebody has to look at.
     pub const UNAPPLIED: i64 = 200;
     /// As many payments are taken back in a day as were booked in so many, the day included.
     pub const DAYS: i64 = 60;

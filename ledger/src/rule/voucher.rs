@@ -146,6 +146,7 @@ pub struct NewLot {
 
 impl NewLot {
     /// Most vouchers of a lot.
+    // A lot is made by one operation, and so in one transaction, for which all others wait.
     pub const MOST: usize = 10_000;
 
     pub(crate) fn check(&self) -> Result<(), Refusal> {

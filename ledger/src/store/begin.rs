@@ -11,6 +11,7 @@ use crate::{
 };
 
 /// Bills booked at the same time.
+// They share commits, as requests do: one after the other, each bill would cost a commit of its own, and the sale waits for all of them.
 const TOGETHER: usize = 256;
 
 /// Says that a bill came too late.

@@ -173,6 +173,7 @@ impl Unsettled {
         else {
             return;
         };
+        // Twice, because holds go on being opened until the next look, and what this cannot reserve then may find a full disk.
         let wanted = holds.saturating_mul(2).saturating_add(AHEAD);
         let wanted = wanted.saturating_mul(ROOM).div_ceil(STEP);
         let wanted = wanted.saturating_mul(STEP).min(MOST);

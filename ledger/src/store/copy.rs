@@ -126,6 +126,7 @@ pub(crate) trait TargetLedger: Side {
 }
 
 /// Copies everything, and returns what `verify` says about the result.
+// Customers come first and keys second, because each row names rows before it.
 pub(crate) async fn copy<S: SourceLedger, T: TargetLedger>(
     mut source: S,
     mut target: T,

@@ -4,6 +4,7 @@ use crate::book::head::StoredCustomer;
 use crate::{CustomerId, Event, Timestamp};
 
 /// Old events that one batch looks at, at most.
+// After a long stop a month's events may be due at once; a batch that deleted all of them would keep holds waiting.
 pub(crate) const OLD_AT_ONCE: i64 = 1_000;
 
 /// Events of before may go.

@@ -22,6 +22,7 @@ impl Amount {
     /// The largest single top-up: 100,000 USD.
     pub const MAX_TOP_UP: Self = Self(100_000_000_000_000_000);
     /// The most that may ever be paid onto one key: 9,000,000 USD.
+    // Just below where an `i64` of picodollars ends (9.22 million USD), so no sum within one customer can overflow.
     pub const MAX_LIFETIME_CREDIT: Self = Self(9_000_000_000_000_000_000);
     /// The largest plausible cost of one request: 1,000,000 USD. More is a mistake in the counts.
     pub const MAX_COST: Self = Self::MAX_BALANCE;

@@ -73,6 +73,7 @@ impl Bill {
 }
 
 impl Bill {
+    // Room on the disk is reserved for the end of every hold: this bounds how much of it a bill can need.
     pub(crate) const MAX_FACT_BYTES: usize = 4096;
 
     /// Bytes of all facts, with their names.

@@ -7,6 +7,7 @@
 use crate::{CustomerId, Timestamp};
 
 /// At this many tokens a sum and what it is divided by are halved, so that what is new outweighs what is old.
+// Lower, and one unusual day outweighs what was learned; higher, and a target that has changed is taken for what it was for longer.
 pub(crate) const FULL: u64 = 5_000_000;
 /// No answer takes more milliseconds for a token, and none counts more tokens for one of ours.
 const MOST_OF_ONE: u64 = 1_000_000;
@@ -137,6 +138,7 @@ pub struct Excess {
 
 impl Excess {
     /// For how many milliseconds it counts: seven days.
+    // An excess that does not come again was mended: after this time nobody is held more for it.
     pub const COUNTS_FOR: i64 = 7 * 86_400_000;
 
     /// Whether it still counts.

@@ -119,6 +119,7 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
         .finish(hold.amount, finish.bill.total()?, room)?;
     let reached = purse.end(&hold.slug, *day, hold.amount, ending.charge);
     purse.account = ending.account;
+    // Read while the purse is at hand: only a claim that is collected below takes some of it again.
     let remaining = purse.remaining(&hold.slug, rows.today());
     let owing = stored.customer.claim.is_positive();
     let owing = owing.then(|| hold.slug.clone());
@@ -137,11 +138,13 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     }
     let at = entry.at;
     append(rows, entry, &head, ending.account);
+    // The account is written with the entry; most keys have no caps, and then nothing else of the purse has changed.
     if purse.has_caps() {
         rows.set_purse(key, purse);
     }
     rows.delete_hold(request);
     news::caps(rows, customer, request, reached);
+    // What the end gave back pays a claim first; only then is the balance told.
     if owing.is_some() {
         claims::collect(rows, customer, request, at);
     }

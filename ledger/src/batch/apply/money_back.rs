@@ -274,6 +274,7 @@ fn assign(
         ..payment.clone()
     }
     .due();
+    // All that can refuse is asked before the first entry is written: nothing takes back what an operation has changed.
     let later = act.act.operation.derived(b"farebox due");
     check_unused(rows, later)?;
     let claim = rows.customer(customer)?.customer.claim;
@@ -301,6 +302,8 @@ fn assign(
     news::topped_up(rows, &credited);
     collect(rows, customer, act.act.operation, act.act.at);
     if due.is_positive() {
+        // After the claims that were there, which the credit pays as any credit does: only what it leaves can pay for this payment's own
+        // way back.
         let claimed = claimed(rows, customer)?.move_due(Amount::ZERO, due)?;
         let name = (later, act.act.actor.clone());
         let reason = format!(

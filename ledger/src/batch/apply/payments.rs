@@ -25,6 +25,8 @@ fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
 /// As [`credit`], with the act that is written about it.
 pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Posted, Refusal> {
     credit.check()?;
+    // Looked for twice: by the id of an attempt whose answer was lost, and below by the reference, under which a caller that has
+    // restarted tells the same payment with a new id.
     if let Some(posted) = repeated(rows, credit, rows.entry(credit.operation))? {
         return Ok(posted);
     }
@@ -75,6 +77,7 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
         rows.address(&credit.reference, owner, to);
     }
     news::credited(rows, credit, &entry);
+    // A claim takes its part before the balance is judged, so that nobody is told of money that is not there.
     claims::collect(rows, owner, credit.operation, credit.at);
     news::judge_balance(rows, owner, credit.operation);
     posted(rows, entry, false)

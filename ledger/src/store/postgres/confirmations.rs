@@ -26,6 +26,7 @@ use crate::{Cause, CustomerId, LedgerError, OperationId, Timestamp, lock};
 /// How long the row of a gateway that has ended is kept.
 pub(super) const ENDED_KEPT_DAYS: i32 = 30;
 /// How many entries are remembered: the last one of each recent batch.
+// The file is written again with every renewal, so it has to stay small; a database loses entries from the end, so the last ones tell.
 const ENTRIES: usize = 64;
 
 /// A confirmed entry.

@@ -20,6 +20,8 @@ use crate::{
 };
 
 /// How long a gateway may take for a try and for noting what became of it.
+// Four times what a receiver may take (15 s). Shorter, and a slow receiver would get an event again while the first try still runs;
+// longer, and the events of a gateway that died wait as long.
 const LEASE_MS: i64 = 60_000;
 
 /// The steps of delivering, in their order.

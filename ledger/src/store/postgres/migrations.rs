@@ -31,6 +31,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";
 /// Ends the epochs of gateways: the next statement of one that was only frozen finds that out.
 pub(super) const END_ALL: &str = "UPDATE nodes SET ended = now() WHERE ended IS NULL";
 /// A gateway that renewed its lease this recently is still running; the others find a dead one after ten seconds.
+// Longer than `SILENCE` with the round in which somebody looks, so a gateway that the others still wait for counts as running.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
 const OLDEST_SERVER: i32 = 130_000;
 

@@ -42,12 +42,16 @@ const TRIAL: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; UPDATE accounts SE
 /// Between two renewals.
 const EVERY: Duration = Duration::from_secs(1);
 /// After this long without a renewal of its own, a node starts to watch the others anew.
+// A node that was cut off has not seen the others renew, so their silence is its own. Several renewals, since one that is late is no
+// interruption, and far below `SILENCE`, which begins anew with each.
 const INTERRUPTED: Duration = Duration::from_secs(3);
 /// Between two looks at all servers while everything is well.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long a round may take.
+// Each must end before the lease does, with time for another: see `LEASE`.
 const ROUND: Duration = Duration::from_secs(3);
 /// How many milliseconds a gateway's clock may be off before it is reported.
+// Clocks that are kept by NTP are within milliseconds, so two seconds mean that nobody sets this one.
 const CLOCK_OFF: i64 = 2_000;
 /// Clocks so many milliseconds apart would expire keys at the wrong time and book hours wrongly: nothing is sold.
 const CLOCK_WRONG: u64 = 30_000;

@@ -16,6 +16,7 @@ use crate::{Cause, LedgerError, lock};
 /// Concurrent connections.
 const READERS: usize = 4;
 /// How long a read may take before its connection is dropped.
+// No statement is cancelled (see `link`), so a connection whose read takes too long is given up.
 const READ: Duration = Duration::from_secs(10);
 
 /// The readers of a process.

@@ -31,6 +31,7 @@ fn first<T>(rows: &[Row], decode: impl FnOnce(&Row) -> ReadResult<T>) -> ReadRes
 }
 
 /// How many entries back to look for an answer's id.
+// No index has these ids, because one would cost every settlement: the search walks back through the customer's entries, and has to end.
 const ANSWER_DEPTH: i64 = 100_000;
 
 pub(super) async fn find_session(

@@ -10,6 +10,8 @@ use super::rows::Columns;
 use super::trouble::TransactionTrouble;
 
 /// A node that has not renewed for this long is dead.
+// Longer than `LEASE`, after which a node has stopped selling by itself, so that nobody ends the holds of one that still sells. Each
+// second more is one that the money of a dead node's requests stays held.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// What this node has seen of another node.

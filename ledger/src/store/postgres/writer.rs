@@ -26,16 +26,21 @@ use crate::store::trouble_record::{LedgerWork, WorkUnderWay};
 use crate::{Cause, CustomerId, Durability, Fault, LedgerError, Refusal, TroubleKind, lock};
 
 /// Locked keys written concurrently, each on a connection that is opened when needed.
+// Fewer, and customers that other gateways keep locked wait for each other; more, and every gateway takes more of the server's
+// connections, which end first in a large fleet.
 const LOCKED_AT_ONCE: usize = 4;
 /// How long each of the two round trips may take. Longer than `lock_timeout`, so that a wait for a lock ends by itself.
 const TRIP: Duration = Duration::from_secs(4);
 /// How long a batch is tried while nothing can have happened.
+// Customers wait meanwhile, and may try again after the 503 that follows.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a batch is repeated after a commit without an answer.
+// Longer, because only a repetition can tell whether the commit took effect; without one the caller gets *unknown*.
 const PATIENCE_UNKNOWN: Duration = Duration::from_secs(10);
 /// Pause between two attempts to connect.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Attempts at a batch when others were in the way.
+// The server has undone each of them, so trying again is safe; but a batch that meets the same trouble each time keeps its lane waiting.
 const ATTEMPTS: usize = 8;
 
 /// Why a batch was given up.

@@ -29,8 +29,10 @@ use crate::{Cause, LedgerError, OpenMode};
 /// Older versions can lose a commit when two processes share a log.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// How many milliseconds the ledger's newest entry may be ahead of a command's or a console's clock.
+// As far ahead as `book::head` lets an entry be dated: what lies beyond it was not dated by a clock like this one.
 const CLOCK_OFF: i64 = 10_000;
 /// How often a busy file is retried, a millisecond apart.
+// Five seconds: a gateway's batches take milliseconds, so what is busy for longer is kept busy by something else.
 const BUSY_TRIES: i32 = 5_000;
 
 /// Makes an empty ledger where there is none. One that was begun and not finished is an empty file, which is taken.

@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// Rows that one statement of a filtered scan examines.
+// As in `reads`: a checkpoint gets in between two statements.
 const PAGE: i64 = 2_000;
 
 const FILTER: &str = "(?4 IS NULL OR instr(lower(k.label), ?4) > 0)

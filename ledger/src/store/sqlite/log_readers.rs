@@ -13,6 +13,7 @@ use super::paths::{cannot_open, index_path};
 use crate::{Blocker, Fault, LedgerError, TroubleKind};
 
 /// A reader is told after this time.
+// Our own lists are read in short statements, so who reads for this long has a transaction open and has forgotten it, or is stuck.
 const TOLD_AFTER: Duration = Duration::from_secs(10);
 /// The lock byte of whoever writes.
 const WRITER_LOCK: i64 = 120;

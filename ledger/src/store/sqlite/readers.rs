@@ -15,6 +15,8 @@ use super::location::Location;
 use super::{files, lessons, reads};
 use crate::{Amount, Cause, CustomerId, LedgerError, OpenMode, Taught, lock};
 
+// Each read takes microseconds under its lock, so a few serve as many threads as there are; a scan may take seconds, and two let a quick
+// one pass a long one.
 const POINTS: usize = 4;
 const SCANNERS: usize = 2;
 

@@ -25,8 +25,10 @@ use crate::{
 };
 
 /// Rows that one statement of a scan examines.
+// Small enough for a checkpoint to get in between two statements, large enough that beginning one does not count.
 const PAGE: i64 = 2_000;
 /// How many entries back to look for an answer's id.
+// No index has these ids, because one would cost every settlement: the search walks back through the key's history, and has to end.
 const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {

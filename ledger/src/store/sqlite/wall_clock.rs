@@ -8,6 +8,7 @@ use crate::value::clock;
 use crate::{Fault, Timestamp, TroubleKind, lock};
 
 /// A jump of so many milliseconds is told.
+// A clock that is being adjusted runs a little faster or slower; it does not move half a minute between two looks.
 const JUMP: u64 = 30_000;
 /// After this time the new one is taken for right.
 const TOLD_FOR: Duration = Duration::from_secs(600);

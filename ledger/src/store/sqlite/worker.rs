@@ -33,6 +33,7 @@ const CHECKPOINT_AFTER: Duration = Duration::from_millis(500);
 /// Pause before the next attempt after a full disk or a busy file.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Pause before a hold's end is tried again after an unexpected failure.
+// Nobody waits for it, and it is an error that another try rarely cures: more often would only fill the log.
 const FAILED_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a batch was not committed.

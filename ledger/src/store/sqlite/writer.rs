@@ -26,6 +26,8 @@ use crate::store::trouble_record::{LATE, LedgerWork, TroubleRecord};
 use crate::{Cause, Durability, Finish, LedgerError, OpenMode, ResolveHold, WriterStats, lock};
 
 /// New holds are refused while this many operations are queued; other operations are always taken.
+// Some forty full batches, which a writer that is well commits in about a second: more have gathered only where it stands still. Ends of
+// holds are always taken, because nobody else can bill them.
 const MAX_QUEUE: usize = 20_000;
 
 /// The handle that callers have.
