@@ -37,6 +37,8 @@ use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Scope, Session}
 
 /// In place of the fence, for a program that is not a gateway: whether the ledger was moved or brought up to date meanwhile.
 const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint = 0";
+// Renewals change no key of the row and go on beside this lock; whoever declares the node dead takes `FOR UPDATE`, and so waits until
+// what this transaction does has ended.
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
 const POSITIONS: &str =
     "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";

@@ -11,6 +11,7 @@ pub(super) enum Locked {
 }
 
 /// Locks the customers that hold operations name, themselves or by a key.
+// In the order of their ids, in every batch of every gateway: otherwise two of them would wait for each other.
 pub(super) fn lock_of_holds(locked: Locked) -> String {
     let skip = if locked == Locked::Skip {
         " SKIP LOCKED"
