@@ -23,8 +23,10 @@ use crate::config::{Catalog, ConfigHandle};
 use crate::metering::price;
 
 /// Tokens a second of a choice where nobody named or observed a speed.
+// As the meter and the paces assume where nobody has said anything (`SPEED`, `UNNAMED`).
 const USUAL_SPEED: u64 = 150;
 /// What is excused of a customer within 24 hours: so many times what a day leaves without charges.
+// An outage must stop nobody's work, but whoever causes failures that look like one would otherwise have no bound at all.
 const MOST_EXCUSED: i128 = 10;
 /// Hours that are read again, because a settlement may still have come into them.
 const UNSETTLED: i64 = 2;

@@ -21,6 +21,8 @@ use crate::metering::{Counted, Ending, Local, Meter};
 use crate::turns::Turns;
 
 /// From so many tokens on, a target's pace is its own.
+// By then what a pace begins with (10,000 tokens) weighs less than a tenth in it. Before, leavings are read to their usage, so that a few
+// slow streams cannot make the later ones cheap.
 const WELL_KNOWN: u64 = 100_000;
 
 /// What of one request decides its counts.

@@ -388,6 +388,8 @@ impl Ask {
 }
 
 /// A bound of a token for each byte is used where the key has so many times what it costs: no tokenizer runs then.
+// A hold at a token for each byte is several times the bill. Lower, and such holds take room that other requests want; higher, and more
+// requests pay for a tokenizer.
 const AMPLE: i128 = 32;
 
 /// Whether a token for each byte would be a good part of what is available.

@@ -14,8 +14,10 @@ use farebox_protocol::talk::{Beginning, Beginnings};
 use super::lifetime::LEAST_CACHED;
 
 /// Prompts of one customer that are remembered.
+// As many as a customer's requests run at once where nobody has set it: each of them finds what it continues.
 const PROMPTS: usize = 64;
 /// Places of a prompt that are remembered; of a longer one, only some in between.
+// With fewer, less of a long conversation counts as cached than is; each costs 24 bytes.
 const PLACES: usize = 256;
 /// The same of places with marks; no provider takes more than four.
 const MARKS: usize = 8;

@@ -10,6 +10,7 @@ const RATIO_BEGINS_WITH: u64 = 100_000;
 const MILLI: u128 = 1_000;
 const MICRO: u128 = 1_000_000;
 /// In thousandths: the least and the most by which a target's counts can change ours.
+// What differs by more is no tokenizer: a target whose counter is broken must not carry our own counts with it.
 pub(super) const RATIOS: (u64, u64) = (800, 1_250);
 
 /// The pace of one choice in thousandths of a token a second, by tokens of finished streams and the milliseconds that they took.

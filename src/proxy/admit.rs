@@ -180,6 +180,7 @@ impl HoldWish {
         room: &mut MoneyRoom,
         called: bool,
     ) -> Result<Result<OpenedHold, Bottleneck>, Failure> {
+        // Before money is looked at, so that one that waits here holds none.
         self.begin(proxy, prepared)?;
         if !self.begins {
             return Ok(Err(Bottleneck::Beginning));
@@ -187,6 +188,7 @@ impl HoldWish {
         loop {
             let is_short =
                 |wish: &Self, room: &MoneyRoom| wish.needs(room.is_shared()) > room.available;
+            // Only where the bound finds no room: finding out costs a reading of the whole body.
             if self.may_be_known && is_short(self, room) {
                 self.know(known(proxy, prepared).await?);
             }
@@ -194,6 +196,7 @@ impl HoldWish {
                 let of = prepared.of();
                 return Err(too_little(&self.ask, of, &self.model, room.clone()));
             }
+            // The ledger would refuse it. One that was called asks all the same, because the room that it knows is that of its arrival.
             if !called && is_short(self, room) {
                 return Ok(Err(room.bottleneck()));
             }
@@ -234,6 +237,7 @@ impl HoldWish {
             let request = &prepared.request;
             proxy.reserve_gap(&request.pass.rate_limits, (request.payer(), model), gap)
         });
+        // The ways after the first leave a part of the bound uncovered. Without a reservation for that part the ledger may not take them.
         let count = if gap.is_some() { self.ways.len() } else { 1 };
         let ways = self.ways.iter().take(count).map(|one| one.way).collect();
         match Hold::open(Arc::clone(&proxy.ledger), new_hold(prepared, ways)).await {
@@ -250,6 +254,7 @@ impl HoldWish {
                     bound,
                 };
                 let at_risk = AtRisk {
+                    // The first way covers the whole bound, so nothing stays reserved for it.
                     gap: gap.filter(|_| granted.way > 0),
                     prompt: self.prompt.take(),
                 };

@@ -18,6 +18,7 @@ use crate::turns::Work;
 use crate::upstream::{AnswerContent, Prepared, TargetOperation, UpstreamCall};
 
 /// How long an upstream may take to count before our own estimate is returned.
+// A client asks before it sends its prompt, and waits: an estimate now is worth more to it than a count later.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A count of input tokens.

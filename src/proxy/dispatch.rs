@@ -75,8 +75,10 @@ pub(super) async fn dispatch(
     let mut dispatching = Box::pin(proxy.upstreams.dispatch(call, &places, &mut sending));
     let dispatched = loop {
         tokio::select! {
+            // An answer that is there is billed, so it counts before the leaving that came with it.
             biased;
             dispatched = &mut dispatching => break dispatched,
+            // Noted once, since a closed channel stays so; the request goes on to its first frame.
             () = reply.closed(), if cancels && !left.load(Ordering::Relaxed) => left.store(true, Ordering::Relaxed),
         }
     };
@@ -138,6 +140,7 @@ fn begun(
         admitted.translation = Some(Box::new(translation));
     }
     admitted.count.expect();
+    // It has begun, so what it would have left if it never did need not be reserved any more.
     admitted.at_risk.prompt = None;
     let waited = admitted.waited_for_frame();
     let sent = Instant::now()

@@ -23,6 +23,7 @@ const KEPT: Duration = Duration::from_secs(60 * 60);
 /// The most bytes of one customer.
 const OF_ONE: usize = 1 << 20;
 /// The most bytes of a generation. Two are kept.
+// A full generation is dropped as a whole, so no order of use has to be kept; two of them are all that is ever in memory.
 const GENERATION: usize = 128 << 20;
 /// What an item takes beside its text and its id.
 const AROUND: usize = 128;

@@ -5,6 +5,7 @@ use farebox_protocol::FrameMarks;
 use tokio::time::Instant;
 
 /// Bytes kept back until the settlement. If an upstream sends more after its final usage, reading stops.
+// All families end within a few frames of their usage: what still comes after a MiB is no end of an answer, and it is all in memory.
 const MOST_KEPT: usize = 1024 * 1024;
 
 /// The phase of a stream.

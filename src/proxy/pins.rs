@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use farebox_ledger::{CustomerId, lock};
 
 /// Customers whose requests were refused until a target's pins rest for everybody.
+// One or two customers may be one person, who could switch off for all what keeps them from dearer service.
 const MOST: usize = 3;
 
 /// What targets have refused since the files were loaded.

@@ -12,6 +12,8 @@ use bytes::Bytes;
 use farebox_ledger::lock;
 
 /// Bytes that may wait for a customer.
+// Lower, and each hiccup of a customer's network stops the reading of the provider, which may break a stream that nobody reads; higher,
+// and customers who take nothing fill the memory with answers.
 const CAPACITY: usize = 256 * 1024;
 
 /// The relay's end.

@@ -31,6 +31,7 @@ const PAID_RATE: RateRule = RateRule {
     burst: KeySettings::BURST,
 };
 /// From this many customers on, idle ones within their rates are forgotten; again when there are twice as many as were left.
+// Doubling before the next sweep keeps its cost for each request constant where all are busy.
 const CUSTOMERS_REMEMBERED: usize = 10_000;
 
 /// Counts of every customer that was active lately.

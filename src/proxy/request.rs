@@ -42,12 +42,17 @@ use crate::upstream::redact::{self, Redacted};
 use crate::upstream::{AskOrder, Attempt, FailureClass, SecretForms, ServingAccount, TokenShare};
 
 /// How long an answer waits for its settlement before it is sent anyway.
+// A ledger that has not answered by then is in trouble, and the answer was made: the customer gets it, and the bill stays with the
+// ledger, which ends the hold when it can.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it checks whether the resolver has settled.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
 /// The output that a request is expected to need of its provider's tokens in a minute.
+// Accounts have limits of tokens a minute. With its whole limit reserved, a request would keep others waiting for tokens that most
+// answers do not use; the true count takes the place of this at the end.
 const USUAL_OUTPUT: u64 = 2_048;
 /// The longest a request may run.
+// What is held and the place that is taken must come back at last, whatever a provider does.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// Most removed members of an answer that are counted.
@@ -346,6 +351,7 @@ impl Admitted {
 
     /// Ends the hold. This is the only place where a request's money is settled, and where what we have closed becomes free.
     pub(super) async fn settle(mut self: Box<Self>, end: &End) -> Settled {
+        // First of all: from here on nobody may close the connection any more, and one that was closed before is not paid for.
         let closed = !self.request.connection.pay();
         let closed = closed.then(|| end.closed_by_us(self.outcome.first_byte.is_some()));
         let end = closed.as_ref().unwrap_or(end);
@@ -391,6 +397,7 @@ impl Admitted {
         let owed = owed.checked_add(record.loss).unwrap_or(owed);
         let paid = (record.charge, owed);
         spine.observer.ended(Arc::new(record));
+        // After the settlement, in this order: whoever is called to try again finds the money back and knows what is owed.
         spine.note_exposure(&limits, (payer, &model), failures, paid, reserved);
         spine.call_waiting(payer.customer);
         Settled {

@@ -165,6 +165,7 @@ impl SentRequest<'_> {
             most,
             ..way
         };
+        // What is held may suffice, as for a cheaper target; then the ledger is not asked.
         let needed = wider.amount(most);
         if let Some(needed) = needed.filter(|needed| *needed <= self.hold.amount()) {
             self.sent.bound = needed.checked_sub(spent)?;

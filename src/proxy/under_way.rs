@@ -14,6 +14,7 @@ use super::Request;
 use crate::upstream::{Progress, ProgressStage};
 
 /// Between two looks at the keys of running requests: a stream ends within twice this time after its key.
+// Half of the ten seconds that are promised.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// All of them.

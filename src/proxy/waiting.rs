@@ -23,16 +23,19 @@ use crate::metering::bound::{Patience, least};
 /// The longest wait. Most clients wait a minute for an answer.
 const LONGEST: Duration = Duration::from_secs(45);
 /// Requests of a customer that wait.
+// As many as may run at once where nobody has set another concurrency.
 const MOST: usize = 64;
 /// Bytes of all bodies of a customer that waits, or has nothing available.
 pub const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// Between two looks at all that wait: holds of other gateways end unseen.
 const EVERY: Duration = Duration::from_millis(500);
 /// A need of at most so small a part of the room passes those before it …
+// Lower, and a few middling requests keep a large one waiting; higher, and small ones wait for it although they would hardly delay it.
 const SMALL: i64 = 8;
 /// … unless one of them has waited this long: a large request must not wait for ever.
 const HELD_UP: Duration = Duration::from_secs(15);
 /// After this long a request is content with half of its floor …
+// A shorter answer now is better than the refusal at the end of the wait, and it gets shorter the longer that is.
 const HALF_AFTER: Duration = Duration::from_secs(10);
 /// … and then with a quarter.
 const QUARTER_AFTER: Duration = Duration::from_secs(20);

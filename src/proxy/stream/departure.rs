@@ -19,6 +19,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// If the customer kept us from reading for this long and then leaves, what the provider has sent meanwhile is read and counted …
 const UNREAD_LEFT: Duration = Duration::from_millis(100);
 /// … until nothing arrives for this long …
+// What lies in our buffers is there at once; a longer pause means that the provider is still making more, which is `read_on`'s to judge.
 const NOTHING_WAITS: Duration = Duration::from_millis(20);
 /// … and at most as long as the customer made us wait, or this long: many customers who leave at once share our processors.
 const COUNTING_UNREAD: Duration = Duration::from_secs(2);

@@ -15,16 +15,21 @@ use crate::metering::meter::BEYOND;
 use crate::metering::{Meter, estimate};
 
 /// Between two looks at a stream that shows something.
+// A look costs more than a frame does, so it is not made at each of the hundreds that may come in a second.
 const EVERY: Duration = Duration::from_millis(250);
 /// Between two looks at one that does not: its key may have been stopped.
 const SILENT: Duration = Duration::from_secs(4);
 /// A longer stream is stored this often, so that a crash charges what it showed.
+// A write of the ledger for each: lower, and long streams write more than their hold and its end; higher, and a crash gives more away.
 const STORED: Duration = Duration::from_secs(60);
 /// So long before it a tokenizer begins to count the prompt.
 const COUNTING: Duration = Duration::from_secs(10);
 /// A counted prompt that costs more than this is stored at once: 0.05 USD.
+// Without it a crash would make a large prompt free that its provider bills; below it most prompts are, and a write for each would be one
+// more of two or three.
 const DEAR: Amount = Amount::from_picos(50_000_000_000);
 /// How long a stream waits for the ledger to take what it is told: it goes on without.
+// Nothing depends on it but what a crash would charge, and meanwhile no frame is passed on.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Watches one stream.
