@@ -18,6 +18,7 @@ pub struct Webhook {
 
 impl Webhook {
     /// Most secrets at once.
+    // One, and while it is being replaced its successor: each delivery is signed with both.
     pub(crate) const MOST_SECRETS: usize = 2;
 
     /// How it is called in messages.

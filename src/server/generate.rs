@@ -68,6 +68,7 @@ impl Generate {
         let key = auth::authenticate(front, req, depot, self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
         let funds = Funds::of(&key, &front.proxy.config.current().catalog);
+        // Before anything of the body is read: a key without money must not make us work for it.
         funds.cover(0)?;
         let pass = front.rate_limits.enter(&key, Instant::now())?;
         let mut work = Work::of(&front.proxy.turns, holder(key.customer.id));

@@ -24,6 +24,7 @@ const IDLE: Duration = Duration::from_secs(120);
 /// The largest head; a larger one is answered with 431.
 const LARGEST_HEAD: usize = 64 * 1024;
 /// A connection whose client accepts no byte for this long is closed.
+// Longer than a stream's own `STALL`, which charges what was delivered: this one is for all other answers.
 const WRITE_STALL: Duration = Duration::from_secs(60);
 /// The longest gap between two pieces of a request body.
 const BODY_GAP: Duration = Duration::from_secs(30);

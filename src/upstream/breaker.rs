@@ -112,12 +112,15 @@ struct KeyPause {
 /// Longest wait that an upstream can impose. A longer one is tried again: an attacker may have earned it.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// While our own requests fail, one customer's request is let through this often.
+// Ours may fail for a reason of their own, which only a customer's success can show; each try is a customer's request that probably
+// fails, hence so seldom.
 const SECOND_OPINION: Duration = Duration::from_secs(30);
 /// A failure older than this says nothing about the target now.
 const FRESH: Duration = Duration::from_secs(60);
 /// Most customers with failures that are remembered. Further ones are treated as if they had none, so memory stays bounded.
 const KEYS_REMEMBERED: usize = 1_024;
 /// A stream that has waited this long for its first frame is a sign of trouble.
+// Models that reason may take longer, so it pauses nothing: it is a reason to ask ourselves.
 const LONG_WAIT: Duration = Duration::from_secs(10);
 
 impl Breaker {

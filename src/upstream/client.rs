@@ -31,11 +31,14 @@ use crate::config::{self, Endpoint, Provider, ProxyChoice, RESERVED_HEADERS};
 use farebox_door::byte_room::Holder;
 
 /// Concurrent token-count requests to one provider.
+// Counting is free and has an estimate in its place, so it must not take a provider's limits from what is paid for.
 const SIDE_PLACES: u32 = 8;
 /// The list of models, below every base URL.
 const MODELS: &str = "/models";
 /// What a key has used, where a service says that.
 const KEY: &str = "/key";
+// Lower, and requests pay for a new handshake after each pause; higher, and more of them go out on a connection that the other side has
+// just closed (servers do after a minute or so), of which nobody knows whether the provider has worked.
 const POOL_IDLE: Duration = Duration::from_secs(40);
 const USER_AGENT: &str = concat!("farebox/", env!("CARGO_PKG_VERSION"));
 

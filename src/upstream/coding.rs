@@ -17,6 +17,7 @@ use super::network::network_chunk;
 /// Bytes decoded at a time, and those that may come of whatever came.
 const STEP: usize = 64 * 1024;
 /// How many times as much as came may come out.
+// Texts and JSON stay far below it; what is made to fill the memory comes near deflate's most, a thousand to one.
 const MOST_TIMES: u64 = 100;
 /// The largest window of zstd that decoders of HTTP must have (RFC 9659).
 const LARGEST_WINDOW: u64 = 8 << 20;

@@ -66,6 +66,8 @@ struct RepeatCount {
     repeats: u32,
 }
 
+// One repeat for each five requests of the last ten to twenty seconds, and three in any case. With more, an outage would multiply the
+// traffic that a target meets when it comes back; without the three, a quiet gateway could repeat nothing.
 const WINDOW: Duration = Duration::from_secs(10);
 const ALWAYS: u32 = 3;
 const SHARE: u32 = 5;

@@ -13,6 +13,7 @@ use super::redact::Redacted;
 use farebox_door::byte_room::Holder;
 
 /// Tries that fail in a row are a sign of trouble from this many on …
+// A customer can make all its requests fail, so those of one alone say less.
 const FAILURES: u32 = 5;
 /// … or from this many, when more than one customer met them.
 const FAILURES_OF_SEVERAL: u32 = 3;

@@ -5,8 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A save is a burst of events; it is over when nothing has happened for this long.
+// An editor's save is several events (a new file, a rename, times) within some milliseconds; reading between them would find half of it.
 const QUIET: Duration = Duration::from_millis(250);
 /// A burst that does not end is cut off after this long.
+// With the reading after it, a save takes effect within a second even while something else keeps writing in the folder.
 const MOST: Duration = Duration::from_millis(750);
 
 /// The current burst of events, if any.

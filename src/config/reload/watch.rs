@@ -17,6 +17,7 @@ use super::debounce::Debounce;
 use super::{Reload, Reloader, Trigger};
 
 /// How often the files are checked without an event.
+// Events can be missed: some file systems tell nothing of what another machine writes.
 const POLL: Duration = Duration::from_secs(30);
 /// How often they are checked where the kernel cannot report changes, so that a save still takes effect within a second.
 const BLIND_POLL: Duration = Duration::from_millis(500);

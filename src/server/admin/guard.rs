@@ -17,6 +17,7 @@ use super::{Admin, text};
 use crate::config::source;
 
 /// A shorter token could be guessed.
+// In hex they are 64 bits, which nobody tries out over a network.
 const LEAST_CHARACTERS: usize = 16;
 /// A longer file cannot be a token.
 const LARGEST_FILE: u64 = 4_096;
