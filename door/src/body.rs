@@ -31,6 +31,7 @@ const PATIENCE_WITH_FORM: Duration = Duration::from_secs(10);
 /// Bytes per second.
 const SLOWEST: usize = 8 * 1024;
 /// How much of a body that nobody reads is dropped at most, and for how long.
+// Twice the largest body: with half of it, clients that had sent one were still reset before they read their answer.
 const DISCARD: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(5));
 /// Bytes per second that are dropped of all such bodies together: whoever sends them as fast as this machine can take them would
 /// otherwise have a third of its CPU time, most of it in the kernel, where requests cannot interrupt it.

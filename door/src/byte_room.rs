@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 /// Shares grow in steps, so that the lock is taken once per 64 KiB and not for every piece from the network.
 const STEP: usize = 64 * 1024;
 /// A holder gets at most this part of what the others leave free.
+// Sixteen greedy holders then leave a hundredth for the next one. With half of the rest for each, seven would leave less.
 const PART: usize = 4;
 
 /// The owner of the bytes: a number that stands for one key.

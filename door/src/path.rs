@@ -1,6 +1,7 @@
 //! What a path says of itself before it can be served: how it is called, which body it takes, and who calls it.
 
 /// Nothing larger is read into a tree of values.
+// Values in memory may take a hundred times the bytes of their text.
 pub const LARGEST_TREE: usize = 64 * 1024;
 /// The largest form, and the largest document of an act that is as small as one.
 pub const FORM: usize = 4 * 1024;

@@ -18,6 +18,7 @@ pub use edit::{Edit, pieces, splice};
 pub use text::{quoted, unescape};
 
 /// Deepest accepted nesting of arrays and objects.
+// A bit of a `u128` for each level says whether it is an object; serde_json, which reads the small parts, stops there, too.
 pub const MAX_DEPTH: usize = 128;
 
 /// Why bytes are not the expected JSON.

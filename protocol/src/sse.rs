@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Largest frame accepted.
+// The last event of a responses stream repeats the whole answer in one frame; more than this is held in memory for nobody.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -207,6 +207,7 @@ impl App {
             };
             notify::send(config::notify_socket(), notify::STOPPING);
             admin.drain();
+            // Whoever waits for money could wait through the whole drain; told now, it is served elsewhere.
             front.proxy.waiting.stop();
             front.context.close();
             workers.stop(patience(&outcome), &front.connections).await;
@@ -225,11 +226,13 @@ impl App {
         }
         let mut left = ledger.close();
         left.holds = left.holds.saturating_add(running);
+        // Not earlier: the tasks of running requests live on these threads, and so does what they settle.
         drop(workers);
         if let Some(anchoring) = anchoring {
             anchoring.finish().await;
         }
         aside.stop();
+        // The lock last: whoever gets it opens a file that nobody writes any more.
         drop((admin_token, file));
         if left.is_nothing() {
             tracing::info!("stopped; {left}");
@@ -281,6 +284,7 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), 
 }
 
 /// Books the bills that an earlier run left behind, and ends its other holds.
+// It is done before anybody can connect, so that the first request finds the money that a dead run held.
 async fn recover(ledger: &SharedStore) -> Result<(), LedgerError> {
     let recovered = ledger.begin(clock::now()).await?;
     if recovered.settled + recovered.released > 0 {

@@ -19,6 +19,8 @@ use super::tabs::{
 /// Entries read per page.
 pub(crate) const PAGE: usize = 200;
 /// The books of a page with at most this many entries are checked automatically.
+// Four steps of reading. A longer history is added up only when somebody asks: it would keep the console reading for whoever only passes
+// by.
 pub(crate) const CHECK_UNASKED: i64 = 20_000;
 const HOUR: i64 = 3_600_000;
 

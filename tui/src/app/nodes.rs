@@ -8,6 +8,7 @@ use crate::admin::{ReportedNode, ReportedServer};
 use crate::format;
 
 /// Gateways silent for longer are marked; a gateway renews every second.
+// One late renewal is nothing; the other gateways take one for dead after ten seconds.
 const SILENT: i64 = 3_000;
 
 /// A gateway.

@@ -35,8 +35,10 @@ const LIVE_EVERY: Duration = Duration::from_millis(150);
 /// More than any gateway ends in that time; the oldest are dropped first.
 const LIVE_AT_ONCE: usize = 5000;
 /// Delay while the user is typing.
+// Longer than between two letters of somebody who types fast, so that a word is one query.
 const TYPING: Duration = Duration::from_millis(150);
 /// Delay while the user is moving through a list.
+// Longer than between two repeats of a key that is held down, so that only the row is read on which it stops.
 const MOVING: Duration = Duration::from_millis(60);
 
 /// What every task of the store needs.
