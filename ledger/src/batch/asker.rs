@@ -15,7 +15,7 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// The token.
+    /// The seller's token, if a program of the seller's asks.
     #[must_use]
     pub const fn token(self) -> Option<TokenId> {
         match self {
@@ -24,7 +24,6 @@ impl Asker {
         }
     }
 
-    /// The key.
     pub(crate) const fn key(self) -> Option<KeyId> {
         match self {
             Self::Owner(key) => Some(key),

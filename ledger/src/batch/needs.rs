@@ -11,7 +11,6 @@ pub(crate) type Few<T> = [Option<T>; 2];
 pub(crate) struct Needs<'operation> {
     /// Keys, with their customers: settings, state, account and the ends of its chains.
     pub(crate) keys: Few<KeyId>,
-    /// Customers.
     pub(crate) customers: Few<CustomerId>,
     /// The customer's personal data.
     pub(crate) personal: Option<CustomerId>,

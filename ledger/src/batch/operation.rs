@@ -237,7 +237,6 @@ impl Operation {
         self.inner().needs()
     }
 
-    /// Applies it.
     pub(crate) fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
         self.inner().apply(rows)
     }
@@ -247,7 +246,6 @@ impl Operation {
         self.inner_mut().clean();
     }
 
-    /// The hold that it opens.
     pub(crate) const fn opens(&self) -> Option<&NewHold> {
         if let Self::Open(new) = self {
             Some(new)
@@ -302,7 +300,7 @@ impl Operation {
 /// An operation, and who asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Who asks.
+    /// Whose rights and bounds are judged, in the transaction of the effect.
     pub by: Asker,
     /// The caller's clock: a token's expiry and the age of stored answers are judged by it.
     pub at: Timestamp,

@@ -66,7 +66,6 @@ impl CustomerRow {
     }
 }
 
-/// A key.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyRow {
     pub(crate) key: KeyRecord,

@@ -204,7 +204,6 @@ impl Rows {
             .collect()
     }
 
-    /// The act of an operation.
     pub(crate) fn act(&self, operation: OperationId) -> Option<&crate::AuditRecord> {
         self.acts.get(&operation).map(|act| &act.record.record)
     }

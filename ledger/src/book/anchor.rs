@@ -101,7 +101,6 @@ pub struct Heads {
 pub struct HouseEnd {
     /// The newest act.
     pub seq: i64,
-    /// Its hash.
     #[serde(with = "hex")]
     pub(crate) hash: Hash,
 }
@@ -135,7 +134,6 @@ pub struct ChainHeads {
     pub(crate) hash: Hash,
     /// Its newest act.
     pub act: i64,
-    /// That act's hash.
     #[serde(with = "hex")]
     pub(crate) act_hash: Hash,
 }

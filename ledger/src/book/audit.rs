@@ -53,7 +53,7 @@ pub struct AuditRecord {
     pub customer: CustomerId,
     /// The key that it changed; `None` if it was about the customer.
     pub key: Option<KeyId>,
-    /// The operation's id.
+    /// The id by which a repetition is known.
     pub operation: OperationId,
     /// Details as one JSON object, without secrets.
     pub details: String,
@@ -265,7 +265,6 @@ pub(crate) fn repeats_change(change: &KeyChange, record: &AuditRecord) -> bool {
     self::change(change, &left).repeats(record)
 }
 
-/// A credit.
 pub(crate) fn credit(credit: &Credit) -> Written {
     let reference = reference::normal(&credit.reference);
     let (act, details) = match &credit.kind {

@@ -49,7 +49,7 @@ pub struct HouseAct {
     pub act: String,
     /// On what.
     pub of: HouseSubject,
-    /// The operation's id.
+    /// The id by which a repetition is known.
     pub operation: OperationId,
     /// Details as one JSON object, without secrets.
     pub details: String,

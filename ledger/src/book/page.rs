@@ -285,7 +285,7 @@ pub struct PublishedSlug {
 /// Slugs to record as published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
-    /// The slugs.
+    /// Those that are sold now; one that was published before keeps its date.
     pub slugs: Vec<String>,
     /// The caller's clock: it dates what is recorded, and limits and expiry are judged by it.
     pub now: Timestamp,

@@ -18,7 +18,6 @@ pub(crate) type ReadRow<T> = Result<T, String>;
 /// The usage of a customer by key, hour, slug, target and what it served.
 pub(crate) type HourlyUsage = BTreeMap<(KeyId, i64, String, String, Served), UsageRow>;
 
-/// What a ledger is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LedgerIdentity {
     /// The value with which the chains of format 2 begin.
@@ -67,7 +66,6 @@ pub(crate) trait LedgerReader {
     async fn identity(&mut self) -> Result<Option<LedgerIdentity>, Self::Error>;
     /// The numbers of some customers after this one, ascending; none at the end.
     async fn customers(&mut self, after: i64) -> Result<Vec<i64>, Self::Error>;
-    /// One customer.
     async fn customer(&mut self, number: i64) -> Result<ReadRow<CustomerRows>, Self::Error>;
     /// Some of a customer's entries before this one, or its newest ones; none at the end.
     async fn entries(

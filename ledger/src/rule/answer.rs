@@ -14,7 +14,7 @@ pub(crate) struct AnswerId(pub(crate) [u8; 32]);
 pub struct ApiAnswer {
     /// The HTTP status.
     pub status: u16,
-    /// The body.
+    /// JSON, as it was sent the first time but for secrets.
     pub body: String,
 }
 

@@ -396,7 +396,7 @@ impl AutoTopUp {
 /// A customer whose rule is looked at when nothing but time has passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgeTopUp {
-    /// The customer.
+    /// Whose rule is judged.
     pub customer: CustomerId,
     /// The cause of what is told.
     pub operation: OperationId,

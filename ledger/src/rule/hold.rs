@@ -98,7 +98,7 @@ impl HoldWay {
 /// A request for a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewHold {
-    /// The request's id.
+    /// The caller's own id of the request: the same again gets the answer of the first.
     pub request: OperationId,
     /// Who pays.
     pub customer: CustomerId,

@@ -265,7 +265,6 @@ impl NewKey {
             .unwrap_or(CustomerId::made_for(self.id))
     }
 
-    /// The key.
     pub(crate) fn key(&self) -> KeyRecord {
         KeyRecord {
             id: self.id,
@@ -301,7 +300,7 @@ pub struct Membership {
 pub struct NewKey {
     /// Chosen by the caller; also part of the secret.
     pub id: KeyId,
-    /// Hash of the secret.
+    /// SHA-256 of the secret, which is never stored.
     pub secret: SecretHash,
     /// Settings.
     pub settings: KeySettings,

@@ -23,7 +23,7 @@ pub struct PaidSum {
     pub currency: String,
     /// What was paid, tax included.
     pub gross: Gross,
-    /// The tax in it.
+    /// The part of `gross` that is tax.
     pub tax: Gross,
 }
 
@@ -190,7 +190,7 @@ pub struct Payment {
     pub reference: String,
     /// Whose it is.
     pub customer: CustomerId,
-    /// What was paid.
+    /// In the payer's currency, for receipts: what is credited does not follow from it.
     pub paid: PaidSum,
     /// The credit that it bought.
     pub credit: Amount,
@@ -291,7 +291,7 @@ impl Addressees {
 pub struct NewPayment {
     /// Who gets the credit.
     pub customer: CustomerId,
-    /// What was paid.
+    /// In the payer's currency, for receipts: what is credited does not follow from it.
     pub paid: PaidSum,
     /// The credit that it buys; positive.
     pub credit: Amount,

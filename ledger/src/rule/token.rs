@@ -117,7 +117,7 @@ pub struct Token {
     pub expires_at: Option<Timestamp>,
     /// Whether it was revoked.
     pub is_revoked: bool,
-    /// Hash of the secret.
+    /// SHA-256 of the secret, which is never stored.
     pub secret: SecretHash,
     /// When it was created.
     pub created_at: Timestamp,
@@ -156,7 +156,7 @@ impl Token {
 pub struct NewToken {
     /// Chosen by the caller.
     pub id: TokenId,
-    /// Hash of the secret.
+    /// SHA-256 of the secret, which is never stored.
     pub secret: SecretHash,
     /// A name for people, and the actor of what it does.
     pub label: String,

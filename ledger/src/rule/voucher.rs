@@ -179,7 +179,6 @@ impl NewLot {
     }
 }
 
-/// One voucher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Voucher {
     pub(crate) code: SecretHash,
@@ -200,7 +199,7 @@ impl Voucher {
 /// A voucher to redeem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redemption {
-    /// The hash of its code.
+    /// SHA-256 of the code in its one canonical spelling.
     pub code: SecretHash,
     /// The key whose customer gets what it is worth.
     pub key: KeyId,

@@ -8,10 +8,8 @@ use crate::{Amount, EventKind};
 /// What was told of a balance since it was last well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum BalanceTold {
-    /// Nothing.
     #[default]
     Nothing,
-    /// That it is low.
     Low,
     /// That it is used up.
     Depleted,

@@ -53,7 +53,6 @@ impl Left {
         self.bills == 0 && self.holds == 0
     }
 
-    /// Holds without bills.
     pub(crate) fn without_bills(holds: usize) -> Self {
         Self {
             holds,
@@ -96,7 +95,6 @@ impl fmt::Display for Left {
     }
 }
 
-/// The first line.
 #[derive(Serialize, Deserialize)]
 struct FirstLine {
     format: u32,

@@ -117,7 +117,6 @@ pub(crate) trait SourceLedger: Side {
     async fn retire(self) -> Result<(), LedgerError>;
 }
 
-/// The target.
 pub(crate) trait TargetLedger: Side {
     async fn begin(&mut self, identity: CopyIdentity) -> Result<(), LedgerError>;
     async fn write(&mut self, part: CopyBatch) -> Result<(), LedgerError>;

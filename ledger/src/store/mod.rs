@@ -125,5 +125,5 @@ pub trait Store: Ledger {
     async fn verify_with(&self, anchors: Vec<Anchor>) -> Result<VerifyReport, LedgerError>;
 }
 
-/// A shared store.
+/// A ledger with its lifecycle, whichever kind it is.
 pub type SharedStore = Arc<dyn Store>;

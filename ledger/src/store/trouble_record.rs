@@ -53,7 +53,6 @@ pub(crate) enum LedgerWork {
     Connect,
     Sync,
     Checkpoint,
-    /// Readers of the log.
     LogReaders,
     Clock,
 }
@@ -114,7 +113,6 @@ struct Standing {
     began: Instant,
 }
 
-/// Work that has begun.
 #[derive(Debug)]
 struct BegunWork {
     number: u64,
@@ -433,7 +431,6 @@ impl WorkUnderWay {
         }
     }
 
-    /// It has failed.
     pub(crate) fn failed(self, fault: Fault) {
         let mut record = self.record.lock();
         let (known, began) = record.begun(self.number).map_or_else(

@@ -91,7 +91,6 @@ pub(crate) trait RowColumns: Sized {
         Ok(usage)
     }
 
-    /// The columns of a rollup.
     fn rollup(&mut self) -> Decoded<UsageRow> {
         let mut row = UsageRow {
             requests: self.read()?,

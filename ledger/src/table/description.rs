@@ -19,7 +19,6 @@ pub(crate) trait Described: Stored {
     /// Adds its columns, in the order in which they are read and written.
     fn describe(columns: &mut Vec<TableColumn>);
 
-    /// Its columns.
     fn columns() -> Vec<TableColumn> {
         let mut columns = Vec::new();
         Self::describe(&mut columns);

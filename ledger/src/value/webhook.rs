@@ -118,7 +118,7 @@ pub enum DeliveryStep {
         /// When they are due.
         due: Timestamp,
     },
-    /// A delivery was tried.
+    /// One try has ended, well or not.
     Tried {
         /// To whom.
         webhook: WebhookId,

@@ -54,9 +54,9 @@ impl fmt::Display for CapMaker {
 /// The limits that seller and owner set in one cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CapLimits {
-    /// The seller's.
+    /// What the seller allows; `None`: the seller has set nothing.
     pub seller: Option<Amount>,
-    /// The owner's.
+    /// What the owner allows; the lesser of both stands.
     pub owner: Option<Amount>,
 }
 

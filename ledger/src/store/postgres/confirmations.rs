@@ -29,7 +29,6 @@ pub(super) const ENDED_KEPT_DAYS: i32 = 30;
 // The file is written again with every renewal, so it has to stay small; a database loses entries from the end, so the last ones tell.
 const ENTRIES: usize = 64;
 
-/// A confirmed entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfirmedEntry {

@@ -331,7 +331,6 @@ pub(super) async fn usage_by_key(
     Ok(found)
 }
 
-/// An hour, and its row.
 fn hour_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
     let hour = Timestamp::from_millis(columns.number()?.saturating_mul(3_600_000));
     Ok(usage_row(hour, columns)?)

@@ -29,7 +29,6 @@ impl From<Malformed> for LedgerError {
     }
 }
 
-/// A row's columns.
 pub(super) struct Columns<'row> {
     row: &'row Row,
     next: usize,

@@ -133,7 +133,6 @@ impl Lanes {
     }
 }
 
-/// One lane's writer.
 struct LaneWriter {
     lane: Lane,
     shared: Arc<Shared>,

@@ -189,7 +189,6 @@ impl HoldGate {
         admission != Admission::All
     }
 
-    /// The log.
     pub(super) fn log(&self) -> Option<LogStats> {
         let state = self.state();
         state.room.as_ref().map(|_| LogStats {

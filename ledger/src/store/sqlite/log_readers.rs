@@ -35,7 +35,6 @@ impl Copied {
     }
 }
 
-/// The locks on the log.
 #[derive(Debug, Clone)]
 pub(super) struct LogLocks {
     index: LogIndex,

@@ -32,7 +32,6 @@ pub(super) struct Birth {
 
 /// The content of a database file.
 pub(super) enum FileContent {
-    /// Empty.
     Empty,
     /// Another program's.
     Foreign,
@@ -40,7 +39,6 @@ pub(super) enum FileContent {
     Ledger(i64),
 }
 
-/// Identifies the file's content.
 pub(super) fn identify(conn: &Connection) -> Result<FileContent> {
     let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;

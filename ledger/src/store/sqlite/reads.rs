@@ -127,7 +127,6 @@ pub(super) fn open_holds(
         .collect()
 }
 
-/// The key or the customer of a scope.
 const fn parts(of: Option<Scope>) -> (Option<KeyId>, Option<CustomerId>) {
     match of {
         Some(Scope::Key(key)) => (Some(key), None),

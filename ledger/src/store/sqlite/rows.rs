@@ -77,7 +77,6 @@ impl From<Malformed> for Error {
     }
 }
 
-/// A row's columns.
 pub(super) struct Columns<'row, 'statement> {
     row: &'row Row<'statement>,
     next: usize,
