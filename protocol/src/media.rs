@@ -76,7 +76,6 @@ impl<'a> Payload<'a> {
         self.base64.trim_end_matches('=').len() as u64 * 3 / 4
     }
 
-    /// The payload as a picture.
     pub(crate) fn picture(&self, detail: ImageDetail) -> Picture {
         let size = HEADS.iter().find_map(|head| {
             let head = self.base64.get(..*head).unwrap_or(self.base64);

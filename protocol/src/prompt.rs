@@ -48,7 +48,6 @@ pub(crate) struct PromptNames {
     pub(crate) limits: &'static [&'static str],
     /// The field for instructions outside the conversation; empty if the family has none.
     pub(crate) instructions: &'static str,
-    /// The conversation.
     pub(crate) conversation: &'static str,
     /// Pointers to the schema that an answer must satisfy.
     pub(crate) schemas: &'static [&'static str],

@@ -13,7 +13,6 @@ use crate::{BadRequest, Inspection};
 
 /// A family's tables.
 pub(crate) struct FamilyFields {
-    /// The field of the conversation.
     pub(crate) conversation: &'static str,
     /// What is told about one that is missing or empty.
     pub(crate) empty: &'static str,

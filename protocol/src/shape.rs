@@ -15,7 +15,6 @@ use crate::{Frame, FrameFacts, FrameMarks, Step, TextSample, TextSize};
 enum Hole {
     /// The delta.
     Text,
-    /// Digits.
     Digits,
     /// A string without escapes.
     Word,

@@ -10,7 +10,7 @@ pub struct TextSize {
 }
 
 impl TextSize {
-    /// All bytes.
+    /// ASCII and others together; saturates.
     pub fn bytes(&self) -> u64 {
         self.ascii.saturating_add(self.other)
     }

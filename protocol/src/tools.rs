@@ -57,7 +57,6 @@ struct ToolOffer<'a> {
 }
 
 impl Tools {
-    /// Walks `tools`.
     pub(crate) fn walk(
         &mut self,
         table: &[ToolRow],

@@ -26,7 +26,7 @@ pub struct ReportedUsage {
     pub cache_write_12h: u64,
     /// Output that is not reasoning.
     pub output: u64,
-    /// Reasoning.
+    /// Output that is reasoning, which may have a price of its own.
     pub reasoning: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct WireUsage {
     pub writes_divided: bool,
     /// Output as the family counts it.
     pub output: Option<u64>,
-    /// Reasoning.
+    /// Reasoning: a part of `output`, or beside it, as `total` reveals.
     pub reasoning: Option<u64>,
     /// The total, which reveals where reasoning is counted.
     pub total: Option<u64>,

@@ -11,7 +11,6 @@ use crate::translate::freeform::WRAP;
 use crate::translate::ids::made_id;
 use crate::translate::text::escape;
 
-/// All calls of an answer.
 #[derive(Debug, Default)]
 pub(super) struct AnswerCalls {
     list: Vec<StreamedCall>,

@@ -6,7 +6,6 @@ use crate::json::{Cursor, JsonError, Kind};
 use crate::translate::text::escape;
 use crate::usage::count;
 
-/// One chunk.
 #[derive(Debug, Default)]
 pub(super) struct Chunk<'a> {
     /// It has a choice, which is this answer's.

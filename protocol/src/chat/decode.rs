@@ -21,7 +21,6 @@ const ONE_ANSWER: &str = "Use `n` = 1.";
 const NO_LOGPROBS: &str = "Leave it out.";
 const NO_AUDIO: &str = "Ask for text only.";
 
-/// The fate of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[FateRow] = &[
     row("model",                   FieldFate::Converted),

@@ -12,7 +12,6 @@ use crate::translate::flow::{self, Flow};
 use crate::translate::tree::JsonNode;
 use crate::{Frame, UpstreamError};
 
-/// The kind of block that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenBlockKind {
     Text,

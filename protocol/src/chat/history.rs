@@ -43,7 +43,6 @@ pub(super) fn concern(fit: &TargetFit, body: &[u8], seen: &Inspection) -> Concer
     }
 }
 
-/// One member of a turn.
 struct TurnMember<'a> {
     key: MemberName<'a>,
     kind: Kind,

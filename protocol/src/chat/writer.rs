@@ -120,7 +120,6 @@ impl Writer {
     }
 }
 
-/// What a chunk counts.
 enum ChunkCount {
     None,
     /// Beside what it says.

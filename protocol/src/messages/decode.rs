@@ -20,7 +20,6 @@ use crate::{BadRequest, Family, Remedy, ServiceTier};
 
 const ONE_REGION: &str = "Leave it out: no region can be promised.";
 
-/// The fate of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[FateRow] = &[
     row("model",              FieldFate::Converted),

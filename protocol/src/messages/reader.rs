@@ -85,7 +85,6 @@ pub(super) fn sample_answer(body: &[u8], seed: u64) -> TextSample {
     sample
 }
 
-/// The meaning of a stop reason.
 fn meaning(word: &str) -> Option<StopReason> {
     match word {
         "" => None,

@@ -11,7 +11,6 @@ use crate::translate::tree::JsonNode;
 const WHOLE: &str = "Send the whole conversation as `input`.";
 const NO_LOGPROBS: &str = "Leave it out.";
 
-/// The fate of each field.
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[FateRow] = &[
     row("model",                  FieldFate::Converted),

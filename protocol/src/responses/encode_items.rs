@@ -42,7 +42,6 @@ enum ItemKind {
     },
 }
 
-/// An item for a block.
 pub(super) fn item(block: &BlockKind, index: usize, answer: &str, memo: &Memo) -> EncodedItem {
     let (prefix, kind) = match block {
         BlockKind::Text => ("msg", ItemKind::Message { refusal: false }),

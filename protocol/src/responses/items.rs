@@ -12,7 +12,6 @@ pub(super) struct Items {
     list: Vec<OutputItem>,
 }
 
-/// One output item.
 #[derive(Debug)]
 pub(super) struct OutputItem {
     pub(super) index: u64,
@@ -27,7 +26,6 @@ pub(super) struct OutputItem {
     pub(super) done: bool,
 }
 
-/// One part of an item.
 #[derive(Debug)]
 pub(super) struct ItemPart {
     pub(super) index: u64,
@@ -68,7 +66,6 @@ impl Items {
         self.list.iter().filter(|item| !item.done)
     }
 
-    /// The index of the next item.
     pub(super) fn next_index(&self) -> u64 {
         let indices = self.list.iter().map(|item| item.index);
         indices.max().map_or(0, |last| last.saturating_add(1))

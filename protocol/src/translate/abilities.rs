@@ -80,11 +80,11 @@ pub struct Abilities {
     pub thinks_always: bool,
     /// It takes stop strings, if its family has them.
     pub stops: bool,
-    /// Sampling.
+    /// Which of temperature and `top_p` it takes.
     pub sampling: Sampling,
     /// A chat target's `top_k`.
     pub top_k: bool,
-    /// Thinking.
+    /// How it is asked to reason.
     pub thinking: ThinkingWay,
     /// Efforts it knows.
     pub efforts: Vec<Effort>,
@@ -96,7 +96,7 @@ pub struct Abilities {
     pub strict_tools: bool,
     /// Answers by a JSON schema.
     pub json_schema: bool,
-    /// Custom tools.
+    /// Tools whose input is text instead of JSON.
     pub custom_tools: bool,
     /// Marks of the prompt cache in chat's own form.
     pub cache_breakpoints: bool,

@@ -12,7 +12,6 @@ use crate::{BadRequest, Family, Remedy, ServiceTier};
 
 /// A request on its way into a [`NeutralPrompt`].
 pub(crate) struct Decoding<'l> {
-    /// The family of the target.
     pub(crate) target: Family,
     /// The losses so far.
     pub(crate) losses: &'l mut Losses,

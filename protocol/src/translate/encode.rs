@@ -53,7 +53,6 @@ pub(crate) enum Field {
     Limit,
     /// A picture in the conversation.
     Picture,
-    /// A document in it.
     Document,
 }
 

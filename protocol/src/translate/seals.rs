@@ -46,7 +46,7 @@ const NAMELESS: &[&str] = &[
 /// A body without the thinking that its target cannot read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsealed {
-    /// The body.
+    /// What is sent in the place of the request's own body.
     pub body: Vec<u8>,
     /// How many blocks or items of thinking are gone.
     pub thinking: usize,
