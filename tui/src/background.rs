@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
-/// The question.
 pub(crate) const QUESTION: &str = "\x1b]11;?\x1b\\";
 /// How an answer begins, after its escape.
 const BEGINNING: &str = "]11;";

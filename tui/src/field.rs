@@ -35,7 +35,6 @@ impl TextField {
         }
     }
 
-    /// Its text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

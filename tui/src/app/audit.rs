@@ -22,7 +22,6 @@ impl ListRow for Audited<'static> {
     type At<'a> = Audited<'a>;
 }
 
-/// The list.
 pub(crate) const AUDIT: &[ListColumn<Audited>] = &[
     left("UTC", 11, 0).falling(5, |act, now| when(act.at(), now)),
     left("BY", 12, 1).rising(1, |act, _| plain(act.actor())),

@@ -106,7 +106,6 @@ pub(crate) enum RouteLine<'a> {
     Route(&'a str, &'a StatusReport),
     Target {
         target: &'a ReportedTarget,
-        /// Its place on the route.
         place: usize,
         /// It does not stand below its route.
         alone: bool,

@@ -5,7 +5,6 @@ use farebox_ledger::{Amount, Timestamp};
 use super::tone::Tone;
 use crate::format;
 
-/// A cell.
 #[derive(Debug)]
 pub(crate) struct ListCell {
     pub(crate) text: String,
@@ -73,12 +72,10 @@ pub(crate) fn strong(text: impl ToString) -> ListCell {
     plain(text).strong()
 }
 
-/// An id.
 pub(crate) fn id(text: impl ToString) -> ListCell {
     plain(text).toned(Tone::Id)
 }
 
-/// The word for a state.
 pub(crate) fn state(word: &str) -> ListCell {
     plain(word).toned(Tone::of_state(word))
 }

@@ -28,7 +28,6 @@ pub(crate) enum CommandContext {
     Alerts,
 }
 
-/// The commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ConsoleCommand {
     Show(Screen),

@@ -177,7 +177,6 @@ impl CustomerLine<'_> {
     }
 }
 
-/// The screen.
 #[derive(Debug, Default)]
 pub(crate) struct CustomersScreen {
     pub(crate) rows: Vec<Customer>,

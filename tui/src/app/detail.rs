@@ -24,7 +24,6 @@ pub(crate) const PAGE: usize = 200;
 pub(crate) const CHECK_UNASKED: i64 = 20_000;
 const HOUR: i64 = 3_600_000;
 
-/// The tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tab {
     #[default]
@@ -268,12 +267,10 @@ impl PartyDetail {
         shown.get(self.list.selected).copied()
     }
 
-    /// The selected entry.
     pub(crate) fn selected_entry(&self) -> Option<&JournalEntry> {
         self.selected_of(Tab::Entries, ENTRIES, self.entries.iter())
     }
 
-    /// The selected hold.
     pub(crate) fn selected_hold(&self) -> Option<&OpenHold> {
         self.selected_of(Tab::Running, RUNNING, self.holds.iter())
     }

@@ -25,7 +25,6 @@ const AGAIN: &str = "again";
 const LAST_FOUR: &str = "last_four";
 const HOW_MANY: &str = "how_many";
 
-/// The purpose of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FormPurpose {
     Act(ActForm),
@@ -39,13 +38,11 @@ pub(crate) struct ActForm {
     pub(crate) kind: &'static ActKind,
     /// What it is done to, as it was when the form opened; none for a new one.
     pub(crate) about: Option<Party>,
-    /// The charge that it refunds.
     pub(crate) charge: Option<RefundedCharge>,
     /// It is done to so many marked keys instead.
     pub(crate) marked: usize,
 }
 
-/// A charge that is refunded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefundedCharge {
     pub(crate) request: OperationId,
@@ -63,7 +60,6 @@ pub(crate) enum ConsoleExport {
     Sums(MarginView, MarginQuery),
 }
 
-/// One field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FormField {
     pub(crate) member: Member,
@@ -211,7 +207,6 @@ pub(crate) fn has_already(key: &Key, body: &ActBody, now: Timestamp) -> bool {
 }
 
 impl Form {
-    /// The form of an act.
     pub(crate) fn act(
         act: ActForm,
         of: Option<Scope>,

@@ -18,7 +18,6 @@ impl ListRow for HoldLine<'static> {
     type At<'a> = HoldLine<'a>;
 }
 
-/// The list.
 pub(crate) const HOLDS: &[ListColumn<HoldLine>] = &[
     left("REQUEST", 26, 4).rising(8, |line, _| faint(line.hold.request)),
     left("KEY", 12, 0).rising(4, |line, _| id(line.hold.key)),

@@ -23,7 +23,6 @@ pub(crate) const WINDOW: usize = 1000;
 /// What was charged in the last day: read only for the rows that are shown, and for all if they are sorted by it.
 const DAY: &str = "24 h";
 
-/// The list.
 pub(crate) const KEYS: &[ListColumn<ListedKey>] = &[
     left("KEY", 12, 1).rising(6, |row, _| id(row.key.id)),
     fill("LABEL").rising(5, |row, _| plain(&row.key.settings.label)),
@@ -190,7 +189,6 @@ pub(crate) struct MatchCount {
     pub(crate) more: bool,
 }
 
-/// The screen.
 #[derive(Debug, Default)]
 pub(crate) struct KeysScreen {
     pub(crate) rows: VecDeque<ListedKey>,

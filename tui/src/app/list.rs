@@ -17,7 +17,6 @@ pub(crate) trait ListRow {
     type At<'a>: Copy;
 }
 
-/// One column.
 pub(crate) struct ListColumn<R: ListRow> {
     pub(crate) head: ColumnHead,
     pub(crate) shows: Shows<R>,

@@ -33,7 +33,6 @@ impl ListRow for LiveLine<'static> {
     type At<'a> = LiveLine<'a>;
 }
 
-/// The list.
 pub(crate) const LIVE: &[ListColumn<LiveLine>] = &[
     left("UTC", 8, 0).falling(12, |LiveLine { event, .. }, _| {
         faint(format::clock_of(&event.at)).by(text(&event.at))

@@ -73,7 +73,6 @@ pub(crate) const WIDE: u16 = 140;
 /// On a smaller terminal the console asks for more room.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
-/// The screens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Screen {
     #[default]

@@ -130,7 +130,6 @@ impl ShownOnce {
     }
 }
 
-/// A secret's page.
 #[derive(Debug)]
 pub(crate) struct SecretPage {
     pub(crate) key: Box<Key>,

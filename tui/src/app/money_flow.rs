@@ -9,7 +9,6 @@ use super::money::sums::Sums;
 use super::{ConsoleApp, Screen};
 
 impl ConsoleApp {
-    /// Shows a tab.
     pub(crate) fn show_money(&mut self, tab: MoneyTab) -> Vec<Effect> {
         self.money.tab = tab;
         self.show(Screen::Money)

@@ -13,7 +13,6 @@ use super::{Action, ConsoleApp};
 use crate::background::ThemeChoice;
 use crate::field::TextField;
 
-/// A line of it.
 #[derive(Debug, Clone)]
 pub(crate) struct PaletteLine {
     /// What is typed for it.

@@ -104,7 +104,6 @@ pub(crate) fn customer_of(key: &Key) -> &str {
     }
 }
 
-/// The one word for a key's state.
 pub(crate) fn state_word(key: &Key, now: Timestamp) -> &'static str {
     match key.status(now) {
         KeyStatus::Blocked => "BLOCKED",

@@ -15,12 +15,10 @@ use crate::admin::{LiveEvent, ReportedAlert};
 pub(super) enum SelectedRow<'a> {
     /// A key or customer.
     Party(Scope),
-    /// A row on the page of one.
     OnPage(&'a PartyDetail),
     Request(&'a LiveEvent),
     Hold(&'a OpenHold),
     Act(Audited<'a>),
-    /// What a sum is for.
     Sum(&'a str),
     Route(RouteLine<'a>),
     Alert(&'a ReportedAlert),
@@ -28,7 +26,6 @@ pub(super) enum SelectedRow<'a> {
 }
 
 impl ConsoleApp {
-    /// What is selected.
     pub(super) fn selected(&self) -> Option<SelectedRow<'_>> {
         let place = self.place();
         let row = self.list_at(place)?.selected;
@@ -84,7 +81,6 @@ impl ConsoleApp {
         }
     }
 
-    /// The list of a place.
     pub(crate) fn list_at(&self, place: CommandContext) -> Option<&ListState> {
         Some(match place {
             CommandContext::Keys => &self.keys.list,

@@ -49,7 +49,6 @@ impl ConsoleApp {
         Some(Effect::LoadDetail { of, debounce: true })
     }
 
-    /// The visible keys.
     pub(crate) fn visible_ids(&self) -> Vec<KeyId> {
         let range = self.keys.visible(self.page_height());
         range

@@ -25,7 +25,6 @@ pub(crate) const ENTRIES: &[ListColumn<JournalEntry>] = &[
     }),
     left("KEY", 12, 2).rising(5, |entry, _| entry.key.map_or_else(|| id(""), id)),
 ];
-/// Entries of a key.
 pub(crate) const ENTRIES_OF_KEY: &[ListColumn<JournalEntry>] = ENTRIES.split_at(5).0;
 
 /// Keys of a customer.
@@ -41,7 +40,6 @@ pub(crate) const MEMBERS: &[ListColumn<MemberKey>] = &[
     left("STATE", 7, 0).rising(4, |member, now| state(state_word(&member.key, now))),
 ];
 
-/// Payments.
 pub(crate) const PAYMENTS: &[ListColumn<AuditRecord>] = &[
     left("UTC", 11, 0).falling(5, |act, now| when(act.at, now).by(number(act.position))),
     left("KIND", 9, 0).rising(4, |act, _| match act.act.as_str() {
@@ -70,7 +68,6 @@ pub(crate) struct ModelSum {
     pub(crate) all: Amount,
 }
 
-/// Models.
 pub(crate) const MODEL_SUMS: &[ListColumn<ModelSum>] = &[
     fill("MODEL").rising(7, |model, _| plain(&model.sum.slug)),
     right("REQUESTS", 9, 0).falling(1, |model, _| count(model.sum.requests)),
@@ -99,7 +96,6 @@ pub(crate) const RUNNING: &[ListColumn<OpenHold>] = &[
     right("AGE", 7, 0).falling(3, |hold, now| age(hold.at, now)),
 ];
 
-/// Acts.
 pub(crate) const ACTS: &[ListColumn<AuditRecord>] = &[
     left("UTC", 11, 0).falling(4, |act, now| when(act.at, now).by(number(act.position))),
     left("ACT", 8, 0).rising(1, |act, _| plain(&act.act)),

@@ -292,7 +292,6 @@ fn sums_row(row: &MarginRow, label: Option<&String>) -> Value {
     })
 }
 
-/// A value as a cell.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

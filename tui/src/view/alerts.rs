@@ -23,7 +23,6 @@ struct AlertLine {
     style: Style,
 }
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let alerts = app.alerts();
     let inner = pen.frame(

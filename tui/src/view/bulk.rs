@@ -11,7 +11,6 @@ use crate::format;
 use crate::plan::typed;
 use crate::sanitize::width;
 
-/// Draws it.
 pub(super) fn draw(pen: &mut Pen<'_>, area: Rect, act: &BulkAct) {
     let changes = act.changes();
     let stage = match (act.sent, act.is_over()) {

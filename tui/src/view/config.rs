@@ -7,7 +7,6 @@ use crate::app::ConsoleApp;
 use crate::app::config_page::lines;
 use crate::{format, sanitize};
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let title = match &app.gateway.status {
         Some(status) => format!(

@@ -8,7 +8,6 @@ use crate::app::ConsoleApp;
 use crate::app::customers::{CUSTOMERS, MOST};
 use crate::format;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let screen = &app.customers;
     let inner = pen.frame(area, &title(app));

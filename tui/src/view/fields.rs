@@ -43,7 +43,6 @@ impl FactList {
         self.styled(name, value, Style::new());
     }
 
-    /// One fact whose value has a style.
     pub(super) fn styled(&mut self, name: &str, value: &str, style: Style) {
         self.0.push((name.to_owned(), value.to_owned(), style));
     }

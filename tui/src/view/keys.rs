@@ -8,7 +8,6 @@ use crate::app::ConsoleApp;
 use crate::app::keys::{KEYS, ListedKey};
 use crate::format;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let inner = pen.frame(area, &title(app));
     let keys = &app.keys;

@@ -42,7 +42,6 @@ pub(super) fn holds(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     pen.text(last(inner, 1), 2, 0, hint, pen.theme.faint());
 }
 
-/// The audit.
 pub(super) fn audit(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let shown = app.shown_audit();
     let more = if app.audit.end || !app.audit.loaded {

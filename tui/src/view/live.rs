@@ -8,7 +8,6 @@ use crate::app::ConsoleApp;
 use crate::app::live::{GatewayLink, LIVE, unknown_field};
 use crate::format;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let live = &app.live;
     let shown = live.shown(app.now);

@@ -9,7 +9,6 @@ use crate::app::nodes::{NODES, NodeLine, SERVERS};
 use crate::app::order::ListOrder;
 use crate::format;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let (nodes, servers) = (app.nodes(), app.servers());
     let inner = pen.frame(

@@ -318,7 +318,6 @@ pub(crate) fn above(area: Rect, lines: u16) -> Rect {
     }
 }
 
-/// One line of an area.
 pub(crate) fn line_of(area: Rect, y: u16) -> Rect {
     Rect {
         height: 1,
@@ -326,7 +325,6 @@ pub(crate) fn line_of(area: Rect, y: u16) -> Rect {
     }
 }
 
-/// The last lines of an area.
 pub(crate) fn last(area: Rect, lines: u16) -> Rect {
     Rect {
         y: area.bottom().saturating_sub(lines),

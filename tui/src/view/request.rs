@@ -13,7 +13,6 @@ use crate::app::ConsoleApp;
 use crate::app::modal::RequestPage;
 use crate::format;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &RequestPage) {
     let is_request = page.entry.as_ref().is_none_or(|entry| entry.bill.is_some());
     let (what, prefix) = match is_request {

@@ -11,7 +11,6 @@ use crate::app::modal::{SecretPage, ShownOnce};
 use crate::format;
 use crate::sanitize::width;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect, page: &SecretPage) {
     let title = match (&page.shown, page.new) {
         (ShownOnce::Link(..), _) => "Dashboard link: it works once",

@@ -57,7 +57,6 @@ impl Theme {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Good.
     pub(crate) fn good(self) -> Style {
         self.tinted(Color::Green)
     }

@@ -7,7 +7,6 @@ use crate::app::cell::{count, plain, short};
 use crate::app::list::{ListColumn, fill, left, right};
 use crate::app::tone::Tone;
 
-/// The list.
 pub(super) const LIST: &[ListColumn<SumLine>] = &[
     fill(NAME).in_sums(4, MarginOrder::Name, |line, _| line.name_cell()),
     right("REQUESTS", 9, 2).falling(5, |line, _| count(line.row.requests).faint()),

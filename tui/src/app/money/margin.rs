@@ -7,7 +7,6 @@ use crate::app::cell::{count, short, unknown};
 use crate::app::list::{ListColumn, fill, right};
 use crate::app::tone::Tone;
 
-/// The list.
 pub(super) const LIST: &[ListColumn<SumLine>] = &[
     fill(NAME).in_sums(6, MarginOrder::Name, |line, _| line.name_cell()),
     right("REQUESTS", 9, 4).falling(7, |line, _| count(line.row.requests).faint()),

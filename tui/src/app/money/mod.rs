@@ -12,7 +12,6 @@ use super::order::{ListOrder, ListState};
 use spend::{SPEND, Spend};
 use sums::{MarginView, Sums};
 
-/// A tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum MoneyTab {
     /// Charges by hour and day.

@@ -68,7 +68,6 @@ impl SpendFlow {
         flow
     }
 
-    /// Of one key.
     pub(crate) fn of_key(now: Timestamp, usage: &[UsageRow]) -> Self {
         let sum = |row: &UsageRow| {
             let sum = FlowSum {
@@ -122,7 +121,6 @@ impl SpendLine {
     }
 }
 
-/// The list.
 pub(crate) const SPEND: &[ListColumn<SpendLine>] = &[
     fill("SLUG").rising(6, |line, _| {
         strong(if line.slug.is_empty() {

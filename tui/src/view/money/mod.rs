@@ -13,7 +13,6 @@ use crate::app::mouse::Spot;
 /// A lower screen names its tab in its title alone.
 const TABS_FROM: u16 = 12;
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let title = match app.money.sums() {
         Some(sums) => sums::title(sums),

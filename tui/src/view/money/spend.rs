@@ -31,7 +31,6 @@ pub(super) fn title(app: &ConsoleApp) -> String {
     format!("Spend · {slug}{order}")
 }
 
-/// Draws it.
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, inner: Rect) {
     let spend = &app.money.spend;
     let lines = spend.lines(app.now);
