@@ -48,7 +48,7 @@ impl<C: Clone + Eq + Hash> CallPlaces<C> {
         self.take(&self.known, caller).await
     }
 
-    /// A place for a stranger.
+    /// A place of the strangers' half, after a wait; `None` if there was none, or if the caller has as many as one may.
     pub async fn of_stranger(&self, caller: C) -> Option<CallPlace<C>> {
         self.take(&self.strangers, caller).await
     }

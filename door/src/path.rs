@@ -36,7 +36,7 @@ impl DoorPath {
         }
     }
 
-    /// A path that is read.
+    /// A `GET` without a body.
     #[must_use]
     pub const fn read(path: &'static str, caller: PathCaller) -> Self {
         Self::new(Method::Get, path, BodyRule::Nothing, caller)

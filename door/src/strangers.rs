@@ -39,7 +39,7 @@ const REMEMBERED: usize = 10_000;
 /// How often what waits for the budget looks at it.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What strangers have used.
+/// What is left of their budgets, of each peer and of all together.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<StrangersUsed>);
 

@@ -71,7 +71,7 @@ pub struct Diagnostics(pub Vec<Diagnostic>);
 /// Findings by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SeverityCounts {
-    /// Errors.
+    /// Mistakes with which the files are not taken.
     pub errors: usize,
     /// Warnings.
     pub warnings: usize,

@@ -318,7 +318,7 @@ impl<'r, 'i> Entry<'r, 'i> {
         }
     }
 
-    /// A small one.
+    /// An integer in this range.
     pub fn small(self, report: &mut Report<'_>, range: RangeInclusive<u32>) -> Option<Placed<u32>> {
         let wide = self.integer(report, u64::from(*range.start())..=u64::from(*range.end()))?;
         Some(Placed {

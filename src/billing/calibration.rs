@@ -57,7 +57,6 @@ struct TaughtBook {
     new: TaughtRows,
 }
 
-/// Rows by target.
 #[derive(Debug, Default, Clone)]
 struct TaughtRows(HashMap<String, TaughtTarget>);
 

@@ -140,7 +140,7 @@ enum DaysReview {
 /// Who gets nothing more for now, and the two sides of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoppedPayer {
-    /// The customer.
+    /// Whose keys they are.
     pub customer: CustomerId,
     /// The key that is stopped, or the one that caused most.
     pub key: KeyId,

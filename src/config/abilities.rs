@@ -14,35 +14,35 @@ use farebox_protocol::translate::neutral::Effort;
 /// `abilities` of a target; what is unset keeps its default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TargetAbilities {
-    /// `sampling`
+    /// Which of temperature and `top_p` it takes.
     pub sampling: Option<Sampling>,
-    /// `thinking`
+    /// How it is asked to reason.
     pub thinking: Option<ThinkingWay>,
-    /// `efforts`
+    /// Those it knows, instead of low, medium and high.
     pub efforts: Option<Vec<Effort>>,
-    /// `prefill`
+    /// It goes on with a last assistant turn.
     pub prefill: bool,
-    /// `system_midway`
+    /// It takes system messages between turns.
     pub system_midway: bool,
-    /// `strict_tools`
+    /// It keeps to the `strict` schemas of tools.
     pub strict_tools: Option<bool>,
-    /// `json_schema`
+    /// It answers by a JSON schema.
     pub json_schema: Option<bool>,
-    /// `custom_tools`
+    /// It takes tools whose input is text instead of JSON.
     pub custom_tools: Option<bool>,
-    /// `cache_breakpoints`
+    /// It takes marks of the prompt cache in chat's own form.
     pub cache_breakpoints: bool,
-    /// `auto_cache`
+    /// It gets a cache mark where the request has none, if cache writes are priced.
     pub auto_cache: bool,
-    /// `reasoning_echo`
+    /// Which earlier thinking it wants back.
     pub reasoning_echo: Option<ReasoningEcho>,
     /// `vision`; the model's own when unset.
     pub vision: Option<bool>,
-    /// `files`
+    /// It reads documents.
     pub files: bool,
-    /// `tool_id`
+    /// Which ids of calls it takes.
     pub tool_id: Option<ToolIds>,
-    /// `system_role`
+    /// The role in which it takes the system prompt.
     pub system_role: Option<SystemRole>,
 }
 

@@ -37,7 +37,7 @@ pub struct ExplainedSetting {
 pub enum SettingOrigin {
     /// This line of `routes.toml`.
     Line(usize),
-    /// The kind.
+    /// What is known of the service that `kind` names.
     Kind,
     /// The library.
     Library,

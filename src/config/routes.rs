@@ -202,7 +202,7 @@ pub struct Provider {
     pub proxy: ProxyChoice,
     /// Extra request headers.
     pub headers: Vec<(String, ProviderSecret)>,
-    /// Its timeouts.
+    /// How long connecting, the first frame, each pause and a whole answer may take.
     pub timeouts: Timeouts,
     /// Most concurrent requests of one account.
     pub max_concurrent: Option<u32>,
@@ -237,7 +237,7 @@ pub struct ProviderKeys {
 /// One key of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderKey {
-    /// The key.
+    /// Never printed; read from the environment or a file.
     pub secret: ProviderSecret,
     /// Its share of the conversations, compared with the other keys'.
     pub weight: u32,

@@ -128,11 +128,11 @@ impl Speeds {
 /// What a provider's table, or a target, says of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServiceWords {
-    /// `limit`
+    /// What of an answer the output limit binds, where somebody says so.
     pub limit: Option<LimitBinds>,
     /// `stops`; only a provider says it.
     pub stops: Option<bool>,
-    /// `speed`
+    /// Tokens a second, by class.
     pub speed: Speeds,
 }
 

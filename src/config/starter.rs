@@ -23,7 +23,6 @@ pub struct Starter {
     /// Prices of requests with a larger input.
     #[serde(default)]
     tiers: Vec<StarterTier>,
-    /// Prices by class.
     classes: Option<ClassPrices>,
     /// Tokens of input and output together.
     pub context: u32,

@@ -55,7 +55,6 @@ impl Activity {
         refusals.get(&key)?.back().map(|refused| refused.at)
     }
 
-    /// The refusal of one request of a key.
     pub(super) fn refusal(&self, key: KeyId, request: OperationId) -> Option<RefusedRequest> {
         let refusals = lock(&self.refusals);
         refusals

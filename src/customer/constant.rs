@@ -6,7 +6,7 @@ use salvo::http::{HeaderMap, HeaderValue, StatusCode};
 use salvo::prelude::Response;
 use sha2::{Digest, Sha256};
 
-/// One document.
+/// A text with its type and ETag.
 #[derive(Debug, Clone)]
 pub struct ConstantDocument {
     content_type: &'static str,

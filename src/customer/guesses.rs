@@ -109,7 +109,6 @@ impl WrongGuesses {
 }
 
 impl Guess<'_> {
-    /// It was a wrong one.
     pub(super) fn was_wrong(self, now: Instant) {
         let mut known = lock(&self.guesses.0);
         for who in guessers(self.customer, self.peer) {

@@ -213,7 +213,6 @@ pub(super) fn counts(usage: &Usage) -> DecimalJson {
 /// What customers see of later counts: the last columns of a spreadsheet, because scripts count them.
 pub(super) const LATER_COUNTS: [UsageKind; 1] = [UsageKind::CacheWrite12h];
 
-/// The days for a spreadsheet.
 pub(super) fn spreadsheet(days: &[DayRow]) -> String {
     let header: Vec<&str> = ["day", "model", "requests"]
         .into_iter()

@@ -291,7 +291,6 @@ fn spread(event: OperationId) -> u8 {
     event.to_bytes()[15]
 }
 
-/// The step that hands events to a webhook.
 fn hand(webhook: &Webhook, events: &[Event], handed: OperationId, due: Timestamp) -> DeliveryStep {
     let wanted = events
         .iter()

@@ -104,7 +104,7 @@ pub struct ReckonedWay {
     pub way: HoldWay,
     /// What this way leaves to the operator, should the input turn out to be what it may be.
     pub uncovered: Amount,
-    /// The input that it reckons with.
+    /// Tokens of input that it reckons with: the bound, or what is likely.
     pub input: u64,
 }
 

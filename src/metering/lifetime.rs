@@ -19,9 +19,9 @@ pub const LEAST_CACHED: u64 = 1_024;
 /// The lifetimes that a request asks for somewhere, besides the usual one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lifetimes {
-    /// One hour.
+    /// Some mark asks for one hour.
     pub hour: bool,
-    /// Twelve hours.
+    /// Some mark asks for twelve hours.
     pub half_day: bool,
 }
 

@@ -208,7 +208,7 @@ impl Meter {
         self.shown.add(shown);
     }
 
-    /// What was shown.
+    /// What has arrived of text, arguments of tools and reasoning.
     pub fn shown(&self) -> TextSize {
         self.shown
     }

@@ -165,7 +165,6 @@ struct RememberedPrompt {
 }
 
 impl RememberedPrompt {
-    /// Tokens of a beginning.
     fn tokens(&self, of: &Beginning) -> u64 {
         let whole = u128::from(self.places.weight.max(1));
         let tokens = u128::from(self.input).saturating_mul(of.weight.into());

@@ -102,7 +102,6 @@ pub async fn tokens(
     })
 }
 
-/// A body that is counted.
 struct CountedBody {
     /// As received, the items written out that it refers to.
     original: Bytes,

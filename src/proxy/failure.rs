@@ -276,7 +276,7 @@ impl Failure {
         }
     }
 
-    /// The status in a family.
+    /// The HTTP status with which a service of this family answers such a failure.
     pub fn status(&self, family: Family) -> u16 {
         match self {
             Self::Upstream(status, _) => *status,

@@ -103,7 +103,6 @@ impl AnswerItems {
         });
     }
 
-    /// A customer's item.
     fn find(&self, customer: CustomerId, id: &str, now: Instant) -> Option<Bytes> {
         let mut all = lock(&self.0);
         all.turn(now);

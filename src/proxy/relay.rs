@@ -6,7 +6,6 @@ use super::stream::StreamRelay;
 use super::whole::WholeRelay;
 use crate::upstream::AnswerContent;
 
-/// The relay of one answer.
 pub(super) enum AnswerRelay {
     /// All of it is there.
     Whole(Box<WholeRelay>),

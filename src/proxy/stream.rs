@@ -50,7 +50,6 @@ const UNREAD: Duration = Duration::from_secs(5);
 /// A customer who takes one piece in each [`STALL`] is slow; with larger pieces a thin connection would count as gone.
 const PIECE: usize = 16 * 1024;
 
-/// The relay of one stream.
 pub(super) struct StreamRelay {
     admitted: Box<Admitted>,
     /// The first frames, until they are passed on.

@@ -103,7 +103,6 @@ struct Peer {
     line: ConnectionLine,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     address: SocketAddr,

@@ -22,7 +22,6 @@ struct AskedVoucher {
     code: String,
 }
 
-/// The handler.
 pub(super) struct RedeemHandler {
     front: Arc<Front>,
 }

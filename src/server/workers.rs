@@ -45,7 +45,6 @@ pub struct Workers {
     servers: JoinSet<io::Result<()>>,
 }
 
-/// One of the threads.
 #[derive(Debug)]
 struct ServingThread {
     inbox: Inbox,

@@ -524,7 +524,6 @@ impl Try {
         self.health.signals.trouble.notify_one();
     }
 
-    /// The target failed.
     pub(super) fn failed(&mut self, class: FailureClass, reason: &Redacted, fault: TargetFault) {
         let Some(leave) = self.leave.take() else {
             return;

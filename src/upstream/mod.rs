@@ -238,7 +238,7 @@ pub struct Prepared {
 /// A good answer that has begun.
 #[derive(Debug)]
 pub struct UpstreamAnswer {
-    /// The target that answered.
+    /// As it was asked: an earlier refusal may have changed its fit.
     pub target: Target,
     /// The family it answered in.
     pub family: Family,

@@ -291,7 +291,6 @@ enum Listing {
     Unreachable(AttemptFailure),
     /// There is no such list there.
     Missing,
-    /// The names on it.
     Names(Vec<String>),
     /// It says nothing.
     Silent,

@@ -24,7 +24,7 @@ pub trait Referee: Send + Sync + 'static {
 /// Who may ask now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lease {
-    /// Ours.
+    /// This gateway.
     Ours {
         /// What the requests of all gateways to this target have cost today.
         spent: Amount,

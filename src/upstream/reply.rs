@@ -15,7 +15,6 @@ pub(super) struct UnjudgedReply {
 /// The content type an answer declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaredType {
-    /// JSON.
     Json,
     /// Server-sent events.
     Events,

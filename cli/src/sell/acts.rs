@@ -96,7 +96,6 @@ pub(crate) fn print_done(args: &Args, done: &Deeded) {
     }
 }
 
-/// Prints one key.
 pub(crate) fn print_key(args: &Args, key: &Key) {
     if args.format() == OutputFormat::Json {
         return output::print_json(&KeyDocument::of(key, clock::now()));

@@ -53,7 +53,6 @@ pub(crate) trait BulkKind {
     ) -> Result<Self::Made, CommandFailed>;
     /// Its id, and the cells of [`BulkKind::MORE`].
     fn cells(made: &Self::Made) -> (String, Vec<String>);
-    /// Its document.
     fn document(made: &Self::Made) -> Value;
 }
 

@@ -42,7 +42,6 @@ pub(crate) async fn unapplied(
     }
 }
 
-/// Prints one payment.
 pub(crate) fn print(args: &Args, found: &Payment) {
     if args.format() == OutputFormat::Json {
         return output::print_json(&PaymentDocument::from(found));

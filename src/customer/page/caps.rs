@@ -5,7 +5,6 @@ use maud::{Markup, html};
 
 use super::display;
 
-/// The bars.
 pub(super) fn bars(scope: Scope, caps: &Caps, today: UtcDay) -> Markup {
     html! { @if !caps.is_empty() { ul.caps {
         @for counted in caps.iter() { li { (bar(scope, counted, today)) } }

@@ -55,7 +55,6 @@ pub(in crate::customer) fn sentence(text: &str) -> String {
     format!("{}.", capital(text))
 }
 
-/// The text with a capital.
 pub(in crate::customer) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());

@@ -84,7 +84,6 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
     }
 }
 
-/// One key.
 pub(in crate::customer) fn one(page: OwnerPage<'_>, key: &Key, spent: Amount) -> Markup {
     let path = |deed: &str| format!("/dashboard/keys/{}/{deed}", key.id);
     let state = key.status(page.now);

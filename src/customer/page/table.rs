@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use maud::{Markup, Render, html};
 
-/// One column.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     heading: Cow<'static, str>,

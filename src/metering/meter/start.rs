@@ -7,7 +7,7 @@ use crate::metering::Lifetimes;
 /// The initial values of a meter.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
-    /// Input as estimated.
+    /// What the input probably is, in tokens: charged where nobody counts.
     pub estimated_input: u64,
     /// The most input that a provider can count.
     pub most_input: u64,

@@ -59,7 +59,7 @@ pub struct Admin {
     pub operator: String,
     /// When this process began to serve.
     pub started_at: Timestamp,
-    /// What the last swap changed.
+    /// What the last reload of the files changed, for `/status`.
     pub last_changes: ArcSwap<Vec<DiffRow>>,
     /// The gateways that share the ledger run different files.
     pub differ: AtomicBool,

@@ -15,7 +15,6 @@ use crate::server::failure;
 pub(super) struct ApiReply {
     /// The HTTP status.
     pub(super) status: u16,
-    /// The body.
     pub(super) body: ApiContent,
     /// The number of the last act on what is shown.
     pub(super) etag: Option<i64>,
@@ -139,7 +138,6 @@ impl ApiError {
         }
     }
 
-    /// With a header.
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self

@@ -55,7 +55,6 @@ pub(super) struct ToldTo {
     pub(super) named: String,
 }
 
-/// What a path names.
 pub(super) trait NamedInPath: Sized {
     /// As it was sent.
     ///
