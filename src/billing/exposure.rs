@@ -70,6 +70,7 @@ impl UncountedEnd {
             / 1_000_000;
         let made = tokens.saturating_mul(picos(self.per_output));
         let bill = picos(self.input).saturating_add(made);
+        // A service that goes on after we have closed bills up to the limit that it was sent, and that is what is held.
         let most = if self.stops {
             bill.min(picos(self.hold))
         } else {

@@ -3,6 +3,8 @@
 /// What begins a pace: half of the named speed …
 const UNNAMED: u32 = 150;
 /// … counts for as many tokens, …
+// The first streams and prompts may be unusual: they change it by little until so much has come, of prompts more, because they are
+// longer.
 const PACE_BEGINS_WITH: u64 = 10_000;
 /// … and that we count as the target does, for as many.
 const RATIO_BEGINS_WITH: u64 = 100_000;

@@ -20,6 +20,7 @@ use crate::config::{Capability, Config, Endpoint, LimitBinds, Model, Rates, Targ
 
 /// Any model that reasons thinks longer about it than the limit allows.
 const PUZZLE: &str = "How many prime numbers are there between 200 and 400? Reason step by step.";
+// The smallest that vendors of every family accept, so that any reasoning passes it.
 const LIMIT: u32 = 16;
 /// Above this much output the limit did not bind: counts of a service are that far from its own limit at most.
 const PASSED: u64 = (LIMIT + LIMIT / 8 + 64) as u64;

@@ -50,6 +50,8 @@ use farebox::upstream::Upstreams;
 pub use settings::{Files, Settings, StartError};
 
 /// How long a stopping gateway waits for running requests.
+// It is waited twice at most, for connections and for tasks. With the 20 s of a database's closing that stays below the 90 s after which
+// a service manager kills.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
 /// The same after its ledger has failed: no request that ends now can be charged before the next start.

@@ -12,8 +12,10 @@ use crate::KeyId;
 use crate::value::text::SECRET_PREFIX;
 
 /// Characters that carry 256 random bits.
+// The fewest that have room for them in base 62.
 pub(crate) const RANDOM_CHARS: usize = 43;
 /// Characters that detect a mistyped secret.
+// As many as 32 bits of a hash need: one mistyped secret in four billion passes, and is then refused by the ledger.
 pub(crate) const CHECK_CHARS: usize = 6;
 const BASE_62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -171,6 +171,7 @@ impl KeySettings {
     /// Paid requests each second when unset: far above what people and agents make, and no key makes thousands.
     pub const RATE: u32 = 200;
     /// How many of them may come at once when no rate is set.
+    // Two seconds' worth, for programs that begin everything at once.
     pub const BURST: u32 = 400;
 
     /// Requests at once of all keys of the customer together, for a request of this one. An operator who lets one key do more than is

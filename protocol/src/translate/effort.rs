@@ -30,6 +30,7 @@ pub(crate) fn of_budget(tokens: u32) -> Effort {
 }
 
 /// The least limit with a budget in it.
+// The rest is for the answer: with less, a customer would pay for reasoning and read half a sentence.
 const MIN_LIMIT: u32 = MIN_BUDGET + 256;
 
 /// A budget reduced to fit under a limit: at most three quarters of it, and at least 1,024. `None`: too little is left.

@@ -23,6 +23,7 @@ const SILENT: Duration = Duration::from_secs(4);
 // A write of the ledger for each: lower, and long streams write more than their hold and its end; higher, and a crash gives more away.
 const STORED: Duration = Duration::from_secs(60);
 /// So long before it a tokenizer begins to count the prompt.
+// A tokenizer may have to wait for its turn; without its count a crash would charge the estimate.
 const COUNTING: Duration = Duration::from_secs(10);
 /// A counted prompt that costs more than this is stored at once: 0.05 USD.
 // Without it a crash would make a large prompt free that its provider bills; below it most prompts are, and a write for each would be one

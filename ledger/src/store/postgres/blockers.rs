@@ -22,6 +22,7 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Between two tries to connect while nobody else tries.
 const TRY_AGAIN: Duration = Duration::from_millis(300);
 /// Work is asked about before it is told as late, so that its cause is told with it.
+// A look every 200 ms and the answer of a server that is well fit in before `LATE`.
 const ASKED_AFTER: Duration = Duration::from_millis(700);
 /// How long the second connection is waited for.
 const ANSWER: Duration = Duration::from_millis(800);

@@ -40,6 +40,8 @@ const TRIAL: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; UPDATE accounts SE
      INSERT INTO holds SELECT * FROM holds WHERE false; UPDATE holds SET epoch = epoch WHERE false; DELETE FROM holds WHERE false; \
      INSERT INTO entries SELECT * FROM entries WHERE false; INSERT INTO events SELECT * FROM events WHERE false; COMMIT";
 /// Between two renewals.
+// Seven fit into `LEASE` and ten into the others' `SILENCE`, so one that is late costs nothing; each is a commit that waits for a
+// standby.
 const EVERY: Duration = Duration::from_secs(1);
 /// After this long without a renewal of its own, a node starts to watch the others anew.
 // A node that was cut off has not seen the others renew, so their silence is its own. Several renewals, since one that is late is no

@@ -14,6 +14,8 @@ use crate::store::trouble_record::TroubleRecord;
 use crate::{Cause, LedgerError, lock};
 
 /// Concurrent connections.
+// A gateway has up to eight more, for writing, its lease and the question who is in the way; a server has a hundred unless it is told
+// otherwise.
 const READERS: usize = 4;
 /// How long a read may take before its connection is dropped.
 // No statement is cancelled (see `link`), so a connection whose read takes too long is given up.

@@ -29,6 +29,7 @@ const FRAME_HEADER: u64 = 24;
 const SALTS: u64 = 32;
 /// The size of a block, and how many frames the first block and each later one have.
 pub(super) const BLOCK: u64 = 32 << 10;
+// Both headers and the marks take the places of the first 34 frames.
 const FIRST_FRAMES: u64 = 4_062;
 pub(super) const FRAMES: u64 = 4_096;
 /// Half of a block finds frames by their pages: two bytes each.
