@@ -190,6 +190,7 @@ impl Hold {
             at,
         });
         self.noted = Some(Arc::clone(&finish));
+        // Before the call: a caller who is cancelled in it leaves the bill to the resolver.
         self.state = HoldState::Ending;
         let finished = self.ledger.perform(finish).await?;
         self.state = HoldState::Ended;

@@ -14,8 +14,7 @@ use farebox_ledger::store::SharedStore;
 use farebox::clock;
 
 /// Between two anchors.
-// A copy that somebody restores or rewrites can lack unnoticed what came after the last anchor; an anchor of each second would be as long
-// as the journal.
+// A copy that somebody restores or rewrites can lack unnoticed what came after the last anchor.
 const EVERY: Duration = Duration::from_secs(60);
 /// Longer than any commit takes to reach the disk.
 const ON_DISK: Duration = Duration::from_secs(1);

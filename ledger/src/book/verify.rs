@@ -60,6 +60,7 @@ pub(crate) async fn verify<R: LedgerReader>(
     });
     let rest = reader.rest(&anchors).await?;
     check.report.faults.extend(rest);
+    // Last: what is left in `covered` by now was found nowhere.
     check.anchors(&anchors);
     Ok(check.report)
 }

@@ -28,6 +28,7 @@ pub(super) fn anchor(conn: &Connection, since: &Anchor, now: Timestamp) -> Resul
         at: now.to_string(),
         entries: number(counted.sums.totals.entries),
         acts: counted.acts,
+        // Each hold that was ever opened is open, or has ended in a charge.
         opened: counted.sums.charges.saturating_add(open),
         customers,
         generation: 0,
@@ -95,6 +96,7 @@ fn named_copy(conn: &Connection, to: &Path) -> std::io::Result<VerifyReport> {
 
 /// Verifies a ledger that is a single file, and gives it its name once it is on disk.
 pub(super) fn seal(part: TempPath, to: &Path) -> std::io::Result<VerifyReport> {
+    // In this order whoever finds the name finds a whole ledger behind it, after a power failure, too.
     File::open(&part)?.sync_all()?;
     let report = check_copy(&part)?;
     part.persist_noclobber(to).map_err(|error| error.error)?;

@@ -67,6 +67,7 @@ impl CopySource {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let (conn, location) = files::open_ledger(path, OpenMode::Write)?;
         let lock = ServeLock::acquire(&location.given, Duration::ZERO)?;
+        // The serve lock keeps gateways out, the transaction commands and consoles. The path is looked at once both are held.
         conn.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
         location.check()?;
         let verifier = files::connect_again(&location, OpenMode::ReadOnly)?;
@@ -258,6 +259,7 @@ impl TargetLedger for CopyTarget {
             .conn
             .take()
             .ok_or_else(|| impossible("it was not begun"))?;
+        // Without a log beside it, so that one name moves all of it.
         conn.pragma_update(None, "journal_mode", "delete")
             .map_err(failed)?;
         conn.close().map_err(|(_, error)| failed(error))?;
