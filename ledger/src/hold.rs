@@ -14,7 +14,7 @@ use crate::{
 /// What a request was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Granted {
-    /// The place of the way that was taken among those of [`NewHold`](crate::NewHold).
+    /// The place of the way that was taken among those of [`NewHold`].
     pub way: usize,
     /// The limit that this buys.
     pub limit: u64,

@@ -39,7 +39,7 @@ impl DailyBound {
         Self::Unapplied,
     ];
     /// The fewest customers, keys and secrets that a token that sells may make in a day, however little it sells.
-    // Without it a token that has sold nothing yet could not begin to sell.
+    // Otherwise it is one for each dollar of its bound, and a token with a small bound could hardly sell to anybody.
     pub const FEWEST: i64 = 20;
     /// Unapplied payments that a token may have stored in a day.
     // Such a payment moves no money, so no bound of money limits them; each is a row, and an alert that somebody has to look at.

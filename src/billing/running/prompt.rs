@@ -21,7 +21,7 @@ use crate::metering::{Counted, LEAST_CACHED, Lifetimes};
 /// Larger bodies are hashed off the request's thread. Up to here, hashing takes about as long as a change of threads and back.
 const LARGE: usize = 256 * 1024;
 /// How long the end of a request waits for the hashes of its prompt.
-// Hashing takes milliseconds; only a queue of large bodies of the same customer makes it long, and then less is known, in nobody's way.
+// Hashing takes milliseconds; only a queue of large bodies makes it long, and then less is known, in nobody's way.
 const HASHING: Duration = Duration::from_secs(2);
 
 /// Secret, so that nobody can write two prompts whose hashes are equal. The standard library's hash takes up to twice the time for a

@@ -48,6 +48,7 @@ fn create_link(rows: &mut Rows, new: &NewLink) -> Result<(), Refusal> {
 
 /// The key of a link, which works once; of one with which nobody may act there is none.
 fn consume_link(rows: &mut Rows, link: &ConsumeLink) -> Option<KeyId> {
+    // Taken before it is judged: a link works once, whatever comes of it.
     let found = rows.tables.take::<SignInLink>(&link.token.0)?;
     let works = link.now < found.expires && check_acts(rows, found.key).is_ok();
     works.then_some(found.key)

@@ -20,10 +20,12 @@ fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
         return Err(Refusal::NotAllowed(text.to_owned()));
     };
     if let Some(token) = asked.by.token() {
+        // Before the stored answers: a token that was revoked gets none of them, either.
         rows.api_token(token)?.check_active(asked.at)?;
     }
     let mut is_known = false;
     if let Some(once) = &asked.once {
+        // Before anything is judged: what the first request did may have changed what it would be judged by.
         match repeated(rows, asked, once, askable.id())? {
             Some(answered) if answered.is_replay() => return Ok(answered),
             found => is_known = found.is_some(),
@@ -37,6 +39,7 @@ fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
     }
     rows.asked_by = asked.by;
     let outcome = asked.operation.apply(rows);
+    // Whatever came of it: the rows go on to the next operation.
     rows.asked_by = Asker::House;
     let outcome = outcome?;
     let answer = asked.once.as_ref().map(|once| once.answer.of(&outcome));

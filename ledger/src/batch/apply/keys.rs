@@ -58,6 +58,7 @@ fn enrol(rows: &mut Rows, both: &Enrolment) -> Result<Key, Refusal> {
     customers::check_new(rows, owner)?;
     check_new(rows, new)?;
     check_within(rows, new, &owner.customer())?;
+    // Both are asked before anything is made, since nothing takes back what has been written.
     delegation::counted(rows, TokenDeed::Customer)?;
     delegation::counted(rows, TokenDeed::Key)?;
     customers::make(rows, owner)?;

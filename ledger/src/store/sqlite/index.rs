@@ -42,7 +42,7 @@ const READERS: usize = 5;
 /// The byte that every process with the ledger open has a lock on.
 const IN_USE: i64 = 128;
 /// How often a header that is being written is read again.
-// A writer needs less for both copies than one of these reads takes: a header that differs after all of them was left by one that died.
+// Writing both copies takes less than one of these reads: one that differs after all of them was most likely left by a writer that died.
 const TRIES: usize = 50;
 
 /// The open index.
