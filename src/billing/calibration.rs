@@ -27,7 +27,6 @@ const COMPARING: Duration = Duration::from_secs(1);
 // A buffered answer would otherwise teach a pace of millions of tokens a second.
 const SHORTEST: Duration = Duration::from_millis(500);
 /// A smaller excess raises a bound by as much.
-// An excess is seldom the largest that will come: raised by only what was seen, the bound would be passed again by the next answer.
 const LEAST_EXCESS: u64 = 4_096;
 /// From so many customers on, an excess counts for everybody.
 // One customer may have made it come, by a request that nobody else sends, and must not make everybody's holds larger.

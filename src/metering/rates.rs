@@ -3,8 +3,7 @@
 /// What begins a pace: half of the named speed …
 const UNNAMED: u32 = 150;
 /// … counts for as many tokens, …
-// The first streams and prompts may be unusual: they change it by little until so much has come, of prompts more, because they are
-// longer.
+// Until so much has come, an unusual stream changes it by little.
 const PACE_BEGINS_WITH: u64 = 10_000;
 /// … and that we count as the target does, for as many.
 const RATIO_BEGINS_WITH: u64 = 100_000;
@@ -12,7 +11,6 @@ const RATIO_BEGINS_WITH: u64 = 100_000;
 const MILLI: u128 = 1_000;
 const MICRO: u128 = 1_000_000;
 /// In thousandths: the least and the most by which a target's counts can change ours.
-// What differs by more is no tokenizer: a target whose counter is broken must not carry our own counts with it.
 pub(super) const RATIOS: (u64, u64) = (800, 1_250);
 
 /// The pace of one choice in thousandths of a token a second, by tokens of finished streams and the milliseconds that they took.

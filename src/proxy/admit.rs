@@ -196,7 +196,7 @@ impl HoldWish {
                 let of = prepared.of();
                 return Err(too_little(&self.ask, of, &self.model, room.clone()));
             }
-            // The ledger would refuse it. One that was called asks all the same, because the room that it knows is that of its arrival.
+            // The ledger would refuse it. One that was called asks all the same, because the room that it knows is an older one.
             if !called && is_short(self, room) {
                 return Ok(Err(room.bottleneck()));
             }

@@ -42,8 +42,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const MARKER_PATIENCE: Duration = Duration::from_secs(1);
 /// If the customer kept us from reading the upstream for this long and the provider then breaks the stream, it is charged as if
 /// the customer had left.
-// An ordinary network pauses for less. Higher, and whoever makes the provider hang up by not reading pays for the output alone, as for a
-// break that the provider chose.
+// Higher, and whoever makes the provider hang up by not reading pays for the output alone, as for a break that the provider chose.
 const UNREAD: Duration = Duration::from_secs(5);
 /// Bytes sent at a time, to tell a slow customer from one who accepts nothing.
 ///

@@ -138,7 +138,6 @@ pub struct Excess {
 
 impl Excess {
     /// For how many milliseconds it counts: seven days.
-    // An excess that does not come again was mended: after this time nobody is held more for it.
     pub const COUNTS_FOR: i64 = 7 * 86_400_000;
 
     /// Whether it still counts.

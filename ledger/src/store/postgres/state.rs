@@ -34,8 +34,8 @@ const MAX_QUEUE: usize = 20_000;
 /// How many lost entries a message lists; `ledger accept` lists all of them.
 const MOST_TOLD: usize = 10;
 /// A node whose last renewal is older than this opens and extends nothing, because others may soon declare it dead.
-// Shorter than the others' `SILENCE` by three seconds: what this node began just before has time to come to its end. Still shorter, and
-// two rounds of `ROUND` that fail would stop the sale; they just fit.
+// Three seconds shorter than the others' `SILENCE`, so that nobody ends the holds of a node that still sells. Still shorter, and two
+// rounds of `ROUND` that fail would stop the sale; they just fit.
 const LEASE: Duration = Duration::from_secs(7);
 /// From this many dropped connections on, nothing is sold: each may hold locks, and each counts against the server's limit.
 const MOST_DROPPED: usize = 4;

@@ -99,8 +99,8 @@ use wall_clock::WallClock;
 use writer::WriterHandle;
 
 /// How long the log may become before new holds are refused, unless it is set.
-// The log is copied all the time and cut from `LOG_LOUD` on, so one of this size has a reader that lets nothing be copied. Settlements go
-// on beyond it; lower, and they would have less time until that reader is found.
+// The log is copied all the time and cut from `LOG_LOUD` on, so one of this size has a reader that lets nothing be copied. Lower, and a
+// long read stops the sale; higher, and it may fill the disk, on which settlements go on.
 const LOG_LIMIT: u64 = 1 << 30;
 
 /// A ledger in one SQLite file.
