@@ -71,6 +71,8 @@ pub(super) async fn attempt(
         judge(reply, (call, target, &pool.secrets), room).await
     };
     let begun = timeout(limit, answer).await.unwrap_or_else(|_| {
+        // A whole answer was being made all this time, and another target would make it again at the same price. A stream is only late with
+        // its first frame, and goes to the next one.
         let charged = !call.stream && call.operation == TargetOperation::Generate;
         Err(if charged {
             AttemptFailure::GivenUp(GivenUp::Late(limit))
@@ -80,6 +82,7 @@ pub(super) async fn attempt(
     });
     match begun? {
         Begun::Stream(first, unread) => {
+            // Outside the limit, which was for the first frame: an opening has a patience of its own.
             let opened = opening::past(first, unread, call, timeouts.idle).await;
             opened.map(|(first, unread)| Begun::Stream(first, unread))
         }
@@ -98,6 +101,7 @@ pub(super) async fn respond(
     request: reqwest::RequestBuilder,
 ) -> Result<reqwest::Response, AttemptFailure> {
     request.send().await.map_err(|error| match error {
+        // First, because out of descriptors a connection fails as well, and would count against the target.
         error if is_our_own(&error) => AttemptFailure::Own(cause(&error)),
         error if error.is_builder() => {
             AttemptFailure::Operator(format!("the request cannot be built: {}", cause(&error)))
@@ -118,6 +122,7 @@ pub(super) fn unjudged(response: reqwest::Response) -> Result<UnjudgedReply, Att
     let kind = DeclaredType::of(text(CONTENT_TYPE));
     let retry_after = reply::retry_after(text(RETRY_AFTER), text(DATE));
     let status = response.status().as_u16();
+    // Of transfer codings the HTTP library undoes `chunked` alone: what it handed on of another one would not be the answer.
     let codings = response.headers().get_all(TRANSFER_ENCODING).iter();
     if !codings
         .into_iter()
@@ -179,6 +184,7 @@ async fn judge(
     } = reply;
     let (call, ..) = asked;
     match (status, kind) {
+        // A 205 has no content, a 206 a part of it, a 226 what has changed: none of them is an answer.
         (200..=204, DeclaredType::Json) if call.stream => unfolded(body, asked, room).await,
         (200..=204, _) if call.stream => first_frame(body, call.family).await,
         (200..=204, DeclaredType::Events) => Err(AttemptFailure::Broken(
@@ -190,6 +196,7 @@ async fn judge(
         }
         _ => {
             let text = body
+                // A text that breaks off or is too long is left out: the status decides alone.
                 .whole(MAX_ERROR_BYTES, &mut room)
                 .await
                 .unwrap_or_default();

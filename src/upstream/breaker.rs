@@ -143,6 +143,7 @@ impl Breaker {
             pause.tried = now;
             trial = Trial::OfKey;
         }
+        // This trial decides about the customer's pause, too: it ends both, or makes the customer's own longer.
         if let Some(all) = &mut self.all {
             all.tried = Some(now);
             trial = Trial::OfAll;
@@ -163,6 +164,7 @@ impl Breaker {
             Some(until) if now < until => Some(until - now),
             _ if self.probing.can_ask() => {
                 let tried = all.tried.unwrap_or(all.since);
+                // A request of our own may end the pause before: whoever is refused is told to come back by then.
                 rest_of(tried + SECOND_OPINION, now).map(|rest| rest.min(TRY_EVERY))
             }
             _ => all.tried.and_then(|tried| rest_of(tried + TRY_EVERY, now)),

@@ -158,6 +158,7 @@ impl AttemptFailure {
 
     /// Whether the provider may have worked on the request and may bill that.
     pub(super) fn may_be_billed(&self) -> bool {
+        // A whole answer that was given up is billed, too, but ends the request: `DispatchError::GivenUp` says so itself.
         matches!(self, Self::Broken(_))
     }
 
@@ -333,6 +334,7 @@ pub(super) fn of_error(error: UpstreamError, usage: &WireUsage) -> AttemptFailur
 
 /// The operator's problem with its account, or with what is asked of the provider.
 fn operators(status: u16, error: &UpstreamError, why: String) -> AttemptFailure {
+    // A `permission_error` is about what was asked for: other requests of the same account may be served.
     let of_account = has(error, &OPERATOR_CODES) && !has(error, &["permission_error"]);
     if has(error, &NOT_SERVED_CODES) || status == 404 || (status == 403 && !of_account) {
         AttemptFailure::NotServed(why)

@@ -138,6 +138,7 @@ impl Pool {
             secrets,
             http,
             uses,
+            // Refusals are not taken over: the key may be what has changed.
             accounts: Arc::default(),
             purse,
             side_places,
@@ -245,6 +246,7 @@ impl Pool {
             headers.insert(name, value);
         }
         if let Some(http) = &self.http {
+            // Last, so that a header of the operator's stands in the place of ours.
             headers.extend(http.headers.clone());
         }
         Ok(())
@@ -334,6 +336,7 @@ fn builder(trust: &Trust) -> reqwest::ClientBuilder {
         .tls_backend_preconfigured(trust.0.clone())
         .http1_only()
         .redirect(reqwest::redirect::Policy::none())
+        // What may be sent again, and how often, is decided in `retry.rs` alone.
         .retry(reqwest::retry::never())
         .referer(false)
         .user_agent(USER_AGENT)

@@ -280,6 +280,7 @@ impl Upstreams {
                     };
                 }
             };
+            // While it waited for its place the customer may have left.
             if call.is_abandoned() {
                 break;
             }
@@ -341,6 +342,7 @@ impl Upstreams {
         if let (AskPermit::Answer(running, tokens), Some(said)) = (&mut entry, fault.fault()) {
             blame(running, &fault, &reason, said);
             if !fault.may_be_billed() {
+                // What is refused has used none of the provider's tokens, so they are free before the minute is over.
                 tokens.take().into_iter().for_each(|share| share.used(0));
             }
         }
@@ -355,6 +357,7 @@ impl Upstreams {
             }
             (_, Move::SameTarget) => None,
             (_, Move::NextAccount) => Some(TargetOutcome::NextAccount),
+            // `Stop` follows a customer's fault and an answer that was given up, and both have been told above.
             (_, Move::NextTarget | Move::Stop) => Some(TargetOutcome::NextTarget),
         }
     }
@@ -465,6 +468,7 @@ fn client_fault(
     else {
         return Err(fault);
     };
+    // Once: two paths that name each other would never end.
     let named = call.moves(&error, target).filter(|_| !moved);
     // That one path does not know the model is the operator's business, if no other is left.
     if named.is_none() && status == 404 {
@@ -485,6 +489,7 @@ fn client_fault(
         call.drops(&error, &prepared.body).map(Otherwise::Without)
     };
     let error = Box::new(DispatchError::ClientFault {
+        // Told only where the path that was named cannot be asked. A 404 would say that our own path is unknown.
         status: if status == 404 { 400 } else { status },
         error: as_told(error, call.route, call.foreign_to()),
         usage,

@@ -148,6 +148,7 @@ impl LimitedPlaces {
                 return state.ended.iter().map(|(until, ..)| *until).min();
             };
             let next = state.queue.remove(at);
+            // Whoever gets it may have gone, and the drop of the place takes the lock.
             let place = self.grant(&mut state, next.holder, next.size);
             drop(state);
             // Who has stopped waiting gives it back, and the next one gets it.
