@@ -93,6 +93,7 @@ pub async fn deliver(
         ended: Vec::new(),
     };
     let mut looks = tokio::time::interval(EVERY);
+    // A look that took long is not made up for by several at once.
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -122,6 +123,7 @@ impl Courier {
             .filter_map(|webhook| Some((webhook, known.get(&WebhookId::of(&webhook.url))?)))
             .filter(|(_, known)| known.disabled.is_none())
             .collect();
+        // Before `start`, which would make entries that know of no trouble before.
         self.remember(&enabled).await?;
         self.hand_out(&enabled).await?;
         self.start(&enabled).await?;

@@ -152,6 +152,7 @@ fn instant(kind: u8, text: &[u8]) -> Option<Timestamp> {
             let (year, rest) = text.split_at_checked(2)?;
             let year = i64::from(year.parse::<u8>().ok()?);
             (
+                // RFC 5280: two digits from 50 on are of the last century.
                 if year < 50 {
                     2_000 + year
                 } else {

@@ -251,6 +251,7 @@ impl Connections {
         };
         let mut open = self.lock();
         let peer_is_full = open.peers.get(&peer).is_some_and(|own| own.open >= most);
+        // A full peer makes way itself: closed for it, the connection of another would give it more than its part.
         let is_excess = peer_is_full && !self.make_way(&mut open, Some(peer))
             || open.placed() >= self.limits.all && !self.make_way(&mut open, None);
         if is_excess {

@@ -35,6 +35,7 @@ pub(super) async fn read(
     work: &mut Work,
 ) -> Result<RequestBody, Failure> {
     let codings = headers.get_all(CONTENT_ENCODING).into_iter();
+    // A value that is no text names no coding that we know.
     let named: Vec<&str> = codings.map(|value| value.to_str().unwrap_or("?")).collect();
     let coding = Coding::named(&named.join(", "))?;
     let body = body::read(body, room, key, funds.clone()).await?;
@@ -91,6 +92,7 @@ impl Coding {
                     &mut room,
                     funds,
                 )?,
+                // `Identity` was answered above.
                 Self::Gzip | Self::Identity => {
                     take(MultiGzDecoder::new(bytes.as_ref()), &mut room, funds)?
                 }

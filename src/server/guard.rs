@@ -148,6 +148,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadTimer<S> {
             this.since.get_or_insert_with(Instant::now);
         }
         let Some(since) = this.since else { return read };
+        // The timer is looked at only while nothing comes; a head that comes byte by byte is measured by the clock itself.
         if read.is_pending() {
             if this.alarm.is_none() {
                 this.head = this.place.unfinished_head();

@@ -191,6 +191,7 @@ fn for_codex(model: &Model) -> Value {
 
 /// One entry of the OpenAI list: the fields its readers and those of routers expect, plus the canonical columns and the capabilities.
 fn entry(model: &Model) -> Value {
+    // The same instant as in the native list: the member is a number, and when a model was made is not known here.
     let mut entry = json!({ "id": model.slug, "object": "model", "created": 1_767_225_600, "owned_by": model.provider });
     let details = json!({
         "capabilities": model.capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>(),

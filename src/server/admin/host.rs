@@ -36,6 +36,7 @@ impl Arrive {
             .into_iter()
             .map(|value| value.to_str().unwrap_or_default());
         let authority = req.uri().authority().map(|authority| authority.as_str());
+        // A request without any name comes from no browser: these send one always.
         if sent
             .chain(authority)
             .all(|host| is_ours(host, &self.admin.hosts))

@@ -55,6 +55,7 @@ pub(super) async fn find(admin: &Admin, id: &str) -> Option<Value> {
     let known = admin.telemetry.recent.find(id);
     let ours = known.as_ref().map(|known| known.request_id);
     let ours = ours.or_else(|| record::operation(id));
+    // A ledger that does not answer leaves its part out: what this gateway remembers is worth showing alone.
     let (mut entry, mut running) = (None, None);
     if let Some(ours) = ours {
         entry = ledger.entry(ours).await.unwrap_or_default();

@@ -30,6 +30,7 @@ pub(in crate::server) struct BusyRequest {
     connection: Arc<Connection>,
     /// The peer behind a trusted proxy.
     forwarded: Option<IpAddr>,
+    /// Locked before the lock of all connections, never behind it.
     standing: Mutex<RequestStanding>,
 }
 

@@ -89,6 +89,7 @@ impl ApiReply {
             ApiContent::Csv(body) => ("text/csv; charset=utf-8", body),
         };
         failure::json(res, body);
+        // In the place of the type that `json` has set.
         failure::headers(res, vec![("content-type", kind.to_owned())]);
     }
 }
@@ -263,6 +264,7 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
                 .ends_at
                 .millis()
                 .saturating_sub(clock::now().millis());
+            // Rounded up: who comes back a moment too early is refused again.
             let seconds = left.div_euclid(1_000).max(0).saturating_add(1);
             error.header("retry-after", seconds.to_string())
         }

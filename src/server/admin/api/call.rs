@@ -187,6 +187,8 @@ impl ApiCall<'_> {
     pub(super) async fn act<A: SellerAct<Of: NamedInPath>>(&self) -> Result<ApiReply, ApiError> {
         let (act, of, doer) = (self.read::<A>()?, A::Of::named(self)?, self.doer());
         let mut expected = self.expected()?;
+        // These are not kept under the key. Of what is done, a repetition finds nothing left: no key that is not revoked, no money to write
+        // off.
         for deed in act.before(&of, &doer).await? {
             self.ask(deed.operation, None, expected.take()).await?;
         }

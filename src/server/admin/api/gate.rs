@@ -133,6 +133,7 @@ impl Gate {
 
 /// Refuses what somebody could have read on its way: it came over TLS, from this machine itself, or a trusted proxy took it over TLS.
 fn check_private(sender: RequestSender, is_local: bool) -> Result<(), ApiError> {
+    // What a proxy on this machine has passed on came from elsewhere, perhaps in the open.
     if sender.secure || is_local && !sender.forwarded {
         return Ok(());
     }
