@@ -55,6 +55,7 @@ impl TurnedAway {
     #[must_use]
     pub fn retry_after(self) -> Option<u64> {
         match self {
+            // Rounded up: who comes back a moment too early is turned away again.
             Self::Beyond(wait) => Some(wait.as_secs().saturating_add(1)),
             Self::UnknownCoding => None,
         }

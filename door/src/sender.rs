@@ -83,6 +83,7 @@ fn sender(
     }
     // The nearest proxy wrote the last entry, so the origin is the first entry from the end that is not a trusted proxy.
     let hops: Vec<IpAddr> = values(headers, "x-forwarded-for")
+        // An entry that is no address ends the chain: nobody can say who wrote what stands before it.
         .map_while(address)
         .collect();
     let client = hops

@@ -123,6 +123,7 @@ pub fn content(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 /// Opens a regular file. Opening a named pipe waits for its writer, perhaps forever, and no further change would be noticed.
 pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let kind = std::fs::metadata(path)?.file_type();
+    // Reading a folder fails at once, and in words that say what it is.
     if kind.is_file() || kind.is_dir() {
         return std::fs::File::open(path);
     }

@@ -107,6 +107,7 @@ impl SellerAct for TopUpOf {
         let Self(paid) = self;
         match of {
             Scope::Customer(customer) => paid.deed(customer, doer).await,
+            // What was paid in a currency is a payment, and payments are a customer's; only a bare credit can name a key.
             Scope::Key(key) if paid.gross.is_some() => {
                 let customer = reads::key(doer.ledger, key).await?.belongs_to;
                 paid.deed(customer, doer).await

@@ -138,6 +138,7 @@ impl Context {
         let mut statement = self.statement(key, now).await?;
         match what {
             ProgramQuery::Account(dialect) if dialect.has_spent => {
+                // The end is not in the range; the hour that begins in this very millisecond is.
                 let until = Timestamp::from_millis(now.millis().saturating_add(1));
                 let rows = self
                     .ledger

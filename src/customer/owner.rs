@@ -251,6 +251,8 @@ impl<'a> Owner<'a> {
     /// undone.
     async fn blocked_here(&self, key: KeyId) -> Result<ExpectedAct, OwnerRefusal> {
         let (ledger, of) = (self.actor.ledger(), Scope::Key(key));
+        // Read first: of an act between the two reads the ledger then knows that it was not expected. Read last, a block that the seller
+        // made meanwhile would be among what is undone.
         let position = ledger.last_act(of).await?;
         let acts = ledger.audit(Some(of), None, ACTS).await?;
         let block = acts.iter().find(|act| act.act == "block");

@@ -40,6 +40,7 @@ pub(super) async fn key_of(
         Some(key) if key.opens_with(secret.hash(), clock::now()) => {
             let overlap = key
                 .old_secret
+                // Only a secret that is nothing but the old one ends with the overlap.
                 .filter(|(old, _)| *old == secret.hash() && key.secret != *old);
             key.check_looks().map_err(LedgerError::Refused)?;
             Ok((key, overlap.map(|(_, until)| until)))
@@ -158,6 +159,7 @@ pub(super) fn is_own_origin(headers: &HeaderMap, public_url: &str, address: Sock
 }
 
 fn is_loopback(sent: &str, address: SocketAddr) -> bool {
+    // A listener on all addresses is reached over loopback as well.
     let here = address.ip().is_loopback() || address.ip().is_unspecified();
     let port = address.port();
     let local = ["127.0.0.1", "localhost", "[::1]"];

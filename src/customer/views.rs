@@ -388,6 +388,7 @@ async fn filtered(
         }
     }
     let query = EntryQuery {
+        // The last one that was looked at, itself: a page begins at an entry's id.
         before: position.map(|at| at + 1),
         limit: Some(1),
         ..seen(key)
@@ -447,6 +448,7 @@ async fn newest(
         .last()
         .filter(|_| more)
         .map(|entry| record::request_id(entry.operation));
+    // Only now: the next page begins behind the last entry, whatever its kind.
     entries.retain(|entry| entry.kind == EntryKind::Charge);
     Ok((entries, older))
 }

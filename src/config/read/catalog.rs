@@ -72,6 +72,7 @@ pub(crate) fn read_catalog(
             by_name.insert(name.clone(), Arc::clone(model));
         }
     }
+    // Of those that cost something: beside a model that is free any body would be affordable.
     let inputs = models.iter().map(|model| model.price.base.input);
     let cheapest_input = inputs
         .filter(|input| *input > Amount::ZERO)

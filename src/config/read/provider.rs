@@ -182,6 +182,7 @@ fn read_remote(
 ) -> Option<Remote> {
     let path = first_path(fields, preset);
     let base = match preset.filter(|_| !fields.has("base_url")) {
+        // What follows from `loopback` here is only that no key has to be said: a kind without one is a server of one's own.
         Some(preset) => Some(BaseUrl { url: preset.base_url.clone(), loopback: preset.key.is_none() }),
         None => fields.required(
             report,

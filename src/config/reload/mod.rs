@@ -198,7 +198,9 @@ impl Reloader {
     /// Checks the files now. Blocks on file reads, so it must not run on a thread that serves requests.
     pub fn reload(&self, trigger: Trigger) -> Reload {
         let mut seen = lock(&self.seen);
+        // Before the files are read: what is written while they are read shows at the next event.
         let stamps = self.stamps(&seen);
+        // Most events are about other files in the same folder. A poll and a request read the contents whatever the stamps say.
         if trigger == Trigger::Save && stamps == seen.stamps {
             return Reload::Unchanged { mended: false };
         }
