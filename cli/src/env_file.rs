@@ -25,6 +25,7 @@ pub(super) fn load(
     let variables = variables(&text).map_err(failed)?;
     let missing = variables.into_iter().filter(|(name, _)| !is_set(name));
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    // Without the flag, or the new process would start itself again as well.
     let error = Command::new(program).args(rest).envs(missing).exec();
     Err(format!("cannot start again: {error}"))
 }

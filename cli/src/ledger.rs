@@ -110,6 +110,7 @@ pub(super) async fn backup(args: &Args, options: &BackupOptions) -> Result<(), C
             what.display()
         )))
     };
+    // A link that leads nowhere is also something that stands there.
     match file.symlink_metadata() {
         Ok(found) if found.is_dir() => {
             return refuse(file, "is a folder: add the name of the new file to it");

@@ -20,6 +20,7 @@ pub(super) fn command_line() -> Result<Args, clap::Error> {
     let mut command = commands();
     let typed: Vec<OsString> = std::env::args_os().collect();
     if typed.iter().skip(1).eq(["help", "settings"]) {
+        // clap returns help as an error, so this is where the function ends.
         settings().try_get_matches_from(["farebox", "--help"])?;
     }
     let parsed = command

@@ -141,6 +141,7 @@ impl Frame {
 
     /// The same event with other data, on one line.
     pub fn with_data(&self, data: &str) -> Bytes {
+        // In JSON a line end stands only between tokens, where a blank says the same.
         let line = data.replace(['\n', '\r'], " ");
         Bytes::from(match self.event() {
             Some(name) => event(name, &line),

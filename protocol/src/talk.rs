@@ -111,6 +111,7 @@ impl Talk {
     ) -> Beginnings {
         let mut hash = hasher.build_hasher();
         for part in around {
+            // With the lengths, two lists of parts that differ cannot become the same bytes.
             hash.write_usize(part.len());
             hash.write(part);
         }
@@ -141,6 +142,7 @@ impl Talk {
         }
         let mut from = self.place.start;
         for (turn, number) in self.turns.iter().zip(1_u32..) {
+            // The same address may lead to another picture next time, so nothing from here on is known to be in common.
             if turn.linked {
                 break;
             }

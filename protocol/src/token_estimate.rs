@@ -95,6 +95,7 @@ impl Weight {
             return;
         };
         let before = bytes
+            // At the beginning this wraps to a place that no text has.
             .get(from.wrapping_sub(1))
             .map_or(BREAK, |byte| class(*byte));
         self.weight = self.weight.saturating_add(times * read(now, before));

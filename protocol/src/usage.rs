@@ -481,6 +481,7 @@ fn take(
         return Ok(());
     }
     let (count, wire) = (count(cursor, &value), &mut seen.wire);
+    // Nothing is billed by the total: without it, only where reasoning is counted stays unknown.
     wire.malformed |= count.is_none() && *slot != UsageSlot::Total;
     let place = match slot {
         UsageSlot::Input => &mut wire.input,
@@ -489,6 +490,7 @@ fn take(
         UsageSlot::CacheWrite5m => write_5m,
         UsageSlot::CacheWrite1h => &mut wire.cache_write_1h,
         UsageSlot::CacheWrite12h => &mut wire.cache_write_12h,
+        // Taken above, before it was read as a count.
         UsageSlot::Cost | UsageSlot::CostTicks => return Ok(()),
         UsageSlot::Output => &mut wire.output,
         UsageSlot::Reasoning => &mut wire.reasoning,

@@ -76,6 +76,7 @@ impl<'a> RequestWalk<'a> {
                     "The request has more than {MAX_FIELDS} top-level fields."
                 )));
             }
+            // Passes the blanks, so that the place of the value begins with the value.
             cursor.peek()?;
             let (before, counted) = (cursor.clone(), seen.content.text);
             let verdict = field(&key.name, &mut cursor, &mut seen)?;

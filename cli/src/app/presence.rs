@@ -36,6 +36,7 @@ pub(super) async fn watch(
         let look = tokio::task::spawn_blocking(move || looking.look(locked))
             .await
             .unwrap_or(FilesCheck::Away);
+        // Kept until recovery has succeeded: the next look finds files that are simply there.
         returned |= look == FilesCheck::Returned;
         if returned && look != FilesCheck::Away {
             let recorded = lock.record(ledger);

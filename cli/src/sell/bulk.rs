@@ -169,6 +169,7 @@ fn options<O: ClapArgs>(
         .iter()
         .zip(record)
         .filter(|(_, cell)| !cell.is_empty())
+        // With `=`, a cell that begins with a dash is still a value.
         .map(|(name, cell)| format!("--{name}={cell}"));
     let matches = command.try_get_matches_from_mut(typed);
     matches

@@ -174,6 +174,7 @@ fn page(document: &Value, owner: Option<&Key>) -> Vec<(&'static str, String)> {
         of_request(&mut page, document, first);
     }
     page.retain(|(_, value)| !value.is_empty());
+    // The record and the ledger's entry may both say it, each by its own name.
     page.dedup_by(|later, earlier| later.0 == "charged" && earlier.0 == "charged");
     page
 }

@@ -136,6 +136,7 @@ impl Encoder {
         match open {
             BlockStart::Text => {
                 self.delta = self.template("\"content\":", "");
+                // A client of this family sees one text: two that something else parted would run together.
                 if self.texts > 0 && self.between {
                     self.delta.write("\\n\\n", out);
                 }

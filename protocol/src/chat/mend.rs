@@ -101,6 +101,7 @@ impl ShownCalls {
             name: &name,
             arguments: piece.arguments,
         };
+        // It says nothing, so it begins no call and belongs to none.
         if index.is_none() && id.is_empty() && name.is_empty() && !piece.arguments {
             return Vec::new();
         }

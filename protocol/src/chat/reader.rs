@@ -245,6 +245,7 @@ impl Reader {
         self.known.note(
             frame,
             &facts,
+            // Data of several lines was joined: what stands together there may be apart in the raw bytes.
             text.filter(|_| frame.data_range().is_some())
                 .map(|text| frame.raw_range(text)),
         );

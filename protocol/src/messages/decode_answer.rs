@@ -177,6 +177,7 @@ impl Decoder {
         let cut = matches!(stop, NeutralStop::Length | NeutralStop::ContextFull);
         let count = self.blocks.len();
         for (at, block) in self.blocks.iter_mut().enumerate() {
+            // At a limit the last block is the one that was cut, and is never closed.
             block.ended |= !(cut && at + 1 == count);
         }
         self.show(sink);

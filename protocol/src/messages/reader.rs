@@ -138,6 +138,7 @@ impl Reader {
                     .clone()
                     .map(|span| cursor.string_at(span))
                     .unwrap_or_default();
+                // This is also how `redacted_thinking` ends.
                 self.hiding = block.ends_with("thinking");
             }
             "content_block_delta" if said.shown.bytes() > 0 || said.thinking.bytes() > 0 => {
@@ -311,6 +312,7 @@ fn block(
             "text" | "partial_json" | "name" => sample.shown(cursor, &mut said.shown)?,
             "input" => {
                 let value = cursor.skip()?;
+                // In a stream a call begins with `{}`, which says nothing yet.
                 if value.size.bytes() > 2 {
                     sample.show(cursor, &value, &mut said.shown);
                 }

@@ -398,6 +398,7 @@ impl Blocks {
                 return;
             };
             if let Some(rest) = self.list.get_mut(self.closed..=self.closed + next) {
+                // It moves before those that have nothing to show, which keep their order.
                 rest.rotate_right(1);
             }
             let Some(item) = self.list.get_mut(self.closed) else {

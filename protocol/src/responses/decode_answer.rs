@@ -101,6 +101,7 @@ impl flow::AnswerDecoder for Decoder {
 
     fn end(&mut self, sink: &mut dyn Sink) {
         self.flow
+            // Every whole answer of this family ends with an event, after which this does nothing.
             .broke("the stream ended before the answer did", sink);
     }
 }

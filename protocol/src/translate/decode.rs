@@ -58,6 +58,7 @@ impl Decoding<'_> {
             "parallel_tool_calls" => prompt.parallel = value.flag(),
             "prompt_cache_key" => prompt.cache_key = value.text(),
             "safety_identifier" => prompt.user = value.plain().or(prompt.user.take()),
+            // The older name for the same: the newer one wins, whichever comes first.
             "user" => prompt.user = prompt.user.take().or(value.plain()),
             "service_tier" => match value.word() {
                 "auto" => prompt.standard_tier = Some(false),

@@ -196,6 +196,7 @@ impl<'a> JsonNode<'a> {
             Kind::Bool => self.raw == "false",
             Kind::String => self.raw.len() == 2,
             Kind::Array => self.children.is_empty(),
+            // Its text tells: one that is passed on as a whole has no children here.
             Kind::Object => self.raw.trim_matches(['{', '}']).trim_ascii().is_empty(),
             Kind::Number => false,
         }
