@@ -183,6 +183,7 @@ fn background(colour: &str) -> Option<Background> {
         let most = (1_u32 << bits) - 1;
         Some(u32::from_str_radix(digits, 16).ok()? * 1000 / most)
     };
+    // The weights of red, green and blue in what the eye takes for brightness (sRGB's luminance).
     let brightness = (share(red)? * 213 + share(green)? * 715 + share(blue)? * 72) / 1000;
     Some(if brightness > 500 {
         Background::Light

@@ -47,6 +47,7 @@ fn mouse_action(spots: &[(Rect, Spot)], mouse: MouseEvent) -> Option<Action> {
         MouseEventKind::ScrollDown => Some(Action::Wheel { down: true }),
         MouseEventKind::ScrollUp => Some(Action::Wheel { down: false }),
         MouseEventKind::Down(MouseButton::Left) => {
+            // What was drawn last lies on top.
             let above = spots.iter().rev().find(|(place, _)| place.contains(at));
             above.map(|(place, spot)| {
                 Action::Click(*spot, usize::from(mouse.row.saturating_sub(place.y)))

@@ -445,6 +445,7 @@ impl ConsoleApp {
                     let form = Form::file(FormPurpose::SaveSecret, of, self.new_operation());
                     page.file = Some(form);
                 }
+                // Another link can be made at any time; a secret is gone with its page.
                 Action::Escape if matches!(page.shown, ShownOnce::Link(..)) => return effects,
                 Action::Escape | Action::Enter => page.leaving = Some(TextField::default()),
                 _ => {}

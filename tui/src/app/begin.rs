@@ -30,6 +30,7 @@ impl ConsoleApp {
         let about = match (command, self.selected_party()) {
             _ if marked > 0 => None,
             (ConsoleCommand::NewCustomer, _) => None,
+            // From the list of keys: the new one is not of the selected key's customer, but gets one of its own.
             (ConsoleCommand::NewKey, Some(Party::Key(_))) => None,
             (_, about) => about,
         };

@@ -86,6 +86,7 @@ pub(crate) const ROUTES: &[ListColumn<RouteLine>] = &[
     left("WHY", 26, 4).after(40).rising(7, |line, _| {
         match line.target().and_then(|target| target.reason.as_deref()) {
             Some(why) => plain(why).toned(Tone::Warn),
+            // Sorted after every reason: `~` is behind all letters.
             None => plain("").by(text("~")),
         }
     }),

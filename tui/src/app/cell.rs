@@ -33,6 +33,7 @@ pub(crate) fn number(number: impl Into<i128>) -> SortRank {
 pub(crate) fn share(part: impl Into<i128>, whole: impl Into<i128>) -> SortRank {
     let part: i128 = part.into();
     let share = part.saturating_mul(1_000_000).checked_div(whole.into());
+    // A share of nothing is below a share of 0.
     SortRank::Number(share.unwrap_or(-1))
 }
 

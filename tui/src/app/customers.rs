@@ -110,6 +110,7 @@ impl CustomerFilter {
             "active" | "ok" => self.status = Some(CustomerStatus::Active),
             "suspended" => self.status = Some(CustomerStatus::Suspended),
             "closed" => self.status = Some(CustomerStatus::Closed),
+            // The least amount there is: below it are zero and debts.
             "empty" => self.balance_below = Some(Amount::from_picos(1)),
             "low" => self.balance_below = Some(LOW),
             _ => return Err("states are active, suspended, closed, empty and low".to_owned()),
@@ -330,6 +331,7 @@ impl CustomersScreen {
             filter: self.filter.clone(),
             order: self.key_order(),
             after,
+            // What the ledger has no order for is sorted here, where all rows are needed at once.
             limit: key_order(CUSTOMERS, self.list.order).map_or(WINDOW, |_| PAGE),
             debounce,
         }

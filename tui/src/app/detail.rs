@@ -157,6 +157,7 @@ impl PartyDetail {
                 .filter(|entry| entry.position > newest)
                 .count();
         }
+        // Without an overlap there may be entries in between that nobody has read: the older pages are read again.
         if overlaps && self.entries.len() > data.entries.len() {
             let new: Vec<JournalEntry> = data
                 .entries
@@ -268,6 +269,7 @@ impl PartyDetail {
     }
 
     pub(crate) fn selected_entry(&self) -> Option<&JournalEntry> {
+        // The columns of a key's page are the first of these, so both pages sort alike.
         self.selected_of(Tab::Entries, ENTRIES, self.entries.iter())
     }
 

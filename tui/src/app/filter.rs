@@ -47,6 +47,7 @@ impl ConsoleApp {
                 ))]
             }
             Err(error) => {
+                // Nor is a part of one that is still being typed.
                 self.keys.list.filter = if text.contains("sk-") {
                     String::new()
                 } else {

@@ -411,6 +411,7 @@ impl Form {
             Some(Scope::Customer(customer)) => customer.chars(),
             None => String::new(),
         };
+        // The last four of an id's ten.
         let end = symbols.get(6..).unwrap_or(&symbols);
         let is_end = self.value(LAST_FOUR).eq_ignore_ascii_case(end);
         match (act.kind.permanent, act.marked) {

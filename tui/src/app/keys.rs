@@ -118,6 +118,7 @@ impl KeyFilter {
             "blocked" => self.status = Some(KeyStatus::Blocked),
             "expired" => self.status = Some(KeyStatus::Expired),
             "revoked" => self.status = Some(KeyStatus::Revoked),
+            // The least amount there is: below it are zero and debts.
             "empty" => self.balance_below = Some(Amount::from_picos(1)),
             "low" => self.balance_below = Some(LOW),
             _ => {
@@ -250,6 +251,7 @@ impl KeysScreen {
         self.loading = true;
         let in_ledger = key_order(KEYS, self.list.order);
         KeysRequest {
+            // What the ledger has no order for is sorted here, where all rows are needed at once.
             limit: in_ledger.map_or(WINDOW, |_| PAGE),
             generation: self.generation,
             filter: self.filter.clone(),
@@ -369,6 +371,7 @@ impl KeysScreen {
                     self.at_end = false;
                 }
             }
+            // The window was moved or replaced meanwhile, and this page no longer adjoins it.
             From::After(..) | From::Before(..) => {}
         }
     }

@@ -19,6 +19,7 @@ pub(crate) struct Marks {
 
 impl PartialEq for Marks {
     fn eq(&self, other: &Self) -> bool {
+        // A key that was only read again is no change to undo.
         self.keys.keys().eq(other.keys.keys())
     }
 }

@@ -361,6 +361,7 @@ impl ConsoleApp {
             }
             Screen::Customers => effects.extend(self.visible_customers()),
             Screen::Holds | Screen::Live => effects.push(Effect::LoadHolds),
+            // Only at the top: the first page takes the place of all that were read.
             Screen::Audit if self.audit.list.selected == 0 => {
                 effects.push(Effect::LoadAudit { before: None })
             }
@@ -491,6 +492,7 @@ impl ConsoleApp {
 
     fn list_operations(&mut self, listed: Vec<ListedOperation>) {
         self.operations = listed;
+        // What another console is working on it tells its own user.
         let known = |listed: &ListedOperation| matches!(listed.found, OutcomeLookup::Elsewhere(_));
         if self.modal.is_none() && !self.operations.iter().all(known) {
             self.modal = Some(Modal::Operations(0));

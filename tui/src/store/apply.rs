@@ -26,6 +26,7 @@ impl StoreShared {
     pub(super) async fn send(&self, pending: Pending) {
         let operation = pending.operation;
         let result = self.apply(&pending).await;
+        // One that was applied stays in its file until its page was shown (`Effect::Forget`).
         if let Err(ApplyError::No(_)) = &result {
             let _ = self.state.forget(operation);
         }

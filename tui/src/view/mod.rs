@@ -243,6 +243,7 @@ type HeaderPart = (String, Style);
 /// Requests per second, and their errors and out-of-balance refusals, over the last ten seconds.
 fn traffic(app: &ConsoleApp, theme: Theme) -> (Vec<HeaderPart>, Option<HeaderPart>) {
     let seconds = app.live.seconds(app.now);
+    // This second is not over yet.
     let last = || seconds.iter().rev().skip(1).take(10);
     let requests: u64 = last().map(|second| second.requests).sum();
     let errors: u64 = last().map(|second| second.errors).sum();
