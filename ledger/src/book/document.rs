@@ -144,6 +144,7 @@ pub fn row(entry: &JournalEntry) -> Vec<String> {
 
 /// What was asked for, counted and held.
 fn request(bill: &Bill) -> [String; 14] {
+    // The pictures have a column among those that came later.
     let [input, read, written, hour, output, reasoning, _] =
         bill.usage.first().map(|count| count.to_string());
     [

@@ -109,6 +109,7 @@ impl MarginRow {
 
     /// Adds one hour of one key with one slug at one target.
     fn add(&mut self, row: &UsageRow) {
+        // The rollup has no other sign that a cost is not known.
         let priced = if row.cost == Amount::ZERO {
             Amount::ZERO
         } else {

@@ -63,6 +63,7 @@ impl HoldWay {
         };
         let fits = buys(left);
         let share = buys(left.checked_div(part)?).max(self.floor);
+        // A request that asks for less than the least needs no more than it asks for.
         (fits >= least.min(self.most)).then(|| fits.min(share))
     }
 
@@ -87,6 +88,7 @@ impl HoldWay {
             let beyond = amount.picos().checked_sub(way.fixed.picos())?;
             let limit = match beyond.checked_rem(way.token.picos()) {
                 Some(0) => u64::try_from(beyond.checked_div(way.token.picos())?).ok()?,
+                // Its tokens cost nothing, so every limit makes this amount: the largest is given (see `limit_in`).
                 None if beyond == 0 => way.most,
                 Some(_) | None => return None,
             };
@@ -174,6 +176,7 @@ impl Finish {
             evidence: Some(Evidence::Disputed),
             ..self.bill
         };
+        // What is told beside the charge stands, unless it is absurd as well.
         if bill.check_facts().is_err() {
             (bill.exposure, bill.cost, bill.facts) =
                 (counted.exposure, counted.cost, counted.facts);

@@ -37,6 +37,7 @@ impl VoucherCode {
             .collect();
         let bare = typed
             .strip_prefix(PREFIX)
+            // A code without its prefix may itself begin with these two, which are symbols.
             .filter(|rest| rest.len() == ALL_SYMBOLS);
         let digits: Vec<u8> = bare
             .unwrap_or(&typed)

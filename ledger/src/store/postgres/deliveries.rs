@@ -178,6 +178,7 @@ pub(super) async fn lease(
     wanted: &[WantedDeliveries],
     now: Timestamp,
 ) -> Result<Vec<DueDelivery>, TransactionTrouble> {
+    // Leases are measured by the database's clock, which all gateways share.
     let sql = format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now), \
          picked AS (SELECT d.event, d.webhook FROM unnest($1::bigint[], $2::bigint[]) AS w (webhook, free) CROSS JOIN clock \

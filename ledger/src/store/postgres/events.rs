@@ -40,6 +40,7 @@ pub(super) fn events<'rows>(
     }
     writes.table(events)?;
     let old = "SELECT id FROM (SELECT id, at FROM events ORDER BY xid, position LIMIT $2) o WHERE at < $1";
+    // Every gateway removes: what another one has locked is passed over, so that none waits for it.
     for sql in [
         format!(
             "DELETE FROM deliveries WHERE (event, webhook) IN (SELECT event, webhook FROM deliveries WHERE event IN ({old}) \

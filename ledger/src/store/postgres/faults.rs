@@ -143,6 +143,7 @@ fn of_connection(words: &str) -> (TroubleKind, String) {
             Unreachable,
             "renew the certificate of the database's server (ssl_cert_file), then SELECT pg_reload_conf()",
         )
+    // Only now: one that has expired is also called a certificate.
     } else if words.contains("ertificate") {
         (
             Unreachable,

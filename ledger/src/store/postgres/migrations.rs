@@ -40,6 +40,7 @@ pub(super) async fn prepare(client: &mut Client, mode: OpenMode) -> Result<[u8; 
     check_server(client).await?;
     if mode == OpenMode::ReadOnly {
         return match version(client).await? {
+            // One that was moved away can still be read.
             SchemaState::Ledger(VERSION) | SchemaState::Moved(VERSION) => identity(client).await,
             SchemaState::Ledger(other) | SchemaState::Moved(other) => Err(other_version(other)),
             SchemaState::Empty => Err(missing()),

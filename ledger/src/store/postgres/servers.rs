@@ -72,6 +72,7 @@ pub(super) fn choose(
         .iter()
         .any(|(_, facts)| facts.system == newest.system)
     {
+        // While one of the cluster in use answers, those of another are only told of, and stop nothing.
         suiting.retain(|(_, facts)| facts.system == newest.system);
     }
     if let [(first, one), rest @ ..] = suiting.as_slice()
@@ -85,6 +86,7 @@ pub(super) fn choose(
         )
         .into());
     }
+    // A standby is read as it is, however far behind.
     if purpose != ServerPurpose::Standby {
         suiting.retain(|(_, facts)| !newest.with(asked, &facts.system).outdates(facts));
     }
@@ -297,6 +299,7 @@ impl Servers {
             let (place, state, name) = (&server.place, &server.state, &server.name);
             if server.stale {
                 tracing::error!(place, name, state, "a server of the ledger");
+            // The only server's first state is no news: it was just connected to.
             } else if fresh.len() > 1 || !before.is_empty() {
                 tracing::info!(place, name, state, "a server of the ledger");
             }

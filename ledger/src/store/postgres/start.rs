@@ -61,6 +61,7 @@ pub(super) async fn start(
     let shared = Arc::new(Shared::new(&opening, confirmed, crowded, record));
     if mode != OpenMode::ReadOnly {
         migrations::check_server(&link.client).await?;
+        // Before the schema is changed: that is a commit too.
         let standby = standby::require(&link, &connector, opening.allow_single).await?;
         standby::note(&shared, Ok(standby));
     }

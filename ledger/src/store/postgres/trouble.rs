@@ -89,12 +89,14 @@ impl From<Error> for TransactionTrouble {
         let words = format!("{} (SQLSTATE {})", db.message(), db.code().code());
         let (severity, code) = (db.parsed_severity(), db.code().clone());
         let why = Cause::in_words(words, error);
+        // What is worse than an error ends the session.
         if !matches!(severity, Some(Severity::Error)) {
             return Self::Lost(why);
         }
         if [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
+            // Others wrote such a row first: the next try finds it.
             SqlState::UNIQUE_VIOLATION,
         ]
         .contains(&code)

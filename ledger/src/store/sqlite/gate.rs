@@ -132,6 +132,7 @@ impl HoldGate {
     /// What of a batch with so many new holds may run.
     pub(super) fn admit(&self, holds: u64, now: Instant) -> Admission {
         let mut state = self.state();
+        // Holds that will be refused need no room.
         let holds = self.scarce(&state).map_or(holds, |_| 0);
         if state.full.is_none_or(|until| now >= until) {
             let open = state.open().saturating_add(holds);

@@ -90,6 +90,7 @@ impl Header {
         if log.read_exact_at(&mut first, 0).is_err() {
             return Ok(false);
         }
+        // A file that has no log, as a backup has none: whatever log stands here is not its own.
         if header.get(18) != Some(&WITH_LOG) {
             return Ok(true);
         }
@@ -101,6 +102,7 @@ impl Header {
                 .saturating_add(LOG_HEADER as u64);
             let mut page = [0; FRAME_HEADER + LENGTH];
             log.read_exact_at(&mut page, at).ok()?;
+            // Their salts: behind its end, a log that was begun anew still has pages of the one before, with other salts.
             let same_log = page.get(8..16) == first.get(16..24);
             same_log.then_some(page)
         });

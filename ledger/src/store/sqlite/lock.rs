@@ -83,6 +83,7 @@ impl ServeLock {
             .metadata()
             .ok()
             .map(|found| FileId::from(&found));
+        // Two failed looks would be equal as well.
         if mine.is_some() && FileId::of(&self.path).ok() == mine {
             return Ok(true);
         }
@@ -204,6 +205,7 @@ fn take(path: &Path) -> Result<Result<File, String>, LedgerError> {
         }
         Err(TryLockError::Error(error)) => return Err(cannot_open(path, error)),
     }
+    // Another program's file may have this name: nothing has been written to it so far.
     if !holder.is_empty() && !holder.starts_with("process ") {
         return Err(LedgerError::unusable(format!(
             "{} is not a lock file of Farebox; move it away",

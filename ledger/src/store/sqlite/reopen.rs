@@ -192,6 +192,7 @@ impl SqliteLedger {
         tracing::warn!("{displaced}; opened a copy of the same ledger that is there now");
         if let Some(writer) = &stale.writer {
             writer.close();
+            // What the old writer could not book any more is booked in the file that is there now.
             for bill in writer.take_due() {
                 fresh
                     .writer

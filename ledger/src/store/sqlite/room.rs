@@ -88,6 +88,7 @@ fn grow(file: &File, length: Option<u64>, need: u64) -> std::io::Result<u64> {
     if found.blocks().saturating_mul(BLOCK) < wanted {
         let from = found.len();
         let bytes = wanted.saturating_sub(from);
+        // A disk without room for the extra may still have what is needed.
         reserve(file, from, bytes.saturating_add(STEP)).or_else(|_| reserve(file, from, bytes))?;
     }
     Ok(length)

@@ -112,6 +112,7 @@ impl WriterHandle {
             outcome: None,
             caller: Some(caller),
         });
+        // It may have committed before it stopped.
         answer.await.unwrap_or_else(|_| {
             Err(LedgerError::unknown(
                 "the ledger's writer stopped".to_owned(),
