@@ -37,6 +37,7 @@ pub(super) async fn connect(
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(pinned))
         .with_no_client_auth();
+    // It is only sent: what is checked is the certificate, whatever name it has.
     let name = ServerName::try_from("localhost").map_err(std::io::Error::other)?;
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)

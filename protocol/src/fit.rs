@@ -213,6 +213,7 @@ impl<'f> Fitting<'f> {
                 None => !places.cuts.iter().any(|cut| cut.contains(&key.at)),
             };
             let written = changes.iter().any(|change| change.at.start == from);
+            // A `null` in whose place something is written is none any more.
             let goes = self.goes(&key.name, kind) && !(kind == Kind::Null && written);
             let told = (places.thinking.as_ref()).filter(|place| place.start == from);
             let mut keeps = known && !goes;

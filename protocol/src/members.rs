@@ -323,6 +323,7 @@ fn has_identifying(value: &str, layers: usize) -> bool {
     strings(value).any(|word| {
         let word = unescape(word);
         let holds_json = word.trim_start().starts_with(['{', '[']);
+        // What is too deep to be looked into counts as if it told.
         is_identifying(&word) || holds_json && (layers == 0 || has_identifying(&word, layers - 1))
     })
 }

@@ -227,6 +227,7 @@ impl Tools {
         }
         offer.judge(row)?;
         told(row, seen);
+        // Further in, what holds it is counted with all that is in it.
         if top {
             self.kept += 1;
             read(&before, cursor, seen);
