@@ -190,6 +190,7 @@ fn summary(rows: &[DiffRow]) -> String {
         DiffSubject::Model,
         DiffSubject::Retired,
         DiffSubject::Provider,
+        DiffSubject::Shop,
     ] {
         for change in [
             DifferenceKind::Added,
@@ -210,6 +211,10 @@ fn summary(rows: &[DiffRow]) -> String {
             };
             match names.as_slice() {
                 [] => {}
+                // There is one, whose name is its header's.
+                [_] if subject == DiffSubject::Shop => {
+                    parts.push(format!("{}{word}", change.mark()));
+                }
                 [one] => parts.push(format!("{}{word} {one}", change.mark())),
                 many => parts.push(format!("{}{} {word}s", change.mark(), many.len())),
             }
@@ -233,5 +238,24 @@ fn summary(rows: &[DiffRow]) -> String {
         "no visible change".to_owned()
     } else {
         parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_that_changes_the_shop_alone_says_so() {
+        let row = DiffRow {
+            change: DifferenceKind::Changed,
+            subject: DiffSubject::Shop,
+            name: "[shop]".to_owned(),
+            field: "contact",
+            old: None,
+            new: Some("billing@shop.example".to_owned()),
+        };
+        let mark = DifferenceKind::Changed.mark();
+        assert_eq!(summary(&[row]), format!("{mark}shop"));
     }
 }

@@ -65,7 +65,6 @@ impl Admin {
         let parts = [
             files(loaded.as_deref(), self.started_at),
             json!({
-                "changes": [],
                 "last_changes": self.last_changes.load().iter().map(DiffRow::document).collect::<Vec<_>>(),
                 "providers": config.providers.iter().map(|provider| self.provider(provider, &in_flight)).collect::<Vec<_>>(),
                 "routes": config.catalog.models.iter().map(|model| of_route(model)).collect::<Vec<_>>(),

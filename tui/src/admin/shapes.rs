@@ -22,8 +22,6 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) rejected_at: Option<String>,
     pub(crate) diagnostics: Vec<ReportedDiagnostic>,
-    /// The files compared with the running configuration.
-    pub(crate) changes: Vec<ReportedChange>,
     /// What the last reload changed.
     pub(crate) last_changes: Vec<ReportedChange>,
     pub(crate) providers: Vec<ReportedProvider>,

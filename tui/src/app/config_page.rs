@@ -99,18 +99,10 @@ fn configuration(status: &StatusReport, lines: &mut Vec<ConfigLine>) {
         ),
         Tone::Plain,
     ));
-    for (title, changes) in [
-        (
-            "Files compared with the running configuration",
-            &status.changes,
-        ),
-        ("Changes in the last reload", &status.last_changes),
-    ] {
-        if !changes.is_empty() {
-            lines.push((String::new(), Tone::Plain));
-            lines.push((title.to_owned(), Tone::Head));
-            lines.extend(changes.iter().map(difference));
-        }
+    if !status.last_changes.is_empty() {
+        lines.push((String::new(), Tone::Plain));
+        lines.push(("Changes in the last reload".to_owned(), Tone::Head));
+        lines.extend(status.last_changes.iter().map(difference));
     }
 }
 
