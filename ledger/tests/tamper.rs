@@ -117,6 +117,11 @@ async fn fill(path: &Path) {
     ledger.perform(new_hold(2, 30, "1")).await.unwrap();
     ledger.perform(moved(30, "2", 500_000)).await.unwrap();
     a_customer_with_several_keys(&ledger).await;
+    // The totals end here. If they ended behind a move, whose halves cancel out, they would say the same without it.
+    ledger
+        .perform(top_up(2, 50, "1", "the last"))
+        .await
+        .unwrap();
     sound(&ledger).await;
 }
 
