@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use super::filters;
 use super::strings::StringFacts;
 use super::syntax::{
-    PdfItem, PdfTokenKind, blanks, entries, entry, integer, is_blank, name, references, token,
-    value,
+    PdfItem, PdfTokenKind, blanks, entries, entry, integer, is_blank, lookup, name, references,
+    token, value,
 };
 
 /// Most bytes that are inflated.
@@ -195,7 +195,7 @@ impl<'a> PdfFile<'a> {
                 continue;
             };
             let dict = self.slice(place.buffer, &span);
-            let (Some(count), Some(first)) = (entry(dict, b"N"), entry(dict, b"First")) else {
+            let [Some(count), Some(first)] = lookup(dict, [b"N", b"First"]) else {
                 continue;
             };
             let (Some(count), Some(first)) = (self.number(count), self.number(first)) else {
@@ -244,25 +244,32 @@ impl<'a> PdfFile<'a> {
             };
             let dict = self.slice(place.buffer, &span);
             let read = facts.strings.read(PdfItem { kind, bytes: dict });
-            let word = |key: &[u8]| {
-                entry(dict, key)
-                    .map(|value| name(value.bytes).into_owned())
-                    .unwrap_or_default()
-            };
-            let has = |key: &[u8]| entry(dict, key).is_some();
-            let kind = word(b"Type");
-            if has(b"Kids") {
+            let [kind, kids, count, parent, contents, size, resources, forms] = lookup(
+                dict,
+                [
+                    b"Type",
+                    b"Kids",
+                    b"Count",
+                    b"Parent",
+                    b"Contents",
+                    b"MediaBox",
+                    b"Resources",
+                    b"XObject",
+                ],
+            );
+            let is = |wanted: &[u8]| kind.is_some_and(|kind| name(kind.bytes).as_ref() == wanted);
+            if kids.is_some() {
                 nodes.insert(place.number);
-                let claimed = entry(dict, b"Count")
-                    .filter(|_| kind == b"Pages")
+                let claimed = count
+                    .filter(|_| is(b"Pages"))
                     .and_then(|count| integer(count.bytes));
                 facts.claimed = facts.claimed.max(claimed.unwrap_or(0));
-            } else if kind == b"Page"
-                || has(b"Parent") && (has(b"Contents") || has(b"MediaBox") || has(b"Resources"))
+            } else if is(b"Page")
+                || parent.is_some() && [contents, size, resources].iter().any(Option::is_some)
             {
                 pages.insert(place.number);
             }
-            self.names(dict, &mut facts);
+            self.names([resources, forms], &mut facts);
             self.spend(read)?;
         }
         for number in std::mem::take(&mut facts.strings.apart) {
@@ -281,15 +288,10 @@ impl<'a> PdfFile<'a> {
     }
 
     /// The names of forms in a dictionary of resources, which is separate or inside a page.
-    fn names(&self, dict: &[u8], facts: &mut PdfFacts) {
-        let inside = entry(dict, b"Resources").filter(|value| value.kind == PdfTokenKind::Dict);
-        for resources in [Some(dict), inside.map(|value| value.bytes)]
-            .into_iter()
-            .flatten()
-        {
-            let Some(named) = entry(resources, b"XObject") else {
-                continue;
-            };
+    fn names(&self, [resources, forms]: [Option<PdfItem<'_>>; 2], facts: &mut PdfFacts) {
+        let inside = resources.filter(|value| value.kind == PdfTokenKind::Dict);
+        let inside = inside.and_then(|value| entry(value.bytes, b"XObject"));
+        for named in [forms, inside].into_iter().flatten() {
             let mut take = |dict: &[u8]| {
                 for (name, value) in entries(dict) {
                     facts

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use super::syntax::{
-    PdfItem, PdfTokenKind, elements, entries, entry, is_blank, name, references, string, token,
+    PdfItem, PdfTokenKind, elements, entries, is_blank, lookup, name, references, string, token,
 };
 
 /// Longest result of one code that is still only a ligature.
@@ -39,11 +39,14 @@ impl StringFacts {
             PdfTokenKind::Text | PdfTokenKind::Hex => {
                 self.tokens = self.tokens.saturating_add(tokens(item));
             }
-            // The contents of a signature are not text.
-            PdfTokenKind::Dict if entry(item.bytes, b"ByteRange").is_some() => {}
             PdfTokenKind::Dict => {
+                let [signed, element] = lookup(item.bytes, [b"ByteRange", b"S"]);
+                if signed.is_some() {
+                    // The contents of a signature are not text.
+                    return read;
+                }
                 // An element of the document's structure replaces its own content once, not every occurrence of a mark.
-                let is_element = entry(item.bytes, b"S").is_some();
+                let is_element = element.is_some();
                 for (name, value) in entries(item.bytes) {
                     match name.as_ref() {
                         b"AP" => self.appearances.extend(references(value)),

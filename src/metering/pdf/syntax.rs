@@ -157,7 +157,9 @@ pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>
                 continue;
             }
             let (mut found, mut end) = value(dict, at)?;
-            if let Some(behind) = reference_end(dict, at) {
+            if found.kind == PdfTokenKind::Word
+                && let Some(behind) = reference_end(dict, at)
+            {
                 found = PdfItem {
                     kind: PdfTokenKind::Word,
                     bytes: dict.get(blanks(dict, at)..behind)?,
@@ -182,10 +184,24 @@ pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = PdfItem<'_>> {
 
 /// The value of one entry; the last one counts, as for most readers.
 pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<PdfItem<'a>> {
-    entries(dict)
-        .filter(|(name, _)| name.as_ref() == wanted)
-        .map(|(_, value)| value)
-        .last()
+    let [found] = lookup(dict, [wanted]);
+    found
+}
+
+/// The same of several, in one walk: a file may have 400,000 dictionaries, and walking them is most of the work.
+pub(super) fn lookup<'a, const N: usize>(
+    dict: &'a [u8],
+    wanted: [&[u8]; N],
+) -> [Option<PdfItem<'a>>; N] {
+    let mut found = [None; N];
+    for (name, value) in entries(dict) {
+        for (wanted, found) in wanted.iter().zip(&mut found) {
+            if name.as_ref() == *wanted {
+                *found = Some(value);
+            }
+        }
+    }
+    found
 }
 
 /// The position after `12 0 R`.
@@ -215,7 +231,16 @@ pub(super) fn references(value: PdfItem<'_>) -> impl Iterator<Item = u32> + '_ {
 }
 
 pub(super) fn integer(bytes: &[u8]) -> Option<u64> {
-    std::str::from_utf8(bytes).ok()?.parse().ok()
+    let digits = bytes.strip_prefix(b"+").unwrap_or(bytes);
+    let (first, rest) = digits.split_first()?;
+    rest.iter().try_fold(digit(*first)?, |number, byte| {
+        number.checked_mul(10)?.checked_add(digit(*byte)?)
+    })
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    byte.is_ascii_digit()
+        .then(|| u64::from(byte.saturating_sub(b'0')))
 }
 
 /// A name without its slash, with `#xx` decoded.
