@@ -1,7 +1,7 @@
 //! The codes of findings: one mistake, one code, forever.
 //!
-//! A code is never reused for another mistake; `docs/config.md` lists them all and a test compares the two. A code also states
-//! which parts of the two files it depends on, so that a syntax error in one place does not cause false findings elsewhere.
+//! A code is never reused for another mistake; `docs/config.md` lists them, but for the shop's, and a test compares the two. A code
+//! also states which parts of the files it depends on, so that a syntax error in one place does not cause false findings elsewhere.
 
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -40,7 +40,7 @@ macro_rules! codes {
                 match self { $(Self::$name => FindingScope::$scope),* }
             }
 
-            /// Its title in `docs/config.md`.
+            /// Its title on their page.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$name => $title),* }
             }
@@ -101,6 +101,16 @@ codes! {
     CertificateUnusable "E608" Error Both "a certificate that cannot be used";
     CertificateExpired "E609" Error Both  "a certificate that has expired";
 
+    BadCurrency        "E701" Error Place "not a currency";
+    BadSum             "E702" Error Place "a sum that cannot be sold";
+    TaxAbovePrice      "E703" Error Place "a tax that is not part of its price";
+    NothingForSale     "E704" Error File  "a shop that sells nothing";
+    BadListener        "E705" Error Place "an address that cannot be listened on or trusted";
+    BadShopUrl         "E706" Error Place "a URL that buyers or the shop cannot use";
+    TooMuchCredit      "E707" Error Place "credit worth more than twice its price";
+    NoRate             "E708" Error File  "a currency without a rate";
+    DuplicateOffer     "E709" Error Place "the same offer twice";
+
     RouteWithoutModel  "W401" Warning Both  "a route without a model";
     SimulatedInLineup  "W402" Warning Both  "a published slug is simulated beside real ones";
     PriceJump          "W403" Warning Both  "a price changed by more than half";
@@ -137,6 +147,13 @@ codes! {
     SpeedOfModel       "N506" Note Place "a speed that targets and providers may name";
     UnsaidLimit        "N507" Note Both  "nobody says what an output limit bounds at a service";
     ServiceTried       "N508" Note Both  "what a service did in a trial";
+}
+
+impl Code {
+    /// Whether it is of a shop's file, or of what a shop asks.
+    pub fn is_of_shop(self) -> bool {
+        self.id()[1..].starts_with('7')
+    }
 }
 
 impl Diagnostic {

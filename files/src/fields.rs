@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::code::Code;
-use crate::keys::{ConfigTable, KEYS};
+use crate::keys::ConfigTable;
 use crate::report::{ConfigFile, Finding, Placed, Report, Span};
 use crate::suggest::did_you_mean;
 
@@ -89,12 +89,10 @@ impl<'r, 'i> Fields<'r, 'i> {
         );
         if let Some(known) = suggestion {
             finding.help(format!("did you mean `{known}`?"));
-        } else if let Some(job) = KEYS.done_otherwise(name) {
+        } else if let Some(job) = known.done_otherwise(name) {
             finding.help(job);
         } else if let Some(file) = known.other_file(name) {
-            finding.help(format!(
-                "`{name}` belongs in the other file, {file}; if the two are swapped, see --catalog and --routes"
-            ));
+            finding.help(format!("`{name}` belongs in {file}"));
         } else if let Some(home) = known.home_of(name) {
             finding.help(format!("`{name}` belongs in {home}"));
         } else if dotted {

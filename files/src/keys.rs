@@ -1,5 +1,5 @@
-//! Every key of both files, as data (`keys.toml`): readers refuse others, and hints, redaction and the tables of two pages are made
-//! of it.
+//! Every key of every file, as data (`keys.toml`): readers refuse others, and hints, redaction and the tables of three pages are
+//! made of it.
 
 use std::ptr;
 use std::sync::LazyLock;
@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use crate::suggest::did_you_mean;
 
-/// The tables of both files.
+/// The tables of all files.
 pub static KEYS: LazyLock<ConfigTables> =
     LazyLock::new(|| toml::from_str(include_str!("keys.toml")).unwrap_or_default());
 
 macro_rules! tables {
     ($($name:ident)*) => {
-        /// The tables of both files, under their names in `keys.toml`.
+        /// The tables of all files, under their names in `keys.toml`.
         #[derive(Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct ConfigTables {
@@ -36,6 +36,7 @@ macro_rules! tables {
 tables! {
     catalog model limits price rates tier tier_price classes factor class_rates retired shop
     routes provider timeouts secret account route target breaker speed pin abilities webhook
+    shop_file shop_gateway processor stripe offer
 }
 
 /// One table.
@@ -45,6 +46,9 @@ pub struct ConfigTable {
     place: String,
     /// The page that has its keys.
     pub page: Option<String>,
+    /// It stands in a shop's file; the others in a gateway's two.
+    #[serde(default)]
+    shop: bool,
     #[serde(default)]
     rates: bool,
     #[serde(default)]
@@ -87,19 +91,22 @@ pub struct ConfigKey {
 struct KeyHint {
     names: Vec<String>,
     hint: String,
+    /// Of a shop's file.
+    #[serde(default)]
+    shop: bool,
 }
 
-fn hint_for<'h>(hints: &'h [KeyHint], name: &str) -> Option<&'h str> {
-    let mut hints = hints.iter();
+fn hint_for<'h>(hints: &'h [KeyHint], name: &str, shop: bool) -> Option<&'h str> {
+    let mut hints = hints.iter().filter(|hint| hint.shop == shop);
     hints.find_map(|hint| (hint.names.iter().any(|other| other == name)).then_some(&*hint.hint))
 }
 
 impl ConfigTables {
-    fn files(&self) -> [&ConfigTable; 2] {
-        [&self.catalog, &self.routes]
+    fn files(&self) -> [&ConfigTable; 3] {
+        [&self.catalog, &self.routes, &self.shop_file]
     }
 
-    /// What stands at the top of either file.
+    /// What stands at the top of any file.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &ConfigKey> {
         self.files().into_iter().flat_map(ConfigTable::keys)
     }
@@ -109,11 +116,6 @@ impl ConfigTables {
         let names: Vec<&str> = self.roots().map(|key| &*key.name).collect();
         let meant = did_you_mean(word, &names)?;
         self.roots().find(|key| key.name == meant)
-    }
-
-    /// What does the job of a key that other programs have.
-    pub(crate) fn done_otherwise(&self, name: &str) -> Option<&str> {
-        hint_for(&self.elsewhere, name)
     }
 }
 
@@ -143,7 +145,12 @@ impl ConfigTable {
 
     /// What does the job of a key that it had in earlier versions.
     pub(crate) fn former(&self, name: &str) -> Option<&str> {
-        hint_for(&self.former, name)
+        hint_for(&self.former, name, false)
+    }
+
+    /// What does the job of a key that other programs have, or where it stands.
+    pub(crate) fn done_otherwise(&self, name: &str) -> Option<&'static str> {
+        hint_for(&KEYS.elsewhere, name, self.shop)
     }
 
     /// Whether reports may show what stands in this key.
@@ -151,18 +158,28 @@ impl ConfigTable {
         self.keys().any(|key| key.name == name && !key.secret) || self.former(name).is_some()
     }
 
-    /// The other file, if a key of the top of this one belongs there.
-    pub(crate) fn other_file(&self, name: &str) -> Option<&'static str> {
+    /// Another file, in words, if a table of the top of this one belongs there.
+    pub(crate) fn other_file(&self, name: &str) -> Option<String> {
         let files = KEYS.files();
-        let other = files.into_iter().find(|file| file.has(name))?;
+        let tables =
+            |file: &&ConfigTable| (file.keys()).any(|key| key.name == name && key.table.is_some());
+        let other = files.into_iter().find(tables)?;
         let at_the_top = files.into_iter().any(|file| ptr::eq(file, self));
-        at_the_top.then_some(&*other.place)
+        at_the_top.then(|| match (self.shop, other.shop) {
+            (false, false) => format!(
+                "the other file, {}; if the two are swapped, see --catalog and --routes",
+                other.place
+            ),
+            (true, _) => format!("{} of the gateway, another file", other.place),
+            (false, true) => format!("{}, another program's file", other.place),
+        })
     }
 
     /// The table in which a key of ours, or of other programs, belongs: one that stands in this one, or this one in it, before others.
     pub(crate) fn home_of(&self, name: &str) -> Option<&'static str> {
         let has = |(_, table): &(_, &ConfigTable)| {
-            (table.has(name) || table.meant(name).is_some())
+            table.shop == self.shop
+                && (table.has(name) || table.meant(name).is_some())
                 && !KEYS.files().into_iter().any(|file| ptr::eq(file, *table))
         };
         let is_far = |(_, table): &(_, &ConfigTable)| !self.opens(table) && !table.opens(self);
@@ -250,6 +267,9 @@ mod tests {
             (&KEYS.catalog, "pay_url", Some("`[shop]`")),
             (&KEYS.model, "retired", None),
             (&KEYS.model, "colour", None),
+            (&KEYS.shop_file, "credit", Some("`[[offer]]`")),
+            (&KEYS.offer, "webhook_secret", Some("`[processor.stripe]`")),
+            (&KEYS.offer, "max_output", None),
         ] {
             assert_eq!(table.home_of(name), home, "{name} in {}", table.place);
         }

@@ -7,12 +7,14 @@
 mod code;
 mod diagnostic;
 mod fields;
+mod hidden_text;
 mod keys;
 #[cfg(test)]
 mod page;
 pub mod redact;
 mod render;
 mod report;
+pub mod secrets;
 pub mod source;
 mod suggest;
 pub mod syntax;
@@ -20,8 +22,10 @@ pub mod syntax;
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Diagnostics, FilePlace, Severity, SeverityCounts};
 pub use fields::{Entry, Fields, listed, shorten};
+pub use hidden_text::HiddenText;
 pub use keys::{ConfigKey, ConfigTable, ConfigTables, KEYS};
 pub use render::Paint;
 pub use report::{ConfigFile, Finding, Placed, Report, Span};
+pub use secrets::{ProcessSecrets, SecretReader, Secrets};
 pub use source::{Source, Unreadable};
 pub use suggest::{did_you_mean, nearest_models};

@@ -1,4 +1,4 @@
-//! Hides secrets in everything that is shown of the two files.
+//! Hides secrets in everything that is shown of the files.
 //!
 //! [`file()`] also works on broken files: it reads line by line, does not trust quotes or brackets beyond the line, and shows only
 //! values of fields known to be harmless. What it does not understand is hidden. Every character keeps its width and its bytes, so
@@ -60,6 +60,15 @@ pub fn catalog(text: &str) -> String {
 
 /// The text with everything hidden that may be a secret; same bytes, same columns.
 pub fn file(text: &str) -> String {
+    masked(text, Harmless::new())
+}
+
+/// The same of a shop's file, whose first keys stand in no table.
+pub fn shop(text: &str) -> String {
+    masked(text, vec![&KEYS.shop_file])
+}
+
+fn masked(text: &str, harmless: Harmless) -> String {
     let mut masker = Masker {
         out: String::with_capacity(text.len()),
         rule: ShowRule::Hide,
@@ -68,7 +77,7 @@ pub fn file(text: &str) -> String {
         named: false,
         fresh: false,
         secret_from: None,
-        harmless: Harmless::new(),
+        harmless,
     };
     for line in text.split_inclusive('\n') {
         masker.line(line);

@@ -15,16 +15,27 @@ const MOST_FINDINGS: usize = 500;
 /// Lines longer than this are not shown.
 const LONGEST_LINE: usize = 1_000;
 
-/// One of the two files.
+/// A file that people write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConfigFile {
     /// `catalog.toml`
     Catalog,
     /// `routes.toml`
     Routes,
+    /// `shop.toml`
+    Shop,
 }
 
-/// Bytes of one of the files.
+/// How many there are.
+const FILES: usize = 3;
+/// Stands for a file that a load has not.
+static ABSENT: Source = Source {
+    name: String::new(),
+    text: String::new(),
+    alone: false,
+};
+
+/// Bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// Which.
@@ -107,13 +118,15 @@ impl Finding {
 /// The findings of one load so far.
 #[derive(Debug)]
 pub struct Report<'s> {
-    sources: [&'s Source; 2],
+    /// What is loaded together.
+    files: &'static [ConfigFile],
+    sources: [&'s Source; FILES],
     /// Whether a part of a file could not be read, so that something apparently missing may be there.
-    damaged: [bool; 2],
+    damaged: [bool; FILES],
     findings: Vec<Finding>,
     /// By file, and whether it is an error.
-    kept: [[usize; 2]; 2],
-    surplus: [usize; 2],
+    kept: [[usize; 2]; FILES],
+    surplus: [usize; FILES],
     /// A placeholder for findings that are only counted.
     scratch: Finding,
     /// "Did you mean" is computed only for the first few findings, because it compares with every name.
@@ -121,19 +134,30 @@ pub struct Report<'s> {
 }
 
 impl<'s> Report<'s> {
-    /// Of these two texts.
+    /// Of a gateway's two files.
     pub fn new(catalog: &'s Source, routes: &'s Source) -> Self {
+        let files = &[ConfigFile::Catalog, ConfigFile::Routes];
+        Self::of(files, [catalog, routes, &ABSENT])
+    }
+
+    /// Of a shop's file.
+    pub fn of_shop(shop: &'s Source) -> Self {
+        Self::of(&[ConfigFile::Shop], [&ABSENT, &ABSENT, shop])
+    }
+
+    fn of(files: &'static [ConfigFile], sources: [&'s Source; FILES]) -> Self {
         let scratch = Finding::new(
             Code::MoreFindings,
             Span::top(ConfigFile::Catalog),
             String::new(),
         );
         Self {
-            sources: [catalog, routes],
-            damaged: [false; 2],
+            files,
+            sources,
+            damaged: [false; FILES],
             findings: Vec::new(),
-            kept: [[0; 2]; 2],
-            surplus: [0; 2],
+            kept: [[0; 2]; FILES],
+            surplus: [0; FILES],
             scratch,
             suggestions_left: 50,
         }
@@ -169,10 +193,14 @@ impl<'s> Report<'s> {
         self.kept.iter().any(|[_, errors]| *errors > 0)
     }
 
+    fn is_damaged(&self) -> bool {
+        self.damaged.contains(&true)
+    }
+
     /// Whether a finding is reliable although files may be damaged.
     fn is_reliable(&self, finding: &Finding) -> bool {
         match finding.code.scope() {
-            FindingScope::Both => self.damaged == [false; 2],
+            FindingScope::Both => !self.is_damaged(),
             FindingScope::File => {
                 !self.damaged[finding.span.file as usize] || finding.code == Code::Unreadable
             }
@@ -187,7 +215,7 @@ impl<'s> Report<'s> {
         findings.retain(|finding| self.is_reliable(finding));
         self.note_gaps(before > findings.len(), &mut findings);
         findings.sort_by_key(|finding| finding.span);
-        let pages = [ConfigFile::Catalog, ConfigFile::Routes].map(|file| {
+        let pages = [ConfigFile::Catalog, ConfigFile::Routes, ConfigFile::Shop].map(|file| {
             let wanted = findings.iter().any(|finding| {
                 finding.span.file == file
                     || finding.related.iter().any(|(span, _)| span.file == file)
@@ -220,7 +248,7 @@ impl<'s> Report<'s> {
                 message,
             ));
         };
-        for file in [ConfigFile::Catalog, ConfigFile::Routes] {
+        for &file in self.files {
             let surplus = self.surplus[file as usize];
             if surplus > 0 {
                 note(
@@ -230,15 +258,14 @@ impl<'s> Report<'s> {
                 );
             }
         }
-        if (withheld || self.damaged != [false; 2]) && unread < self.sources.len() {
-            let file = if self.damaged[ConfigFile::Catalog as usize] {
-                ConfigFile::Catalog
-            } else {
-                ConfigFile::Routes
-            };
+        let is_damaged = |file: &&ConfigFile| self.damaged[**file as usize];
+        let broken = (self.files.iter()).find(is_damaged).or(self.files.last());
+        if let Some(file) =
+            broken.filter(|_| (withheld || self.is_damaged()) && unread < self.files.len())
+        {
             note(
                 Code::SkippedChecks,
-                file,
+                *file,
                 "whatever depends on the broken part was not checked; check again once it is fixed"
                     .to_owned(),
             );
@@ -258,6 +285,7 @@ impl<'s> FilePage<'s> {
         let masked = match file {
             ConfigFile::Catalog => redact::catalog(&source.text),
             ConfigFile::Routes => redact::file(&source.text),
+            ConfigFile::Shop => redact::shop(&source.text),
         };
         let line_starts = std::iter::once(0)
             .chain(masked.match_indices('\n').map(|(index, _)| index + 1))
@@ -305,7 +333,7 @@ fn floor(text: &str, index: usize) -> usize {
         .unwrap_or_default()
 }
 
-fn resolve(finding: Finding, pages: &[Option<FilePage<'_>>; 2]) -> Diagnostic {
+fn resolve(finding: Finding, pages: &[Option<FilePage<'_>>; FILES]) -> Diagnostic {
     let code = finding.code;
     let pointed = !matches!(
         code,

@@ -5,12 +5,12 @@
 //! none of their own.
 
 use farebox_ledger::clock;
+use farebox_toml::HiddenText;
 use salvo::http::HeaderMap;
 use salvo::http::header::COOKIE;
 use salvo::prelude::Request;
 use sha2::{Digest, Sha256};
 
-use crate::secret::HiddenText;
 use crate::signature;
 
 /// The prefix makes browsers refuse it from any other host, and without TLS.

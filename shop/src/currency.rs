@@ -10,6 +10,11 @@ const WHOLE: [&str; 15] = [
 /// Currencies whose unit has a thousand parts, of which cards charge whole tens.
 const THOUSANDTHS: [&str; 5] = ["BHD", "JOD", "KWD", "OMR", "TND"];
 
+/// Currencies without parts that are written with two all the same.
+const WRITTEN_WITH_PARTS: [&str; 2] = ["ISK", "UGX"];
+/// The most that a card is charged: eight digits.
+const MOST: i64 = 99_999_999;
+
 /// Ten-thousandths of a unit, as [`Gross`] counts them, in a currency's smallest part.
 fn part(currency: &str) -> i64 {
     match currency {
@@ -19,11 +24,32 @@ fn part(currency: &str) -> i64 {
     }
 }
 
+/// Ten-thousandths of the least sum that differs from another.
+fn step(currency: &str) -> i64 {
+    match part(currency) {
+        10 => 100,
+        _ if WRITTEN_WITH_PARTS.contains(&currency) => 10_000,
+        part => part,
+    }
+}
+
+/// How many digits behind the point a sum may have that a card is charged.
+pub(crate) fn places(currency: &str) -> usize {
+    match step(currency) {
+        10_000 => 0,
+        _ => 2,
+    }
+}
+
+/// Whether a unit has a hundred parts, as the dollar has; others are worth something of another order.
+pub(crate) fn has_cents(currency: &str) -> bool {
+    step(currency) == 100 && part(currency) == 100
+}
+
 /// An amount in smallest parts; `None` if the currency cannot express it, or a card cannot be charged it.
 pub(crate) fn minor(currency: &str, amount: Gross) -> Option<i64> {
-    let part = part(currency);
-    let charged = if part == 10 { 100 } else { part };
-    (amount.parts() % charged == 0).then(|| amount.parts() / part)
+    let minor = amount.parts() / part(currency);
+    (amount.parts() % step(currency) == 0 && minor <= MOST).then_some(minor)
 }
 
 /// Smallest parts as an amount; `None` for a number that no payment has.
@@ -50,7 +76,13 @@ mod tests {
             assert_eq!(minor(currency, gross(text)), Some(parts), "{currency}");
             assert_eq!(from_minor(currency, parts), Some(gross(text)), "{currency}");
         }
-        for (currency, text) in [("EUR", "0.001"), ("JPY", "0.5"), ("KWD", "1.255")] {
+        for (currency, text) in [
+            ("EUR", "0.001"),
+            ("EUR", "1000000"),
+            ("JPY", "0.5"),
+            ("KWD", "1.255"),
+            ("UGX", "0.50"),
+        ] {
             assert_eq!(minor(currency, gross(text)), None, "{currency} {text}");
         }
         for wrong in [-1, i64::MAX, i64::MIN] {

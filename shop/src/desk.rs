@@ -13,9 +13,10 @@ use farebox_door::{
     TurnedAway, UnreadBody, Visit, memory,
 };
 use farebox_ledger::{CustomerId, clock, text};
+use farebox_toml::HiddenText;
 use salvo::http::StatusCode;
 use salvo::prelude::{Depot, Request, Response, handler};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use crate::answer;
@@ -25,8 +26,7 @@ use crate::gateway::{ApiFailure, GatewayApi, ModelRow};
 use crate::pages::{self, PricePage, PurchasePage, Seller};
 use crate::processor::{FoundCheckout, Processor, Ways};
 use crate::receipts;
-use crate::secret::HiddenText;
-use crate::settings::ShopSettings;
+use crate::settings::{ShopSettings, Storefront};
 
 /// The largest callback.
 const CALLBACK: usize = 512 << 10;
@@ -37,7 +37,9 @@ const FRESH: Duration = Duration::from_secs(30);
 
 /// Everything the paths need.
 pub(crate) struct ShopDesk {
-    pub(crate) settings: ShopSettings,
+    settings: ShopSettings,
+    /// What is in force of offers and texts.
+    pub(crate) front: watch::Sender<Arc<Storefront>>,
     /// Its name at the processor.
     id: String,
     /// Where buyers reach the shop.
@@ -182,8 +184,10 @@ impl ShopDesk {
         processor: Box<dyn Processor>,
         secret: HiddenText,
     ) -> Self {
+        let front = watch::Sender::new(Arc::new(settings.storefront.clone()));
         Self {
             settings,
+            front,
             id,
             public_url,
             api,
@@ -196,8 +200,15 @@ impl ShopDesk {
         }
     }
 
+    fn front(&self) -> Arc<Storefront> {
+        Arc::clone(&self.front.borrow())
+    }
+
     fn seller(&self) -> Seller<'_> {
-        Seller(&self.settings)
+        Seller {
+            front: self.front(),
+            gateway: &self.settings.gateway_url,
+        }
     }
 
     async fn prices(
@@ -277,7 +288,8 @@ impl ShopDesk {
             left,
             what: format!(
                 "{} USD of credit at {}",
-                checkout.offer.credit, self.settings.name
+                checkout.offer.credit,
+                self.front().name
             ),
         };
         let Some(_place) = self.place(req, &buyer, depot).await else {
@@ -332,9 +344,9 @@ impl ShopDesk {
     /// What the form of the price page asks for.
     fn asked(&self, buyer: &Buyer, form: &FormFields) -> Result<Checkout, String> {
         let field = |name: &str| form.text(name).trim().to_owned();
-        let offer = field("offer").parse::<usize>().ok();
-        let offer = offer.and_then(|at| self.settings.offers.get(at));
-        let offer = offer.ok_or("Choose how much credit you want.")?.clone();
+        let front = self.front();
+        let offer = front.offer(&field("offer"));
+        let offer = offer.ok_or("Choose how much credit you want: this offer is not there.")?;
         let customer = match field("customer").as_str() {
             "" => None,
             id => Some(
@@ -351,8 +363,8 @@ impl ShopDesk {
         }
         Ok(Checkout {
             shop: self.id.clone(),
-            offer,
-            currency: self.settings.currency.clone(),
+            offer: offer.clone(),
+            currency: front.currency.clone(),
             customer,
             name,
             address,

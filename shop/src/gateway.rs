@@ -1,13 +1,13 @@
 //! The gateway's admin API, as far as a sell token reaches: the only thing that the shop changes anywhere.
 
 use farebox_ledger::CustomerId;
+use farebox_toml::HiddenText;
 use reqwest::{Method, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::checkout::Checkout;
 use crate::client::{self, below};
-use crate::secret::HiddenText;
 
 /// The gateway's API.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The shop of a Farebox gateway: from a stranger with a card to a working key.
 //!
 //! A program of its own that holds one sell token and keeps nothing: what it must remember travels with the checkout, or is in the
-//! ledger under the payment's own name. `settings` reads `shop.toml`; `desk` has the paths and `pages` what they show; `processor` is
+//! ledger under the payment's own name. `file` reads `shop.toml` to `settings`, and `reload` does it again when it is saved; `desk` has the paths and `pages` what they show; `processor` is
 //! what is asked of whoever charges cards, and `stripe` and `simulator` are two of them; `booking` is what their callbacks do, through
 //! `gateway`, the admin API. `docs/selling.md` says how to run it.
 
@@ -12,17 +12,19 @@ mod checkout;
 mod client;
 mod currency;
 mod desk;
+mod file;
 mod gateway;
 mod pages;
 mod processor;
 mod receipts;
-mod secret;
+mod reload;
 mod settings;
 mod signature;
 mod simulator;
 mod stripe;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,10 +36,12 @@ use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
 use desk::ShopDesk;
+pub use farebox_toml::HiddenText;
+pub use file::load;
 use gateway::GatewayApi;
 use processor::Processor;
-pub use secret::{HiddenText, SecretPlace};
-pub use settings::{CreditOffer, ProcessorSettings, ShopSettings};
+use reload::FileWatch;
+pub use settings::{CreditOffer, ProcessorSettings, ShopSettings, Storefront};
 use simulator::SimulatedProcessor;
 use stripe::Stripe;
 
@@ -50,22 +54,30 @@ const IDLE: Duration = Duration::from_secs(30);
 pub struct OpenShop {
     listener: TcpListener,
     desk: Arc<ShopDesk>,
+    /// The file whose offers and texts it follows, if it has one.
+    watch: Option<FileWatch>,
     /// Where it listens.
     pub address: SocketAddr,
 }
 
 impl OpenShop {
-    /// Binds the address and prepares everything; nothing is asked of anybody yet.
+    /// Binds the address and prepares everything; nothing is asked of anybody yet. The file that the settings are from is followed.
     ///
     /// # Errors
     /// Why it cannot start.
-    pub fn start(settings: ShopSettings) -> Result<Self, String> {
+    pub fn start(settings: ShopSettings, file: &Path) -> Result<Self, String> {
         let listener = std::net::TcpListener::bind(settings.listen)
             .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
-        Self::on(listener, settings)
+        let watch = FileWatch {
+            path: file.to_owned(),
+            started: settings.clone(),
+        };
+        let mut shop = Self::on(listener, settings)?;
+        shop.watch = Some(watch);
+        Ok(shop)
     }
 
-    /// The same on an address that is bound already. Needs a runtime.
+    /// On an address that is bound already, without a file. Needs a runtime.
     ///
     /// # Errors
     /// Why it cannot start.
@@ -104,6 +116,7 @@ impl OpenShop {
         Ok(Self {
             listener,
             desk: Arc::new(desk),
+            watch: None,
             address,
         })
     }
@@ -127,9 +140,16 @@ impl OpenShop {
         let handle = server.handle();
         let service = desk::door(&self.desk).service().hoop(CatchPanic::new());
         let serving = server.try_serve(service);
+        let following = async {
+            match self.watch {
+                Some(watch) => watch.follow(&self.desk.front).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::pin!(serving);
         tokio::select! {
             ended = &mut serving => ended,
+            () = following => Ok(()),
             () = stop => {
                 handle.stop_graceful(Some(PATIENCE));
                 serving.await

@@ -3,11 +3,12 @@
 mod manual;
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser};
 use farebox_shop::{OpenShop, ShopSettings};
+use farebox_toml::{Paint, ProcessSecrets};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -52,20 +53,28 @@ async fn main() -> ExitCode {
             }
         };
     }
-    let settings = match ShopSettings::read(&args.config) {
-        Ok(settings) => settings,
-        Err(mistakes) => {
-            // Lines of a file are for people, also in a log.
-            let _ = writeln!(std::io::stderr(), "{mistakes}");
-            return ExitCode::from(BAD_FILE);
-        }
+    let (settings, findings) = farebox_shop::load(&args.config, &ProcessSecrets::default());
+    if !findings.is_empty() {
+        let paint = if std::io::stderr().is_terminal() {
+            Paint::Coloured
+        } else {
+            Paint::Plain
+        };
+        // Findings are for people, also in a log.
+        let _ = write!(std::io::stderr(), "{}", findings.render(paint));
+    }
+    let Some(settings) = settings else {
+        return ExitCode::from(BAD_FILE);
     };
     if args.check {
-        let (offers, currency) = (settings.offers.len(), &settings.currency);
+        let (offers, currency) = (
+            settings.storefront.offers.len(),
+            &settings.storefront.currency,
+        );
         let _ = writeln!(std::io::stdout(), "ok: {offers} offers in {currency}");
         return ExitCode::SUCCESS;
     }
-    match run(settings).await {
+    match run(settings, &args.config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             tracing::error!("{why}");
@@ -74,10 +83,10 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(settings: ShopSettings) -> Result<(), String> {
+async fn run(settings: ShopSettings, file: &Path) -> Result<(), String> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-    let shop = OpenShop::start(settings)?;
+    let shop = OpenShop::start(settings, file)?;
     tracing::info!(
         "shop at {}, listening on {}",
         shop.public_url(),

@@ -1,6 +1,6 @@
 //! The shop's pages as HTML. The templates escape everything; there are no scripts, and the style is the dashboard's.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use farebox_ledger::CustomerId;
 use maud::{DOCTYPE, Markup, html};
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::checkout::{ADDRESS, NAME};
 use crate::gateway::ModelRow;
-use crate::settings::ShopSettings;
+use crate::settings::Storefront;
 
 /// One look for both programs.
 pub(crate) const STYLE: &str = include_str!("../../src/customer/assets/page.css");
@@ -22,7 +22,11 @@ static STYLE_URL: LazyLock<String> = LazyLock::new(|| {
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230b6e4f' d='M1 4h14v3a1.5 1.5 0 0 0 0 3v3H1v-3a1.5 1.5 0 0 0 0-3z'/%3E%3C/svg%3E";
 
 /// What a page of the shop needs to know of its seller.
-pub(crate) struct Seller<'a>(pub(crate) &'a ShopSettings);
+pub(crate) struct Seller<'a> {
+    pub(crate) front: Arc<Storefront>,
+    /// Where customers reach the gateway.
+    pub(crate) gateway: &'a str,
+}
 
 /// The price page: what is for sale, and the forms that buy it.
 #[derive(Debug, Default)]
@@ -53,7 +57,7 @@ pub(crate) struct PurchasePage<'a> {
 
 impl Seller<'_> {
     pub(crate) fn prices(&self, page: &PricePage<'_>) -> Markup {
-        let shop = self.0;
+        let shop = &self.front;
         let content = html! {
             h1 { @if page.customer.is_some() { "Top up" } @else { "Buy a key" } }
             @if let Some(told) = page.told { p.problem role="alert" { (told) } }
@@ -70,8 +74,8 @@ impl Seller<'_> {
                     @if let Some(customer) = page.customer { input type="hidden" name="customer" value=(customer); }
                     label for="offer" { "How much" }
                     select #offer name="offer" {
-                        @for (at, offer) in shop.offers.iter().enumerate() {
-                            option value=(at) {
+                        @for offer in &shop.offers {
+                            option value=(shop.form_name(offer)) {
                                 (offer.credit) " USD of credit for " (offer.price) " " (shop.currency)
                                 @if offer.tax.is_positive() { ", tax of " (offer.tax) " included" }
                             }
@@ -90,7 +94,7 @@ impl Seller<'_> {
                     Some(models) if !models.is_empty() => (table(models)),
                     _ => p.empty { "The list of models is not available at the moment." },
                 }
-                p.hint { "Every price, class and limit: " a href=(format!("{}/prices", shop.gateway_url)) { "all prices" } "." }
+                p.hint { "Every price, class and limit: " a href=(format!("{}/prices", self.gateway)) { "all prices" } "." }
             }
         };
         self.document("Prices", &content, None)
@@ -140,7 +144,7 @@ impl Seller<'_> {
     }
 
     pub(crate) fn purchase(&self, page: &PurchasePage<'_>) -> Markup {
-        let shop = self.0;
+        let shop = &self.front;
         let content = html! {
             h1 { "Thank you" }
             p.success role="status" { (page.credit) " USD of credit were booked for " (page.paid) "." }
@@ -164,8 +168,8 @@ impl Seller<'_> {
             section.card aria-labelledby="next" {
                 h2 #next { "What next" }
                 ul {
-                    li { a href=(format!("{}/dashboard/setup", shop.gateway_url)) { "Set up your client" } }
-                    li { a href=(format!("{}/dashboard", shop.gateway_url)) { "See balance and requests" } }
+                    li { a href=(format!("{}/dashboard/setup", self.gateway)) { "Set up your client" } }
+                    li { a href=(format!("{}/dashboard", self.gateway)) { "See balance and requests" } }
                     li { a href=(format!("/?customer={}", page.customer)) { "Top up again" } }
                 }
             }
@@ -181,7 +185,7 @@ impl Seller<'_> {
         back: &str,
         model: Option<&str>,
     ) -> Markup {
-        let base = &self.0.gateway_url;
+        let base = self.gateway;
         let content = html! {
             h1 { "Your key" }
             section.card aria-label="Key" {
@@ -203,7 +207,7 @@ impl Seller<'_> {
         let content = html! {
             h1 { "Receipt" }
             section.card aria-label="Receipt" {
-                p { strong { (self.0.name) } @if let Some(contact) = &self.0.contact { br; (contact) } }
+                p { strong { (self.front.name) } @if let Some(contact) = &self.front.contact { br; (contact) } }
                 dl.prices { @for (name, value) in lines { dt { (name) } dd { (value) } } }
             }
         };
@@ -211,19 +215,19 @@ impl Seller<'_> {
     }
 
     fn contact(&self) -> Markup {
-        html! { @if let Some(contact) = &self.0.contact { p { "Questions: " (self.0.name) ", " (contact) } } }
+        html! { @if let Some(contact) = &self.front.contact { p { "Questions: " (self.front.name) ", " (contact) } } }
     }
 
     fn document(&self, title: &str, content: &Markup, refresh: Option<&str>) -> Markup {
-        let name = &self.0.name;
+        let name = &self.front.name;
         let body = html! {
             header.top { div.wide {
                 a.brand href="/" { (name) }
-                p.who { a href=(format!("{}/dashboard", self.0.gateway_url)) { "Sign in with a key" } }
+                p.who { a href=(format!("{}/dashboard", self.gateway)) { "Sign in with a key" } }
             } }
             main.wide #content { (content) }
             footer.wide {
-                p.seller { (name) @if let Some(contact) = &self.0.contact { " · " (contact) } }
+                p.seller { (name) @if let Some(contact) = &self.front.contact { " · " (contact) } }
                 p.screen { "Cards are charged by the payment processor; their numbers never come here. Credit is US dollars." }
             }
         };

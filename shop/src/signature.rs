@@ -1,10 +1,9 @@
 //! Signed callbacks: `t=SECONDS,v1=HEX` is HMAC-SHA256 over the seconds, a dot and the raw body. Old ones are refused, so that a
 //! recorded one is worth nothing.
 
+use farebox_toml::HiddenText;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-
-use crate::secret::HiddenText;
 
 /// How far a callback's time may be from ours, in seconds.
 const TOLERANCE: i64 = 300;

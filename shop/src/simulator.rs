@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farebox_door::{BodyRule, Door, DoorPath, Method, PathCaller, UnreadBody};
 use farebox_ledger::{Gross, clock};
+use farebox_toml::HiddenText;
 use maud::{Markup, html};
 use salvo::http::{HeaderMap, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
@@ -26,7 +27,6 @@ use crate::processor::{
     BadMessage, FoundCheckout, MoneyBack, PaidCheckout, Processor, ProcessorMessage, Unavailable,
     Ways,
 };
-use crate::secret::HiddenText;
 use crate::signature;
 
 /// How often a callback is sent that is not acknowledged, and the rest after the first.

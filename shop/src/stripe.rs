@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use farebox_ledger::Gross;
+use farebox_toml::HiddenText;
 use reqwest::Url;
 use salvo::http::HeaderMap;
 use serde::Deserialize;
@@ -20,7 +21,6 @@ use crate::processor::{
     BadMessage, FoundCheckout, MoneyBack, PaidCheckout, Processor, ProcessorMessage, Unavailable,
     Ways,
 };
-use crate::secret::HiddenText;
 use crate::signature;
 
 /// The shapes of this version are read here.

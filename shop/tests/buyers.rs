@@ -1,7 +1,7 @@
 //! Buyers: the way from the price page to the key, and what is shown to whom.
 
 use crate::support::books::Weather;
-use crate::support::{Answer, SHOP, Street, Visitor, hidden, pay_page};
+use crate::support::{Answer, SHOP, Street, Visitor, hidden, option, pay_page};
 
 fn secret(page: &Answer) -> String {
     let secret = page.text.split("id=\"secret\">").nth(1);
@@ -121,8 +121,9 @@ async fn a_stranger_buys_a_key_comes_back_and_tops_up() {
     );
 
     // And tops up again, without a new key.
+    let larger = option(&visitor.get("/").await.text, 1);
     let more = visitor
-        .buy(&[("customer", &customer), ("offer", "1")])
+        .buy(&[("customer", &customer), ("offer", &larger)])
         .await;
     let (id, event) = street.stripe.pay(&more);
     assert_eq!(street.deliver(&event).await.status, 200);
@@ -188,6 +189,7 @@ async fn forms_of_other_pages_begin_nothing() {
         (vec![("proof", "00")], 422),
         (vec![("offer", "7")], 422),
         (vec![("offer", "-1")], 422),
+        (vec![("offer", "10.00 USD, 1.00 EUR with 0.00")], 422),
         (vec![("customer", "k_1")], 422),
         (vec![("customer", "<script>")], 422),
         (vec![("name", "a\u{202e}b")], 422),

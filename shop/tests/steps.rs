@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::gateway::RealGateway;
 use crate::support::toll::{KillMoment, KillPlace, Toll};
-use crate::support::{Answer, Street, Visitor, hidden, is_full, pay_page};
+use crate::support::{Answer, Street, Visitor, hidden, is_full, option, pay_page};
 
 /// How often somebody tries a step again.
 const TRIES: u32 = 100;
@@ -132,7 +132,12 @@ impl Town {
         let served = |answer: &Answer| answer.status == 200;
         let prices = self.until(Step::Get("/"), served).await;
         let (proof, once) = (hidden(&prices.text, "proof"), hidden(&prices.text, "once"));
-        let form = [("proof", proof.as_str()), ("once", &once), ("offer", "0")];
+        let offer = option(&prices.text, 0);
+        let form = [
+            ("proof", proof.as_str()),
+            ("once", &once),
+            ("offer", &offer),
+        ];
         // A browser sends the same form again.
         let onward = self.until(Step::Post("/checkout", &form), served).await;
         let (id, event) = self.street.stripe.pay(&pay_page(&onward));

@@ -39,8 +39,8 @@ pub use environment::{
 pub use explanation::{ExplainedSetting, SettingOrigin};
 pub use farebox_toml::redact::words as hide_secrets;
 pub use farebox_toml::{
-    Code, Diagnostic, Diagnostics, FilePlace, Paint, Severity, SeverityCounts, Source, Unreadable,
-    did_you_mean, nearest_models, source,
+    Code, Diagnostic, Diagnostics, FilePlace, Paint, ProcessSecrets, Secrets, Severity,
+    SeverityCounts, Source, Unreadable, did_you_mean, nearest_models, source,
 };
 pub use library::{Library, Offer, Service, SourcedFact};
 pub use names_in::NamesIn;
@@ -48,15 +48,13 @@ pub use presets::{CATALOG_HEAD, Preset, ROUTES_HEAD, preset, presets};
 pub use price::{ClassPrice, Price, Rates};
 pub use read::list_price::list_price;
 pub use read::rates::{ListedRate, PriceError, PriceUnit, parse_price, show_price};
-pub use read::secrets::{ProcessSecrets, Secrets};
 pub use reload::compare::{PriceFall, compare};
 pub use reload::diff::{DiffRow, DiffSubject, DifferenceKind, diff};
 pub use reload::watch::{ReloadObserver, watch};
 pub use reload::{LoadStatus, Reload, Reloader, Trigger};
 pub use routes::{
     BreakerPolicy, Endpoint, KeysBy, OnDisconnect, Prefer, Provider, ProviderFields, ProviderKey,
-    ProviderKeys, ProviderSecret, ProxyChoice, RESERVED_HEADERS, Route, ServedAs, Target, Timeouts,
-    lost_between,
+    ProviderKeys, ProxyChoice, RESERVED_HEADERS, Route, ServedAs, Target, Timeouts, lost_between,
 };
 pub use service::{LimitBinds, ServiceWords, Speeds};
 pub use shop::{OutOfBalanceStatus, Shop};
@@ -65,8 +63,8 @@ pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 pub use webhooks::{EventFilter, Webhook, WebhookSecret};
 
-use farebox_toml::{ConfigFile, Report, Span, syntax};
-use read::secrets::{SecretFile, SecretReader};
+use farebox_toml::secrets::SecretFile;
+use farebox_toml::{ConfigFile, Report, SecretReader, Span, syntax};
 
 /// One checked snapshot of both files.
 #[derive(Debug)]
@@ -175,11 +173,11 @@ fn load_all(
     let catalog_text = syntax::readable(&mut report, ConfigFile::Catalog, &catalog_text.text);
     let routes_text = syntax::readable(&mut report, ConfigFile::Routes, &routes_text.text);
     let (catalog_root, routes_root) = (syntax::parse(&catalog_text), syntax::parse(&routes_text));
-    let mut reader = SecretReader {
-        from: secrets,
-        files: Vec::new(),
-        of_header: false,
-    };
+    let mut reader = SecretReader::new(
+        secrets,
+        ConfigFile::Routes,
+        Some("farebox check --no-secrets"),
+    );
     let routes = read::routes::read_routes(&mut report, &routes_root, &mut reader);
     let catalog = read::catalog::read_catalog(&mut report, &catalog_root, &routes);
     routes.report_together(&mut report, &catalog);

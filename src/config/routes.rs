@@ -1,12 +1,12 @@
 //! Routes: providers and the ordered targets of each slug. Customers never see any of it.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
 use farebox_protocol::{AuthStyle, ChatLimit, Classes, Family, TargetFit, address, translate};
+use farebox_toml::HiddenText;
 
 use super::{LimitBinds, Preset, Price, ServiceWords, Speeds, TargetAbilities};
 
@@ -201,7 +201,7 @@ pub struct Provider {
     /// The way there.
     pub proxy: ProxyChoice,
     /// Extra request headers.
-    pub headers: Vec<(String, ProviderSecret)>,
+    pub headers: Vec<(String, HiddenText)>,
     /// How long connecting, the first frame, each pause and a whole answer may take.
     pub timeouts: Timeouts,
     /// Most concurrent requests of one account.
@@ -238,7 +238,7 @@ pub struct ProviderKeys {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderKey {
     /// Never printed; read from the environment or a file.
-    pub secret: ProviderSecret,
+    pub secret: HiddenText,
     /// Its share of the conversations, compared with the other keys'.
     pub weight: u32,
 }
@@ -296,7 +296,7 @@ pub enum ProxyChoice {
     /// None.
     Direct,
     /// This one; its address may contain a password.
-    Through(ProviderSecret),
+    Through(HiddenText),
 }
 
 /// The address of a provider.
@@ -329,28 +329,6 @@ pub struct Timeouts {
     pub idle: Duration,
     /// For a whole answer.
     pub whole: Duration,
-}
-
-/// A secret of the operator's. `Debug` never prints it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ProviderSecret(pub(super) String);
-
-impl ProviderSecret {
-    /// A value that stands in the file.
-    pub(super) fn new(value: &str) -> Self {
-        Self(value.to_owned())
-    }
-
-    /// The secret in the clear, for the request that needs it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ProviderSecret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("ProviderSecret(…)")
-    }
 }
 
 /// Request headers that only the gateway sets: credentials, and those of the connection. Neither an operator's `headers` nor a

@@ -185,10 +185,11 @@ async fn a_newcomer_goes_from_a_price_page_to_a_statement() {
         between(page, &format!("name=\"{name}\" value=\""), "\"").to_owned()
     };
     let (proof, once) = (hidden(&prices, "proof"), hidden(&prices, "once"));
+    let offer = between(&prices, "<option value=\"", "\"");
     let form = [
         ("proof", proof.as_str()),
         ("once", &once),
-        ("offer", "0"),
+        ("offer", offer),
         ("name", "Zoë & Söhne"),
     ];
     let (_, onward, _) = buyer.post("/checkout", &form).await;

@@ -36,6 +36,7 @@ pub(crate) const PROGRAMS: &[Room] = &[
         job: "sells credit by card through the admin API; a program of its own, without a database",
         ours: &[
             "door",
+            "files",
             "ledger::Amount",
             "ledger::CustomerId",
             "ledger::Gross",

@@ -54,7 +54,7 @@ const GATEWAY: &[Room] = &[
         module: "farebox_toml",
         job: "TOML files that people write: the table of their keys, and reports of every mistake in them",
         ours: &["ledger::grouped", "ledger::is_mounted_alone"],
-        crates: &["annotate_snippets", "serde", "strsim", "toml"],
+        crates: &["annotate_snippets", "serde", "sha2", "strsim", "toml"],
         pure: false,
     },
     Room {

@@ -37,7 +37,7 @@ const BANS: &[Ban] = &[
             "src/config/",
             "tui/src/main.rs",
             "tui/src/state_file.rs",
-            "shop/src/secret.rs",
+            "files/src/secrets.rs",
             "bench/",
         ],
         instead: "read the environment in src/config",

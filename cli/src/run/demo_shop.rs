@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use farebox_ledger::{Amount, Gross, Ledger, NewToken, Perform, TokenRole, TokenSecret};
-use farebox_shop::{CreditOffer, HiddenText, OpenShop, ProcessorSettings, ShopSettings};
+use farebox_shop::{
+    CreditOffer, HiddenText, OpenShop, ProcessorSettings, ShopSettings, Storefront,
+};
 
 use crate::args::Args;
 use crate::books;
@@ -73,16 +75,18 @@ pub(crate) async fn open(
     let settings = ShopSettings {
         trusted_proxies: Vec::new(),
         id: None,
-        name: NAME.to_owned(),
-        contact: Some("whoever started this demo".to_owned()),
         listen: at,
         public_url: Some(url(at)),
-        currency: "EUR".to_owned(),
         api: format!("http://{admin}"),
         gateway_url: gateway.to_owned(),
         token: HiddenText::new(secret.reveal()),
         processor: ProcessorSettings::Simulated,
-        offers: vec![offer("10", "11.90", "1.90"), offer("50", "59.50", "9.50")],
+        storefront: Storefront {
+            name: NAME.to_owned(),
+            contact: Some("whoever started this demo".to_owned()),
+            currency: "EUR".to_owned(),
+            offers: vec![offer("10", "11.90", "1.90"), offer("50", "59.50", "9.50")],
+        },
     };
     OpenShop::on(listener, settings).map_err(CommandFailed::refused)
 }

@@ -158,6 +158,13 @@ impl Street {
         }
     }
 
+    /// Saves the shop's file anew.
+    pub(crate) fn edit(&self, change: impl FnOnce(String) -> String) {
+        let path = self.folder.path().join("shop.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, change(text)).unwrap();
+    }
+
     /// Kills the shop where it stands and starts it again.
     pub(crate) async fn kill_and_restart(&mut self) {
         self.shop.kill();
@@ -192,10 +199,21 @@ impl Street {
 /// The shop's process. Dropping it kills it.
 pub(crate) struct ShopProcess {
     child: Child,
+    log: Arc<Mutex<String>>,
     pub(crate) base: String,
 }
 
 impl ShopProcess {
+    /// Waits until it has said this.
+    pub(crate) async fn says(&self, part: &str) {
+        let begun = Instant::now();
+        while !self.log.lock().unwrap().contains(part) {
+            let said = self.log.lock().unwrap().clone();
+            assert!(begun.elapsed() < PATIENCE, "{part}: {said}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn start(folder: &TempDir) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_farebox-shop"))
             .env_clear()
@@ -213,6 +231,7 @@ impl ShopProcess {
         let (lines, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
         let mut shop = Self {
             child,
+            log: Arc::clone(&log),
             base: String::new(),
         };
         std::thread::spawn(move || {
@@ -359,7 +378,12 @@ impl<'a> Visitor<'a> {
     /// The form of a price page with these fields over its own.
     pub(crate) async fn send_form(&mut self, page: &Answer, more: &[(&str, &str)]) -> Answer {
         let (proof, once) = (hidden(&page.text, "proof"), hidden(&page.text, "once"));
-        let own = [("proof", proof.as_str()), ("once", &once), ("offer", "0")];
+        let offer = option(&page.text, 0);
+        let own = [
+            ("proof", proof.as_str()),
+            ("once", &once),
+            ("offer", &offer),
+        ];
         let own = own
             .into_iter()
             .filter(|(name, _)| !more.iter().any(|(other, _)| other == name));
@@ -374,6 +398,12 @@ pub(crate) fn pay_page(answer: &Answer) -> String {
     let link = links.filter(|part| part.contains("/pay/")).last();
     let link = link.expect("a page to pay on").split('"').next();
     link.unwrap().replace("&amp;", "&")
+}
+
+/// What the form calls the n-th offer.
+pub(crate) fn option(page: &str, n: usize) -> String {
+    let value = page.split("<option value=\"").nth(n + 1).expect("an offer");
+    value.split('"').next().unwrap().to_owned()
 }
 
 /// The value of a hidden field.

@@ -1,8 +1,7 @@
 //! Reads the keys of a provider, which stand for its accounts, and how requests are divided among them.
 
-use farebox_toml::{Code, Entry, Fields, KEYS, Report};
+use farebox_toml::{Code, Entry, Fields, KEYS, Report, SecretReader};
 
-use super::secrets::SecretReader;
 use crate::config::{KeysBy, ProviderKey, ProviderKeys};
 
 /// The largest weight of a key: beyond it, no finer division is worth the work of one.

@@ -15,7 +15,6 @@ mod provider;
 pub(crate) mod rates;
 mod request_fields;
 pub(crate) mod routes;
-pub(crate) mod secrets;
 pub(crate) mod service;
 mod shop;
 mod slips;

@@ -3,19 +3,19 @@
 use std::net::IpAddr;
 
 use farebox_protocol::{AuthStyle, ChatLimit, Family};
-use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, redact, shorten};
+use farebox_toml::{
+    Code, Entry, Fields, HiddenText, KEYS, Placed, Report, SecretReader, Span, redact, shorten,
+};
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
 use super::keys::read_keys;
 use super::names::{distinct, read_family};
 use super::request_fields::{read_flags, read_request_fields};
-use super::secrets::SecretReader;
 use super::service::read_provider_words;
 use crate::config::presets::{AUTH_STYLES, CHAT_LIMITS};
 use crate::config::{
-    Endpoint, Preset, Provider, ProviderKeys, ProviderSecret, ProxyChoice, RESERVED_HEADERS,
-    presets,
+    Endpoint, Preset, Provider, ProviderKeys, ProxyChoice, RESERVED_HEADERS, presets,
 };
 
 const LONGEST_QUERY: usize = 100;
@@ -134,7 +134,7 @@ struct Remote {
     auth: Option<AuthStyle>,
     query: Vec<(String, String)>,
     proxy: ProxyChoice,
-    headers: Vec<(String, ProviderSecret)>,
+    headers: Vec<(String, HiddenText)>,
 }
 
 fn no_remote(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Remote> {
@@ -417,7 +417,7 @@ fn read_proxy(
         return Some(ProxyChoice::Direct);
     }
     let (problem, help) = match split_base_url(text.trim_end_matches('/')) {
-        Ok((_, _, "")) => return Some(ProxyChoice::Through(ProviderSecret::new(text))),
+        Ok((_, _, "")) => return Some(ProxyChoice::Through(HiddenText::new(&**text))),
         Ok(_) => ("has a path", "write the address of the proxy alone"),
         Err(("has a user name or password in it", _)) => (
             "has a user name or password in it",
@@ -465,7 +465,7 @@ fn read_headers(
     report: &mut Report<'_>,
     what: &str,
     secrets: &mut SecretReader<'_>,
-) -> Option<Vec<(String, ProviderSecret)>> {
+) -> Option<Vec<(String, HiddenText)>> {
     let (table, _) = value.table(report, "a table of header names and values")?;
     let mut headers = Vec::with_capacity(table.len());
     let mut good = true;

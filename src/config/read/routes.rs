@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_toml::{
-    Code, ConfigFile, Entry, Fields, KEYS, Report, Span, did_you_mean, listed, shorten,
+    Code, ConfigFile, Entry, Fields, KEYS, Report, SecretReader, Span, did_you_mean, listed,
+    shorten,
 };
 use toml::de::{DeTable, DeValue};
 
@@ -18,7 +19,6 @@ use super::names::{read_slug, read_tables};
 use super::price::read_price;
 use super::provider::read_provider;
 use super::request_fields::read_pin;
-use super::secrets::SecretReader;
 use super::service::read_target_words;
 use super::webhooks::read_webhooks;
 use crate::config::service_facts::ServiceFacts;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use farebox_ledger::EventKind;
-use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span, did_you_mean, shorten};
+use farebox_toml::{
+    Code, Entry, Fields, KEYS, Placed, Report, SecretReader, Span, did_you_mean, shorten,
+};
 use toml::de::{DeTable, DeValue};
 
 use super::names::read_tables;
 use super::provider::{UNENCRYPTED, check_public};
-use super::secrets::SecretReader;
 use crate::config::webhooks::{DIRECT_EVENTS, EventFilter, Webhook, WebhookSecret, covers};
 
 /// Longest address.
@@ -132,7 +133,7 @@ fn read_secret(
     secrets: &mut SecretReader<'_>,
 ) -> Option<WebhookSecret> {
     let secret = secrets.read(value, report, "a webhook")?;
-    if secret.reveal().is_empty() && secrets.from.lenient() {
+    if secret.reveal().is_empty() && secrets.lenient() {
         return Some(WebhookSecret::unread());
     }
     match WebhookSecret::parse(secret.reveal()) {

@@ -18,10 +18,10 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use self::compare::{PriceFall, falls};
-use crate::config::read::secrets::{SecretFile, content_hash};
 use crate::config::{
     Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all,
 };
+use farebox_toml::secrets::{SecretFile, content_hash};
 
 /// Why the files are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -6,13 +6,15 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use farebox_toml::{
-    Code, ConfigFile, ConfigTable, Entry, Fields, KEYS, Placed, Report, Span, redact, source,
-};
 use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
-use crate::config::ProviderSecret;
+use crate::code::Code;
+use crate::fields::{Entry, Fields};
+use crate::hidden_text::HiddenText;
+use crate::keys::{ConfigTable, KEYS};
+use crate::report::{ConfigFile, Placed, Report, Span};
+use crate::{redact, source};
 
 /// A shorter text cannot be a secret.
 const LEAST_CHARACTERS: usize = 8;
@@ -66,23 +68,27 @@ impl Secrets for ProcessSecrets {
 }
 
 /// A file that a secret came from, and the hash of its content.
-pub(crate) type SecretFile = (PathBuf, [u8; 32]);
+pub type SecretFile = (PathBuf, [u8; 32]);
 
 /// The hash of a secret file's content; the same for all files that cannot be read.
-pub(crate) fn content_hash(content: &std::io::Result<String>) -> [u8; 32] {
+pub fn content_hash(content: &std::io::Result<String>) -> [u8; 32] {
     content
         .as_ref()
         .map(|text| Sha256::digest(text).into())
         .unwrap_or_default()
 }
 
-/// Reads the secrets of the routes file and remembers their files.
-pub(crate) struct SecretReader<'a> {
-    pub(crate) from: &'a dyn Secrets,
+/// Reads the secrets of a file and remembers where they are.
+pub struct SecretReader<'a> {
+    from: &'a dyn Secrets,
+    /// The file that names them.
+    file: ConfigFile,
+    /// How to check that file without them.
+    without: Option<&'static str>,
     /// Files named so far, for the watcher.
-    pub(crate) files: Vec<SecretFile>,
+    pub files: Vec<SecretFile>,
     /// A header's value may contain spaces and be short; a key may not.
-    pub(crate) of_header: bool,
+    of_header: bool,
 }
 
 /// The variable that a text like `${NAME}` or `$NAME` means to stand for.
@@ -119,20 +125,36 @@ fn refuse_literal(
         ));
 }
 
-impl SecretReader<'_> {
+impl<'a> SecretReader<'a> {
+    /// For a file; `without` is the command that checks it alone.
+    pub fn new(from: &'a dyn Secrets, file: ConfigFile, without: Option<&'static str>) -> Self {
+        Self {
+            from,
+            file,
+            without,
+            files: Vec::new(),
+            of_header: false,
+        }
+    }
+
+    /// See [`Secrets::lenient`].
+    pub fn lenient(&self) -> bool {
+        self.from.lenient()
+    }
+
     /// Reads `{ env = "…" }` or `{ file = "…" }`.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         value: Entry<'_, '_>,
         report: &mut Report<'_>,
         what: &str,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         let fields = Self::open(value, report, what, &KEYS.secret)?;
         self.of_fields(&fields, value.name, report, what)
     }
 
     /// The fields of a secret's table, if it is one.
-    pub(super) fn open<'r, 'i>(
+    pub fn open<'r, 'i>(
         value: Entry<'r, 'i>,
         report: &mut Report<'_>,
         what: &str,
@@ -148,13 +170,13 @@ impl SecretReader<'_> {
     }
 
     /// The secret that a table names; `name` is that table's own.
-    pub(super) fn of_fields(
+    pub fn of_fields(
         &mut self,
         fields: &Fields<'_, '_>,
         name: &str,
         report: &mut Report<'_>,
         what: &str,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         match (fields.get("env"), fields.get("file")) {
             (Some(variable), None) => self.variable(variable, report, what),
             (None, Some(file)) => self.file(file, report, what),
@@ -174,13 +196,13 @@ impl SecretReader<'_> {
     }
 
     /// Reads the value of a header, which may be a secret under any name.
-    pub(crate) fn read_header(
+    pub fn read_header(
         &mut self,
         value: Entry<'_, '_>,
         name: &str,
         report: &mut Report<'_>,
         what: &str,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         if let DeValue::String(text) = value.node() {
             let called = format!("the value of `{name}` in the headers of {what}");
             let words = [
@@ -202,7 +224,7 @@ impl SecretReader<'_> {
         value: Entry<'_, '_>,
         report: &mut Report<'_>,
         what: &str,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         let name = value.text(report)?;
         if !redact::plausible_variable(name.value) {
             report
@@ -230,9 +252,9 @@ impl SecretReader<'_> {
         value: Entry<'_, '_>,
         report: &mut Report<'_>,
         what: &str,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         let Placed { value: path, span } = value.printable(report, 1_000)?;
-        let directory = Path::new(&report.source(ConfigFile::Routes).name)
+        let directory = Path::new(&report.source(self.file).name)
             .parent()
             .map(Path::to_path_buf)
             .unwrap_or_default();
@@ -267,14 +289,16 @@ impl SecretReader<'_> {
         span: Span,
         message: String,
         help: &str,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         if self.from.lenient() {
             report.add(Code::SecretNotChecked, span, message);
-            return Some(ProviderSecret(String::new()));
+            return Some(HiddenText::new(""));
         }
-        report.add(Code::UnsetSecret, span, message).help(format!(
-            "{help}, or check the files alone with `farebox check --no-secrets`"
-        ));
+        let without = self
+            .without
+            .map(|command| format!(", or check the files alone with `{command}`"));
+        let help = format!("{help}{}", without.unwrap_or_default());
+        report.add(Code::UnsetSecret, span, message).help(help);
         None
     }
 
@@ -285,7 +309,7 @@ impl SecretReader<'_> {
         what: &str,
         span: Span,
         report: &mut Report<'_>,
-    ) -> Option<ProviderSecret> {
+    ) -> Option<HiddenText> {
         let length = secret.chars().count();
         let problem = if secret.is_empty() {
             "is empty".to_owned()
@@ -302,7 +326,7 @@ impl SecretReader<'_> {
             "contains a space, a line break or another character that cannot be sent in a header"
                 .to_owned()
         } else {
-            return Some(ProviderSecret(secret.to_owned()));
+            return Some(HiddenText::new(secret));
         };
         report.add(Code::BadSecret, span, format!("{what} {problem}"));
         None
