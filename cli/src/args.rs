@@ -21,7 +21,7 @@ use caps::CapsCommand;
 use customers::CustomersCommand;
 use dates::instant;
 use events::EventsCommand;
-use farebox_selling::key::{CreateKey, EditKey, Revoke, Rotate};
+use farebox_selling::key::{CreateKey, EditKey, FirstMoney, Revoke, Rotate};
 use farebox_selling::payment::{Adjust, Refund, TopUp};
 use farebox_selling::value::{OneLine, Usd};
 use library::{AddOptions, LibraryOptions};
@@ -383,32 +383,23 @@ pub struct CreateOptions {
     #[command(flatten)]
     pub act: Option<CreateKey>,
     #[command(flatten)]
-    pub start: KeyStart,
+    pub money: FirstMoney,
+    #[command(flatten)]
+    pub whose: KeyOwner,
     /// Create a key for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["CreateKey", "KeyStart"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["CreateKey", "FirstMoney", "KeyOwner"])]
     pub from: Option<PathBuf>,
     /// Make the ledger, which must not exist yet: for the first key alone
     #[arg(long, conflicts_with = "customer")]
     pub new_ledger: bool,
 }
 
-/// Whose a new key is, and what its customer pays.
+/// Whose a new key is.
 #[derive(Debug, Clone, ClapArgs)]
-pub struct KeyStart {
+pub struct KeyOwner {
     /// The customer that it belongs to, as in c_7f3q9d2xw1 [default: a new one with the same label]
     #[arg(long, value_name = "ID", value_parser = customer_id)]
     pub customer: Option<CustomerId>,
-    /// The customer's first money, or more of it
-    #[arg(
-        long,
-        value_name = "USD",
-        allow_negative_numbers = true,
-        requires = "reference"
-    )]
-    pub balance: Option<Usd>,
-    /// The invoice or payment id of the starting balance; unique
-    #[arg(long, requires = "balance")]
-    pub reference: Option<String>,
 }
 
 /// Options of `keys list`.

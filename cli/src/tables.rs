@@ -59,6 +59,11 @@ pub(super) fn keys(keys: &[Key]) -> Vec<Vec<String>> {
     keys.iter().map(row).collect()
 }
 
+/// A customer's name in the seller's own system.
+pub(super) fn external(customer: &Customer) -> String {
+    output::plain(customer.settings.external_id.as_deref().unwrap_or_default())
+}
+
 /// Customers as rows of [`CUSTOMER`].
 pub(super) fn customers(customers: &[Customer]) -> Vec<Vec<String>> {
     let row = |customer: &Customer| {
@@ -68,7 +73,7 @@ pub(super) fn customers(customers: &[Customer]) -> Vec<Vec<String>> {
         vec![
             customer.id.to_string(),
             output::plain(&settings.label),
-            output::plain(settings.external_id.as_deref().unwrap_or_default()),
+            external(customer),
             account.balance().to_string(),
             account.held.to_string(),
             account.available().to_string(),

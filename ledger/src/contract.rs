@@ -7,11 +7,12 @@ use async_trait::async_trait;
 
 use crate::{
     Addressees, Amount, Answered, Asked, AuditRecord, BeginEpoch, ConsumeLink, Customer,
-    CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId,
-    KeyQuery, LedgerError, Lot, MarginQuery, Margins, Once, OpenHold, Operation, OperationId,
-    Outbox, Outcome, OwnCost, Payment, Performable, PersonalData, ProbeLease, PublishedSlug,
-    Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse, Taught, Timestamp, Token,
-    TokenDay, Totals, UsageRow, UtcDay, VerifyReport,
+    CustomerBy, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish, HouseAct, JournalEntry,
+    Key, KeyId, KeyQuery, LedgerError, MarginQuery, Margins, Once, OpenHold, Operation,
+    OperationId, Outbox, Outcome, OwnCost, Payment, Performable, PersonalData, ProbeLease,
+    PublishedSlug, Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse, Taught,
+    Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRow, WholeRows,
+    WholeTable,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -45,10 +46,17 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     // --- customers ---
 
     /// One customer. `None` when there is no such customer.
-    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError>;
+    async fn customer(&self, by: CustomerBy<'_>) -> Result<Option<Customer>, LedgerError>;
 
-    /// The customer with this external id, compared exactly.
-    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError>;
+    /// The customer with this id.
+    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
+        self.customer(CustomerBy::Id(id)).await
+    }
+
+    /// The customer with this external id.
+    async fn find_external(&self, id: &str) -> Result<Option<Customer>, LedgerError> {
+        self.customer(CustomerBy::ExternalId(id)).await
+    }
 
     /// A page of customers; never uses OFFSET.
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError>;
@@ -92,16 +100,8 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// What tokens did on the days since this one, of those that did anything.
     async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError>;
 
-    /// All tokens, oldest first.
-    async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
-
     /// Acts that belong to no customer, on tokens and on lots, oldest first.
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError>;
-
-    // --- vouchers ---
-
-    /// All lots, oldest first.
-    async fn lots(&self) -> Result<Vec<Lot>, LedgerError>;
 
     // --- holds: use [`Hold`](crate::Hold), which ends by itself ---
 
@@ -150,6 +150,9 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     }
 
     // --- reading ---
+
+    /// A whole table; [`Perform::all`] gives its rows.
+    async fn whole(&self, table: WholeTable) -> Result<WholeRows, LedgerError>;
 
     /// Journal entries, oldest first.
     async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError>;
@@ -312,7 +315,7 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     ) -> Result<Option<KeyId>, LedgerError>;
 }
 
-/// The way to change a ledger.
+/// The ways to change a ledger and to read a table of it, by the types of what is done and read.
 pub trait Perform: Ledger {
     /// Does one operation, and gives what comes of it: `ledger.perform(NewLot { … })` a [`Lot`].
     fn perform<O: Performable>(
@@ -321,6 +324,12 @@ pub trait Perform: Ledger {
     ) -> impl Future<Output = Result<O::Gives, LedgerError>> + Send {
         let applied = self.apply(operation.into());
         async move { applied.await?.try_into() }
+    }
+
+    /// All rows of a table, oldest first: `ledger.all::<Lot>()`.
+    fn all<T: WholeRow>(&self) -> impl Future<Output = Result<Vec<T>, LedgerError>> + Send {
+        let read = self.whole(T::TABLE);
+        async move { T::of(read.await?) }
     }
 }
 

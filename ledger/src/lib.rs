@@ -61,7 +61,7 @@ pub use rule::auto_top_up::{
 };
 pub use rule::cap::{Cap, CapLimits, CapMaker, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
-    Customer, CustomerAct, CustomerChange, CustomerStatus, Moved, NewCustomer, NewMove,
+    Customer, CustomerAct, CustomerBy, CustomerChange, CustomerStatus, Moved, NewCustomer, NewMove,
     PersonalData, PersonalHash,
 };
 pub use rule::hold::{
@@ -91,6 +91,7 @@ pub use store::opening::{Durability, OpenMode, Opening};
 pub use store::stats::{LOG_LOUD, LogStats, Standby, WriterStats};
 pub use store::trouble::{Blocker, Fault, LedgerTrouble, TroubleKind};
 pub use store::{owner, postgres, sqlite};
+pub use table::list::{WholeRow, WholeRows, WholeTable};
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence};
 pub use value::edit::Said;
@@ -254,6 +255,22 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The name that was used already, and the customer that has it.
+    pub fn taken(&self) -> Option<(&str, CustomerId)> {
+        let (Self::ExternalIdUsed {
+            external_id: name,
+            customer,
+        }
+        | Self::ReferenceUsed {
+            reference: name,
+            customer,
+        }) = self
+        else {
+            return None;
+        };
+        Some((name.as_str(), *customer))
+    }
+
     /// What a reader gets that goes on from an event that is not there.
     pub(crate) fn no_event(after: Option<OperationId>) -> LedgerError {
         let none = OperationId::from_bytes([0; 16]);

@@ -194,8 +194,8 @@ async fn owed(ledger: &dyn Ledger) -> String {
     assert!(!matches!(again, Ok(false)));
     format!(
         "{:?} {:?} {:?} {:?} {:?} {:?}",
-        ledger.lots().await.unwrap(),
-        ledger.tokens().await.unwrap(),
+        ledger.all::<Lot>().await.unwrap(),
+        ledger.all::<Token>().await.unwrap(),
         ledger.house_acts().await.unwrap(),
         ledger.payment("PI-10").await.unwrap().unwrap(),
         ledger.unapplied().await.unwrap(),

@@ -202,7 +202,7 @@ fn a_voucher_is_worth_something_at_one_gateway_only() {
             }
             assert_eq!(first, 1);
         }
-        let lot = ledgers[1].lots().await.unwrap().remove(0);
+        let lot = ledgers[1].all::<Lot>().await.unwrap().remove(0);
         assert_eq!(lot.redeemed, u32::from(rounds));
         sound(&*ledgers[0]).await;
     });

@@ -166,7 +166,7 @@ async fn money(ledger: &dyn Store) -> Vec<String> {
 /// What a token sold on its last day is counted on that day, with as many payments as there are.
 async fn counted(ledger: &dyn Store) {
     let days = ledger.token_days(UtcDay::default()).await.unwrap();
-    let token = ledger.tokens().await.unwrap().remove(0).id;
+    let token = ledger.all::<Token>().await.unwrap().remove(0).id;
     let payment = ledger.payment("pi-1").await.unwrap().unwrap();
     let day = TokenDay {
         booked: usd("10"),
@@ -184,7 +184,7 @@ async fn counted(ledger: &dyn Store) {
 async fn house(ledger: &dyn Store) -> Vec<String> {
     let mut lines = Vec::new();
     let days = ledger.token_days(UtcDay::default()).await.unwrap();
-    for token in ledger.tokens().await.unwrap() {
+    for token in ledger.all::<Token>().await.unwrap() {
         let sold = days.iter().find(|day| day.token == token.id);
         lines.push(format!(
             "token {}: {:?} {:?} sold {:?}, revoked: {}, until {:?}",
@@ -196,7 +196,7 @@ async fn house(ledger: &dyn Store) -> Vec<String> {
             token.expires_at.map(|at| at.to_string())
         ));
     }
-    for lot in ledger.lots().await.unwrap() {
+    for lot in ledger.all::<Lot>().await.unwrap() {
         lines.push(format!(
             "lot: {} of {} of {}, once: {}, void: {}",
             lot.redeemed, lot.count, lot.amount, lot.once_per_customer, lot.is_void

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use farebox_ledger::text::visible;
 use farebox_ledger::{
-    Amount, CreditKind, Customer, CustomerAct, CustomerEdit, CustomerId, CustomerSettings,
-    CustomerStatus, Key, KeyId, Ledger, LedgerError, NewCustomer, PersonalData, Said, Timestamp,
-    clock,
+    Amount, CreditKind, Customer, CustomerAct, CustomerEdit, CustomerId, CustomerQuery,
+    CustomerSettings, CustomerStatus, Key, KeyId, Ledger, LedgerError, NewCustomer, PersonalData,
+    Said, Timestamp, clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -256,6 +256,69 @@ impl SellerAct for Close {
 
     async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         Ok(Deed::on_customer(customer, CustomerAct::Close, doer.act()))
+    }
+}
+
+// --- reads ---
+
+/// Which customers
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct WhichCustomers {
+    /// Only customers in this state
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "STATE",
+            help = "Only customers in this state: active, suspended or closed"
+        )
+    )]
+    pub status: Option<Word<CustomerStatus>>,
+    /// Only the customer with exactly this name in your own system
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "ID", conflicts_with = "label")
+    )]
+    pub external_id: Option<OneLine>,
+    /// Only customers whose label or external id contains this text
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT"))]
+    pub label: Option<OneLine>,
+}
+
+impl WhichCustomers {
+    /// The only one that it can be, or none; `None` if it asks for a list.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn only(&self, ledger: &dyn Ledger) -> Result<Option<Vec<Customer>>, LedgerError> {
+        let Some(OneLine(id)) = &self.external_id else {
+            return Ok(None);
+        };
+        let mut found = ledger.find_external(id).await?;
+        if let Some(Word(status)) = self.status {
+            found = found.filter(|customer| customer.status == status);
+        }
+        Ok(Some(found.into_iter().collect()))
+    }
+
+    /// What of them the ledger lists, oldest first.
+    pub fn query(&self) -> CustomerQuery {
+        CustomerQuery {
+            text: self.label.clone().map(Into::into),
+            status: self.status.map(|Word(status)| status),
+            ..CustomerQuery::default()
+        }
+    }
+
+    /// Why there are none, if anything was said.
+    pub fn why_none(&self) -> Option<&'static str> {
+        match (&self.external_id, &self.label, &self.status) {
+            (Some(_), _, _) => Some("No customer has this external id."),
+            (None, Some(_), _) => Some("No label or external id contains this text."),
+            (None, None, Some(_)) => Some("No customer is in this state."),
+            (None, None, None) => None,
+        }
     }
 }
 

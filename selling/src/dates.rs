@@ -1,8 +1,8 @@
 //! Parses typed dates: a day in UTC, or an instant in RFC 3339 with its offset. Never local time, and never a guess.
 
-use farebox_ledger::Timestamp;
+use farebox_ledger::{Timestamp, clock};
 
-use farebox_ledger::clock;
+use super::Unfit;
 
 const FORMS: &str = "write a day in UTC as 2027-01-31, or an instant with its offset as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00";
 
@@ -28,12 +28,16 @@ pub fn expiry(text: &str) -> Result<Timestamp, String> {
 /// Refuses an expiry in the past.
 ///
 /// # Errors
-/// What to do instead.
-pub fn check_expiry(expires: Option<Timestamp>) -> Result<(), String> {
+/// What would have expired, and that nothing came of it.
+pub(crate) fn check_expiry(
+    what: &str,
+    expires: Option<Timestamp>,
+    nothing: &str,
+) -> Result<(), Unfit> {
     match expires.filter(|instant| *instant <= clock::now()) {
-        Some(past) => Err(format!(
-            "the key would have expired at {past}, which is in the past; nothing was changed; to stop a key, block or revoke it"
-        )),
+        Some(past) => Err(Unfit::Wrong(format!(
+            "{what} would have expired at {past}, which is in the past; {nothing}"
+        ))),
         None => Ok(()),
     }
 }

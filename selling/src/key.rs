@@ -64,7 +64,7 @@ impl CreateKey {
     /// `all` beside slugs, or an expiry in the past.
     pub fn settings(self) -> Result<(KeySettings, bool), Unfit> {
         let expires_at = self.expires_at.map(Into::into);
-        dates::check_expiry(expires_at).map_err(Unfit::Wrong)?;
+        check_expiry(expires_at)?;
         let settings = KeySettings {
             label: self.label.0,
             models: self.models.map_or(Ok(None), |models| allowed(&models))?,
@@ -96,19 +96,44 @@ impl SellerAct for CreateKey {
 }
 
 /// Sell a key, with its first money or without
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SellKey {
     /// What it may do
     #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub key: CreateKey,
-    /// Its first money: the credit that was paid for, in USD without tax
+    /// What was paid with it
+    #[serde(flatten)]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub money: FirstMoney,
+}
+
+/// What is paid when a key is sold
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct FirstMoney {
+    /// The customer's first money, or more of it: the credit that was paid for, in USD without tax
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "USD",
+            allow_negative_numbers = true,
+            requires = "reference"
+        )
+    )]
     pub balance: Option<Usd>,
     /// That payment's own name, as your processor's id of it; unique
+    #[cfg_attr(feature = "clap", arg(long, requires = "balance"))]
     pub reference: Option<OneLine>,
 }
 
-impl SellKey {
-    fn first_credit(&self) -> Result<Option<(Amount, String)>, &'static str> {
+/// An amount and its payment's name.
+type FirstCredit = Option<(Amount, String)>;
+
+impl FirstMoney {
+    fn credit(&self) -> Result<FirstCredit, &'static str> {
         match (self.balance, &self.reference) {
             (Some(balance), Some(reference)) => Ok(Some((balance.0, reference.0.clone()))),
             (None, None) => Ok(None),
@@ -117,14 +142,30 @@ impl SellKey {
     }
 }
 
+impl SellKey {
+    /// Checks it before anything is done.
+    ///
+    /// # Errors
+    /// Why it cannot be asked for.
+    pub fn check(&self) -> Result<(), Unfit> {
+        self.clone().parts().map(drop)
+    }
+
+    /// What it sets, whether the key is an owner, and what was paid.
+    fn parts(self) -> Result<(KeySettings, bool, FirstCredit), Unfit> {
+        let first_credit = self.money.credit();
+        let first_credit = first_credit.map_err(|why| Unfit::Incomplete(None, why))?;
+        let (settings, is_owner) = self.key.settings()?;
+        Ok((settings, is_owner, first_credit))
+    }
+}
+
 impl SellerAct for SellKey {
     /// Its customer; without one it has its own.
     type Of = Option<CustomerId>;
 
     async fn deed(self, customer: Option<CustomerId>, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-        let first_credit = self.first_credit();
-        let first_credit = first_credit.map_err(|why| Unfit::Incomplete(None, why))?;
-        let (settings, is_owner) = self.key.settings()?;
+        let (settings, is_owner, first_credit) = self.parts()?;
         let within = Membership {
             customer,
             is_owner,
@@ -134,7 +175,7 @@ impl SellerAct for SellKey {
     }
 
     fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
-        match self.first_credit() {
+        match self.money.credit() {
             Ok(first) => first.map(|(balance, _)| account.top_up(balance)),
             Err(why) => Some(Err(Refusal::NotApplicable(why.to_owned()))),
         }
@@ -226,7 +267,7 @@ impl SellerAct for EditKey {
 
     async fn deed(self, of: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         if let Said::Set(expires) = self.expires_at {
-            dates::check_expiry(Some(expires.0)).map_err(Unfit::Wrong)?;
+            check_expiry(Some(expires.0))?;
         }
         let edit = KeyEdit {
             label: self.label.map(Into::into),
@@ -346,6 +387,11 @@ impl SellerAct for MakeLink {
     }
 }
 
+fn check_expiry(expires: Option<Timestamp>) -> Result<(), Unfit> {
+    let nothing = "nothing was changed; to stop a key, block or revoke it";
+    dates::check_expiry("the key", expires, nothing)
+}
+
 /// The slugs that a key may use, each once; `None` for `all`.
 ///
 /// # Errors
@@ -368,12 +414,7 @@ fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Unfit> {
 }
 
 /// A new key of a customer, or of a new one, with its first money.
-pub fn create(
-    settings: KeySettings,
-    within: Membership,
-    first_credit: Option<(Amount, String)>,
-    act: Act,
-) -> Deed {
+fn create(settings: KeySettings, within: Membership, first_credit: FirstCredit, act: Act) -> Deed {
     made(new(clock::key_id(), settings, within, first_credit, act))
 }
 
@@ -385,10 +426,7 @@ pub fn first(customer: CustomerId, settings: KeySettings, is_owner: bool, act: A
 /// A new customer with its first key, or neither.
 pub fn enrol(customer: NewCustomer, settings: KeySettings, is_owner: bool, act: Act) -> Deed {
     let (key, secret) = new_first(customer.id, settings, is_owner, act);
-    Deed {
-        operation: Enrolment { customer, key }.into(),
-        shown_once: Some(NewSecret::Secret(secret)),
-    }
+    Deed::showing(Enrolment { customer, key }, NewSecret::Secret(secret))
 }
 
 fn new_first(
@@ -409,7 +447,7 @@ fn new(
     id: KeyId,
     settings: KeySettings,
     within: Membership,
-    first_credit: Option<(Amount, String)>,
+    first_credit: FirstCredit,
     act: Act,
 ) -> (NewKey, Secret) {
     let secret = Secret::generate(id, clock::random());
@@ -425,10 +463,7 @@ fn new(
 }
 
 fn made((new, secret): (NewKey, Secret)) -> Deed {
-    Deed {
-        operation: new.into(),
-        shown_once: Some(NewSecret::Secret(secret)),
-    }
+    Deed::showing(new, NewSecret::Secret(secret))
 }
 
 /// A new secret; the old one works as long as that, if at all.
@@ -439,15 +474,9 @@ pub fn rotate(key: KeyId, overlap: Option<Duration>, act: Act) -> Deed {
 
 fn renewed(key: KeyId, act: Act, change: impl FnOnce(SecretHash) -> Change) -> Deed {
     let secret = Secret::generate(key, clock::random());
-    Deed {
-        operation: KeyChange {
-            key,
-            change: change(secret.hash()),
-            act,
-        }
-        .into(),
-        shown_once: Some(NewSecret::Secret(secret)),
-    }
+    let change = change(secret.hash());
+    let change = KeyChange { key, change, act };
+    Deed::showing(change, NewSecret::Secret(secret))
 }
 
 fn after(now: Timestamp, time: Duration) -> Timestamp {
@@ -465,11 +494,7 @@ pub fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
         expires,
         act,
     };
-    let deed = Deed {
-        operation: new.into(),
-        shown_once: Some(NewSecret::Link(token)),
-    };
-    (deed, expires)
+    (Deed::showing(new, NewSecret::Link(token)), expires)
 }
 
 // --- documents ---

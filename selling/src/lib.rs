@@ -28,7 +28,7 @@ use farebox_ledger::key::Change;
 use farebox_ledger::{
     Account, Act, Amount, Credit, CreditKind, Customer, CustomerAct, CustomerChange, CustomerId,
     Key, KeyChange, KeyId, Ledger, LedgerError, LinkToken, Operation, OperationId, Outcome,
-    Refusal, Scope, Secret, TokenToday, UtcDay, VoucherCode, clock,
+    Refusal, Scope, Secret, TokenSecret, TokenToday, UtcDay, VoucherCode, clock,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -167,6 +167,8 @@ pub struct Deed {
 pub enum NewSecret {
     /// A key's new secret.
     Secret(Secret),
+    /// A new token's secret.
+    Token(TokenSecret),
     /// A sign-in link.
     Link(LinkToken),
     /// The codes of a lot of vouchers, in the order of their numbers.
@@ -192,6 +194,14 @@ impl<O: Into<Operation>> From<O> for Deed {
 }
 
 impl Deed {
+    /// What shows a secret once.
+    pub(crate) fn showing(operation: impl Into<Operation>, secret: NewSecret) -> Self {
+        Self {
+            operation: operation.into(),
+            shown_once: Some(secret),
+        }
+    }
+
     /// One change of a customer.
     pub fn on_customer(customer: CustomerId, change: CustomerAct, act: Act) -> Self {
         CustomerChange {
@@ -250,6 +260,11 @@ impl Deeded {
         match (&self.outcome, &self.shown_once) {
             (Outcome::Key(key), Some(NewSecret::Secret(secret))) => {
                 json!(KeyDocument::with_secret(key, secret))
+            }
+            (outcome @ Outcome::Token(_), Some(NewSecret::Token(secret))) => {
+                let mut shown = document(outcome);
+                shown["secret"] = json!(secret.reveal());
+                shown
             }
             (Outcome::Lot(lot), Some(NewSecret::Codes(codes))) => json!(LotDocument {
                 codes: Some(revealed(codes)),

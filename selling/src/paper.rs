@@ -1,12 +1,13 @@
-//! How receipts and statements are described; the gateway's `paper` makes them.
+//! Receipts and statements as documents; the gateway's `paper` fills them in.
 
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::value::{CustomerName, Instant, SignedUsd, Usd};
 
 /// A receipt, or a correction of one
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Receipt")]
 pub struct ReceiptDocument {
     /// Customer, generation, and place among its documents, without gaps
@@ -28,11 +29,14 @@ pub struct ReceiptDocument {
     /// What was paid in
     pub currency: String,
     /// Without tax
-    pub net: SignedUsd,
+    #[schemars(with = "SignedUsd")]
+    pub net: String,
     /// The tax
-    pub tax: SignedUsd,
+    #[schemars(with = "SignedUsd")]
+    pub tax: String,
     /// Tax included
-    pub gross: SignedUsd,
+    #[schemars(with = "SignedUsd")]
+    pub gross: String,
     /// The credit, in USD
     pub credit: SignedUsd,
     /// The number of the receipt that it corrects
@@ -42,7 +46,7 @@ pub struct ReceiptDocument {
 }
 
 /// A month of a customer
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Statement")]
 pub struct StatementDocument {
     /// Whose it is
@@ -86,7 +90,7 @@ pub struct StatementDocument {
 }
 
 /// What was used of one model and class
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct UsedDocument {
     /// The model's slug

@@ -1,9 +1,9 @@
 //! Money: top-ups, corrections, refunds, moves, payments and what of them goes back; and their documents.
 
 use farebox_ledger::{
-    Account, Amount, CreditKind, CustomerId, Moved, NewMove, NewPayment, NewReversal, OperationId,
-    PaidSum, Payment, PaymentMoved, PaymentStatus, Posted, Refusal, ReversalKind, Scope, Timestamp,
-    UnappliedAct, UnappliedEnd, WaitingReversal, clock, document,
+    Account, Amount, CreditKind, CustomerId, Ledger, LedgerError, Moved, NewMove, NewPayment,
+    NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Posted, Refusal,
+    ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd, WaitingReversal, clock, document,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,11 +62,12 @@ pub struct TopUp {
 }
 
 impl SellerAct for TopUp {
-    type Of = CustomerId;
+    type Of = Scope;
     const EXAMPLE: &'static str =
         r#"{"amount":"10","reference":"pi_1001","currency":"EUR","gross":"11.90","tax":"1.90"}"#;
 
-    async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+    async fn deed(self, of: Scope, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let customer = payer(of, doer.ledger).await?;
         let paid = match (self.currency, self.gross, self.tax) {
             (Some(currency), Some(gross), tax) => PaidSum {
                 currency: currency.0,
@@ -95,33 +96,15 @@ impl SellerAct for TopUp {
     }
 }
 
-/// The same of a customer or of a key, whose name it then stands under
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct TopUpOf(pub TopUp);
-
-impl SellerAct for TopUpOf {
-    type Of = Scope;
-
-    async fn deed(self, of: Scope, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-        let Self(paid) = self;
-        match of {
-            Scope::Customer(customer) => paid.deed(customer, doer).await,
-            // What was paid in a currency is a payment, and payments are a customer's; only a bare credit can name a key.
-            Scope::Key(key) if paid.gross.is_some() => {
-                let customer = reads::key(doer.ledger, key).await?.belongs_to;
-                paid.deed(customer, doer).await
-            }
-            Scope::Key(_) => {
-                let (amount, reference) = (paid.amount.0, paid.reference.0);
-                let kind = CreditKind::TopUp;
-                Ok(Deed::of_credit(of, kind, amount, reference, doer.act()))
-            }
+/// Whose a payment is: a key's is its customer's, unless nobody can use the key any more.
+async fn payer(of: Scope, ledger: &dyn Ledger) -> Result<CustomerId, LedgerError> {
+    match of {
+        Scope::Customer(customer) => Ok(customer),
+        Scope::Key(key) => {
+            let key = reads::key(ledger, key).await?;
+            key.check_payable()?;
+            Ok(key.belongs_to)
         }
-    }
-
-    fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
-        self.0.after(account)
     }
 }
 

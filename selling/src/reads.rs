@@ -1,11 +1,11 @@
 //! What commands and `/api/v1` read of customers and keys.
 
 use farebox_ledger::{
-    Caps, Customer, CustomerId, Key, KeyId, KeyQuery, KeyStatus, Ledger, LedgerError, Refusal,
-    Scope, clock,
+    Caps, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyQuery, KeyStatus, Ledger,
+    LedgerError, Refusal, Scope, clock,
 };
 
-/// Keys are read from the ledger in pages of this many.
+/// Keys and customers are read from the ledger in pages of this many.
 const PAGE: usize = 1_000;
 
 /// The key.
@@ -60,6 +60,28 @@ pub async fn all_keys(ledger: &dyn Ledger, mut query: KeyQuery) -> Result<Vec<Ke
     loop {
         let page = ledger.list_keys(query.clone()).await?;
         query.after = page.last().map(|key| query.order.place(key));
+        let whole = page.len() == PAGE;
+        found.extend(page);
+        if !whole {
+            return Ok(found);
+        }
+    }
+}
+
+/// All customers that a query names, whatever its limit.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn all_customers(
+    ledger: &dyn Ledger,
+    mut query: CustomerQuery,
+) -> Result<Vec<Customer>, LedgerError> {
+    query.limit = PAGE;
+    let mut found = Vec::new();
+    loop {
+        let page = ledger.list_customers(query.clone()).await?;
+        let last = page.last();
+        query.after = last.map(|customer| query.order.place_of_customer(customer));
         let whole = page.len() == PAGE;
         found.extend(page);
         if !whole {

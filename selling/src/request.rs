@@ -1,12 +1,14 @@
-//! How what the gateway itself knows is described: its models, and what became of a request.
+//! What became of a request, of which the gateway itself knows most.
 
+use farebox_ledger::{JournalEntry, document};
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::entry::EntryDocument;
 
 /// What became of a request
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Request")]
 pub struct RequestDocument {
     /// Our id
@@ -18,23 +20,16 @@ pub struct RequestDocument {
     /// Where it is, while it runs
     pub under_way: Option<Value>,
     /// Its charge
-    pub entry: Option<EntryDocument>,
+    #[schemars(with = "Option<EntryDocument>")]
+    pub entry: Option<Value>,
 }
 
-/// A model that is sold
-#[derive(Debug, JsonSchema)]
-#[schemars(rename = "Model")]
-pub struct ModelDocument {
-    /// Its name
-    pub model: String,
-    /// What customers write
-    pub customer_slug: String,
-    /// Who makes it
-    pub provider: String,
-    /// chat, responses or native
-    pub best_path: String,
-    /// What it is best for
-    pub best_environments: Vec<String>,
-    /// What it costs
-    pub service_price: String,
+impl From<&JournalEntry> for RequestDocument {
+    fn from(entry: &JournalEntry) -> Self {
+        Self {
+            request_id: entry.request().map(document::request_id),
+            entry: Some(document::json(entry)),
+            ..Self::default()
+        }
+    }
 }

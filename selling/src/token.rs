@@ -1,8 +1,89 @@
-//! Tokens of the admin API, as the commands print them.
+//! Tokens of the admin API, which only commands make and revoke; and their document.
 
 use farebox_ledger::text::visible;
-use farebox_ledger::{DailyBound, Timestamp, Token, TokenToday};
+use farebox_ledger::{
+    DailyBound, NewToken, RevokeToken, Timestamp, Token, TokenId, TokenRole, TokenSecret,
+    TokenToday, clock,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
+
+#[cfg(feature = "clap")]
+use super::value::label;
+use super::value::{Expiry, OneLine, Usd, Word};
+use super::{Deed, Doer, NewSecret, SellerAct, Unfit, dates};
+
+/// Create a token for a program of yours; its secret is printed once
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct CreateToken {
+    /// A name that tells what uses it; the actor of what it does in journal and audit, so each has its own
+    #[cfg_attr(feature = "clap", arg(value_parser = label))]
+    pub label: OneLine,
+    /// What it may do
+    #[cfg_attr(feature = "clap", arg(long, value_parser = roles()))]
+    pub role: Word<TokenRole>,
+    /// The most that it may credit in one UTC day; required of one that sells
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "USD", allow_negative_numbers = true)
+    )]
+    pub daily: Option<Usd>,
+    /// When it stops working, if ever: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
+    #[cfg_attr(feature = "clap", arg(long = "expires", value_name = "DATE"))]
+    pub expires_at: Option<Expiry>,
+}
+
+impl SellerAct for CreateToken {
+    type Of = ();
+
+    async fn deed(self, (): (), doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let expires_at = self.expires_at.map(Into::into);
+        dates::check_expiry("the token", expires_at, "nothing was made")?;
+        let secret = TokenSecret::generate(clock::random());
+        let token = NewToken {
+            id: clock::token_id(),
+            secret: secret.hash(),
+            label: self.label.0,
+            role: self.role.0,
+            daily: self.daily.map(Into::into),
+            expires_at,
+            act: doer.act(),
+        };
+        Ok(Deed::showing(token, NewSecret::Token(secret)))
+    }
+}
+
+/// Refuse a token permanently
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct StopToken {}
+
+impl SellerAct for StopToken {
+    type Of = TokenId;
+
+    async fn deed(self, token: TokenId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let act = doer.act();
+        Ok(RevokeToken { token, act }.into())
+    }
+}
+
+/// What a token may do, and what that is.
+#[cfg(feature = "clap")]
+fn roles() -> impl clap::builder::TypedValueParser<Value = Word<TokenRole>> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
+
+    let roles = TokenRole::ALL.map(|role| {
+        PossibleValue::new(role.as_str()).help(match role {
+            TokenRole::Read => "Read everything, change nothing",
+            TokenRole::Sell => {
+                "Top up active customers; create customers with a first key, and take back payments that it booked"
+            }
+            TokenRole::Manage => "Everything but tokens",
+        })
+    });
+    PossibleValuesParser::new(roles).try_map(|word| word.parse())
+}
 
 /// A token of the admin API, without its secret.
 pub fn document(token: &Token, today: &TokenToday, now: Timestamp) -> Value {

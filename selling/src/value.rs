@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use farebox_ledger::{
     Amount, AutoTopUpOff, CapInterval, CapMaker, CustomerId, CustomerStatus, Gross, KeyId,
-    KeyStatus, ReversalKind, Scope, Timestamp, search,
+    KeyStatus, ReversalKind, Scope, Timestamp, TokenRole, search,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -145,6 +145,7 @@ worded! {
     CustomerStatus: Active, Suspended, Closed;
     KeyStatus: Active, Blocked, Expired, Revoked;
     ReversalKind: Refund, Dispute, DisputeWon;
+    TokenRole: Read, Sell, Manage;
 }
 
 impl<W: Worded> FromStr for Word<W> {

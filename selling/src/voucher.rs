@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Count, Expiry, Instant, Usd};
-use super::{Deed, Doer, NewSecret, SellerAct, Unfit};
+use super::{Deed, Doer, NewSecret, SellerAct, Unfit, dates};
 
 /// Make a lot of vouchers; the codes are in this answer only. If it was lost, void the lot and make another
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -36,12 +36,7 @@ impl SellerAct for CreateLot {
     async fn deed(self, (): (), doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let count = check_count(self.count).map_err(Unfit::Wrong)?;
         let expires_at = self.expires_at.map(Into::into);
-        if let Some(past) = expires_at.filter(|end| *end <= clock::now()) {
-            let why = format!(
-                "the vouchers would have expired at {past}, which is in the past; nothing was made"
-            );
-            return Err(Unfit::Wrong(why));
-        }
+        dates::check_expiry("the vouchers", expires_at, "nothing was made")?;
         let new = |_| VoucherCode::generate(clock::random());
         let codes: Vec<VoucherCode> = (0..count.0).map(new).collect();
         let lot = NewLot {
@@ -52,10 +47,7 @@ impl SellerAct for CreateLot {
             once_per_customer: self.once_per_customer.unwrap_or_default(),
             act: doer.act(),
         };
-        Ok(Deed {
-            operation: lot.into(),
-            shown_once: Some(NewSecret::Codes(codes)),
-        })
+        Ok(Deed::showing(lot, NewSecret::Codes(codes)))
     }
 }
 

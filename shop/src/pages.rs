@@ -144,7 +144,6 @@ impl Seller<'_> {
     }
 
     pub(crate) fn purchase(&self, page: &PurchasePage<'_>) -> Markup {
-        let shop = &self.front;
         let content = html! {
             h1 { "Thank you" }
             p.success role="status" { (page.credit) " USD of credit were booked for " (page.paid) "." }

@@ -2,6 +2,7 @@
 //!
 //! Rows of docs/interface.md: `canonical_table`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Catalog;
@@ -16,20 +17,22 @@ pub const TABLE_HEADINGS: [&str; 6] = [
     "service price",
 ];
 
-/// One row of the canonical table. Serialised, it has the columns' names with underscores.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A model that is sold
+// One row of the canonical table: serialised, it has the columns' names with underscores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Model")]
 pub struct TableRow {
-    /// Column "model".
+    /// Its name
     pub model: String,
-    /// Column "customer slug".
+    /// What customers write
     pub customer_slug: String,
-    /// Column "provider".
+    /// Who makes it
     pub provider: String,
-    /// Column "best path": `chat`, `responses` or `native`.
+    /// chat, responses or native
     pub best_path: &'static str,
-    /// Column "best environments".
+    /// What it is best for
     pub best_environments: Vec<String>,
-    /// Column "service price".
+    /// What it costs
     pub service_price: String,
 }
 

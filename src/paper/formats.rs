@@ -1,6 +1,8 @@
 //! Paper as documents for programs and as rows for spreadsheets. Pure.
 
 use farebox_ledger::{Amount, csv};
+use farebox_selling::paper::{ReceiptDocument, StatementDocument, UsedDocument};
+use farebox_selling::value::{CustomerName, Instant, SignedUsd, Usd};
 use serde_json::{Value, json};
 
 use super::CustomerStatement;
@@ -23,22 +25,22 @@ fn seller(shop: &Shop) -> Value {
 /// A receipt or correction as JSON. Amounts of the payment are in its currency, `credit` is in US dollars.
 pub fn document_json(document: &PaperDocument, shop: &Shop) -> Value {
     let personal = document.personal.as_ref();
-    json!({
-        "number": document.number,
-        "kind": document.kind.as_str(),
-        "at": document.at,
-        "seller": seller(shop),
-        "customer": document.customer,
-        "name": personal.and_then(|data| data.name.as_ref()),
-        "address": personal.and_then(|data| data.address.as_ref()),
-        "reference": document.payment,
-        "currency": document.currency,
-        "net": signed(document.net()),
-        "tax": signed(document.tax),
-        "gross": signed(document.gross),
-        "credit": document.credit,
-        "corrects": document.corrects,
-        "reason": document.reason,
+    json!(ReceiptDocument {
+        number: document.number.clone(),
+        kind: document.kind.as_str().to_owned(),
+        at: Instant(document.at),
+        seller: seller(shop),
+        customer: CustomerName(document.customer),
+        name: personal.and_then(|data| data.name.clone()),
+        address: personal.and_then(|data| data.address.clone()),
+        reference: document.payment.clone(),
+        currency: document.currency.clone(),
+        net: signed(document.net()),
+        tax: signed(document.tax),
+        gross: signed(document.gross),
+        credit: SignedUsd(document.credit),
+        corrects: document.corrects.clone(),
+        reason: document.reason.map(str::to_owned),
     })
 }
 
@@ -76,29 +78,33 @@ pub fn statement_json(statement: &CustomerStatement, shop: &Shop) -> Value {
         addressee, sums, ..
     } = statement;
     let personal = addressee.personal.as_ref();
-    let used = sums.used.iter().map(|((model, class), used)| {
-        json!({ "model": model, "class": class, "requests": used.requests, "usage": used.usage, "charged": used.charged })
+    let used = sums.used.iter().map(|((model, class), used)| UsedDocument {
+        model: model.clone(),
+        class: (*class).to_owned(),
+        requests: used.requests,
+        usage: json!(used.usage),
+        charged: Usd(used.charged),
     });
-    json!({
-        "customer": addressee.customer.id,
-        "name": personal.and_then(|data| data.name.as_ref()),
-        "address": personal.and_then(|data| data.address.as_ref()),
-        "seller": seller(shop),
-        "month": statement.month.to_string(),
-        "final": statement.is_final,
-        "opening": sums.opening,
-        "paid": sums.paid,
-        "promotional": sums.promotional,
-        "refunded": sums.refunded,
-        "adjusted": sums.adjusted,
-        "moved": sums.moved,
-        "charged": sums.charged,
-        "expired": sums.expired,
-        "voided": sums.voided,
-        "reversed": sums.reversed,
-        "written_off": sums.written_off,
-        "closing": sums.closing,
-        "used": used.collect::<Vec<_>>(),
+    json!(StatementDocument {
+        customer: CustomerName(addressee.customer.id),
+        name: personal.and_then(|data| data.name.clone()),
+        address: personal.and_then(|data| data.address.clone()),
+        seller: seller(shop),
+        month: statement.month.to_string(),
+        r#final: statement.is_final,
+        opening: SignedUsd(sums.opening),
+        paid: SignedUsd(sums.paid),
+        promotional: SignedUsd(sums.promotional),
+        refunded: SignedUsd(sums.refunded),
+        adjusted: SignedUsd(sums.adjusted),
+        moved: SignedUsd(sums.moved),
+        charged: SignedUsd(sums.charged),
+        expired: SignedUsd(sums.expired),
+        voided: SignedUsd(sums.voided),
+        reversed: SignedUsd(sums.reversed),
+        written_off: SignedUsd(sums.written_off),
+        closing: SignedUsd(sums.closing),
+        used: used.collect(),
     })
 }
 

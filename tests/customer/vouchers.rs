@@ -196,7 +196,7 @@ async fn of_all_who_try_at_once_one_customer_gets_it() {
             *key = gateway.key("0").await;
         }
     }
-    let all = gateway.ledger.lots().await.unwrap();
+    let all = gateway.ledger.all::<Lot>().await.unwrap();
     assert_eq!(all[0].redeemed, 2);
     gateway.stop().await;
 }

@@ -7,8 +7,8 @@ use farebox::server::routes::endpoints;
 use farebox_door::Method;
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Credit, CreditKind, CustomerAct, CustomerChange, KeyEdit, KeySettings, LotId, NewLink, NewLot,
-    Perform, RevokeToken, Said, Timestamp, TokenRole, VoucherCode,
+    Credit, CreditKind, CustomerAct, CustomerChange, KeyEdit, KeySettings, Lot, LotId, NewLink,
+    NewLot, Perform, RevokeToken, Said, Timestamp, TokenRole, VoucherCode,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -101,7 +101,7 @@ async fn everything(gateway: &Gateway) -> String {
     gateway.settled().await;
     let totals = ledger.totals().await.unwrap();
     let acts = ledger.audit(None, None, 10_000).await.unwrap().len();
-    format!("{totals:?} {acts} {:?}", ledger.lots().await.unwrap())
+    format!("{totals:?} {acts} {:?}", ledger.all::<Lot>().await.unwrap())
 }
 
 /// An owner with a member, a voucher for it, and a page that was opened while it was active.

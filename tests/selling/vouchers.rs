@@ -1,6 +1,6 @@
 //! Lots of vouchers by API: made, listed and voided by tokens that manage; codes are shown once, and are the customers'.
 
-use farebox_ledger::{HouseSubject, TokenRole};
+use farebox_ledger::{HouseSubject, Lot, Perform as _, TokenRole};
 use serde_json::{Value, json};
 
 use super::{Program, code, gateway, text};
@@ -162,5 +162,5 @@ async fn what_is_no_lot_is_refused_and_other_roles_make_none() {
             );
         }
     }
-    assert_eq!(gateway.ledger.lots().await.unwrap(), []);
+    assert_eq!(gateway.ledger.all::<Lot>().await.unwrap(), []);
 }

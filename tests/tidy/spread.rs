@@ -13,7 +13,7 @@ const P90: usize = 12;
 /// A field in so many files is wide.
 const WIDE: usize = 15;
 /// Of a thousand fields so many may be wide; it may only fall.
-const WIDE_SHARE: usize = 76;
+const WIDE_SHARE: usize = 73;
 /// Fields in more files than that, and why.
 const FAR: &[(&str, &[&str])] = &[
     (
@@ -55,7 +55,6 @@ const FAR: &[(&str, &[&str])] = &[
             "auto_top_up",
             "belongs_to",
             "expires_at",
-            "external_id",
             "house_act",
             "own_costs",
         ],

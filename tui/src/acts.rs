@@ -5,7 +5,7 @@ use farebox_ledger::{CustomerId, KeyId, OperationId, Scope};
 use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, Resume, Suspend};
 use farebox_selling::key::{Block, EditKey, MakeLink, Revoke, Rotate, SellKey, Unblock};
 use farebox_selling::member::Member;
-use farebox_selling::payment::{Adjust, MoveMoney, Refund, TopUpOf};
+use farebox_selling::payment::{Adjust, MoveMoney, Refund, TopUp};
 use farebox_selling::{Deed, Doer, SellerAct, Unfit};
 use serde::de::DeserializeOwned;
 
@@ -108,7 +108,7 @@ const fn edits<A: SellerAct<Of: ActSubject>>(
 }
 
 pub(crate) static TOP_UP: ActKind =
-    act::<TopUpOf>("Top up", "apply the top-up", &["amount", "reference"]);
+    act::<TopUp>("Top up", "apply the top-up", &["amount", "reference"]);
 pub(crate) static ADJUST: ActKind = act::<Adjust>(
     "Adjust",
     "apply the adjustment",

@@ -8,7 +8,7 @@ use farebox_ledger::{CustomerId, StatementMonth};
 use super::payments::UnappliedOptions;
 use super::values::{customer_id, none_for_null, unless_from};
 use farebox_selling::auto_top_up::SetAutoTopUp;
-use farebox_selling::customer::{Close, CreateCustomer, EditCustomer};
+use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, WhichCustomers};
 use farebox_selling::payment::{Adjust, MoveMoney, Reverse, TopUp};
 
 /// Commands on customers.
@@ -17,7 +17,7 @@ pub enum CustomersCommand {
     /// Create a customer without a key; `keys create --customer` gives it keys
     Create(CreateCustomerOptions),
     /// List customers, oldest first
-    List(ListCustomersOptions),
+    List(WhichCustomers),
     /// Show one customer: money, limits, caps, personal data and its keys
     Show(OneCustomer),
     /// Change a customer's label, ids, limits or personal data
@@ -89,17 +89,6 @@ pub struct CreateCustomerOptions {
     /// Create a customer for each row of a CSV file, or of standard input if it is `-`; its columns are named as the flags
     #[arg(long, value_name = "FILE", conflicts_with = "CreateCustomer")]
     pub from: Option<PathBuf>,
-}
-
-/// Options of `customers list`.
-#[derive(Debug, ClapArgs)]
-pub struct ListCustomersOptions {
-    /// Only customers whose label or external id contains this text
-    #[arg(long, value_name = "TEXT")]
-    pub label: Option<String>,
-    /// The one with exactly this external id
-    #[arg(long, value_name = "ID", conflicts_with = "label")]
-    pub external_id: Option<String>,
 }
 
 /// Options of `customers auto-top-up`.

@@ -7,7 +7,7 @@ use clap::Arg;
 
 pub(crate) use farebox_door::network;
 
-pub(crate) use farebox_selling::value::{customer_id, key_id, label, scope};
+pub(crate) use farebox_selling::value::{customer_id, key_id, scope};
 
 /// What a body calls null, people type as `none`.
 pub(crate) fn none_for_null(arg: Arg) -> Arg {

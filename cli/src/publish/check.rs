@@ -96,6 +96,7 @@ pub(crate) fn load(args: &Args) -> Result<Config, CommandFailed> {
 
 /// Warns about slugs that the catalog does not publish. Not an error: a model may be published after its keys are sold.
 pub(crate) fn warn_of_unknown(args: &Args, slugs: &[String]) {
+    let slugs: BTreeSet<&String> = slugs.iter().filter(|slug| *slug != "all").collect();
     if slugs.is_empty() {
         return;
     }
@@ -108,7 +109,7 @@ pub(crate) fn warn_of_unknown(args: &Args, slugs: &[String]) {
         return;
     };
     for slug in slugs
-        .iter()
+        .into_iter()
         .filter(|slug| catalog.get(slug).is_none_or(|model| model.slug != **slug))
     {
         let shown = output::plain(slug);

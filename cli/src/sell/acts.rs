@@ -11,7 +11,7 @@ use crate::output::{self, CommandFailed};
 use crate::tables;
 use farebox::clock;
 use farebox_selling::key::KeyDocument;
-use farebox_selling::{Deed, Deeded, Doer, SellerAct};
+use farebox_selling::{Deeded, Doer, SellerAct};
 
 /// Does an act, and prints what it came to.
 pub(crate) async fn act<A: SellerAct>(args: &Args, act: A, of: A::Of) -> Result<(), CommandFailed> {
@@ -52,17 +52,6 @@ const fn doer<'a>(ledger: &'a dyn Ledger, actor: &'a str) -> Doer<'a> {
         sells: false,
         kept: None,
     }
-}
-
-/// Does it, and prints what it came to.
-pub(crate) async fn perform(
-    args: &Args,
-    ledger: &SharedStore,
-    deed: Deed,
-) -> Result<Deeded, CommandFailed> {
-    let done = deed.perform(&**ledger).await?;
-    print_done(args, &done);
-    Ok(done)
 }
 
 /// Prints what an act came to.

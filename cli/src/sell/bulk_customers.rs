@@ -12,7 +12,8 @@ use super::acts::ask;
 use super::bulk::{self, BulkKind};
 use crate::args::Args;
 use crate::books::open;
-use crate::output::{self, CommandFailed};
+use crate::output::CommandFailed;
+use crate::tables;
 use farebox_selling::customer::{CreateCustomer, CustomerDocument};
 
 /// A customer for each row.
@@ -60,8 +61,7 @@ impl BulkKind for BulkCustomers<'_> {
     }
 
     fn cells(made: &Customer) -> (String, Vec<String>) {
-        let external_id = made.settings.external_id.as_deref().unwrap_or_default();
-        (made.id.to_string(), vec![output::plain(external_id)])
+        (made.id.to_string(), vec![tables::external(made)])
     }
 
     fn document(made: &Customer) -> Value {

@@ -8,16 +8,25 @@ use farebox_ledger::store::SharedStore;
 use farebox_ledger::{Key, Secret};
 use serde_json::{Value, json};
 
+use super::acts::ask;
 use super::bulk::{self, BulkKind};
-use super::keys::{NewKeyOptions, RowOfKey, open_for};
-use crate::args::{Args, CreateOptions};
-use crate::books::act;
+use super::keys::open_for;
+use crate::args::{Args, CreateOptions, KeyOwner};
 use crate::output::CommandFailed;
 use crate::publish::check::warn_of_unknown;
-use farebox_selling::key::KeyDocument;
+use farebox_selling::key::{KeyDocument, SellKey};
 
 /// A key for each row.
 struct BulkKeys<'a>(&'a Args);
+
+/// A key to create, as a row says.
+#[derive(Debug, clap::Args)]
+struct RowOfKey {
+    #[command(flatten)]
+    act: SellKey,
+    #[command(flatten)]
+    whose: KeyOwner,
+}
 
 pub(crate) async fn create(
     args: &Args,
@@ -26,19 +35,17 @@ pub(crate) async fn create(
 ) -> Result<(), CommandFailed> {
     let rows = bulk::read::<BulkKeys<'_>>(from)?;
     let ledger = open_for(args, options).await?;
-    let mut slugs: Vec<String> = rows
+    let models = rows
         .iter()
-        .flat_map(|row| row.content.settings.models.clone().unwrap_or_default())
-        .collect();
-    slugs.sort_unstable();
-    slugs.dedup();
+        .filter_map(|row| row.content.act.key.models.clone());
+    let slugs: Vec<String> = models.flatten().collect();
     warn_of_unknown(args, &slugs);
     bulk::run(args, BulkKeys(args), &ledger, rows).await
 }
 
 impl BulkKind for BulkKeys<'_> {
     type Options = RowOfKey;
-    type Row = NewKeyOptions;
+    type Row = RowOfKey;
     type Made = (Key, Secret);
     const COLUMNS: &'static [&'static str] = &[
         "label",
@@ -55,11 +62,12 @@ impl BulkKind for BulkKeys<'_> {
     const NOTE: Option<&'static str> = Some("The secrets are shown only now and are not stored.");
 
     fn row(options: RowOfKey) -> Result<Self::Row, CommandFailed> {
-        options.checked()
+        options.act.check()?;
+        Ok(options)
     }
 
     fn label(row: &Self::Row) -> &str {
-        &row.settings.label
+        &row.act.key.label.0
     }
 
     async fn create(
@@ -67,8 +75,8 @@ impl BulkKind for BulkKeys<'_> {
         ledger: &SharedStore,
         row: Self::Row,
     ) -> Result<Self::Made, CommandFailed> {
-        let deed = row.deed(act(self.0));
-        Ok(deed.perform(&**ledger).await?.into_key()?)
+        let made = ask(self.0, ledger, row.act, row.whose.customer).await?;
+        Ok(made.into_key()?)
     }
 
     fn cells((key, secret): &Self::Made) -> (String, Vec<String>) {

@@ -1,14 +1,12 @@
 //! `farebox customers …`: who owns the money that keys spend. Works while a gateway runs.
 
-use farebox_ledger::{
-    Customer, CustomerId, CustomerQuery, Ledger, OpenMode, Outcome, PersonalData,
-};
+use farebox_ledger::{Customer, CustomerId, OpenMode, Outcome, PersonalData};
 use serde_json::json;
 
 use super::acts::{self, act, print_done};
 use super::{keys, paper, payments};
 use crate::args::customers::{
-    AutoTopUpOptions, CreateCustomerOptions, CustomersCommand, ListCustomersOptions, OneCustomer,
+    AutoTopUpOptions, CreateCustomerOptions, CustomersCommand, OneCustomer,
 };
 use crate::args::{Args, OneKey, OutputFormat};
 use crate::books::open;
@@ -16,24 +14,23 @@ use crate::output::{self, CommandFailed};
 use crate::tables;
 use farebox::clock;
 use farebox_selling::auto_top_up::{self, ClearAutoTopUp};
-use farebox_selling::customer::{CustomerDocument, CustomerPage, Erase, Resume, Suspend};
+use farebox_selling::customer::{
+    CustomerDocument, CustomerPage, Erase, Resume, Suspend, WhichCustomers,
+};
 use farebox_selling::erasure::Remains;
 use farebox_selling::reads;
-
-/// Customers are read from the ledger in pages of this many.
-const PAGE: usize = 1_000;
 
 pub(crate) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), CommandFailed> {
     match command {
         CustomersCommand::Create(options) => create(args, options).await,
-        CustomersCommand::List(options) => list(args, options).await,
+        CustomersCommand::List(which) => list(args, which).await,
         CustomersCommand::Show(one) => show(args, one).await,
         CustomersCommand::Set(on) => act(args, on.act.clone(), on.id).await,
         CustomersCommand::Suspend(one) => act(args, Suspend {}, one.id).await,
         CustomersCommand::Resume(one) => act(args, Resume {}, one.id).await,
         CustomersCommand::Close(on) => act(args, on.act.clone(), on.id).await,
         CustomersCommand::Erase(one) => erase(args, one.id).await,
-        CustomersCommand::TopUp(on) => payments::top_up(args, on.act.clone(), on.id.into()).await,
+        CustomersCommand::TopUp(on) => act(args, on.act.clone(), on.id.into()).await,
         CustomersCommand::Adjust(on) => (act(args, on.act.clone(), on.id.into()).await).map(drop),
         CustomersCommand::AutoTopUp(options) => ask_for_money(args, options).await,
         CustomersCommand::Link(one) => link(args, one).await,
@@ -53,44 +50,23 @@ async fn create(args: &Args, options: &CreateCustomerOptions) -> Result<(), Comm
     }
 }
 
-async fn list(args: &Args, options: &ListCustomersOptions) -> Result<(), CommandFailed> {
+async fn list(args: &Args, which: &WhichCustomers) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let customers = match &options.external_id {
-        Some(id) => ledger.find_external(id).await?.into_iter().collect(),
-        None => all(&*ledger, options.label.clone()).await?,
+    let customers = match which.only(&*ledger).await? {
+        Some(only) => only,
+        None => reads::all_customers(&*ledger, which.query()).await?,
     };
     match args.format() {
         OutputFormat::Json => output::print_json(
             &json!({ "customers": customers.iter().map(CustomerDocument::from).collect::<Vec<_>>() }),
         ),
         OutputFormat::Csv => print(args, &customers),
-        _ if customers.is_empty() => output::note(match &options.external_id {
-            Some(_) => "No customer has this external id.",
-            None if options.label.is_some() => "No label or external id contains this text.",
-            None => "There are no customers yet. Create one: farebox customers create --label NAME",
-        }),
+        _ if customers.is_empty() => output::note(which.why_none().unwrap_or(
+            "There are no customers yet. Create one: farebox customers create --label NAME",
+        )),
         _ => print(args, &customers),
     }
     Ok(())
-}
-
-async fn all(ledger: &dyn Ledger, text: Option<String>) -> Result<Vec<Customer>, CommandFailed> {
-    let mut query = CustomerQuery {
-        text,
-        limit: PAGE,
-        ..CustomerQuery::default()
-    };
-    let mut found = Vec::new();
-    loop {
-        let page = ledger.list_customers(query.clone()).await?;
-        let last = page.last();
-        query.after = last.map(|customer| query.order.place_of_customer(customer));
-        let whole = page.len() == PAGE;
-        found.extend(page);
-        if !whole {
-            return Ok(found);
-        }
-    }
 }
 
 pub(crate) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFailed> {

@@ -3,31 +3,35 @@
 //! Rows of docs/interface.md: `key_is_shown_once`.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{Act, Amount, KeyQuery, KeySettings, LINK_LIFETIME, Membership, OpenMode};
+use farebox_ledger::{KeyQuery, LINK_LIFETIME, OpenMode};
 use serde_json::json;
 
-use super::acts::{ask, perform, print_done};
+use super::acts::{ask, print_done};
 use crate::args::dates;
-use crate::args::{Args, CreateOptions, KeyStart, ListOptions, OnKey, OneKey, OutputFormat};
+use crate::args::{Args, CreateOptions, ListOptions, OnKey, OneKey, OutputFormat};
 use crate::books::{self, act, open};
 use crate::output::{self, CommandFailed};
 use crate::publish::check::warn_of_unknown;
 use crate::{gateway, tables};
 use farebox::clock;
-use farebox_selling::key::{self, CreateKey, KeyDocument, Revoke};
-use farebox_selling::{Deed, NewSecret, reads};
+use farebox_selling::key::{self, KeyDocument, Revoke, SellKey};
+use farebox_selling::{NewSecret, reads};
 
 pub(crate) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
     // Rows of a document are created elsewhere.
     let Some(key) = options.act.clone() else {
         return Ok(());
     };
-    let start = options.start.clone();
-    let new = RowOfKey { key, start }.checked()?;
-    let expires = new.settings.expires_at;
+    let money = options.money.clone();
+    let new = SellKey { key, money };
+    new.check()?;
+    let expires = new.key.expires_at.map(Into::into);
     let ledger = open_for(args, options).await?;
-    warn_of_unknown(args, new.settings.models.as_deref().unwrap_or_default());
-    perform(args, &ledger, new.deed(act(args))).await?;
+    warn_of_unknown(args, new.key.models.as_deref().unwrap_or_default());
+    print_done(
+        args,
+        &ask(args, &ledger, new, options.whose.customer).await?,
+    );
     dates::note_expiry(expires);
     Ok(())
 }
@@ -41,49 +45,6 @@ pub(crate) async fn open_for(
         books::create(args).await
     } else {
         open(args, OpenMode::Write).await
-    }
-}
-
-/// What the options say of a new key, checked.
-pub(crate) struct NewKeyOptions {
-    pub(crate) settings: KeySettings,
-    within: Membership,
-    first_credit: Option<(Amount, String)>,
-}
-
-impl NewKeyOptions {
-    pub(crate) fn deed(self, act: Act) -> Deed {
-        key::create(self.settings, self.within, self.first_credit, act)
-    }
-}
-
-/// A key to create, as a row or the options say.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RowOfKey {
-    #[command(flatten)]
-    key: CreateKey,
-    #[command(flatten)]
-    start: KeyStart,
-}
-
-impl RowOfKey {
-    pub(crate) fn checked(self) -> Result<NewKeyOptions, CommandFailed> {
-        let (settings, is_owner) = self.key.settings()?;
-        let KeyStart {
-            customer,
-            balance,
-            reference,
-        } = self.start;
-        let within = Membership {
-            customer,
-            is_owner,
-            made_by: None,
-        };
-        Ok(NewKeyOptions {
-            settings,
-            within,
-            first_credit: balance.map(Amount::from).zip(reference),
-        })
     }
 }
 

@@ -5,7 +5,7 @@
 use farebox_ledger::{Outcome, Said};
 
 use super::acts::{self, act};
-use super::{bulk_keys, keys, payments, show};
+use super::{bulk_keys, keys, show};
 use crate::args::dates;
 use crate::args::{Args, KeysCommand, OnKey};
 use crate::output::{self, CommandFailed};
@@ -20,7 +20,7 @@ pub(crate) async fn run(args: &Args, command: &KeysCommand) -> Result<(), Comman
         },
         KeysCommand::List(options) => keys::list(args, options).await,
         KeysCommand::Show(one) => show::run(args, one).await,
-        KeysCommand::TopUp(on) => payments::top_up(args, on.act.clone(), on.id.into()).await,
+        KeysCommand::TopUp(on) => act(args, on.act.clone(), on.id.into()).await,
         KeysCommand::Adjust(on) => act(args, on.act.clone(), on.id.into()).await,
         KeysCommand::Refund(on) => act(args, on.act.clone(), on.request).await,
         KeysCommand::Set(on) => set(args, on).await,
@@ -34,8 +34,7 @@ pub(crate) async fn run(args: &Args, command: &KeysCommand) -> Result<(), Comman
 
 async fn set(args: &Args, on: &OnKey<EditKey>) -> Result<(), CommandFailed> {
     if let Said::Set(models) = &on.act.models {
-        let slugs = models.iter().filter(|slug| *slug != "all").cloned();
-        warn_of_unknown(args, &slugs.collect::<Vec<_>>());
+        warn_of_unknown(args, models);
     }
     act(args, on.act.clone(), on.id).await?;
     dates::note_expiry(on.act.expires_at.map(Into::into).over(None));

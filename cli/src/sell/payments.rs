@@ -1,31 +1,15 @@
 //! `farebox customers reverse|unapplied`: money that goes back, and payments that could not be booked. Works while a gateway runs.
 
-use farebox_ledger::{LedgerError, OpenMode, Payment, Scope};
+use farebox_ledger::{OpenMode, Payment};
 use serde_json::json;
 
-use super::acts::{self, print_done};
+use super::acts;
 use crate::args::payments::{UnappliedCommand, UnappliedOptions};
 use crate::args::{Args, OutputFormat};
 use crate::books::open;
 use crate::output::{self, CommandFailed};
 use crate::tables;
-use farebox_selling::payment::{PaymentDocument, TopUp};
-use farebox_selling::reads;
-
-/// Books a payment. A key's is its customer's, unless nobody can use the key any more.
-pub(crate) async fn top_up(args: &Args, pay: TopUp, of: Scope) -> Result<(), CommandFailed> {
-    let ledger = open(args, OpenMode::Write).await?;
-    let customer = match of {
-        Scope::Customer(customer) => customer,
-        Scope::Key(key) => {
-            let key = reads::key(&*ledger, key).await?;
-            key.check_payable().map_err(LedgerError::from)?;
-            key.belongs_to
-        }
-    };
-    print_done(args, &acts::ask(args, &ledger, pay, customer).await?);
-    Ok(())
-}
+use farebox_selling::payment::PaymentDocument;
 
 pub(crate) async fn unapplied(
     args: &Args,

@@ -1,18 +1,19 @@
 //! `farebox tokens …`: who may use the admin API. Works while a gateway runs; only commands make and revoke tokens.
 
 use farebox_ledger::{
-    Ledger, LedgerError, NewToken, OpenMode, Perform, RevokeToken, Token, TokenDay, TokenSecret,
-    TokenToday, UtcDay,
+    Ledger, LedgerError, OpenMode, Outcome, Perform as _, Token, TokenDay, TokenToday, UtcDay,
 };
 use serde_json::{Value, json};
 
-use crate::args::tokens::{CreateTokenOptions, OneToken, TokensCommand};
+use super::acts::ask;
+use crate::args::tokens::{OneToken, TokensCommand};
 use crate::args::{Args, OutputFormat};
-use crate::books::{act, open};
+use crate::books::open;
 use crate::output::{self, CommandFailed};
 use crate::tables;
 use farebox::clock;
-use farebox_selling::token;
+use farebox_selling::NewSecret;
+use farebox_selling::token::{self, CreateToken, StopToken};
 
 /// The columns of a token.
 const HEADER: [&str; 7] = [
@@ -27,33 +28,19 @@ pub(crate) async fn run(args: &Args, command: &TokensCommand) -> Result<(), Comm
     }
 }
 
-async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), CommandFailed> {
-    let expires_at = options.expires.map(Into::into);
-    if let Some(past) = expires_at.filter(|end| *end <= clock::now()) {
-        let message = format!("the token would have expired at {past}, which is in the past");
-        return Err(CommandFailed::refused(message));
-    }
+async fn create(args: &Args, new: &CreateToken) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let secret = TokenSecret::generate(clock::random());
-    let token = ledger
-        .perform(NewToken {
-            id: clock::token_id(),
-            secret: secret.hash(),
-            label: options.label.clone().into(),
-            role: options.role.into(),
-            daily: options.daily.map(Into::into),
-            expires_at,
-            act: act(args),
-        })
-        .await?;
-    let token = with_day(token, &[]);
+    let done = ask(args, &ledger, new.clone(), ()).await?;
     if args.format() == OutputFormat::Json {
-        let mut shown = document(&token);
-        shown["secret"] = json!(secret.reveal());
-        output::print_json(&shown);
+        output::print_json(&done.document());
         return Ok(());
     }
-    print(args, &[token]);
+    let (Outcome::Token(token), Some(NewSecret::Token(secret))) = (done.outcome, done.shown_once)
+    else {
+        return Ok(());
+    };
+    let expires_at = token.expires_at;
+    print(args, &[with_day(*token, &[])]);
     output::print(&format!("\nsecret  {}", secret.reveal()));
     output::note(
         "The secret is shown only now and is not stored; give it to the program that uses it.",
@@ -66,7 +53,7 @@ async fn create(args: &Args, options: &CreateTokenOptions) -> Result<(), Command
 
 async fn list(args: &Args) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    let (tokens, days) = (ledger.tokens().await?, days(&*ledger).await?);
+    let (tokens, days) = (ledger.all::<Token>().await?, days(&*ledger).await?);
     let tokens: Vec<TokenAndDay> = (tokens.into_iter())
         .map(|token| with_day(token, &days))
         .collect();
@@ -85,13 +72,11 @@ async fn list(args: &Args) -> Result<(), CommandFailed> {
 
 async fn revoke(args: &Args, one: &OneToken) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let token = ledger
-        .perform(RevokeToken {
-            token: one.id,
-            act: act(args),
-        })
-        .await?;
-    let token = with_day(token, &days(&*ledger).await?);
+    let done = ask(args, &ledger, StopToken {}, one.id).await?;
+    let Outcome::Token(token) = done.outcome else {
+        return Ok(());
+    };
+    let token = with_day(*token, &days(&*ledger).await?);
     if args.format() == OutputFormat::Json {
         output::print_json(&document(&token));
     } else {

@@ -1,6 +1,6 @@
 //! `farebox vouchers create|list|void`: codes that are worth credit once. Works while a gateway runs.
 
-use farebox_ledger::{Lot, OpenMode, Outcome, VoucherCode, csv};
+use farebox_ledger::{Lot, OpenMode, Outcome, Perform as _, VoucherCode, csv};
 use serde_json::json;
 
 use super::acts::ask;
@@ -19,7 +19,7 @@ const HEADER: [&str; 7] = [
 
 pub(crate) async fn list(args: &Args) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::ReadOnly).await?;
-    print(args, &ledger.lots().await?);
+    print(args, &ledger.all::<Lot>().await?);
     Ok(())
 }
 

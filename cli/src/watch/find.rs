@@ -5,7 +5,7 @@
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::text::SECRET_PREFIX;
-use farebox_ledger::{Customer, Key, OpenMode, document};
+use farebox_ledger::{Customer, Key, OpenMode};
 use serde_json::{Value, json};
 
 use crate::args::customers::OneCustomer;
@@ -14,9 +14,9 @@ use crate::output::{self, CommandFailed};
 use crate::sell::{customers, payments, show};
 use crate::{books, gateway, tables};
 use farebox::clock;
-use farebox::proxy::record;
 use farebox_selling::customer::CustomerDocument;
 use farebox_selling::key::KeyDocument;
+use farebox_selling::request::RequestDocument;
 
 pub(crate) async fn run(args: &Args, options: &ShowOptions) -> Result<(), CommandFailed> {
     let id = match options.id.as_str() {
@@ -49,10 +49,7 @@ pub(crate) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Comman
             Ok(())
         }
         Some(SearchResult::Entry(entry)) => {
-            let document = json!({
-                "request_id": entry.request().map(record::request_id),
-                "record": null, "running": null, "entry": document::json(&entry),
-            });
+            let document = json!(RequestDocument::from(&*entry));
             let owner = match entry.key {
                 Some(key) => book.find_key(key).await?,
                 None => None,

@@ -14,8 +14,6 @@ pub(crate) struct Needs<'operation> {
     pub(crate) customers: Few<CustomerId>,
     /// The customer's personal data.
     pub(crate) personal: Option<CustomerId>,
-    /// The customer with this external id.
-    pub(crate) external_id: Option<&'operation str>,
     /// Open holds.
     pub(crate) holds: Few<OperationId>,
     /// Entries, by the operations that made them. An open hold's request has none.
@@ -36,9 +34,21 @@ pub(crate) struct Needs<'operation> {
 
 impl Needs<'_> {
     /// Also reads these rows.
-    pub(crate) fn with<const N: usize>(mut self, rows: [RowName; N]) -> Self {
+    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = RowName>) -> Self {
         self.rows.extend(rows);
         self
+    }
+
+    /// Also reads whether this id was used for anything, where one is looked for already.
+    pub(crate) fn and_used(self, operation: OperationId) -> Self {
+        let [first, _] = self.acts;
+        let both = [first, Some(operation)];
+        Self {
+            holds: both,
+            entries: both,
+            acts: both,
+            ..self
+        }
     }
 
     /// What shows whether an operation's id was used for anything.

@@ -52,8 +52,6 @@ pub(crate) struct Rows {
     pub(crate) keys: ById<KeyId, KeyRow>,
     /// Personal data that was looked for and found, or set.
     pub(crate) personal: BTreeMap<CustomerId, PersonalData>,
-    /// The external ids that were looked for and found.
-    pub(crate) external_ids: BTreeMap<String, CustomerId>,
     pub(crate) holds: ById<OperationId, CachedRow<StoredHold>>,
     /// Those of `holds` whose process is dead, for the next recovery.
     pub(crate) dead: Vec<OperationId>,
@@ -438,7 +436,6 @@ impl Rows {
         clear(&mut self.references);
         clear(&mut self.hours);
         clear(&mut self.personal);
-        clear(&mut self.external_ids);
         self.running.clear();
         self.tables.clear();
     }

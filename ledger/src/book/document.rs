@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{Amount, Bill, BillLine, EntryKind, Evidence, JournalEntry, OperationId};
 
 /// A request id as customers see it.
-fn request_id(id: OperationId) -> String {
+pub fn request_id(id: OperationId) -> String {
     format!("req_{id}")
 }
 

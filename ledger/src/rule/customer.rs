@@ -256,9 +256,18 @@ pub enum CustomerAct {
     },
 }
 
+/// By what one customer is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CustomerBy<'name> {
+    /// Its id.
+    Id(CustomerId),
+    /// Its external id, compared exactly.
+    ExternalId(&'name str),
+}
+
 impl CustomerAct {
     /// The external id that it gives.
-    pub(crate) fn new_external_id(&self) -> Option<&str> {
+    pub(crate) fn new_external_id(&self) -> Option<&String> {
         if let Self::Edit(edit) = self
             && let Said::Set(id) = &edit.external_id
         {

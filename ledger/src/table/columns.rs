@@ -126,6 +126,16 @@ pub(crate) enum ColumnValue<'row> {
     Bytes(Option<&'row [u8]>),
 }
 
+impl ColumnValue<'_> {
+    /// Whether it is a text with U+0000, which PostgreSQL cannot store and no parameter can carry.
+    pub(crate) fn has_nul(&self) -> bool {
+        match self {
+            Self::Text(text) => text.as_ref().is_some_and(|text| text.contains('\0')),
+            Self::Number(_) | Self::Bytes(_) => false,
+        }
+    }
+}
+
 /// A type that stands in one column, or in several beside each other.
 pub(crate) trait Stored: Sized {
     fn read(columns: &mut impl RowColumns) -> Decoded<Self>;

@@ -33,7 +33,7 @@ pub(crate) trait Described: Stored {
 }
 
 /// A row of a table, with the key by which operations name it.
-pub(crate) trait DescribedRow: Described + Debug + Clone + 'static {
+pub(crate) trait DescribedRow: Described + Debug + Clone + Send + 'static {
     type Key: Stored + Debug + Clone + Ord;
 
     const TABLE: &'static str;
@@ -153,9 +153,46 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// Lists the tables, in the order in which their rows are locked and written.
+/// Lists the tables that callers read whole.
+macro_rules! whole {
+    ($($of:ident),+) => {
+        /// A table that is read whole.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum WholeTable {
+            $(#[doc = concat!("All rows of [`", stringify!($of), "`](crate::", stringify!($of), ").")] $of,)+
+        }
+
+        /// All rows of a table, in their order.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum WholeRows {
+            $(#[doc = concat!("Of [`WholeTable::", stringify!($of), "`].")] $of(Vec<$of>),)+
+        }
+
+        impl WholeTable {
+            pub(crate) async fn read<R: TableReader>(self, mut reader: R) -> Result<WholeRows, R::Error> {
+                Ok(match self {
+                    $(Self::$of => WholeRows::$of(reader.all().await?),)+
+                })
+            }
+        }
+
+        $(impl WholeRow for $of {
+            const TABLE: WholeTable = WholeTable::$of;
+
+            fn of(rows: WholeRows) -> Result<Vec<Self>, LedgerError> {
+                let WholeRows::$of(rows) = rows else {
+                    return Err(LedgerError::unknown("the store answered with another table"));
+                };
+                Ok(rows)
+            }
+        })+
+    };
+}
+pub(crate) use whole;
+
+/// Lists the tables, in the order in which their rows are locked and written; and the rows that are read for a batch and written with others.
 macro_rules! tables {
-    ($($(#[$doc:meta])* $name:ident: $of:ident;)+) => {
+    ($($(#[$doc:meta])* $name:ident: $of:ident;)+ @ read only $($(#[$read_doc:meta])* $read:ident: $row:ident;)+) => {
         /// Rows of all described tables.
         #[derive(Debug, Default)]
         pub(crate) struct TableSet {
@@ -163,17 +200,11 @@ macro_rules! tables {
             known: bool,
             changed: bool,
             $($(#[$doc])* $name: TableRows<$of>,)+
+            $($(#[$read_doc])* $read: TableRows<$row>,)+
         }
 
-        $(impl ListedRow for $of {
-            fn of(set: &TableSet) -> &TableRows<Self> {
-                &set.$name
-            }
-
-            fn of_mut(set: &mut TableSet) -> &mut TableRows<Self> {
-                &mut set.$name
-            }
-        })+
+        $(tables! { @ row $of in $name })+
+        $(tables! { @ row $row in $read })+
 
         impl TableSet {
             /// Visits every table.
@@ -191,6 +222,18 @@ macro_rules! tables {
 
             fn forget(&mut self) {
                 $(self.$name.clear();)+
+                $(self.$read.clear();)+
+            }
+        }
+    };
+    (@ row $of:ident in $name:ident) => {
+        impl ListedRow for $of {
+            fn of(set: &TableSet) -> &TableRows<Self> {
+                &set.$name
+            }
+
+            fn of_mut(set: &mut TableSet) -> &mut TableRows<Self> {
+                &mut set.$name
             }
         }
     };

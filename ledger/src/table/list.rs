@@ -1,7 +1,8 @@
 //! All described tables.
 
 use super::columns::{ColumnValue, Decoded, Malformed, RowColumns, Stored, StoredAlone as _};
-use super::description::{Described, DescribedRow, TableColumn, columns, table, tables};
+use super::description::{Described, DescribedRow, TableColumn, columns, table, tables, whole};
+use super::owners::ExternalIdRow;
 use super::rows::TableRows;
 use crate::book::head::Hash;
 use crate::book::house_act::{ChainedHouseAct, HouseBook};
@@ -12,8 +13,8 @@ use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
     Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, Gross, HouseAct, HouseSubject,
-    KeyId, Lot, LotId, OperationId, OwnCost, PaidSum, Payment, PublishedSlug, SecretHash, Session,
-    Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay,
+    KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidSum, Payment, PublishedSlug,
+    SecretHash, Session, Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay,
 };
 
 tables! {
@@ -33,7 +34,11 @@ tables! {
     house_acts: ChainedHouseAct;
     /// Configurations that came into force.
     files_acts: FilesAct;
+    @ read only
+    external_ids: ExternalIdRow;
 }
+
+whole! { Token, Lot }
 
 table! { "sessions" of Session, by [u8; 32] = "token", |session| session.token.0, in order "token";
     token: SecretHash = "token";
@@ -243,6 +248,18 @@ pub(crate) trait TableReader {
     type Error;
 
     async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, Self::Error>;
+}
+
+/// A row of a table that callers read whole.
+pub trait WholeRow: Sized {
+    /// Its table.
+    const TABLE: WholeTable;
+
+    /// The rows, if they are of this table.
+    ///
+    /// # Errors
+    /// When they are of another one, which a store never answers with.
+    fn of(rows: WholeRows) -> Result<Vec<Self>, LedgerError>;
 }
 
 impl HouseBook {

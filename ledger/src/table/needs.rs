@@ -5,6 +5,7 @@
 
 use super::columns::{ColumnValue, StoredAlone as _};
 use super::list::{ListedRow, TableSet};
+use super::owners::ExternalIdRow;
 use crate::book::house_act::ChainedHouseAct;
 use crate::rule::answer::{AnswerId, KeptAnswer};
 use crate::rule::link::SignInLink;
@@ -71,6 +72,10 @@ named! {
     Answer(AnswerId) {
         KeptAnswer "id {keys}";
     }
+    /// Who has an external id.
+    ExternalId(String) {
+        ExternalIdRow "external_id {keys}";
+    }
     /// A session or link, by the hash of its token.
     Access([u8; 32]) {
         Session "token {keys}";
@@ -97,7 +102,8 @@ impl RowName {
             | Self::Lot(_)
             | Self::TokenLabel(_)
             | Self::HouseAct(_)
-            | Self::Answer(_) => None,
+            | Self::Answer(_)
+            | Self::ExternalId(_) => None,
         }
     }
 }
@@ -142,6 +148,7 @@ mod tests {
             RowName::HouseAct(OperationId::from_bytes([1; 16])),
             RowName::Lot(LotId::from_random(1)),
             RowName::TokenLabel("shop".to_owned()),
+            RowName::ExternalId("crm-1".to_owned()),
             RowName::Token(TokenId::from_random(1)),
         ];
         names.sort();

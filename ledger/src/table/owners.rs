@@ -1,15 +1,15 @@
 //! Keys and customers as rows. What requests write of them (accounts, the ends of chains, counts of caps) is written by hand, and nothing
 //! else: whatever is set stands here, beside its struct.
 
-use super::columns::{ColumnValue, Decoded, RowColumns, Stored};
-use super::description::{Described, DescribedRow, TableColumn, columns, table};
+use super::columns::{ColumnValue, Decoded, RowColumns, Stored, StoredAlone as _};
+use super::description::{Described, DescribedRow, TableColumn, WrittenColumn, columns, table};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
 use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::key::KeyRecord;
 use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
-    Account, Amount, Caps, Customer, CustomerId, CustomerSettings, CustomerStatus, Key, KeyId,
-    KeySettings, KeyStatus, PersonalHash, SecretHash, Timestamp, TokenId,
+    Account, Amount, Caps, Customer, CustomerBy, CustomerId, CustomerSettings, CustomerStatus, Key,
+    KeyId, KeySettings, KeyStatus, PersonalHash, SecretHash, Timestamp, TokenId,
 };
 
 table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
@@ -67,6 +67,42 @@ columns! { CustomerSettings {
     rate: Option<u32> = "rate" [changes];
     concurrency: Option<u32> = "concurrency" [changes];
 } }
+
+/// The texts of a customer in which a search looks.
+pub(crate) const SEARCHED: [&str; 2] = ["label", "external_id"];
+
+impl CustomerBy<'_> {
+    /// The column that has it, and its value.
+    pub(crate) fn column(&self) -> WrittenColumn<'_> {
+        match self {
+            Self::Id(id) => ("id", id.value()),
+            Self::ExternalId(id) => ("external_id", ColumnValue::Text(Some((*id).into()))),
+        }
+    }
+}
+
+/// Who has an external id: read so that no other customer gets it. It is written with its customer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExternalIdRow {
+    external_id: String,
+    pub(crate) customer: CustomerId,
+}
+
+impl ExternalIdRow {
+    pub(crate) fn of(customer: &Customer) -> Option<Self> {
+        let external_id = customer.settings.external_id.clone()?;
+        let customer = customer.id;
+        Some(Self {
+            external_id,
+            customer,
+        })
+    }
+}
+
+table! { "accounts" of ExternalIdRow, by String = "external_id", |row| row.external_id.clone(), in order "id";
+    external_id: String = "external_id";
+    customer: CustomerId = "id";
+}
 
 columns! { Account {
     credit: Amount = "credit";

@@ -98,7 +98,7 @@ pub(crate) async fn tokens_are_made_found_and_revoked(ledger: SharedLedger) {
             .await,
     );
     assert!(matches!(unknown, Refusal::NoSuchToken(_)));
-    let all = ledger.tokens().await.unwrap();
+    let all = ledger.all::<Token>().await.unwrap();
     assert_eq!(all.iter().filter(|token| !token.is_revoked).count(), 3);
     let acts = ledger.house_acts().await.unwrap();
     let last = acts.last().unwrap();

@@ -67,7 +67,10 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
             .repeated
     );
     assert_eq!(account(&*ledger, 2).await.balance(), usd("2"));
-    assert_eq!(ledger.lots().await.unwrap(), std::slice::from_ref(&voided));
+    assert_eq!(
+        ledger.all::<Lot>().await.unwrap(),
+        std::slice::from_ref(&voided)
+    );
     // Who made and voided it is in the audit, each once, without the codes; voiding it again is no act.
     assert_eq!(
         ledger

@@ -28,11 +28,12 @@ use crate::batch::operation::Operation;
 use crate::batch::outcome::Outcome;
 use crate::rule::watch::CustomerWatch;
 use crate::{
-    Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerId, CustomerQuery, EntryQuery,
-    Event, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook,
-    Ledger, LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
-    PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse, Taught, Timestamp,
-    Token, TokenDay, TokenId, Totals, UsageRow, UtcDay, VerifyReport, WebhookId,
+    Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerBy, CustomerId, CustomerQuery,
+    EntryQuery, Event, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord,
+    KnownWebhook, Ledger, LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId,
+    OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse,
+    Taught, Timestamp, Token, TokenDay, TokenId, Totals, UsageRow, UtcDay, VerifyReport, WebhookId,
+    WholeRows, WholeTable,
 };
 
 /// A ledger in memory.
@@ -316,14 +317,13 @@ impl Ledger for MemoryLedger {
         Ok(self.state().list_keys(&query))
     }
 
-    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
-        Ok(self.state().customers.get(&id).cloned())
-    }
-
-    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
+    async fn customer(&self, by: CustomerBy<'_>) -> Result<Option<Customer>, LedgerError> {
         let state = self.state();
         let mut customers = state.customers.values();
-        let is_it = |of: &&Customer| of.settings.external_id.as_deref() == Some(external_id);
+        let is_it = |of: &&Customer| match by {
+            CustomerBy::Id(id) => of.id == id,
+            CustomerBy::ExternalId(id) => of.settings.external_id.as_deref() == Some(id),
+        };
         Ok(customers.find(is_it).cloned())
     }
 
@@ -353,11 +353,20 @@ impl Ledger for MemoryLedger {
         Ok(self.state().unapplied())
     }
 
-    async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
+    async fn whole(&self, table: WholeTable) -> Result<WholeRows, LedgerError> {
         let state = self.state();
-        let mut found: Vec<Lot> = state.lots.values().map(|(lot, _)| lot.clone()).collect();
-        found.sort_by_key(|lot| (lot.created_at, lot.id));
-        Ok(found)
+        Ok(match table {
+            WholeTable::Token => {
+                let mut found: Vec<Token> = state.tokens.values().cloned().collect();
+                found.sort_by_key(|token| (token.created_at, token.id));
+                WholeRows::Token(found)
+            }
+            WholeTable::Lot => {
+                let mut found: Vec<Lot> = state.lots.values().map(|(lot, _)| lot.clone()).collect();
+                found.sort_by_key(|lot| (lot.created_at, lot.id));
+                WholeRows::Lot(found)
+            }
+        })
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
@@ -370,12 +379,6 @@ impl Ledger for MemoryLedger {
         let state = self.state();
         let days = state.token_days.values().filter(|day| day.day >= since);
         Ok(days.copied().collect())
-    }
-
-    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        let mut found: Vec<Token> = self.state().tokens.values().cloned().collect();
-        found.sort_by_key(|token| (token.created_at, token.id));
-        Ok(found)
     }
 
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {

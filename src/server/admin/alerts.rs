@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farebox_ledger::{
-    CustomerId, Gateway, LOG_LOUD, LedgerError, LedgerTrouble, Payment, PaymentStatus, Standby,
-    Token, TokenStatus, TokenToday, TroubleKind, UtcDay, WriterStats,
+    CustomerId, Gateway, LOG_LOUD, LedgerError, LedgerTrouble, Payment, PaymentStatus,
+    Perform as _, Standby, Token, TokenStatus, TokenToday, TroubleKind, UtcDay, WriterStats,
 };
 
 use super::Admin;
@@ -51,7 +51,7 @@ impl Admin {
     pub async fn read_books(&self) -> Result<(), LedgerError> {
         let today = UtcDay::of(clock::now());
         let days = self.ledger.token_days(TokenToday::since(today)).await?;
-        let tokens = self.ledger.tokens().await?.into_iter().map(|token| {
+        let tokens = self.ledger.all::<Token>().await?.into_iter().map(|token| {
             let of_today = TokenToday::of(token.id, today, &days);
             (token, of_today)
         });

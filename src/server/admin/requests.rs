@@ -14,6 +14,7 @@ use crate::server::failure;
 use crate::telemetry::REMEMBERED;
 use crate::upstream::ProgressStage;
 use farebox_ledger::{OpenHold, document};
+use farebox_selling::request::RequestDocument;
 
 /// Most open holds that are searched for a running request.
 const MOST_HOLDS: usize = 20_000;
@@ -68,12 +69,13 @@ pub(super) async fn find(admin: &Admin, id: &str) -> Option<Value> {
     if known.is_none() && entry.is_none() && running.is_none() {
         return None;
     }
-    Some(json!({
-        "request_id": ours.map(record::request_id),
-        "record": known.as_deref().map(remembered),
-        "running": running.as_ref().map(hold),
-        "under_way": ours.and_then(|ours| admin.front.proxy.under_way.find(ours)).as_ref().map(under_way),
-        "entry": entry.as_ref().map(document::json),
+    let stage = ours.and_then(|ours| admin.front.proxy.under_way.find(ours));
+    Some(json!(RequestDocument {
+        request_id: ours.map(record::request_id),
+        record: known.as_deref().map(remembered),
+        running: running.as_ref().map(hold),
+        under_way: stage.as_ref().map(under_way),
+        entry: entry.as_ref().map(document::json),
     }))
 }
 

@@ -4,17 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use farebox_ledger::{
-    Amount, Customer, CustomerId, CustomerStatus, Key, KeyOrder, Scope, Timestamp,
-};
+use farebox_ledger::{Customer, CustomerId, Key, KeyOrder, Scope, Timestamp};
 
 use super::cell::{ListCell, date, faint, id, money, plain, state};
-use super::keys::{PAGE, WINDOW, field_of, held, last_entry};
+use super::keys::{PAGE, WINDOW, held, last_entry};
 use super::list::{
     ListColumn, ListRow, fill, first_order, in_order, key_order, left, right, sorts_here,
 };
 use super::order::ListState;
-use super::party::{LOW, customer_word, state_word};
+use super::party::{customer_word, state_word};
+use super::party_filter::CustomerFilter;
 
 /// The list. A key has no money of its own: what it may spend stands in the column of what is available.
 pub(crate) const CUSTOMERS: &[ListColumn<CustomerLine>] = &[
@@ -65,59 +64,6 @@ pub(crate) const CUSTOMERS: &[ListColumn<CustomerLine>] = &[
 ];
 /// Customers that are kept; nobody scrolls further, a filter finds the others.
 pub(crate) const MOST: usize = 10_000;
-
-/// The filter of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct CustomerFilter {
-    /// A part of a label or an external id.
-    pub(crate) text: Option<String>,
-    pub(crate) status: Option<CustomerStatus>,
-    pub(crate) balance_below: Option<Amount>,
-    pub(crate) id: Option<CustomerId>,
-    /// The reference of one of its payments.
-    pub(crate) payment: Option<String>,
-}
-
-impl CustomerFilter {
-    /// Reads `acme`, `balance<5`, `state:suspended`, `pay:inv-8902`, or a customer's id.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut filter = Self::default();
-        let mut words: Vec<&str> = Vec::new();
-        for word in text.split_whitespace() {
-            if let Some(amount) = word.strip_prefix("balance<") {
-                let amount = Amount::parse_payment(amount.trim_start_matches('$'));
-                filter.balance_below = Some(amount.map_err(|error| error.to_string())?);
-            } else if let Some(state) = word.strip_prefix("state:") {
-                filter.state(state)?;
-            } else if let Some(reference) = word.strip_prefix("pay:") {
-                filter.payment = (!reference.is_empty()).then(|| reference.to_owned());
-            } else if let Some(Ok(id)) = word.starts_with("c_").then(|| word.parse()) {
-                filter.id = Some(id);
-            } else if let Some(name) = field_of(word) {
-                return Err(format!(
-                    "no filter is called {name}: use balance<, state: or pay:"
-                ));
-            } else {
-                words.push(word);
-            }
-        }
-        filter.text = (!words.is_empty()).then(|| words.join(" "));
-        Ok(filter)
-    }
-
-    fn state(&mut self, word: &str) -> Result<(), String> {
-        match word.to_ascii_lowercase().as_str() {
-            "active" | "ok" => self.status = Some(CustomerStatus::Active),
-            "suspended" => self.status = Some(CustomerStatus::Suspended),
-            "closed" => self.status = Some(CustomerStatus::Closed),
-            // The least amount there is: below it are zero and debts.
-            "empty" => self.balance_below = Some(Amount::from_picos(1)),
-            "low" => self.balance_below = Some(LOW),
-            _ => return Err("states are active, suspended, closed, empty and low".to_owned()),
-        }
-        Ok(())
-    }
-}
 
 /// A query for one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -392,24 +338,5 @@ impl CustomersScreen {
         };
         *row = fresh.clone();
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::CustomerFilter;
-
-    #[test]
-    fn filters_of_customers_are_read() {
-        let read = |text: &str| CustomerFilter::parse(text).unwrap();
-        let filter = read("class 9b balance<5 pay:inv-8902");
-        assert_eq!(filter.text.as_deref(), Some("class 9b"));
-        assert_eq!(filter.payment.as_deref(), Some("inv-8902"));
-        assert!(filter.balance_below.is_some());
-        let id = read("c_7f3q9d2xw1").id.unwrap();
-        assert_eq!(id.to_string(), "c_7f3q9d2xw1");
-        let said = CustomerFilter::parse("ext:9").unwrap_err();
-        assert!(said.contains("ext:") && said.contains("pay:"), "{said}");
-        assert!(CustomerFilter::parse("state:asleep").is_err());
     }
 }

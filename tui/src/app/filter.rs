@@ -1,8 +1,8 @@
 //! The line that narrows a screen's list while it is typed.
 
-use super::customers::CustomerFilter;
 use super::keys::From;
 use super::message::Effect;
+use super::party_filter::{CustomerFilter, KeyFilter};
 use super::{Action, ConsoleApp, Screen};
 use crate::field::TextField;
 
@@ -27,7 +27,7 @@ impl ConsoleApp {
     }
 
     fn filter_keys(&mut self, text: String, debounce: bool) -> Vec<Effect> {
-        match super::keys::KeyFilter::parse(&text) {
+        match KeyFilter::parse(&text) {
             Ok(filter) => {
                 // A secret is never kept: only the public id inside it was needed.
                 self.keys.list.filter = match filter.id {

@@ -5,14 +5,15 @@
 
 use std::collections::VecDeque;
 
-use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, KeyStatus, Secret, Timestamp};
+use farebox_ledger::{Amount, Key, KeyId, KeyOrder, KeyPlace, Timestamp};
 
 use super::cell::{ListCell, age, date, faint, id, money, number, plain, state, unknown};
 use super::list::{
     ListColumn, ListRow, fill, first_order, in_order, key_order, left, right, sorts_here, window,
 };
 use super::order::ListState;
-use super::party::{LOW, customer_of, state_word};
+use super::party::{customer_of, state_word};
+use super::party_filter::KeyFilter;
 use super::tone::Tone;
 
 /// Rows requested at once.
@@ -56,86 +57,6 @@ pub(super) fn held(amount: Amount) -> ListCell {
 /// How long ago the last entry was.
 pub(super) fn last_entry(at: Option<Timestamp>, now: Timestamp) -> ListCell {
     at.map_or_else(unknown, |at| age(at, now)).faint()
-}
-
-/// The filter of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct KeyFilter {
-    pub(crate) label: Option<String>,
-    pub(crate) status: Option<KeyStatus>,
-    pub(crate) balance_below: Option<Amount>,
-    pub(crate) id: Option<KeyId>,
-}
-
-impl KeyFilter {
-    /// Whether every key passes.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Reads `acme`, `label~acme`, `balance<5`, `state:blocked`, a key id, or a whole pasted secret, which is found by the
-    /// public id inside it.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut filter = Self::default();
-        let mut label: Vec<&str> = Vec::new();
-        for word in text.split_whitespace() {
-            if word.starts_with("sk-") {
-                filter.id = Some(Secret::parse(word).map_err(|error| error.to_string())?.0);
-            } else if let Some(amount) = word
-                .strip_prefix("balance<")
-                .or_else(|| word.strip_prefix("bal<"))
-            {
-                let amount = Amount::parse_payment(amount.trim_start_matches('$'))
-                    .map_err(|error| error.to_string())?;
-                filter.balance_below = Some(amount);
-            } else if let Some(state) = word
-                .strip_prefix("state:")
-                .or_else(|| word.strip_prefix("status:"))
-            {
-                filter.state(state)?;
-            } else if let Some(text) = word
-                .strip_prefix("label~")
-                .or_else(|| word.strip_prefix("label:"))
-            {
-                label.push(text);
-            } else if let Ok(id) = word.strip_prefix("key:").unwrap_or(word).parse::<KeyId>() {
-                filter.id = Some(id);
-            } else if let Some(name) = field_of(word) {
-                return Err(format!(
-                    "no filter is called {name}: use label~, balance<, state: or key:"
-                ));
-            } else {
-                label.push(word);
-            }
-        }
-        filter.label = (!label.is_empty()).then(|| label.join(" "));
-        Ok(filter)
-    }
-
-    fn state(&mut self, word: &str) -> Result<(), String> {
-        match word.to_ascii_lowercase().as_str() {
-            "active" | "ok" => self.status = Some(KeyStatus::Active),
-            "blocked" => self.status = Some(KeyStatus::Blocked),
-            "expired" => self.status = Some(KeyStatus::Expired),
-            "revoked" => self.status = Some(KeyStatus::Revoked),
-            // The least amount there is: below it are zero and debts.
-            "empty" => self.balance_below = Some(Amount::from_picos(1)),
-            "low" => self.balance_below = Some(LOW),
-            _ => {
-                return Err(
-                    "states are active, blocked, expired, revoked, empty and low".to_owned(),
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The name in a word like `name:value`, with its sign, whether or not such a filter exists.
-pub(crate) fn field_of(word: &str) -> Option<&str> {
-    let at = word.find([':', '~', '<', '>', '='])?;
-    let name = &word[..at];
-    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic())).then(|| &word[..=at])
 }
 
 /// The start of a requested page. A place is that of a row as it was read: rows that have moved since do not shift the next page.
@@ -407,26 +328,5 @@ impl KeysScreen {
             self.sort_here();
         }
         changed
-    }
-}
-
-#[cfg(test)]
-mod filter_tests {
-    use super::KeyFilter;
-
-    #[test]
-    fn a_filter_that_is_not_one_is_said() {
-        let said = KeyFilter::parse("acme balanc<5").unwrap_err();
-        assert!(
-            said.contains("balanc<") && said.contains("balance<"),
-            "{said}"
-        );
-        assert_eq!(
-            KeyFilter::parse("label:acme:ci ops@acme")
-                .unwrap()
-                .label
-                .as_deref(),
-            Some("acme:ci ops@acme")
-        );
     }
 }

@@ -362,7 +362,7 @@ pub(crate) fn unknown_field(filter: &str) -> Option<&str> {
     let known = ["status>", "status:", "status=", "key:", "model:"];
     filter
         .split_whitespace()
-        .filter_map(super::keys::field_of)
+        .filter_map(super::party_filter::field_of)
         .find(|field| !known.contains(field))
 }
 

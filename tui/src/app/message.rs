@@ -11,9 +11,10 @@ use farebox_ledger::{
 use super::customers::{CustomersPage, CustomersRequest};
 use super::detail::{BalanceCheck, DetailData};
 use super::form::ConsoleExport;
-use super::keys::{KeyFilter, KeysPage, KeysRequest, MatchCount};
+use super::keys::{KeysPage, KeysRequest, MatchCount};
 use super::modal::{ActOutcome, ApplyError, Hidden, Hit, ListedOperation, OutcomeLookup};
 use super::money::sums::{MarginView, SumsPage};
+use super::party_filter::KeyFilter;
 use crate::admin::{LiveEvent, OneRequest, StatusReport};
 use crate::plan::Pending;
 

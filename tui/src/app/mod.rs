@@ -35,6 +35,7 @@ mod open;
 pub(crate) mod order;
 pub(crate) mod palette;
 pub(crate) mod party;
+pub(crate) mod party_filter;
 pub(crate) mod perform;
 pub(crate) mod reading;
 pub(crate) mod receive;

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::StoreShared;
 use super::read::query;
 use crate::app::form::ConsoleExport;
-use crate::app::keys::KeyFilter;
 use crate::app::money::sums::SumsPage;
+use crate::app::party_filter::KeyFilter;
 use crate::clock;
 use crate::format;
 

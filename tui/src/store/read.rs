@@ -9,11 +9,12 @@ use farebox_ledger::{
 
 use super::{StoreShared, TYPING};
 use crate::app::detail;
-use crate::app::keys::{From, KeyFilter, KeysPage, KeysRequest, MatchCount};
+use crate::app::keys::{From, KeysPage, KeysRequest, MatchCount};
 use crate::app::message::Message;
 use crate::app::modal::Hit;
 use crate::app::money::sums::{KeyLabel, MarginView, SumsPage};
 use crate::app::party::customer_of;
+use crate::app::party_filter::KeyFilter;
 use crate::clock;
 
 /// Counting stops here.
@@ -292,7 +293,7 @@ pub(super) fn query(filter: &KeyFilter, limit: usize) -> KeyQuery {
         customer: None,
         order: KeyOrder::Created,
         after: None,
-        label: filter.label.clone(),
+        label: filter.text.clone(),
         status: filter.status,
         balance_below: filter.balance_below,
         now: clock::now(),

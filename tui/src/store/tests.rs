@@ -117,11 +117,14 @@ async fn every_act_of_a_key_does_what_it_says() {
     let of = Some(key.id.into());
     let paid = json!({ "amount": "12.50", "reference": "inv-2" });
     let topped_up = store.done(&TOP_UP, of, paid.clone()).await;
+    // A payment of its customer, as the command books it.
     let entry = topped_up.entry.as_ref().unwrap();
-    assert_eq!((entry.key, entry.amount), (Some(key.id), usd("12.50")));
+    assert_eq!((entry.key, entry.amount), (None, usd("12.50")));
+    assert_eq!(entry.customer, key.belongs_to);
     // The same money under another id is the same answer.
     let again = store.send(pending(&TOP_UP, of, &paid)).await.unwrap();
-    assert!(again.repeated && key_of(&again).customer.account.credit == usd("37.50"));
+    let customer = again.about.as_ref().unwrap().customer();
+    assert!(again.repeated && customer.account.credit == usd("37.50"));
     let taken = json!({ "amount": "-2.50", "reason": "a slip", "reference": "fix" });
     let adjusted = store.send(pending(&ADJUST, of, &taken)).await.unwrap();
     assert_eq!(adjusted.entry.unwrap().reason.as_deref(), Some("a slip"));
@@ -152,6 +155,9 @@ async fn every_act_of_a_key_does_what_it_says() {
         let changed = store.done(kind, of, json!({})).await;
         assert_eq!(key_of(&changed).stored_status, status);
     }
+    let late = json!({ "amount": "1", "reference": "inv-late" });
+    let refused = store.send(pending(&TOP_UP, of, &late)).await;
+    assert!(matches!(refused, Err(ApplyError::No(why)) if why.contains("is revoked")));
 }
 
 #[tokio::test]

@@ -146,7 +146,7 @@ impl Bench {
                 let filter = &request.filter;
                 let fits = |key: &&Key| {
                     filter
-                        .label
+                        .text
                         .as_ref()
                         .is_none_or(|label| key.settings.label.contains(label))
                         && filter.id.is_none_or(|id| key.id == id)

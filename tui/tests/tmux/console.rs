@@ -201,7 +201,7 @@ impl Console {
             let key = ledger.find_key(id).await.unwrap().unwrap();
             let entries = ledger
                 .entries(EntryQuery {
-                    key: Some(id),
+                    customer: Some(key.belongs_to),
                     ..EntryQuery::default()
                 })
                 .await

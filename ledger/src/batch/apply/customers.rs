@@ -12,6 +12,8 @@ use crate::book::head::{AuditHead, EntryHead, StoredCustomer};
 use crate::rule::cap::PastSpending;
 use crate::rule::token_day::TokenDeed;
 use crate::rule::watch::CustomerWatch;
+use crate::table::needs::RowName;
+use crate::table::owners::ExternalIdRow;
 use crate::value::text::clean;
 use crate::{
     Customer, CustomerAct, CustomerChange, CustomerId, KeyId, NewCustomer, OperationId,
@@ -32,7 +34,7 @@ pub(super) fn check_new(rows: &Rows, new: &NewCustomer) -> Result<(), Refusal> {
     check_unused(rows, new.act.operation)?;
     new.settings.check()?;
     PersonalData::check_new(new.personal.as_ref())?;
-    check_external(rows, new.id, new.settings.external_id.as_deref())?;
+    check_external(rows, new.id, new.settings.external_id.as_ref())?;
     check_free(rows, new.id)
 }
 
@@ -122,17 +124,17 @@ fn whole(rows: &Rows, change: &CustomerChange) -> CustomerChange {
 fn check_external(
     rows: &Rows,
     customer: CustomerId,
-    external_id: Option<&str>,
+    external_id: Option<&String>,
 ) -> Result<(), Refusal> {
     let Some(external_id) = external_id else {
         return Ok(());
     };
-    match rows.external_ids.get(external_id) {
-        Some(other) if *other != customer => Err(Refusal::ExternalIdUsed {
-            external_id: external_id.to_owned(),
-            customer: *other,
+    match rows.tables.get::<ExternalIdRow>(external_id) {
+        Some(known) if known.customer != customer => Err(Refusal::ExternalIdUsed {
+            external_id: external_id.clone(),
+            customer: known.customer,
         }),
-        _ => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -142,10 +144,9 @@ impl LedgerOperation for NewCustomer {
     }
 
     fn needs(&self) -> Needs<'_> {
-        Needs {
-            external_id: self.settings.external_id.as_deref(),
-            ..Needs::administrative(self.id.into(), [Some(self.act.operation), None])
-        }
+        let external = self.settings.external_id.clone();
+        Needs::administrative(self.id.into(), [Some(self.act.operation), None])
+            .with(external.map(RowName::ExternalId))
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
@@ -180,12 +181,13 @@ impl LedgerOperation for CustomerChange {
         let of = Scope::Customer(self.customer);
         let is_cap = matches!(self.change, CustomerAct::SetCap(_));
         let is_described = matches!(self.change, CustomerAct::Describe(_));
-        Needs {
+        let external = self.change.new_external_id().cloned();
+        let needs = Needs {
             spending: is_cap.then_some(of),
             personal: is_described.then_some(self.customer),
-            external_id: self.change.new_external_id(),
             ..Needs::administrative(of, [Some(self.act.operation), None])
-        }
+        };
+        needs.with(external.map(RowName::ExternalId))
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {

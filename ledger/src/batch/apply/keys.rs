@@ -222,18 +222,14 @@ impl LedgerOperation for Enrolment {
     }
 
     fn needs(&self) -> Needs<'_> {
-        let operations = [
-            Some(self.customer.act.operation),
-            Some(self.key.act.operation),
-        ];
+        let of_new = self.customer.needs();
         Needs {
-            external_id: self.customer.settings.external_id.as_deref(),
             references: [
                 self.key.first_credit.as_ref().map(|(_, name)| &**name),
                 None,
             ],
-            customers: [Some(self.customer.id), None],
-            ..Needs::administrative(self.key.id.into(), operations)
+            keys: [Some(self.key.id), None],
+            ..of_new.and_used(self.key.act.operation)
         }
     }
 

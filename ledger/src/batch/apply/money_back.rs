@@ -383,14 +383,10 @@ impl LedgerOperation for FirstPayment {
     }
 
     fn needs(&self) -> Needs<'_> {
-        let operations = [
-            Some(self.customer.act.operation),
-            Some(self.payment.act.operation),
-        ];
+        let of_new = self.customer.needs();
         Needs {
-            external_id: self.customer.settings.external_id.as_deref(),
             references: [Some(&self.payment.reference), None],
-            ..Needs::administrative(self.customer.id.into(), operations)
+            ..of_new.and_used(self.payment.act.operation)
         }
     }
 

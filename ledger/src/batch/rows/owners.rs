@@ -8,6 +8,8 @@ use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::watch::CustomerWatch;
+use crate::table::description::DescribedRow as _;
+use crate::table::owners::ExternalIdRow;
 use crate::value::reference;
 use crate::{
     Account, Amount, Customer, CustomerId, Event, EventKind, KeyId, OperationId, PersonalData,
@@ -46,8 +48,8 @@ impl Rows {
     pub(crate) fn insert_customer(&mut self, stored: StoredCustomer) {
         let id = stored.customer.id;
         let traffic = self.is_shared().then(Traffic::default);
-        if let Some(external) = &stored.customer.settings.external_id {
-            self.external_ids.insert(external.clone(), id);
+        if let Some(external) = ExternalIdRow::of(&stored.customer) {
+            self.tables.put(external);
         }
         self.customers.insert(id, CustomerRow::new(stored, traffic));
         self.changes.customers.push(id);
@@ -64,14 +66,16 @@ impl Rows {
 
     /// Stores a customer's settings, state and caps.
     pub(crate) fn update_customer(&mut self, customer: Customer) {
-        if let Some(known) = self.customers.get(&customer.id) {
-            let before = known.stored.customer.settings.external_id.clone();
+        let known = self.customers.get(&customer.id);
+        let before = known.and_then(|known| ExternalIdRow::of(&known.stored.customer));
+        let external = ExternalIdRow::of(&customer);
+        if before != external {
             if let Some(before) = before {
-                self.external_ids.remove(&before);
+                self.tables.take::<ExternalIdRow>(&before.key());
             }
-        }
-        if let Some(external) = &customer.settings.external_id {
-            self.external_ids.insert(external.clone(), customer.id);
+            if let Some(external) = external {
+                self.tables.put(external);
+            }
         }
         self.touch_customer(customer.id, |row| {
             row.stored.customer = customer;

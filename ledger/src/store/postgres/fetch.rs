@@ -227,13 +227,12 @@ fn reads(wanted: &WantedRows) -> Vec<FetchRead<'_>> {
     (named.locked.into_iter().chain(others).chain(named.others)).collect()
 }
 
-/// Open holds, spending, personal data, and customers by their external ids.
-fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 7] {
+/// Open holds, spending and personal data.
+fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 6] {
     let by_id = " WHERE h.request = ANY ($1::bytea[])";
     let of_key = " WHERE h.key = ANY ($1::bigint[])";
     let of_customer = " WHERE h.key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))";
     let personal = "SELECT customer, data FROM personal_data WHERE customer = ANY ($1::bigint[])";
-    let external = "SELECT external_id, id FROM accounts WHERE external_id = ANY ($1::text[])";
     [
         read(SELECT_HOLD, by_id, &wanted.holds, hold),
         read(SELECT_HOLD, of_key, &wanted.spending, hold),
@@ -249,7 +248,6 @@ fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 7] {
             rows.personal.insert(customer, data);
             Ok(())
         }),
-        read(external, "", &wanted.external_ids, external_id),
     ]
 }
 
@@ -341,12 +339,6 @@ fn hour(rows: &mut Rows, row: &Row, of: fn(&mut Columns<'_>) -> Decoded<Scope>) 
     let mut columns = Columns::of(row);
     let hour = crate::store::hour_rows::spent_hour(&mut columns)?;
     rows.hours.entry(of(&mut columns)?).or_default().push(hour);
-    Ok(())
-}
-
-fn external_id(rows: &mut Rows, row: &Row) -> Filled {
-    let mut columns = Columns::of(row);
-    rows.external_ids.insert(columns.read()?, columns.read()?);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use crate::book::margin::{self, CLASS, MarginRow};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::SELECT_KEY;
 use crate::table::columns::customer_status_code;
+use crate::table::owners::SEARCHED;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyOrder, KeyQuery, KeyStatus,
     LedgerError, MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
@@ -100,9 +101,11 @@ pub(super) async fn list_customers(
         rows_at_most(query.limit),
         query.balance_below.map(Amount::picos),
     );
+    let contains = SEARCHED
+        .map(|column| format!("position($4 IN lower(a.{column} COLLATE \"C\")) > 0"))
+        .join(" OR ");
     let sql = format!(
-        "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} ($1, $2) AND ($4::text IS NULL \
-         OR position($4 IN lower(a.label COLLATE \"C\")) > 0 OR position($4 IN lower(a.external_id COLLATE \"C\")) > 0) \
+        "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} ($1, $2) AND ($4::text IS NULL OR {contains}) \
          AND ($5::bigint IS NULL OR a.status = $5) AND ($6::bigint IS NULL OR a.credit - a.spent < $6) \
          ORDER BY {value} {order}, a.id {order} LIMIT $3"
     );

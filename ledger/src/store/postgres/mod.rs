@@ -66,12 +66,12 @@ use crate::store::address::Database;
 use crate::store::bill_file::{Left, Unsettled};
 use crate::table::list::UNAPPLIED;
 use crate::{
-    Addressees, Amount, AuditRecord, Cause, Customer, CustomerId, CustomerQuery, EntryQuery,
-    FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
-    LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId, OwnCost,
-    Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold, Scope, SecretHash, Server,
-    SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport,
-    WriterStats, lock,
+    Addressees, Amount, AuditRecord, Cause, Customer, CustomerBy, CustomerId, CustomerQuery,
+    EntryQuery, FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId,
+    OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold, Scope, SecretHash,
+    Server, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay,
+    VerifyReport, WholeRows, WholeTable, WriterStats, lock,
 };
 pub use confirmations::AcceptedLoss;
 use connector::Connector;
@@ -312,19 +312,9 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
+    async fn customer(&self, by: CustomerBy<'_>) -> Result<Option<Customer>, LedgerError> {
         self.readers
-            .with(|link| async move { reads::customer(&link, "a.id", &id.to_i64()).await })
-            .await
-    }
-
-    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
-        // No stored text contains it, and no parameter can carry it.
-        if external_id.contains('\0') {
-            return Ok(None);
-        }
-        self.readers
-            .with(|link| async move { reads::customer(&link, "a.external_id", &external_id).await })
+            .with(|link| async move { reads::customer(&link, by).await })
             .await
     }
 
@@ -529,8 +519,8 @@ impl Ledger for PostgresLedger {
         self.readers.rows(which, &[&since.number()]).await
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        self.readers.all().await
+    async fn whole(&self, table: WholeTable) -> Result<WholeRows, LedgerError> {
+        table.read(&*self.readers).await
     }
 
     async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
@@ -550,10 +540,6 @@ impl Ledger for PostgresLedger {
 
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
         self.readers.house_acts().await
-    }
-
-    async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
-        self.readers.all().await
     }
 
     async fn files_acts(

@@ -17,7 +17,6 @@ pub(super) struct WantedRows {
     pub(super) customers: BTreeSet<CustomerId>,
     pub(super) keys: BTreeSet<KeyId>,
     pub(super) personal: BTreeSet<CustomerId>,
-    pub(super) external_ids: BTreeSet<String>,
     pub(super) holds: BTreeSet<OperationId>,
     pub(super) entries: BTreeSet<OperationId>,
     pub(super) acts: BTreeSet<OperationId>,
@@ -43,8 +42,6 @@ impl WantedRows {
         self.keys.extend(needs.keys.iter().flatten());
         self.customers.extend(needs.customers.iter().flatten());
         self.personal.extend(needs.personal);
-        let external_id = needs.external_id.filter(|id| !id.contains('\0'));
-        self.external_ids.extend(external_id.map(str::to_owned));
         self.holds.extend(needs.holds.iter().flatten());
         self.entries.extend(needs.entries.iter().flatten());
         self.acts.extend(needs.acts.iter().flatten());
@@ -53,10 +50,8 @@ impl WantedRows {
         let references = references.map(reference::folded);
         self.references
             .extend(references.filter(|folded| !folded.contains('\0')));
-        let has_nul =
-            |name: &RowName| matches!(name, RowName::TokenLabel(label) if label.contains('\0'));
-        let rows = needs.rows.into_iter().filter(|name| !has_nul(name));
-        self.rows.extend(rows);
+        let rows = needs.rows.into_iter();
+        (self.rows).extend(rows.filter(|name| !name.key().has_nul()));
         match needs.last_act {
             Some(Scope::Key(key)) => drop(self.changed.insert(key)),
             Some(Scope::Customer(customer)) => drop(self.changed_of.insert(customer)),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
 use super::link::Link;
 use super::readers::Readers;
 use super::rows::{
     self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD,
 };
+use super::table_rows::one;
 use super::trouble::TransactionTrouble;
 use crate::book::audit::OF_MONEY;
 use crate::store::hour_rows::usage_row;
@@ -18,9 +18,9 @@ use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_a
 use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
-    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, JournalEntry, KeyId,
-    LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow,
+    Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, EntryQuery, JournalEntry,
+    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugUse, Timestamp, Totals, UsageRow,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -93,14 +93,14 @@ pub(super) async fn open_holds(
         .collect()
 }
 
-/// The customer that has this in a column of its own.
-pub(super) async fn customer(
-    link: &Link,
-    column: &str,
-    value: &(dyn ToSql + Sync),
-) -> ReadResult<Option<Customer>> {
-    let sql = format!("{SELECT_CUSTOMER} WHERE {column} = $1");
-    let rows = link.query(&sql, &[value]).await?;
+pub(super) async fn customer(link: &Link, by: CustomerBy<'_>) -> ReadResult<Option<Customer>> {
+    let (column, value) = by.column();
+    if value.has_nul() {
+        return Ok(None);
+    }
+    let sql = format!("{SELECT_CUSTOMER} WHERE a.{column} = $1");
+    let value = one(value);
+    let rows = link.query(&sql, &[&*value]).await?;
     first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
 }
 

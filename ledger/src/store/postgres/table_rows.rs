@@ -38,6 +38,15 @@ pub(super) fn array<'row>(
     }
 }
 
+/// A value as a parameter.
+pub(super) fn one(value: ColumnValue<'_>) -> SqlValue<'_> {
+    match value {
+        ColumnValue::Number(number) => Box::new(number),
+        ColumnValue::Text(text) => Box::new(text),
+        ColumnValue::Bytes(bytes) => Box::new(bytes),
+    }
+}
+
 impl<'rows, R> TableWrite<'_, 'rows, R> {
     /// The columns that a description names.
     pub(super) fn described(self, cells: impl Fn(&R) -> Vec<WrittenColumn<'rows>>) -> Self {
@@ -119,7 +128,8 @@ impl Readers {
     }
 
     pub(super) async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        let acts = self.all::<ChainedHouseAct>().await?;
+        let mut reader = self;
+        let acts = reader.all::<ChainedHouseAct>().await?;
         Ok(acts.into_iter().map(|chained| chained.act).collect())
     }
 
@@ -133,8 +143,12 @@ impl Readers {
         let before = before.as_ref().map(OperationId::as_bytes);
         self.rows(which, &[&before, &rows_at_most(limit)]).await
     }
+}
 
-    pub(super) async fn all<T: DescribedRow>(&self) -> Result<Vec<T>, LedgerError> {
+impl TableReader for &Readers {
+    type Error = LedgerError;
+
+    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, LedgerError> {
         self.with(|link| async move { (&*link).all().await }).await
     }
 }

@@ -60,7 +60,6 @@ impl Batch<'_> {
         let is_of_running_holds = needs.acts == Few::default()
             && needs.references == Few::default()
             && needs.rows.is_empty()
-            && needs.external_id.is_none()
             && needs.dead.is_none();
         if !is_of_running_holds {
             self.flush()?;
@@ -81,9 +80,6 @@ impl Batch<'_> {
             let data = super::reads::personal_data(self.conn, customer)?;
             let data = data.map(|data| (customer, data));
             self.rows.personal.extend(data);
-        }
-        if let Some(external_id) = needs.external_id {
-            self.fetch_external_id(external_id)?;
         }
         for operation in needs.acts.into_iter().flatten() {
             self.fetch_act(operation)?;
@@ -145,14 +141,6 @@ impl Batch<'_> {
         if let Some(stored) = read.query_row([customer], rows::row).optional()? {
             let row = CustomerRow::stored(stored, None);
             self.rows.customers.insert(customer, row);
-        }
-        Ok(())
-    }
-
-    fn fetch_external_id(&mut self, external_id: &str) -> Result<()> {
-        if let Some(found) = super::reads::customer(self.conn, "a.external_id", external_id)? {
-            let external_id = external_id.to_owned();
-            self.rows.external_ids.insert(external_id, found.id);
         }
         Ok(())
     }

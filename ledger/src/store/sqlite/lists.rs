@@ -14,6 +14,7 @@ use crate::book::head::StoredCustomer;
 use crate::book::margin::{self, CLASS, SlugHours, Summing};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::{SELECT_CUSTOMER, SELECT_KEY};
+use crate::table::owners::SEARCHED;
 use crate::{
     Amount, Customer, CustomerQuery, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy,
     MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
@@ -197,9 +198,12 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
     let from = query
         .after
         .map_or((start, start), |(value, id)| (value, id.to_i64()));
+    let contains = SEARCHED
+        .map(|column| format!("instr(lower(a.{column}), ?4) > 0"))
+        .join(" OR ");
     let mut page = conn.prepare_cached(&format!(
         "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} (?1, ?2)
-         AND (?4 IS NULL OR instr(lower(a.label), ?4) > 0 OR instr(lower(a.external_id), ?4) > 0)
+         AND (?4 IS NULL OR {contains})
          AND (?5 IS NULL OR a.status = ?5) AND (?6 IS NULL OR a.credit - a.spent < ?6)
          ORDER BY {value} {order}, a.id {order} LIMIT ?3"
     ))?;

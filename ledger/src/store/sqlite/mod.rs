@@ -83,11 +83,12 @@ use crate::store::bill_file::{Left, Unsettled};
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::table::list::UNAPPLIED;
 use crate::{
-    Addressees, Amount, AuditRecord, Customer, CustomerId, CustomerQuery, Durability, EntryQuery,
-    FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger, LedgerError,
-    LedgerTrouble, Lot, MarginQuery, Margins, OpenHold, OpenMode, Operation, OperationId, Outcome,
-    OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse, Taught,
-    Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WriterStats,
+    Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, CustomerQuery, Durability,
+    EntryQuery, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger,
+    LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode, Operation, OperationId,
+    Outcome, OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse,
+    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRows,
+    WholeTable, WriterStats,
 };
 use ends::EndedKeys;
 use file_id::FileId;
@@ -347,12 +348,8 @@ impl Ledger for SqliteLedger {
             .await
     }
 
-    async fn find_customer(&self, id: CustomerId) -> Result<Option<Customer>, LedgerError> {
-        self.point(|conn| reads::customer(conn, "a.id", id))
-    }
-
-    async fn find_external(&self, external_id: &str) -> Result<Option<Customer>, LedgerError> {
-        self.point(|conn| reads::customer(conn, "a.external_id", external_id))
+    async fn customer(&self, by: CustomerBy<'_>) -> Result<Option<Customer>, LedgerError> {
+        self.point(|conn| reads::customer(conn, by))
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
@@ -539,9 +536,8 @@ impl Ledger for SqliteLedger {
         readers.rows(which, [since]).await
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.all().await
+    async fn whole(&self, table: WholeTable) -> Result<WholeRows, LedgerError> {
+        table.read(&self.current()?.readers).await
     }
 
     async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
@@ -560,11 +556,6 @@ impl Ledger for SqliteLedger {
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
         let readers = &self.current()?.readers;
         readers.house_acts().await
-    }
-
-    async fn lots(&self) -> Result<Vec<Lot>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.all().await
     }
 
     async fn files_acts(

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use std::collections::{BTreeMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use super::totals;
@@ -19,9 +19,9 @@ use crate::store::select::SELECT_CUSTOMER;
 use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
-    Addressees, Amount, AuditRecord, Customer, CustomerId, EntryQuery, JournalEntry, Key, KeyId,
-    OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash, SlugUse,
-    Timestamp, Totals, UsageRow,
+    Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, EntryQuery, JournalEntry,
+    Key, KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
+    SlugUse, Timestamp, Totals, UsageRow,
 };
 
 /// Rows that one statement of a scan examines.
@@ -36,14 +36,10 @@ pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
     statement.query_row([id], rows::whole_key).optional()
 }
 
-/// The customer that has this in a column of its own.
-pub(super) fn customer(
-    conn: &Connection,
-    column: &str,
-    value: impl ToSql,
-) -> Result<Option<Customer>> {
+pub(super) fn customer(conn: &Connection, by: CustomerBy<'_>) -> Result<Option<Customer>> {
+    let (column, value) = by.column();
     let found = conn
-        .prepare_cached(&format!("{SELECT_CUSTOMER} WHERE {column} = ?1"))?
+        .prepare_cached(&format!("{SELECT_CUSTOMER} WHERE a.{column} = ?1"))?
         .query_row([value], rows::row::<StoredCustomer>)
         .optional()?;
     Ok(found.map(|stored| stored.customer))

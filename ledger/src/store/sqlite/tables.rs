@@ -102,7 +102,7 @@ pub(super) fn read<T: DescribedRow>(
 
 impl Readers {
     /// The rows of which a condition is true.
-    pub(super) async fn rows<T: DescribedRow + Send + 'static>(
+    pub(super) async fn rows<T: DescribedRow>(
         &self,
         condition: &'static str,
         values: impl Params + Send + 'static,
@@ -125,7 +125,8 @@ impl Readers {
     }
 
     pub(super) async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        let acts = self.all::<ChainedHouseAct>().await?;
+        let mut reader = self;
+        let acts = reader.all::<ChainedHouseAct>().await?;
         Ok(acts.into_iter().map(|chained| chained.act).collect())
     }
 
@@ -138,10 +139,12 @@ impl Readers {
         let which = "WHERE ?1 IS NULL OR operation < ?1 ORDER BY operation DESC LIMIT ?2";
         self.rows(which, (before, rows_at_most(limit))).await
     }
+}
 
-    pub(super) async fn all<T: DescribedRow + Send + 'static>(
-        &self,
-    ) -> Result<Vec<T>, LedgerError> {
+impl TableReader for &Readers {
+    type Error = LedgerError;
+
+    async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, LedgerError> {
         self.scan(|conn, _| all(conn)).await
     }
 }

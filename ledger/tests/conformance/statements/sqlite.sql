@@ -98,6 +98,7 @@ SELECT e.position, e.seq, e.customer, e.key, e.operation, e.kind, e.amount, e.ba
 SELECT e.reference FROM refs r JOIN entries e ON e.operation = r.operation WHERE r.folded = ?1
 SELECT event, tries, due, why, (SELECT max(due) FROM deliveries WHERE webhook = $1 AND status = 2) FROM deliveries WHERE webhook = $1 AND status = 1 AND tries > 0 ORDER BY tries DESC, due LIMIT 1
 SELECT event, webhook, tries, due, why FROM deliveries WHERE status = 1 ORDER BY due, event
+SELECT external_id, id FROM accounts WHERE external_id = ?1
 SELECT folded, customer, data FROM addressees
 SELECT folded, customer, data FROM addressees WHERE customer = ?1
 SELECT h.request, h.key, h.opened, h.amount, h.used, h.slug, h.family, h.at, h.epoch, h.day, h.checkpoint, h.moves FROM holds h

@@ -239,9 +239,6 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         _ => (409, "refused"),
     };
     let details = match refusal {
-        Refusal::ExternalIdUsed { customer, .. } | Refusal::ReferenceUsed { customer, .. } => {
-            json!({ "customer": customer })
-        }
         Refusal::Insufficient {
             needed,
             available,
@@ -255,7 +252,10 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
             "done": reached.what.shown(reached.done),
             "ends_at": reached.ends_at,
         }),
-        _ => json!({}),
+        _ => match refusal.taken() {
+            Some((_, customer)) => json!({ "customer": customer }),
+            None => json!({}),
+        },
     };
     let error = ApiError::new(status, code, message).with(details);
     match refusal {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_ledger::{
     AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, IdError, Key,
-    KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome, Refusal, Scope,
-    SecretHash, Timestamp, Token, TokenRole,
+    KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome, Scope, SecretHash,
+    Timestamp, Token, TokenRole,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -56,6 +56,9 @@ pub(super) struct ToldTo {
 }
 
 pub(super) trait NamedInPath: Sized {
+    /// An example of it, where the parameter's name does not say which.
+    const EXAMPLE: Option<&'static str> = None;
+
     /// As it was sent.
     ///
     /// # Errors
@@ -94,6 +97,8 @@ impl NamedInPath for KeyId {
 }
 
 impl NamedInPath for LotId {
+    const EXAMPLE: Option<&'static str> = Some("l_7f3q9d2xw1");
+
     fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
         call.parsed("lot_not_found")
     }
@@ -258,28 +263,21 @@ impl ApiCall<'_> {
 
     /// Why an act was not done. A reference or an external id leads only those to its customer who may read it.
     async fn refusal(&self, error: LedgerError) -> ApiError {
-        let named = match &error {
-            LedgerError::Refused(Refusal::ReferenceUsed {
-                reference,
-                customer,
-            }) => Some((reference.clone(), *customer)),
-            LedgerError::Refused(Refusal::ExternalIdUsed {
-                external_id,
-                customer,
-            }) => Some((external_id.clone(), *customer)),
+        let taken = match &error {
+            LedgerError::Refused(refusal) => refusal.taken(),
             _ => None,
         };
-        let told = ApiError::from(error);
-        let Some((name, customer)) = named else {
-            return told;
+        let Some((name, customer)) = taken else {
+            return error.into();
         };
         let found = self.ledger().find_customer(customer).await;
         if let Ok(Some(customer)) = found
             && self.token.may_read(&customer)
         {
-            return told;
+            return error.into();
         }
         let message = format!("{name:?} was already used; nothing was changed");
+        let told = ApiError::from(error);
         ApiError::new(told.status, told.code, message)
     }
 
@@ -310,6 +308,7 @@ impl ApiCall<'_> {
         };
         let (name, shown) = match secret {
             NewSecret::Secret(secret) => ("secret", json!(secret.reveal())),
+            NewSecret::Token(secret) => ("secret", json!(secret.reveal())),
             NewSecret::Link(token) => ("link", json!(token.url(&self.admin.front.public_url))),
             NewSecret::Codes(codes) => ("codes", json!(farebox_selling::revealed(codes))),
         };

@@ -1,13 +1,8 @@
 //! Customers under `/api/v1`.
 
-use farebox_ledger::{
-    Customer, CustomerId, CustomerQuery, CustomerStatus, KeyOrder, Outcome, Timestamp,
-};
-use farebox_selling::customer::{CustomerDocument, CustomerPage, EditCustomer};
+use farebox_ledger::{Customer, CustomerId, CustomerQuery, KeyOrder, Outcome, Timestamp};
+use farebox_selling::customer::{CustomerDocument, CustomerPage, EditCustomer, WhichCustomers};
 use farebox_selling::key::KeyDocument;
-use farebox_selling::value::{OneLine, Word};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{ApiError, ApiReply};
@@ -21,28 +16,16 @@ const LIST: &str = "customers";
 /// The largest id, so that a page begins behind every row of an instant.
 const LAST_ID: u64 = u64::MAX;
 
-/// Which customers.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct CustomersQuery {
-    /// Only customers in this state
-    status: Option<Word<CustomerStatus>>,
-    /// Only the customer with exactly this name in your own system
-    external_id: Option<OneLine>,
-    /// Only customers whose label or external id contains this text
-    label: Option<OneLine>,
-}
-
 pub(super) async fn list(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let query: CustomersQuery = call.read()?;
-    if let Some(external_id) = &query.external_id {
-        let found = call.ledger().find_external(&external_id.0).await?;
-        let found = found.filter(|customer| call.token.may_read(customer));
-        return Ok(pages::whole(found.iter().map(CustomerDocument::from)));
+    let which: WhichCustomers = call.read()?;
+    if let Some(mut only) = which.only(call.ledger()).await? {
+        only.retain(|customer| call.token.may_read(customer));
+        return Ok(pages::whole(only.iter().map(CustomerDocument::from)));
     }
     let page: ListPage = call.read()?;
     let place = page.place(LIST)?.and_then(pages::customer_place);
     let after = place.or(page.since().map(before_instant));
-    let (found, next) = read(call, &page, after, query).await?;
+    let (found, next) = read(call, &page, after, &which).await?;
     Ok(pages::page(
         LIST,
         found.iter().map(CustomerDocument::from),
@@ -64,16 +47,14 @@ async fn read(
     call: &ApiCall<'_>,
     page: &ListPage,
     after: Option<(i64, CustomerId)>,
-    which: CustomersQuery,
+    which: &WhichCustomers,
 ) -> Result<(Vec<Customer>, Option<(i64, i64)>), ApiError> {
     let (order, until) = (KeyOrder::Created, page.until());
     let mut query = CustomerQuery {
         order,
         after,
-        text: which.label.map(Into::into),
-        status: which.status.map(|Word(status)| status),
         limit: page.rows()?.saturating_add(1).max(pages::MOST),
-        ..CustomerQuery::default()
+        ..which.query()
     };
     let (most, mut found) = (page.rows()?, Vec::<Customer>::new());
     loop {

@@ -7,17 +7,18 @@ use super::route::{ApiRoute, Least};
 const CUSTOMER: &str = "c_7f3q9d2xw1";
 const KEY: &str = "k_7f3q9d2xw1";
 const TOP_UP: &str = "auto-top-up:c_7f3q9d2xw1-4";
-const LOT: &str = "l_7f3q9d2xw1";
 const REQUEST: &str = "req_01kaxv8m3n5p7q9r1s3t5v7w9x";
 
 /// An example of a path's parameter.
 pub(super) fn parameter(route: &ApiRoute, name: &str) -> &'static str {
+    if let Some(named) = route.named {
+        return named;
+    }
     match (name, &*route.name) {
         ("customer", _) => CUSTOMER,
         ("key", _) => KEY,
         ("request", _) => REQUEST,
         ("top_up", _) => TOP_UP,
-        ("lot", _) => LOT,
         (_, "Assign") => "pi_2001",
         (_, "Return") => "pi_2002",
         _ => "pi_1001",

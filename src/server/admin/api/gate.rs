@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use farebox_door::RequestSender;
-use farebox_ledger::{Ledger, SecretHash, Timestamp, Token, TokenSecret, TokenStatus, lock};
+use farebox_ledger::{
+    Ledger, Perform as _, SecretHash, Timestamp, Token, TokenSecret, TokenStatus, lock,
+};
 use salvo::http::header::AUTHORIZATION;
 use salvo::prelude::Request;
 use tokio::time::Instant;
@@ -97,7 +99,7 @@ impl Gate {
         let is_old = |known: &ActiveTokens| known.read_at.elapsed() >= FRESH;
         if active.as_ref().is_none_or(is_old) {
             // A ledger that does not answer leaves those of before; each of them is looked up all the same.
-            if let Ok(tokens) = ledger.tokens().await {
+            if let Ok(tokens) = ledger.all::<Token>().await {
                 let tokens = tokens.into_iter();
                 let works = |token: &Token| token.status(now) == TokenStatus::Active;
                 let hashes = tokens.filter(works).map(|token| token.secret).collect();

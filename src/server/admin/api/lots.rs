@@ -1,6 +1,6 @@
 //! Lists of lots of vouchers under `/api/v1`.
 
-use farebox_ledger::Lot;
+use farebox_ledger::{Lot, Perform as _};
 use farebox_selling::voucher::{self, LotDocument};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub(super) async fn list(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let after = page.place(LIST)?;
     let place = |lot: &Lot| (lot.created_at.millis(), lot.id.to_i64());
     let is_wanted = |word: &str| which.status.as_deref().is_none_or(|status| status == word);
-    let mut found = call.ledger().lots().await?;
+    let mut found = call.ledger().all::<Lot>().await?;
     found.retain(|lot| {
         after.is_none_or(|after| place(lot) > after)
             && page.spans(lot.created_at)

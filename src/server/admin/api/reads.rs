@@ -13,10 +13,10 @@ use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::pages::{self, ListPage};
 use super::read::of_field;
-use crate::proxy::record;
 use crate::server::admin::requests;
 use farebox_selling::entry::{MarginsDocument, UsageDocument};
 use farebox_selling::payment::PaymentDocument;
+use farebox_selling::request::RequestDocument;
 use farebox_selling::value::{Count, CustomerName, Instant, KeyName, OneLine};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -205,15 +205,7 @@ async fn by_answer(call: &ApiCall<'_>, id: &str) -> Result<Option<Value>, ApiErr
     let oldest = call.now.millis().saturating_sub(ANSWER_DAYS * DAY_MS);
     let since = Some(Timestamp::from_millis(oldest));
     let found = search::by_answer(call.ledger(), id, since).await?;
-    Ok(found.map(|entry| {
-        json!({
-            "request_id": entry.request().map(record::request_id),
-            "record": null,
-            "running": null,
-            "under_way": null,
-            "entry": document::json(&entry),
-        })
-    }))
+    Ok(found.map(|entry| json!(RequestDocument::from(&entry))))
 }
 
 pub(super) async fn models(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {

@@ -47,6 +47,8 @@ pub(super) struct ApiRoute {
     pub(super) members: Value,
     /// A body that is taken.
     pub(super) example: &'static str,
+    /// An example of what its path names, if the parameter's name does not say which.
+    pub(super) named: Option<&'static str>,
     /// What is answered when all is well.
     pub(super) status: u16,
     /// Describes the document, and where that has a name adds what it stands for. A name that is kept for later has none.
@@ -106,6 +108,7 @@ pub(super) fn get(
         words: words.to_owned(),
         members: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         example: "{}",
+        named: None,
         status: 200,
         answer: None,
         lists: false,
@@ -121,6 +124,7 @@ pub(super) fn act<A: SellerAct<Of: NamedInPath>>(path: &'static str, least: Leas
         method: "POST",
         members,
         example: A::EXAMPLE,
+        named: A::Of::EXAMPLE,
         ..get(
             path,
             least,

@@ -8,7 +8,7 @@ use farebox_selling::auto_top_up::{
 };
 use farebox_selling::cap::{CapsDocument, ClearCap, SetCap};
 use farebox_selling::customer::{
-    Close, CreateCustomer, CustomerDocument, EditCustomer, Erase, Resume, Suspend,
+    Close, CreateCustomer, CustomerDocument, EditCustomer, Erase, Resume, Suspend, WhichCustomers,
 };
 use farebox_selling::entry::{EntryDocument, MarginsDocument, UsageDocument};
 use farebox_selling::event::EventDocument;
@@ -21,13 +21,14 @@ use farebox_selling::payment::{
     Adjust, Assign, MoveMoney, MovedDocument, PaymentDocument, PaymentMovedDocument,
     PostedDocument, Refund, Return, Reverse, TopUp,
 };
-use farebox_selling::request::{ModelDocument, RequestDocument};
+use farebox_selling::request::RequestDocument;
 use farebox_selling::voucher::{CreateLot, LotDocument, VoidVouchers};
 use serde_json::Value;
 
 use super::pages::ListPage;
 use super::route::{ApiRoute, Least, act, by, edit, get};
 use super::{auto_top_up, customers, keys, lots, money, papers, reads};
+use crate::config::TableRow;
 
 /// Every path. Examples are run in this order.
 pub(super) static ROUTES: LazyLock<Vec<ApiRoute>> = LazyLock::new(|| {
@@ -43,7 +44,7 @@ fn of_customers() -> Vec<ApiRoute> {
     vec![
         get("/openapi.json", Least::Anybody, "OpenApi", by!(reads::reserved), "This document").answers::<Value>(),
         act::<CreateCustomer>("/customers", Least::Sell).made().answers::<CustomerDocument>().shows(customers::created),
-        get("/customers", Least::Own, "Customers", by!(customers::list), "Customers, oldest first").lists::<CustomerDocument>().asked::<ListPage>().asked::<customers::CustomersQuery>(),
+        get("/customers", Least::Own, "Customers", by!(customers::list), "Customers, oldest first").lists::<CustomerDocument>().asked::<ListPage>().asked::<WhichCustomers>(),
         get("/customers/{customer}", Least::Own, "Customer", by!(customers::show), "One customer: money, limits, caps, personal data and its keys").answers::<CustomerDocument>(),
         edit::<EditCustomer>("/customers/{customer}", by!(customers::edit)).answers::<CustomerDocument>(),
         act::<CreateKey>("/customers/{customer}/keys", Least::Sell).made().answers::<KeyDocument>(),
@@ -99,7 +100,7 @@ fn of_books() -> Vec<ApiRoute> {
         act::<CreateLot>("/vouchers", Least::Manage).made().answers::<LotDocument>(),
         get("/vouchers", Least::Manage, "Lots", by!(lots::list), "Lots of vouchers, oldest first, and how many of each were redeemed").lists::<LotDocument>().asked::<ListPage>().asked::<lots::LotsQuery>(),
         act::<VoidVouchers>("/vouchers/{lot}/void", Least::Manage).answers::<LotDocument>(),
-        get("/models", Least::Own, "Models", by!(reads::models), "What is sold").lists::<ModelDocument>(),
+        get("/models", Least::Own, "Models", by!(reads::models), "What is sold").lists::<TableRow>(),
         get("/margin", Least::All, "Margin", by!(reads::margin), "Charges, cost and possible debts").answers::<MarginsDocument>().asked::<reads::TimesQuery>().asked::<reads::MarginsQuery>(),
     ]
 }
