@@ -38,6 +38,25 @@ pub(crate) struct RequestWalk<'a> {
     pub(crate) seen: Inspection,
 }
 
+/// At the beginning of the body's object.
+fn object(body: &[u8]) -> Result<Cursor<'_>, BadRequest> {
+    if body.is_empty() {
+        return Err(BadRequest::new(
+            "The request body is empty. Send one JSON object.",
+        ));
+    }
+    if body.starts_with(b"\xEF\xBB\xBF") {
+        return Err(BadRequest::new(
+            "The request body begins with a byte order mark. Send one JSON object, without it.",
+        ));
+    }
+    let mut cursor = Cursor::new(body)?;
+    if cursor.peek()? != Kind::Object {
+        return Err(BadRequest::new("The request body must be one JSON object."));
+    }
+    Ok(cursor)
+}
+
 impl<'a> RequestWalk<'a> {
     /// Walks the body; `field` takes the value of each member and decides its fate. `seed` determines the positions of the text
     /// samples.
@@ -46,20 +65,7 @@ impl<'a> RequestWalk<'a> {
         seed: u64,
         mut field: impl FnMut(&str, &mut Cursor<'a>, &mut Inspection) -> Result<Verdict, BadRequest>,
     ) -> Result<Self, BadRequest> {
-        if body.is_empty() {
-            return Err(BadRequest::new(
-                "The request body is empty. Send one JSON object.",
-            ));
-        }
-        if body.starts_with(b"\xEF\xBB\xBF") {
-            return Err(BadRequest::new(
-                "The request body begins with a byte order mark. Send one JSON object, without it.",
-            ));
-        }
-        let mut cursor = Cursor::new(body)?;
-        if cursor.peek()? != Kind::Object {
-            return Err(BadRequest::new("The request body must be one JSON object."));
-        }
+        let mut cursor = object(body)?;
         let mut seen = Inspection {
             choices: 1,
             ..Inspection::default()

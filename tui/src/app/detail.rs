@@ -67,6 +67,7 @@ pub(crate) enum BalanceCheck {
     Running,
     Sound {
         entries: u64,
+        balance: Amount,
         at: Timestamp,
     },
     Wrong {
@@ -183,10 +184,13 @@ impl PartyDetail {
                 self.check = BalanceCheck::Long(count);
                 false
             }
-            BalanceCheck::Sound { entries, .. }
-                if *entries < count.unsigned_abs() && count <= CHECK_UNASKED =>
-            {
-                true
+            // What its customer paid has an entry that is not among a key's.
+            BalanceCheck::Sound {
+                entries, balance, ..
+            } if count <= CHECK_UNASKED => {
+                let customer = self.party.as_ref().map(Party::customer);
+                let now = customer.map(|customer| customer.account.balance());
+                *entries < count.unsigned_abs() || now.is_some_and(|now| now != *balance)
             }
             _ => false,
         }

@@ -162,6 +162,7 @@ impl StoreShared {
         Ok(if sum == balance {
             BalanceCheck::Sound {
                 entries: count,
+                balance,
                 at: clock::now(),
             }
         } else {

@@ -200,6 +200,10 @@ impl Bench {
                 of,
                 check: BalanceCheck::Sound {
                     entries: 8,
+                    balance: self
+                        .detail(of)
+                        .party
+                        .map_or(Amount::ZERO, |party| party.customer().account.balance()),
                     at: now(),
                 },
             },
@@ -225,6 +229,7 @@ impl Bench {
                 query,
                 answer: Ok(self.sums(query)),
             },
+            Effect::LoadWaiting => Message::Waiting(Ok(waiting())),
             Effect::LoadSpend { .. } => Message::Spend(Ok(slug_hours())),
             Effect::Verify => {
                 let report = VerifyReport {

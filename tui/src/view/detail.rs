@@ -151,7 +151,7 @@ fn check(detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
         BalanceCheck::Sound { entries: 0, .. } => {
             ("no entries, balance nothing ✓".to_owned(), theme.good())
         }
-        BalanceCheck::Sound { entries, at } => (
+        BalanceCheck::Sound { entries, at, .. } => (
             format!(
                 "sum of {} = balance ✓ {}",
                 format::entries(*entries),
