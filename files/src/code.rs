@@ -110,6 +110,14 @@ codes! {
     TooMuchCredit      "E707" Error Place "credit worth more than twice its price";
     NoRate             "E708" Error File  "a currency without a rate";
     DuplicateOffer     "E709" Error Place "the same offer twice";
+    GatewayAway        "E711" Error Both  "a gateway that does not answer the shop";
+    TokenRefused       "E712" Error Both  "a token that cannot sell";
+    BeyondBound        "E713" Error Both  "an offer that can never be booked";
+    ProcessorAway      "E714" Error Both  "a processor that does not answer";
+    ProcessorKeyRefused "E715" Error Both "a key that the processor refuses";
+    AccountCannotCharge "E716" Error Both "an account that cannot charge";
+    NoWebhookEndpoint  "E717" Error Both  "no webhook endpoint at the shop's address";
+    EventsMissing      "E718" Error Both  "a webhook endpoint that is not told everything";
 
     RouteWithoutModel  "W401" Warning Both  "a route without a model";
     SimulatedInLineup  "W402" Warning Both  "a published slug is simulated beside real ones";
@@ -139,6 +147,12 @@ codes! {
     FormerField        "W426" Warning Place "a field that is no longer used";
     WordContradicted   "W427" Warning Both  "a service does not do what is said of it";
 
+    OtherAddress       "W711" Warning Both "addresses of gateway and shop that do not lead to each other";
+    MayDoMore          "W712" Warning Both "a token that may do more than sell";
+    OtherVersion       "W713" Warning Both "callbacks in the shapes of another version";
+    NotShown           "W714" Warning Both "what the processor does not show this key";
+    Unproved           "W715" Warning Both "a webhook secret that no callback has proved";
+
     SecretNotChecked   "N501" Note Place "a secret was not checked";
     MoreFindings       "N502" Note File  "more findings than are shown";
     SkippedChecks      "N503" Note File  "checks that had to be skipped";
@@ -165,13 +179,13 @@ impl Diagnostic {
 
     /// A finding about something other than the files, such as a target that was seen at work; no line shows it.
     #[must_use]
-    pub fn without_line(code: Code, what: String, remedy: String) -> Self {
+    pub fn without_line(code: Code, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             severity: code.severity(),
             code: code.id(),
-            message: what,
+            message: what.into(),
             place: None,
-            help: Some(remedy),
+            help: Some(remedy.into()),
             related: Vec::new(),
         }
     }

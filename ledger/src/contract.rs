@@ -317,7 +317,7 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
 /// The ways to change a ledger and to read a table of it, by the types of what is done and read.
 pub trait Perform: Ledger {
-    /// Does one operation, and gives what comes of it: `ledger.perform(NewLot { … })` a [`Lot`].
+    /// Does one operation, and gives what comes of it: `ledger.perform(NewLot { … })` a [`Lot`](crate::Lot).
     fn perform<O: Performable>(
         &self,
         operation: O,

@@ -57,7 +57,7 @@ pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::answer::ApiAnswer;
 pub use rule::auto_top_up::{
-    AutoTopUp, AutoTopUpOff, AutoTopUpState, JudgeTopUp, Refill, TopUpRule, TopUpWish,
+    AutoTopUp, AutoTopUpOff, AutoTopUpState, JudgeTopUp, ProcessorRef, Refill, TopUpRule, TopUpWish,
 };
 pub use rule::cap::{Cap, CapLimits, CapMaker, CapReached, CapWindow, Caps, CountedCap};
 pub use rule::customer::{
@@ -72,11 +72,12 @@ pub use rule::key::{
     Change, Enrolment, Key, KeyChange, KeyRecord, KeyStatus, MarkUsed, Membership, NewKey,
 };
 pub use rule::limit::RateRule;
-pub use rule::link::{ConsumeLink, LINK_LIFETIME, LinkToken, NewLink};
+pub use rule::link::{ConsumeLink, LINK_LIFETIME, LinkToken, NewLink, NewVisit};
 pub use rule::payment::{
-    Addressees, FirstPayment, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus, Registers,
-    ReversalKind, UnappliedAct, UnappliedEnd, WaitingReversal,
+    Addressees, AskedSum, FirstPayment, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus,
+    Registers, ReversalKind, UnappliedAct, UnappliedEnd, WaitingReversal,
 };
+pub use rule::reservation::{EndReservation, NewReservation, Reservation, SoldOut};
 pub use rule::secret::{Secret, SecretError, SecretHash};
 pub use rule::settings::{CustomerEdit, CustomerSettings, KeyEdit, KeySettings};
 pub use rule::token::{NewToken, RevokeToken, Token, TokenRole, TokenSecret, TokenStatus};
@@ -99,11 +100,13 @@ pub use value::end_reason::EndReason;
 pub use value::event::{Event, EventKind, News};
 pub use value::files_act::{FilesAct, NoteFiles};
 pub use value::gross::{Gross, GrossError};
-pub use value::id::{CustomerId, IdError, KeyId, LotId, OperationId, Scope, Timestamp, TokenId};
+pub use value::id::{
+    CustomerId, IdError, KeyId, LotId, OperationId, ReservationId, Scope, Timestamp, TokenId,
+};
 pub use value::lesson::{Excess, Fact, Facts, ForgetTarget, Lesson, Taught};
 pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
-pub use value::public_url::{gateway_root, parse_public_url};
+pub use value::public_url::{gateway_root, parse_public_url, with_query};
 pub use value::reference::is_same_reference;
 pub use value::service::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
@@ -172,6 +175,15 @@ pub enum Refusal {
     /// This code can be redeemed by nobody, or was by somebody else.
     #[error("this voucher is not known, or can no longer be redeemed")]
     NoSuchVoucher,
+    /// No link of this kind has this token, or has it any more.
+    #[error("this link is not known, was used, or has expired")]
+    NoSuchLink,
+    /// The token that asks has no reservation with this id, or has it no more.
+    #[error("there is no reservation {0}")]
+    NoSuchReservation(ReservationId),
+    /// The token that asks has no room for a reservation.
+    #[error("{0}")]
+    SoldOut(Box<SoldOut>),
     /// No token of the admin API with this id.
     #[error("there is no token {0}")]
     NoSuchToken(TokenId),

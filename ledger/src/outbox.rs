@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 
 use crate::{
-    CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId,
-    Timestamp, WantedDeliveries, WebhookId,
+    Customer, CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError,
+    OperationId, Timestamp, WantedDeliveries, WebhookId,
 };
 
 /// What every ledger tells. What is written of it goes through [`Ledger`](crate::Ledger).
 #[async_trait]
-pub trait Outbox {
+pub trait Outbox: Sync {
     /// At most `limit` events, oldest first, after the one with this id, or from the oldest on. Whoever goes on from the last one it
     /// got misses none, however many write meanwhile: an event is shown once none can come before it any more.
     async fn events(
@@ -22,7 +22,14 @@ pub trait Outbox {
     async fn newest_event(&self) -> Result<Option<OperationId>, LedgerError>;
 
     /// Customers whose rule of auto top-up wants money now: that of each of them was to wait, and the time for that has passed.
-    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError>;
+    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        let found = self.owing_or_asking().await?.into_iter();
+        let wants = found.filter(|customer| customer.wanted_top_up(now).is_some());
+        Ok(wants.map(|customer| customer.id).collect())
+    }
+
+    /// Customers that owe something, and those that have, or had, a rule of auto top-up, by id.
+    async fn owing_or_asking(&self) -> Result<Vec<Customer>, LedgerError>;
 
     /// The webhooks that were ever there, by their addresses.
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError>;

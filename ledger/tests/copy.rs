@@ -141,6 +141,8 @@ async fn owing(ledger: &dyn Ledger) {
             credit: usd("10"),
             reference: format!("Pi-{number}"),
             addressee: None,
+            expected: None,
+            reservation: None,
             act: act(620 + number, 1_200),
         };
         ledger.perform(new).await.unwrap();
@@ -162,7 +164,7 @@ async fn owing(ledger: &dyn Ledger) {
     };
     let asks = CustomerChange {
         customer: CustomerId::made_for(key(10)),
-        change: CustomerAct::SetAutoTopUp(rule),
+        change: CustomerAct::SetAutoTopUp(rule, None),
         act: act(662, 1_200),
     };
     ledger.perform(asks).await.unwrap();
@@ -178,6 +180,15 @@ async fn shop(ledger: &dyn Ledger) {
     };
     let first = asked(1, 1_300, first.into());
     let first = ledger.ask(once(first, "a key", "a body")).await.unwrap();
+    let kept = NewReservation {
+        id: ReservationId::from_random(1),
+        prolongs: false,
+        customer: Some(CustomerId::from_random(12)),
+        credit: usd("2"),
+        until: Timestamp::from_millis(clock::now().millis() + 600_000),
+        act: act(757, 1_300),
+    };
+    ledger.ask(asked(1, 1_300, kept.into())).await.unwrap();
     ledger.perform(new_lot(1, 755, 3)).await.unwrap();
     ledger.perform(redemption(200, 9, 756)).await.unwrap();
     assert!(!first.is_replay());
@@ -193,7 +204,8 @@ async fn owed(ledger: &dyn Ledger) -> String {
     let again = ledger.ask(again).await.map(|answered| answered.is_replay());
     assert!(!matches!(again, Ok(false)));
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        ledger.all::<Reservation>().await.unwrap(),
         ledger.all::<Lot>().await.unwrap(),
         ledger.all::<Token>().await.unwrap(),
         ledger.house_acts().await.unwrap(),

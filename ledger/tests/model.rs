@@ -11,6 +11,10 @@ mod common;
 mod customers;
 #[path = "model/facts.rs"]
 mod facts;
+#[path = "model/sales.rs"]
+mod sales;
+#[path = "model/seen.rs"]
+mod seen;
 
 use std::sync::Arc;
 
@@ -22,6 +26,8 @@ use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use sales::sale;
+use seen::{everything, glance, without_positions};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -58,6 +64,14 @@ enum Step {
         request: u64,
     },
     Pay {
+        key: u64,
+        operation: u64,
+        amount: i64,
+        reference: u64,
+    },
+    Sale {
+        sale: u8,
+        number: u64,
         key: u64,
         operation: u64,
         amount: i64,
@@ -168,6 +182,8 @@ fn step() -> impl Strategy<Value = Step> {
             |(key, operation, kind, amount, reference, request)| Step::Credit { key, operation, kind, amount, reference, request }),
         3 => (key.clone(), operation.clone(), money.clone(), reference_of.clone())
             .prop_map(|(key, operation, amount, reference)| Step::Pay { key, operation, amount, reference }),
+        5 => (0..6_u8, 1..6_u64, key.clone(), operation.clone(), money.clone(), reference_of.clone()).prop_map(
+            |(sale, number, key, operation, amount, reference)| Step::Sale { sale, number, key, operation, amount, reference }),
         5 => (operation.clone(), 0..3_u8, 0..70_i64, reference_of.clone(), reference_of.clone())
             .prop_map(|(operation, kind, told, payment, reference)| Step::Back { operation, kind, told, payment, reference }),
         1 => (key.clone(), operation.clone(), reference_of)
@@ -269,6 +285,14 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             let new = a_payment(key, operation, amount, reference);
             format!("{:?}", ledger.perform(new).await)
         }
+        Step::Sale {
+            sale: what,
+            number,
+            key,
+            operation,
+            amount,
+            reference,
+        } => sale(ledger, what, (number, operation), (key, amount, reference)).await,
         Step::Back {
             operation,
             kind,
@@ -391,104 +415,6 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             format!("{:?}", ledger.perform(CloseSession(secret(token))).await)
         }
     }
-}
-
-/// What both stores must agree on after every step.
-async fn glance(ledger: &dyn Ledger) -> String {
-    let mut keys = Vec::new();
-    for number in 1..4 {
-        let found = ledger.find_key(key(number)).await.unwrap();
-        assert!(
-            found
-                .as_ref()
-                .is_none_or(|key| key.customer.account.is_sound()),
-            "{found:?}"
-        );
-        keys.push(found);
-    }
-    format!("{keys:?} {:?}", ledger.totals().await.unwrap())
-}
-
-/// Everything there is to see, once as many events as were `told` can be seen.
-async fn everything(ledger: &dyn Ledger, told: usize) -> String {
-    let mut seen = Vec::new();
-    for owner in [None, Some(key(1)), Some(key(2))] {
-        let query = EntryQuery {
-            key: owner,
-            ..EntryQuery::default()
-        };
-        seen.push(format!("{:?}", ledger.entries(query).await.unwrap()));
-        seen.push(format!(
-            "{:?}",
-            ledger
-                .audit(owner.map(Into::into), None, 1_000)
-                .await
-                .unwrap()
-        ));
-        seen.push(format!(
-            "{:?}",
-            ledger
-                .open_holds(owner.map(Into::into), 1_000)
-                .await
-                .unwrap()
-        ));
-    }
-    let all = CustomerQuery {
-        limit: 9,
-        ..CustomerQuery::default()
-    };
-    let customers = ledger.list_customers(all).await.unwrap();
-    for customer in &customers {
-        let of = Some(customer.id.into());
-        let acts = ledger.audit(of, None, 1_000).await.unwrap();
-        let holds = ledger.open_holds(of, 1_000).await.unwrap();
-        seen.push(format!("{customer:?} {acts:?} {holds:?}"));
-    }
-    for number in 1..4 {
-        seen.push(format!(
-            "{:?}",
-            ledger
-                .usage(key(number), at(0), at(1_000_000))
-                .await
-                .unwrap()
-        ));
-    }
-    for token in 0..4 {
-        seen.push(format!(
-            "{:?}",
-            ledger.find_session(secret(token), hour(30)).await.unwrap()
-        ));
-    }
-    seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
-    seen.push(format!(
-        "{:?}",
-        ledger.slug_hours(at(0), at(1_000_000)).await.unwrap()
-    ));
-    for event in events(ledger, told).await {
-        let Event { id, kind, seq, .. } = event;
-        let (customer, data) = (event.customer, event.data);
-        seen.push(format!("{id} {kind:?} {customer:?} {seq:?} {data}"));
-    }
-    seen.push(format!(
-        "{:?}",
-        ledger
-            .list_keys(KeyQuery {
-                limit: 9,
-                ..KeyQuery::default()
-            })
-            .await
-            .unwrap()
-    ));
-    seen.join("\n")
-}
-
-/// Positions have gaps where several gateways write; their order is compared with everything else.
-fn without_positions(seen: &str) -> String {
-    let mut parts = seen.split("position: ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |seen, part| {
-        seen + "position: " + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
-    })
 }
 
 /// A directory in memory where there is one: disks make thousands of ledgers slow.

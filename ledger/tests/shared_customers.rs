@@ -285,6 +285,8 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                         credit: usd("10"),
                         reference: payment.clone(),
                         addressee: None,
+                        expected: None,
+                        reservation: None,
                         act: act(first, 3),
                     };
                     let booked = !ledger.perform(new).await.unwrap().repeated;
@@ -295,6 +297,7 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                             payment: payment.clone(),
                             kind,
                             cumulative: gross(so_far),
+                            whole: None,
                             reference: format!("{payment} {kind:?} {so_far}"),
                             act: act(first + 1 + step, 4),
                         };
@@ -377,6 +380,8 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
                         credit: usd("0.1"),
                         reference,
                         addressee: None,
+                        expected: None,
+                        reservation: None,
                         act: act(operation, 3),
                     };
                     ledger.perform(new).await.map(|_| false)

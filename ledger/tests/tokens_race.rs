@@ -81,6 +81,71 @@ fn no_gateway_credits_beyond_a_daily_bound() {
     });
 }
 
+/// Of 24 buyers at once, each of whom wants 25 cents, a bound of two dollars lets four begin; whoever comes without is sold what is left,
+/// and each of the four is sold theirs.
+#[test]
+fn no_gateway_reserves_beyond_half_of_a_daily_bound() {
+    with_cluster("reservations of a token", async |cluster| {
+        let database = cluster.database();
+        let ledgers = gateways(&cluster.url(&database)).await;
+        ledgers[0].perform(new_customer(7, 7)).await.unwrap();
+        for round in 0..if full() { 200_u8 } else { 4 } {
+            let first = 10_000 + u64::from(round) * 1_000;
+            let new = new_token(round, first, TokenRole::Sell, Some("2"));
+            ledgers[0].perform(new).await.unwrap();
+            let until = Timestamp::from_millis(clock::now().millis() + 600_000);
+            let racers = (0..24_u64).map(|racer| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
+                let id = ReservationId::from_random(first + racer);
+                let new = NewReservation {
+                    id,
+                    prolongs: false,
+                    customer: Some(CustomerId::from_random(7)),
+                    credit: usd("0.25"),
+                    until,
+                    act: act(first + 100 + racer, 300),
+                };
+                tokio::spawn(async move {
+                    match ledger.ask(asked(round, 300, new.into())).await {
+                        Ok(_) => Some(id),
+                        Err(LedgerError::Refused(Refusal::SoldOut(_))) => None,
+                        Err(other) => panic!("{other}"),
+                    }
+                })
+            });
+            let mut kept = Vec::new();
+            for racer in racers.collect::<Vec<_>>() {
+                kept.extend(racer.await.unwrap());
+            }
+            assert_eq!(kept.len(), 4);
+            // Twenty come without one, four of whom find room, while the four pay.
+            let others = std::iter::repeat_n(None, 20);
+            let payers = (0_u64..).zip(kept.into_iter().map(Some).chain(others));
+            let payers = payers.map(|(payer, reservation)| {
+                let ledger = Arc::clone(&ledgers[usize::try_from(payer).unwrap() % GATEWAYS]);
+                let operation = first + 200 + payer;
+                let pay = NewPayment {
+                    reservation,
+                    ..new_payment(7, operation, "0.25", &format!("pi-{operation}"))
+                };
+                tokio::spawn(async move {
+                    let paid = ledger.ask(asked(round, 300, pay.into())).await.unwrap();
+                    let paid = PaymentMoved::try_from(paid.outcome.unwrap()).unwrap();
+                    (reservation.is_some(), paid.payment.status)
+                })
+            });
+            let mut booked = [0, 0];
+            for payer in payers.collect::<Vec<_>>() {
+                let (is_kept, status) = payer.await.unwrap();
+                booked[usize::from(is_kept)] += usize::from(status == PaymentStatus::Booked);
+            }
+            assert_eq!(booked, [4, 4]);
+            assert_eq!(ledgers[1].all::<Reservation>().await.unwrap(), []);
+        }
+        sound(&*ledgers[0]).await;
+    });
+}
+
 /// The same request at every gateway, eight times each, every time as another operation: one customer, one payment, one answer.
 #[test]
 fn a_request_that_every_gateway_hears_is_made_once() {

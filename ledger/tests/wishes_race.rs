@@ -31,7 +31,7 @@ fn customer() -> CustomerId {
 async fn set(ledger: &dyn Ledger, operation: u64) {
     let change = CustomerChange {
         customer: customer(),
-        change: CustomerAct::SetAutoTopUp(rule()),
+        change: CustomerAct::SetAutoTopUp(rule(), None),
         act: act(operation, 250),
     };
     ledger.perform(change).await.unwrap();

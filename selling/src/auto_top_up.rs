@@ -1,13 +1,13 @@
 //! Auto top-up: a customer's rule that asks for money, and a payment that it asked for and that failed.
 
 use farebox_ledger::{
-    AutoTopUpOff, AutoTopUpState, Customer, CustomerAct, CustomerId, Refill, Timestamp, TopUpRule,
-    TopUpWish,
+    AutoTopUpOff, AutoTopUpState, Customer, CustomerAct, CustomerId, Key, LinkToken, NewVisit,
+    ProcessorRef, Refill, Timestamp, TopUpRule, TopUpWish,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word};
+use super::value::{Count, CustomerName, Instant, KeyName, OneLine, Usd, Word};
 use super::{Deed, Doer, SellerAct, Unfit};
 
 /// Ask for money by top_up.wanted whenever the balance falls below a threshold
@@ -41,6 +41,9 @@ pub struct SetAutoTopUp {
     /// Ask at most so many times in a month (UTC)
     #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
     pub per_month: Count,
+    /// Your processor's id of the buyer; kept beside the rule, and erased with the personal data
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub processor_ref: Option<OneLine>,
 }
 
 impl SellerAct for SetAutoTopUp {
@@ -56,12 +59,14 @@ impl SellerAct for SetAutoTopUp {
                 return Err(Unfit::Incomplete(None, why));
             }
         };
-        let rule = CustomerAct::SetAutoTopUp(TopUpRule {
+        let rule = TopUpRule {
             threshold: self.threshold.0,
             refill,
             per_month: self.per_month.0,
-        });
-        Ok(Deed::on_customer(customer, rule, doer.act()))
+        };
+        let card = self.processor_ref.map(|card| ProcessorRef(card.0));
+        let set = CustomerAct::SetAutoTopUp(rule, card);
+        Ok(Deed::on_customer(customer, set, doer.act()))
     }
 }
 
@@ -96,6 +101,26 @@ impl SellerAct for TopUpFailed {
         let reason = self.reason.map(Into::into);
         let failed = CustomerAct::FailTopUp { number, reason };
         Ok(Deed::on_customer(customer, failed, doer.act()))
+    }
+}
+
+/// Take in the link with which an owner came from the dashboard: for a day you may set this customer's auto top-up
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Visit")]
+pub struct OwnerVisit {
+    /// What follows `link=` in the address of your page
+    pub link: OneLine,
+}
+
+impl SellerAct for OwnerVisit {
+    type Of = ();
+    const EXAMPLE: &'static str =
+        r#"{"link":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}"#;
+
+    async fn deed(self, (): (), doer: &Doer<'_>) -> Result<Deed, Unfit> {
+        let link = LinkToken::hash_for_shop(&self.link.0);
+        let act = doer.act();
+        Ok(NewVisit { link, act }.into())
     }
 }
 
@@ -190,4 +215,62 @@ pub struct TopUpFailedDocument {
     pub customer: CustomerName,
     /// What the rule is doing now; null to a token that may not read this customer
     pub auto_top_up: Option<AutoTopUpDocument>,
+}
+
+/// An owner who came from the dashboard
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Visited")]
+pub struct VisitDocument {
+    /// Whose owner it is
+    pub customer: CustomerName,
+    /// The owner key
+    pub key: KeyName,
+    /// Until when you may set the rule
+    pub until: Option<Instant>,
+}
+
+impl From<&Key> for VisitDocument {
+    fn from(key: &Key) -> Self {
+        let auto = key.customer.auto_top_up.as_ref();
+        Self {
+            customer: CustomerName(key.customer.id),
+            key: KeyName(key.id),
+            until: auto.and_then(|auto| auto.visited_until()).map(Instant),
+        }
+    }
+}
+
+/// A payment that a rule of yours asked for, as it is now
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TopUpWanted")]
+pub struct WantedDocument {
+    /// The reference and the idempotency key of its payment
+    pub reference: String,
+    /// Whose it is
+    pub customer: CustomerName,
+    /// How much
+    pub amount: Usd,
+    /// When it counts as failed
+    pub until: Instant,
+    /// What became of it; charge only while it is wanted
+    #[schemars(extend("enum" = ["wanted", "booked", "failed"]))]
+    pub status: &'static str,
+    /// Your processor's id of the buyer
+    pub processor_ref: Option<String>,
+}
+
+impl WantedDocument {
+    /// A wish by its number, if it is the newest of a customer.
+    pub fn of(customer: &Customer, number: i64, now: Timestamp) -> Option<Self> {
+        let auto = customer.auto_top_up.as_ref()?;
+        let (wish, status) = auto.newest_wish(now)?;
+        (wish.number == number).then(|| Self {
+            reference: TopUpWish::reference(customer.id, number),
+            customer: CustomerName(customer.id),
+            amount: Usd(wish.amount),
+            until: Instant(wish.until()),
+            status,
+            processor_ref: auto.processor_ref.as_ref().map(|card| card.0.clone()),
+        })
+    }
 }

@@ -6,8 +6,8 @@ use farebox_ledger::key::Change;
 use farebox_ledger::text::visible;
 use farebox_ledger::{
     Account, Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyEdit, KeyId, KeySettings,
-    KeyStatus, LinkToken, Membership, NewCustomer, NewKey, NewLink, Refusal, Said, Secret,
-    SecretHash, Timestamp, clock,
+    KeyStatus, Membership, NewCustomer, NewKey, Refusal, Said, Secret, SecretHash, Timestamp,
+    clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -374,19 +374,6 @@ impl SellerAct for Reissue {
     }
 }
 
-/// Make a sign-in link to the dashboard; it works once, for 24 hours
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "Link")]
-pub struct MakeLink {}
-
-impl SellerAct for MakeLink {
-    type Of = KeyId;
-
-    async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-        Ok(link(key, doer.act()).0)
-    }
-}
-
 fn check_expiry(expires: Option<Timestamp>) -> Result<(), Unfit> {
     let nothing = "nothing was changed; to stop a key, block or revoke it";
     dates::check_expiry("the key", expires, nothing)
@@ -484,19 +471,6 @@ fn after(now: Timestamp, time: Duration) -> Timestamp {
     Timestamp::from_millis(now.millis().saturating_add(time))
 }
 
-/// A sign-in link to the dashboard; it works once.
-pub fn link(key: KeyId, act: Act) -> (Deed, Timestamp) {
-    let token = LinkToken::generate(clock::random());
-    let expires = LinkToken::expires(act.at);
-    let new = NewLink {
-        key,
-        token: token.hash(),
-        expires,
-        act,
-    };
-    (Deed::showing(new, NewSecret::Link(token)), expires)
-}
-
 // --- documents ---
 
 /// A key
@@ -577,17 +551,4 @@ impl KeyDocument {
             ..Self::of(made, clock::now())
         }
     }
-}
-
-/// A sign-in link
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Link")]
-pub struct LinkDocument {
-    /// Whose account it shows
-    pub key: KeyName,
-    /// The address for the customer's browser; works once, and is shown once
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<String>,
-    /// When it stops working
-    pub expires_at: Instant,
 }

@@ -13,14 +13,17 @@ pub mod entry;
 pub mod erasure;
 pub mod event;
 pub mod key;
+pub mod link;
 pub mod member;
 pub mod paper;
 pub mod payment;
 pub mod reads;
 pub mod request;
+pub mod reservation;
 pub mod token;
 pub mod value;
 pub mod voucher;
+pub mod waiting;
 
 use std::fmt;
 
@@ -37,6 +40,7 @@ use serde_json::{Value, json};
 use customer::CustomerDocument;
 use key::KeyDocument;
 use payment::{MovedDocument, PaymentMovedDocument, PostedDocument};
+use reservation::ReservationDocument;
 use voucher::LotDocument;
 
 /// What a seller can do: the API's body or query has its members, the OpenAPI document its words.
@@ -171,6 +175,8 @@ pub enum NewSecret {
     Token(TokenSecret),
     /// A sign-in link.
     Link(LinkToken),
+    /// An owner's way to the shop.
+    ShopLink(LinkToken),
     /// The codes of a lot of vouchers, in the order of their numbers.
     Codes(Vec<VoucherCode>),
 }
@@ -329,6 +335,7 @@ pub fn document(outcome: &Outcome) -> Value {
             token::document(token, &today, now)
         }
         Outcome::Lot(lot) => json!(LotDocument::of(lot, now)),
+        Outcome::Reservation(kept) => json!(ReservationDocument::from(&**kept)),
         Outcome::Done
         | Outcome::Answered(_)
         | Outcome::Held(_)

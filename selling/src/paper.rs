@@ -16,7 +16,7 @@ pub struct ReceiptDocument {
     pub kind: String,
     /// When the books took it in
     pub at: Instant,
-    /// Name and contact of the seller
+    /// Name, contact, address and tax number of the seller
     pub seller: Value,
     /// Whose it is
     pub customer: CustomerName,
@@ -55,7 +55,7 @@ pub struct StatementDocument {
     pub name: Option<String>,
     /// Address on receipts
     pub address: Option<String>,
-    /// Name and contact of the seller
+    /// Name, contact, address and tax number of the seller
     pub seller: Value,
     /// Which month, in UTC
     pub month: String,

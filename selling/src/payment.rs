@@ -1,9 +1,10 @@
 //! Money: top-ups, corrections, refunds, moves, payments and what of them goes back; and their documents.
 
 use farebox_ledger::{
-    Account, Amount, CreditKind, CustomerId, Ledger, LedgerError, Moved, NewMove, NewPayment,
-    NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Posted, Refusal,
-    ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd, WaitingReversal, clock, document,
+    Account, Amount, AskedSum, CreditKind, CustomerId, Ledger, LedgerError, Moved, NewMove,
+    NewPayment, NewReversal, OperationId, PaidSum, Payment, PaymentMoved, PaymentStatus, Posted,
+    Refusal, ReversalKind, Scope, Timestamp, UnappliedAct, UnappliedEnd, WaitingReversal, clock,
+    document,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ use super::customer::{CustomerDocument, personal};
 use super::entry::EntryDocument;
 use super::key::KeyDocument;
 use super::value::{
-    Currency, CustomerName, Instant, OneLine, PaidAmount, SignedUsd, Usd, Word, Worded,
+    Currency, CustomerName, Instant, OneLine, PaidAmount, ReservationName, SignedUsd, Usd, Word,
+    Worded,
 };
 use super::{Deed, Doer, SellerAct, Unfit, reads};
 
@@ -53,6 +55,15 @@ pub struct TopUp {
         )
     )]
     pub tax: Option<PaidAmount>,
+    /// What the buyer was asked to pay, in which currency; a payment of another sum is stored as unapplied
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub expected_currency: Option<Currency>,
+    /// And how much, tax included
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub expected_gross: Option<PaidAmount>,
+    /// What was reserved for it, which ends
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub reservation: Option<ReservationName>,
     /// Whom the receipt is addressed to; kept beside the books
     #[cfg_attr(feature = "clap", arg(skip))]
     pub name: Option<OneLine>,
@@ -80,12 +91,25 @@ impl SellerAct for TopUp {
                 return Err(Unfit::Incomplete(None, why));
             }
         };
+        let expected = match (self.expected_currency, self.expected_gross) {
+            (Some(currency), Some(gross)) => Some(AskedSum {
+                currency: currency.0,
+                gross: gross.0,
+            }),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                let why = "`expected_currency` and `expected_gross` go together: what the buyer was asked to pay";
+                return Err(Unfit::Incomplete(None, why));
+            }
+        };
         Ok(NewPayment {
             customer,
             paid,
+            expected,
             credit: self.amount.0,
             reference: self.reference.0,
             addressee: personal(self.name, self.address, Vec::new()),
+            reservation: self.reservation.map(Into::into),
             act: doer.act(),
         }
         .into())
@@ -129,12 +153,18 @@ pub struct Reverse {
     /// Which way: refund (you paid it back), dispute (one took it) or dispute-won (one gave it back)
     #[cfg_attr(feature = "clap", arg(long))]
     pub kind: Word<WayBack>,
-    /// All of it that went back this way so far, in the payment's currency, tax included, as 11.90
+    /// All of it that went back this way so far, tax included, as 11.90: in the payment's currency, or in that of `whole`
     #[cfg_attr(
         feature = "clap",
         arg(value_parser = some, allow_negative_numbers = true)
     )]
     pub cumulative: PaidAmount,
+    /// What your processor says that the whole payment was: the same part of it went back, rounded down, whatever it was paid in
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "AMOUNT", value_parser = some, allow_negative_numbers = true)
+    )]
+    pub whole: Option<PaidAmount>,
     /// The name of this message; unique
     #[cfg_attr(feature = "clap", arg(long))]
     pub reference: OneLine,
@@ -154,6 +184,16 @@ pub enum WayBack {
 
 impl Worded for WayBack {
     const ALL: &'static [Self] = &[Self::Refund, Self::Dispute, Self::DisputeWon];
+}
+
+impl From<ReversalKind> for WayBack {
+    fn from(kind: ReversalKind) -> Self {
+        match kind {
+            ReversalKind::Refund => Self::Refund,
+            ReversalKind::Dispute => Self::Dispute,
+            ReversalKind::DisputeWon => Self::DisputeWon,
+        }
+    }
 }
 
 impl From<WayBack> for ReversalKind {
@@ -183,6 +223,7 @@ impl SellerAct for Reverse {
             payment: self.payment.0,
             kind: self.kind.0.into(),
             cumulative: self.cumulative.0,
+            whole: self.whole.map(Into::into),
             reference: self.reference.0,
             act: doer.act(),
         }

@@ -1,4 +1,4 @@
-//! What became of a request, of which the gateway itself knows most.
+//! How what the gateway itself knows is described: its seller, and what became of a request.
 
 use farebox_ledger::{JournalEntry, document};
 use schemars::JsonSchema;
@@ -32,4 +32,28 @@ impl From<&JournalEntry> for RequestDocument {
             ..Self::default()
         }
     }
+}
+
+/// The seller, as `[shop]` of the catalog says
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Shop")]
+pub struct ShopDocument {
+    /// Its name
+    pub name: Option<String>,
+    /// Whom to ask
+    pub contact: Option<String>,
+    /// Where to pay
+    pub pay_url: Option<String>,
+    /// A sentence of its own
+    pub note: Option<String>,
+    /// Its address, for paper
+    pub address: Option<String>,
+    /// Its tax number, for paper
+    pub tax_id: Option<String>,
+    /// Its terms
+    pub terms_url: Option<String>,
+    /// How it treats personal data
+    pub privacy_url: Option<String>,
+    /// Where customers reach this gateway
+    pub public_url: String,
 }

@@ -1,17 +1,17 @@
-//! Tokens of the admin API, which only commands make and revoke; and their document.
+//! Tokens of the admin API, which only commands make and revoke; and their documents, for commands and for themselves.
 
 use farebox_ledger::text::visible;
 use farebox_ledger::{
-    DailyBound, NewToken, RevokeToken, Timestamp, Token, TokenId, TokenRole, TokenSecret,
-    TokenToday, clock,
+    Amount, DailyBound, Ledger, LedgerError, NewToken, Perform as _, Reservation, RevokeToken,
+    Timestamp, Token, TokenId, TokenRole, TokenSecret, TokenToday, UtcDay, clock,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 #[cfg(feature = "clap")]
 use super::value::label;
-use super::value::{Expiry, OneLine, Usd, Word};
+use super::value::{Expiry, Instant, OneLine, Usd, Word};
 use super::{Deed, Doer, NewSecret, SellerAct, Unfit, dates};
 
 /// Create a token for a program of yours; its secret is printed once
@@ -103,4 +103,62 @@ pub fn document(token: &Token, today: &TokenToday, now: Timestamp) -> Value {
         "created_at": token.created_at,
         "created_by": token.created_by,
     })
+}
+
+/// The token that asks, and what it may still do today
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Token")]
+pub struct TokenDocument {
+    /// Its id
+    pub id: String,
+    /// Its name in journal and audit
+    pub label: String,
+    /// What it is for
+    #[schemars(extend("enum" = ["read", "sell", "manage"]))]
+    pub role: &'static str,
+    /// The most that it may credit in one UTC day; null is without bound
+    pub daily: Option<Usd>,
+    /// What it credited today
+    pub today: Usd,
+    /// What it has reserved beside that
+    pub reserved: Usd,
+    /// What it can reserve at once now; null is without bound
+    pub reservable: Option<Usd>,
+    /// The most that it can ever reserve at once; null is without bound
+    pub most_reservable: Option<Usd>,
+    /// The most that any customer may have
+    pub highest_balance: Usd,
+    /// When it ends
+    pub expires_at: Option<Instant>,
+}
+
+impl TokenDocument {
+    /// A token, now.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn read(
+        ledger: &dyn Ledger,
+        token: &Token,
+        now: Timestamp,
+    ) -> Result<Self, LedgerError> {
+        let today = UtcDay::of(now);
+        let days = ledger.token_days(TokenToday::since(today)).await?;
+        let reserved = ledger.all::<Reservation>().await?.into_iter();
+        let live = reserved.filter(|kept| kept.token == token.id && now < kept.until);
+        let reserved = Amount::checked_sum(live.map(|kept| kept.credit)).unwrap_or_default();
+        let today = TokenToday::of(token.id, today, &days).reserving(reserved);
+        Ok(Self {
+            id: token.id.to_string(),
+            label: visible(&token.label),
+            role: token.role.as_str(),
+            daily: token.daily.map(Usd),
+            today: Usd(today.day.booked),
+            reserved: Usd(reserved),
+            reservable: today.can_reserve(token).map(Usd),
+            most_reservable: TokenToday::largest_reservation(token).map(Usd),
+            highest_balance: Usd(Amount::MAX_BALANCE),
+            expires_at: token.expires_at.map(Instant),
+        })
+    }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use farebox_ledger::{
     Amount, AutoTopUpOff, CapInterval, CapMaker, CustomerId, CustomerStatus, Gross, KeyId,
-    KeyStatus, ReversalKind, Scope, Timestamp, TokenRole, search,
+    KeyStatus, ReservationId, ReversalKind, Scope, Timestamp, TokenRole, search,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -84,6 +84,9 @@ texts! {
     /// A customer's id.
     #[derive(Copy)]
     CustomerName(CustomerId): { "type": "string", "pattern": "^c_[0-9a-z]{10}$" }, customer_id;
+    /// A reservation's id.
+    #[derive(Copy)]
+    ReservationName(ReservationId): { "type": "string" }, reservation_id;
     /// A key's id.
     #[derive(Copy)]
     KeyName(KeyId): { "type": "string" }, key_id;
@@ -201,6 +204,11 @@ pub fn key_id(text: &str) -> Result<KeyId, String> {
 /// A customer's id.
 pub fn customer_id(text: &str) -> Result<CustomerId, String> {
     text.parse::<CustomerId>()
+        .map_err(|error| error.to_string())
+}
+
+fn reservation_id(text: &str) -> Result<ReservationId, String> {
+    text.parse::<ReservationId>()
         .map_err(|error| error.to_string())
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use farebox_ledger::with_query;
+
 /// What customers are told about the seller. A catalog without `[shop]` has one that says nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shop {
@@ -13,6 +15,14 @@ pub struct Shop {
     pub pay_url: Option<String>,
     /// A sentence of the seller's.
     pub note: Option<String>,
+    /// Where the seller is, for paper.
+    pub address: Option<String>,
+    /// The seller's tax number, for paper.
+    pub tax_id: Option<String>,
+    /// Its terms.
+    pub terms_url: Option<String>,
+    /// How it treats personal data.
+    pub privacy_url: Option<String>,
     /// The status of a refusal for lack of money, or by a cap without room.
     pub out_of_balance_status: OutOfBalanceStatus,
 }
@@ -79,10 +89,7 @@ impl Shop {
     /// Where to pay for one customer: the same page, with the customer's id in its query.
     pub fn pay_url_for(&self, customer: impl std::fmt::Display) -> Option<String> {
         let url = self.pay_url.as_ref()?;
-        let (page, place) = url.split_once('#').unwrap_or((url, ""));
-        let joint = if page.contains('?') { '&' } else { '?' };
-        let hash = if place.is_empty() { "" } else { "#" };
-        Some(format!("{page}{joint}customer={customer}{hash}{place}"))
+        Some(with_query(url, &format!("customer={customer}")))
     }
 
     /// How to pay, as a sentence; empty if the seller says nothing.

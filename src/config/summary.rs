@@ -38,6 +38,18 @@ pub struct ShopSummary {
     pub pay_url: String,
     /// A sentence of its own.
     pub note: String,
+    /// Where it is.
+    #[serde(default)]
+    pub address: String,
+    /// Its tax number.
+    #[serde(default)]
+    pub tax_id: String,
+    /// Its terms.
+    #[serde(default)]
+    pub terms_url: String,
+    /// How it treats personal data.
+    #[serde(default)]
+    pub privacy_url: String,
     /// The status of a refusal for lack of money, as it is written.
     pub out_of_balance_status: serde_json::Value,
 }
@@ -133,6 +145,10 @@ fn shop_outline(shop: &Shop) -> Option<ShopSummary> {
         contact: shop.contact.clone().unwrap_or_default(),
         pay_url: shop.pay_url.clone().unwrap_or_default(),
         note: shop.note.clone().unwrap_or_default(),
+        address: shop.address.clone().unwrap_or_default(),
+        tax_id: shop.tax_id.clone().unwrap_or_default(),
+        terms_url: shop.terms_url.clone().unwrap_or_default(),
+        privacy_url: shop.privacy_url.clone().unwrap_or_default(),
         out_of_balance_status: shop.out_of_balance_status.written(),
     })
 }

@@ -4,8 +4,8 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::{
     Act, Asked, Asker, CustomerAct, CustomerChange, ExpectedAct, Key, KeyChange, KeyId,
-    KeySettings, Ledger, LedgerError, Membership, NewKey, Operation, Outcome, Perform, Posted,
-    Redemption, SecretHash,
+    KeySettings, Ledger, LedgerError, LinkToken, Membership, NewKey, NewLink, Operation, Outcome,
+    Perform, Posted, Redemption, SecretHash,
 };
 
 use crate::clock;
@@ -95,6 +95,17 @@ impl<'a> Actor<'a> {
             act,
         };
         self.manage(change.into(), None).await.map(drop)
+    }
+
+    /// Stores a way to the shop, for this key alone.
+    pub(super) async fn link_to_shop(&self, way: &LinkToken, act: Act) -> Result<(), LedgerError> {
+        let link = NewLink {
+            key: self.key.id,
+            token: way.shop_hash(),
+            expires: LinkToken::shop_expires(act.at),
+            act,
+        };
+        self.manage(link.into(), None).await.map(drop)
     }
 
     async fn manage(

@@ -346,6 +346,17 @@ impl Dashboard {
                     page::signed_in(&shop, view, &viewer.key, None, &content),
                 );
             }
+            Ok(OwnerDeed::Way(way)) => {
+                let shop = self.context.shop();
+                let url = shop.pay_url.as_ref().map(|url| way.shop_url(url));
+                let content = page::pay::to_shop(url.as_deref());
+                let view = DashboardView::Keys;
+                html(
+                    res,
+                    200,
+                    page::signed_in(&shop, view, &viewer.key, None, &content),
+                );
+            }
             Ok(OwnerDeed::Done) => {
                 let one = target.map(|key| format!("/dashboard/keys/{key}"));
                 see_other(res, one.as_deref().unwrap_or("/dashboard/keys"));

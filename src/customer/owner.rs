@@ -7,7 +7,8 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::{
     Act, Amount, Cap, CapInterval, CustomerAct, CustomerEdit, ExpectedAct, Key, KeyId, KeyOrder,
-    KeyQuery, KeySettings, Ledger, LedgerError, OperationId, Refusal, Scope, Secret, Timestamp,
+    KeyQuery, KeySettings, Ledger, LedgerError, LinkToken, OperationId, Refusal, Scope, Secret,
+    Timestamp,
 };
 use sha2::{Digest, Sha256};
 
@@ -42,6 +43,10 @@ pub enum OwnerForm {
     ClearCap,
     /// The balance below which the customer is told that it is low.
     LowBalance,
+    /// Ask for no more money by itself.
+    EndAutoTopUp,
+    /// A way to the seller's shop, as who this is.
+    ToShop,
 }
 
 /// What a form brought, each field empty if it did not.
@@ -62,6 +67,8 @@ pub(super) struct OwnerFields {
 pub(super) enum OwnerDeed {
     /// A key has a new secret, which is shown once.
     Secret(Box<Key>, Secret),
+    /// The way to the shop, which works once.
+    Way(LinkToken),
     /// Nothing to show but the page.
     Done,
 }
@@ -153,7 +160,10 @@ impl<'a> Owner<'a> {
                 let (interval, model) = window(fields)?;
                 Change::ClearCap { interval, model }
             }
-            OwnerForm::Make | OwnerForm::LowBalance => return told("This form is about no key."),
+            OwnerForm::Make
+            | OwnerForm::LowBalance
+            | OwnerForm::EndAutoTopUp
+            | OwnerForm::ToShop => return told("This form is about no key."),
         };
         (self.actor)
             .change_key(key.id, change, act, expected)
@@ -170,6 +180,8 @@ impl<'a> Owner<'a> {
     ) -> Result<OwnerDeed, OwnerRefusal> {
         let change = match form {
             OwnerForm::Make => return self.make(fields, act).await,
+            OwnerForm::ToShop => return self.to_shop(act).await,
+            OwnerForm::EndAutoTopUp => CustomerAct::ClearAutoTopUp,
             OwnerForm::SetCap => CustomerAct::SetCap(cap(fields)?),
             OwnerForm::ClearCap => {
                 let (interval, model) = window(fields)?;
@@ -224,6 +236,17 @@ impl<'a> Owner<'a> {
             key = self.actor.change_key(id, change, act, None).await?;
         }
         Ok(OwnerDeed::Secret(Box::new(key), secret))
+    }
+
+    async fn to_shop(&self, act: Act) -> Result<OwnerDeed, OwnerRefusal> {
+        if self.actor.ledger().act(act.operation).await?.is_some() {
+            return told(
+                "This form was sent before, and its way to the shop is used up or gone. Send it again.",
+            );
+        }
+        let way = LinkToken::generate(clock::random());
+        self.actor.link_to_shop(&way, act).await?;
+        Ok(OwnerDeed::Way(way))
     }
 
     async fn rotate(

@@ -121,6 +121,7 @@ pub(super) async fn keys(
         once: &once,
         models: &models,
         now,
+        has_shop: context.shop().pay_url.is_some(),
         problem,
     };
     let content = match one {

@@ -19,7 +19,7 @@ pub const DOCUMENT_COLUMNS: [&str; 13] = [
 pub const STATEMENT_COLUMNS: [&str; 6] = ["customer", "month", "what", "class", "requests", "usd"];
 
 fn seller(shop: &Shop) -> Value {
-    json!({ "name": shop.name, "contact": shop.contact })
+    json!({ "name": shop.name, "contact": shop.contact, "address": shop.address, "tax_id": shop.tax_id })
 }
 
 /// A receipt or correction as JSON. Amounts of the payment are in its currency, `credit` is in US dollars.

@@ -25,7 +25,7 @@ pub fn document_part(document: &PaperDocument, shop: &Shop) -> Markup {
         h1 { (title) " " (document.number) }
         section.card aria-label=(title) {
             dl.prices {
-                dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
+                (sold_by(shop))
                 (addressed(document.customer, document.personal.as_ref()))
                 dt { "Date" } dd { time datetime=(document.at) { (to_the_second(document.at)) } }
                 @if let Some(corrects) = &document.corrects { dt { "Corrects" } dd { (corrects) } }
@@ -62,6 +62,14 @@ fn words(reason: &str) -> &'static str {
     }
 }
 
+fn sold_by(shop: &Shop) -> Markup {
+    html! {
+        dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
+        @if let Some(address) = &shop.address { dt { "Seller's address" } dd { (address) } }
+        @if let Some(number) = &shop.tax_id { dt { "Tax number" } dd { (number) } }
+    }
+}
+
 fn addressed(customer: CustomerId, personal: Option<&PersonalData>) -> Markup {
     html! {
         dt { "Customer" } dd { code { (customer) } }
@@ -80,7 +88,7 @@ pub fn statement_part(statement: &CustomerStatement, shop: &Shop) -> Markup {
         h1 { "Statement " (statement.month) }
         section.card aria-label="Statement" {
             dl.prices {
-                dt { "Seller" } dd { (shop.title()) @if let Some(contact) = &shop.contact { ", " (contact) } }
+                (sold_by(shop))
                 (addressed(customer.id, personal.as_ref()))
                 dt { "Month" } dd { (statement.month) ", UTC" @if !statement.is_final { "; it is not over, and the figures move" } }
             }

@@ -160,7 +160,7 @@ fn dashboard() -> impl Iterator<Item = ServedPath> {
 }
 
 /// What owner keys manage.
-const OWNERS: [(Method, &str, Room); 11] = [
+const OWNERS: [(Method, &str, Room); 13] = [
     (Get, "/dashboard/keys", Room::View(DashboardView::Keys)),
     (Get, "/dashboard/keys/{key}", Room::Key),
     (Post, "/dashboard/keys", owner(OwnerForm::Make)),
@@ -184,6 +184,12 @@ const OWNERS: [(Method, &str, Room); 11] = [
     (Post, "/dashboard/caps", owner(OwnerForm::SetCap)),
     (Post, "/dashboard/caps/clear", owner(OwnerForm::ClearCap)),
     (Post, "/dashboard/low-balance", owner(OwnerForm::LowBalance)),
+    (
+        Post,
+        "/dashboard/auto-top-up/end",
+        owner(OwnerForm::EndAutoTopUp),
+    ),
+    (Post, "/dashboard/shop", owner(OwnerForm::ToShop)),
 ];
 
 const fn owner(form: OwnerForm) -> Room {

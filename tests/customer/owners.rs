@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use farebox_ledger::key::Change;
-use farebox_ledger::{Cap, CapInterval, KeyQuery, KeySettings};
+use farebox_ledger::{
+    Amount, Cap, CapInterval, CustomerAct, CustomerChange, KeyQuery, KeySettings, Perform, Refill,
+    SecretHash, TopUpRule,
+};
 use serde_json::json;
 
 use super::dashboard::{has_browser, signed_in};
+use super::seller::SHOP;
 use super::sessions::{Visitor, gateway};
 use crate::support::browser::{Browser, DESKTOP, PHONE, Window};
-use crate::support::{Answer, Gateway, TestKey, chat};
+use crate::support::upstream::ScriptedUpstream;
+use crate::support::{Answer, CATALOG, Gateway, TestKey, act, chat, routes, talking};
 
 /// The name of the forms of a page.
 fn once(page: &Answer) -> String {
@@ -395,4 +400,67 @@ async fn an_owner_needs_no_scripts_and_every_view_is_accessible() {
     browser.shows(".caps", "0.25").await;
     browser.press("form[action$='/caps/clear'] button").await;
     browser.shows(".empty", "None.").await;
+}
+
+/// By a form, so that no address that somebody follows does it.
+#[tokio::test]
+async fn an_owner_goes_to_the_shop_and_switches_auto_top_up_off() {
+    let upstream = ScriptedUpstream::start(talking("one two three")).await;
+    let catalog = format!("{SHOP}{CATALOG}");
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
+    let owner = gateway.owner("5.00").await;
+    let customer = gateway.account(&owner).await.customer.id;
+    let rule = TopUpRule {
+        threshold: Amount::from_usd_str("7").unwrap(),
+        refill: Refill::Amount(Amount::from_usd_str("20").unwrap()),
+        per_month: 3,
+    };
+    for change in [
+        CustomerAct::SetAutoTopUp(rule, None),
+        CustomerAct::FailTopUp {
+            number: 4,
+            reason: Some("card_declined".to_owned()),
+        },
+    ] {
+        let act = act();
+        let change = CustomerChange {
+            customer,
+            change,
+            act,
+        };
+        gateway.ledger.perform(change).await.unwrap();
+    }
+    let visitor = Visitor::signed_in(&gateway, &owner).await;
+    let page = visitor.get("/keys").await;
+    for told in [&*rule.to_string(), "card_declined", "Switch it off"] {
+        assert!(page.text.contains(told), "{told}: {}", page.text);
+    }
+    let way = send(&visitor, "shop", &[]).await;
+    let url = way
+        .text
+        .split("top-up?from=page&amp;to=us&amp;link=")
+        .nth(1);
+    let token = url.unwrap().get(..64).unwrap();
+    assert!(
+        token.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{token}"
+    );
+    // It is no way into the dashboard.
+    let hash = SecretHash::of(token);
+    let entered = gateway
+        .ledger
+        .consume_link(hash, farebox::clock::now())
+        .await;
+    assert_eq!(entered.unwrap(), None);
+    assert_eq!(send(&visitor, "auto-top-up/end", &[]).await.status, 303);
+    let left = gateway.account(&owner).await.customer.auto_top_up;
+    assert_eq!(left.unwrap().rule, None);
+    // A member does neither.
+    let member = gateway.member(&owner, KeySettings::default()).await;
+    let visitor = Visitor::signed_in(&gateway, &member).await;
+    for path in ["shop", "auto-top-up/end"] {
+        unhurried().await;
+        let refused = visitor.post(path, &[("once", "1-1")], None).await;
+        assert_eq!(refused.status, 403, "{path}");
+    }
 }

@@ -100,6 +100,8 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         },
         reference: reference.to_owned(),
         addressee: None,
+        expected: None,
+        reservation: None,
         act: act(),
     };
     gateway
@@ -129,6 +131,7 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         payment: "pi_1".to_owned(),
         kind: ReversalKind::Dispute,
         cumulative: Gross::parse("2.70").unwrap(),
+        whole: None,
         reference: "dp_1".to_owned(),
         act: act(),
     };

@@ -35,6 +35,7 @@ mod packages;
 mod paper;
 mod planted;
 mod proxies;
+mod seller_limits;
 mod selling;
 mod serving;
 mod sheets;

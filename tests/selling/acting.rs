@@ -172,7 +172,7 @@ impl<'a> Owner<'a> {
         let form: &[(&str, &str)] = match below {
             "keys" => &[("label", "web")],
             "keys/{key}/rotate" => &[("overlap", "day")],
-            "keys/{key}/block" | "keys/{key}/unblock" => &[],
+            "keys/{key}/block" | "keys/{key}/unblock" | "auto-top-up/end" | "shop" => &[],
             "keys/{key}/caps" | "caps" => &[("interval", "day"), ("limit", "2")],
             "keys/{key}/caps/clear" | "caps/clear" => &[("interval", "day")],
             "low-balance" => &[("limit", "2")],

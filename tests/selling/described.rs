@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use farebox_ledger::TokenRole;
+use farebox::clock;
+use farebox_ledger::{LinkToken, NewLink, Perform, TokenRole};
 use serde_json::{Value, json};
 
 use super::{Program, gateway, text};
-use crate::support::{Answer, Gateway, TestKey, chat, skip};
+use crate::support::{Answer, Gateway, TestKey, act, chat, skip};
 
 /// What stands in the examples for what is only known at run time.
 type RealNames = BTreeMap<String, String>;
@@ -186,8 +187,12 @@ async fn every_example_is_true() {
             "{at} {url}: {}",
             answer.text
         );
-        check(&answer.json(), &media["schema"], schemas, &at).unwrap();
         run += 1;
+        if answer.status == 204 {
+            assert_eq!((&*answer.text, media), ("", &Value::Null), "{at}");
+            continue;
+        }
+        check(&answer.json(), &media["schema"], schemas, &at).unwrap();
         learn(&gateway, &at, &answer.json(), &mut known).await;
     }
     assert!(run > 35, "{run}");
@@ -205,6 +210,22 @@ async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut RealName
         "POST /customers/{customer}/auto-top-up" => {
             let wanted = text(&answer["auto_top_up"]["pending"], "reference");
             known.insert("auto-top-up:c_7f3q9d2xw1-4".to_owned(), wanted);
+        }
+        "POST /reservations" => {
+            known.insert("r_7f3q9d2xw1".to_owned(), text(answer, "id"));
+        }
+        "POST /keys/{key}/links" => {
+            let key = farebox_ledger::search::key_id(&known["first secret"]).unwrap();
+            let link = LinkToken::generate(clock::random());
+            let new = NewLink {
+                key,
+                token: link.shop_hash(),
+                expires: LinkToken::shop_expires(clock::now()),
+                act: act(),
+            };
+            gateway.ledger.perform(new).await.unwrap();
+            let token = link.shop_url("x").replace("x?link=", "");
+            known.insert("0123456789abcdef".repeat(4), token);
         }
         "POST /vouchers" => {
             known.insert("l_7f3q9d2xw1".to_owned(), text(answer, "id"));

@@ -11,6 +11,7 @@ mod lists;
 mod lost;
 mod once;
 mod roles;
+mod shop;
 mod speaks_up;
 mod stolen;
 mod tokens;

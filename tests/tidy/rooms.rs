@@ -151,6 +151,7 @@ const GATEWAY: &[Room] = &[
             "ledger::EventKind",
             "ledger::grouped",
             "ledger::lock",
+            "ledger::with_query",
         ],
         crates: &[
             "arc_swap",

@@ -3,7 +3,8 @@
 
 use farebox_ledger::{CustomerId, KeyId, OperationId, Scope};
 use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, Resume, Suspend};
-use farebox_selling::key::{Block, EditKey, MakeLink, Revoke, Rotate, SellKey, Unblock};
+use farebox_selling::key::{Block, EditKey, Revoke, Rotate, SellKey, Unblock};
+use farebox_selling::link::MakeLink;
 use farebox_selling::member::Member;
 use farebox_selling::payment::{Adjust, MoveMoney, Refund, TopUp};
 use farebox_selling::{Deed, Doer, SellerAct, Unfit};

@@ -14,7 +14,8 @@ use crate::output::{self, CommandFailed};
 use crate::publish::check::warn_of_unknown;
 use crate::{gateway, tables};
 use farebox::clock;
-use farebox_selling::key::{self, KeyDocument, Revoke, SellKey};
+use farebox_selling::key::{KeyDocument, Revoke, SellKey};
+use farebox_selling::link::{self, LinkKind};
 use farebox_selling::{NewSecret, reads};
 
 pub(crate) async fn create(args: &Args, options: &CreateOptions) -> Result<(), CommandFailed> {
@@ -97,7 +98,7 @@ pub(crate) async fn revoke(args: &Args, options: &OnKey<Revoke>) -> Result<(), C
 
 pub(crate) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {
     let ledger = open(args, OpenMode::Write).await?;
-    let (deed, expires) = key::link(one.id, act(args));
+    let (deed, expires) = link::link(one.id, LinkKind::SignIn, act(args));
     let done = deed.perform(&*ledger).await?;
     let Some(NewSecret::Link(token)) = done.shown_once else {
         return Ok(());

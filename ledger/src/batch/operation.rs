@@ -20,12 +20,12 @@ use super::rows::Rows;
 use crate::rule::answer::AnswerId;
 use crate::{
     BeginEpoch, CloseSession, CloseSessions, ConsumeLink, Credit, Customer, CustomerChange,
-    DeliverySteps, EndedHold, Enrolment, Finish, FirstPayment, ForgetTarget, Held, HoldMove,
-    JudgeTopUp, Key, KeyChange, KeyId, LedgerError, Lot, MarkUsed, Moved, NewCustomer, NewHold,
-    NewKey, NewLink, NewLot, NewMove, NewPayment, NewReversal, NewToken, NoteFiles, OperationId,
-    OwnCost, PaymentMoved, Posted, Publish, Recover, Recovered, Redemption, Refusal, ResolveHold,
-    RevokeToken, Scope, SecretHash, Session, Taught, Timestamp, Token, TokenId, UnappliedAct,
-    VoidLot,
+    DeliverySteps, EndReservation, EndedHold, Enrolment, Finish, FirstPayment, ForgetTarget, Held,
+    HoldMove, JudgeTopUp, Key, KeyChange, KeyId, LedgerError, Lot, MarkUsed, Moved, NewCustomer,
+    NewHold, NewKey, NewLink, NewLot, NewMove, NewPayment, NewReservation, NewReversal, NewToken,
+    NewVisit, NoteFiles, OperationId, OwnCost, PaymentMoved, Posted, Publish, Recover, Recovered,
+    Redemption, Refusal, Reservation, ResolveHold, RevokeToken, Scope, SecretHash, Session, Taught,
+    Timestamp, Token, TokenId, UnappliedAct, VoidLot,
 };
 
 /// What an operation is and does. Nothing has a default, so that none is half done.
@@ -148,6 +148,11 @@ operations! {
     CreateLot(Box<NewLot>) => Lot, Money;
     /// What is left of a lot is worth nothing from now on.
     VoidLot(VoidLot) => Lot, Money;
+    /// Keeps credit free of the daily bound of the token that asks, while a buyer pays; or keeps it for longer, because the checkout was
+    /// completed without its payment. Repeating it changes nothing.
+    Reserve(Box<NewReservation>) => Reservation, Money;
+    /// Ends a reservation before its time. It may be gone.
+    EndReservation(EndReservation) => (), Money;
     /// Redeems a voucher, once. Whoever redeemed it gets the same entry again; unknown, void, expired and used by another are one refusal.
     Redeem(Box<Redemption>) => Posted, Money;
     /// Reserves money of a key's customer. Refused when key or customer is not active, there is less room, or the hold's id was used.
@@ -182,6 +187,9 @@ operations! {
     Deliver(DeliverySteps) => (), Continue;
     /// Stores a one-time sign-in link of a key and audits who created it.
     CreateLink(NewLink) => (), Money;
+    /// Consumes the link with which an owner came to the shop of the token that asks, once. For a day, the token may set this customer's rule
+    /// of auto top-up.
+    Visit(Box<NewVisit>) => Key, Money;
     /// Consumes a link and returns its key, once; `None` if it is unknown, used or expired.
     ConsumeLink(ConsumeLink) => Option<KeyId>, Money;
     /// Opens a dashboard session, unless the key is blocked or revoked. Beyond [`Session::MOST_OF_KEY`], the key's oldest session ends.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::rule::answer::ApiAnswer;
 use crate::{
     Customer, EndedHold, Held, Key, KeyId, LedgerError, Lot, Moved, PaymentMoved, Posted,
-    Recovered, Token,
+    Recovered, Reservation, Token,
 };
 
 /// The result of an operation.
@@ -28,6 +28,8 @@ pub enum Outcome {
     Token(Box<Token>),
     /// The lot as it is now.
     Lot(Box<Lot>),
+    /// The reservation as it is now.
+    Reservation(Box<Reservation>),
     /// What a token asked for was done, now or before.
     Answered(Box<Answered>),
     /// So much is held.
@@ -71,6 +73,7 @@ convert! {
     Payment(PaymentMoved) => *,
     Token(Token) => *,
     Lot(Lot) => *,
+    Reservation(Reservation) => *,
     Answered(Answered) => *,
     Held(Held),
     Finished(EndedHold),

@@ -26,7 +26,8 @@ pub(crate) use crate::table::rows::CachedRow;
 use crate::value::reference;
 use crate::{
     Account, Amount, CustomerId, HoldMove, JournalEntry, Key, KeyId, NewHold, OpenHold,
-    OperationId, OwnCost, Payment, PersonalData, Refusal, Scope, Session, Timestamp, UtcDay,
+    OperationId, OwnCost, Payment, PersonalData, Refusal, ReservationId, Scope, Session, Timestamp,
+    UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -66,6 +67,8 @@ pub(crate) struct Rows {
     pub(crate) running: BTreeSet<AnswerId>,
     /// Who asks for the operation that is being applied.
     pub(crate) asked_by: Asker,
+    /// What was reserved for the payment that is taken in now.
+    pub(crate) paid_for: Option<ReservationId>,
     /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
     /// open holds are all in `holds`, and the keys of these in `keys`.
     pub(crate) hours: BTreeMap<Scope, Vec<SpentHour>>,

@@ -15,8 +15,8 @@ use crate::value::reference;
 use crate::{
     Act, Amount, Caps, Change, Credit, CreditKind, Customer, CustomerAct, CustomerChange,
     CustomerId, CustomerSettings, CustomerStatus, KeyChange, KeyId, KeySettings, NewCustomer,
-    NewKey, NewMove, NewPayment, NewReversal, OperationId, Scope, SecretHash, Timestamp, TokenId,
-    UnappliedAct, UnappliedEnd,
+    NewKey, NewMove, NewPayment, NewReversal, NewVisit, OperationId, Scope, SecretHash, Timestamp,
+    TokenId, UnappliedAct, UnappliedEnd,
 };
 
 /// Acts that move money: what else there is of a customer or key stays as it was.
@@ -161,7 +161,7 @@ pub(crate) fn change_customer(change: &CustomerChange, left: &CustomerSettings) 
         CustomerAct::ClearCap { interval, model } => {
             ("clear_cap", json!({ "interval": interval, "model": model }))
         }
-        CustomerAct::SetAutoTopUp(rule) => ("set_auto_top_up", json!(rule)),
+        CustomerAct::SetAutoTopUp(rule, _) => ("set_auto_top_up", json!(rule)),
         CustomerAct::ClearAutoTopUp => ("clear_auto_top_up", json!({})),
         CustomerAct::FailTopUp { number, reason } => (
             "fail_top_up",
@@ -367,6 +367,12 @@ pub(crate) fn link(
     }
 }
 
+/// An owner who came to a token's shop with a link.
+pub(crate) fn visit(key: KeyId, new: &NewVisit) -> Written {
+    let details = json!({ "link": fingerprint(&new.link) });
+    Written::by(&new.act, "visit", Some(key), &details)
+}
+
 /// The audit details of a sign-in link.
 pub(crate) fn link_details(token: &SecretHash, expires: Timestamp) -> String {
     json!({ "link": fingerprint(token), "expires": expires }).to_string()
@@ -469,6 +475,9 @@ fn customer_state(customer: &Customer) -> Value {
         with_caps(object, &customer.caps);
         if let Some(rule) = customer.auto_top_up.as_ref().and_then(|auto| auto.rule) {
             object.insert("auto_top_up".to_owned(), json!(rule));
+        }
+        if let Some(by) = customer.auto_top_up.as_ref().and_then(|auto| auto.by) {
+            object.insert("auto_top_up_by".to_owned(), json!(by));
         }
         with_token(object, customer.token);
     }

@@ -9,7 +9,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::value::reference::{self, OF_WISHES};
-use crate::{Account, Amount, CapInterval, CustomerId, OperationId, Refusal, Timestamp, UtcDay};
+use crate::value::text::check_text;
+use crate::{
+    Account, Amount, CapInterval, CustomerId, OperationId, Refusal, Timestamp, TokenId, UtcDay,
+};
 
 /// How long a wish waits for its payment, and how long nothing is wanted after one that failed, in milliseconds.
 const DAY: i64 = 86_400_000;
@@ -120,6 +123,11 @@ impl TopUpWish {
     /// What a reference looks like.
     pub const EXAMPLE: &str = "auto-top-up:c_7f3q9d2xw1-17";
 
+    /// When it was made.
+    pub const fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.at)
+    }
+
     /// When it has failed unless it was booked.
     pub const fn until(&self) -> Timestamp {
         Timestamp::from_millis(self.at.saturating_add(DAY))
@@ -205,12 +213,47 @@ impl AutoTopUpState {
     }
 }
 
+/// A processor's id of the buyer whose card is kept there. It is personal data: it stands in no act and no event.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProcessorRef(pub String);
+
+/// Never shows it: it ends up in no log.
+impl fmt::Debug for ProcessorRef {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("ProcessorRef(…)")
+    }
+}
+
+impl ProcessorRef {
+    /// Refuses what no processor calls a buyer.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        check_text("a processor's id", &self.0, 128, true)
+    }
+}
+
+/// A token to which an owner of the customer came, and until when it may set a rule for the customer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VisitedShop {
+    token: TokenId,
+    /// In milliseconds since 1970.
+    until: i64,
+}
+
 /// A customer's rule, and what came of it. One that was removed leaves what it has asked for, which still counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AutoTopUp {
     /// The rule; `None` of one that was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<TopUpRule>,
+    /// The token that set the rule; `None` if it was set here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<TokenId>,
+    /// Whose card is charged, as whoever set the rule knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_ref: Option<ProcessorRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    visited: Option<VisitedShop>,
     /// The newest wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wish: Option<TopUpWish>,
@@ -225,17 +268,51 @@ pub struct AutoTopUp {
     rests_until: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     off: Option<AutoTopUpOff>,
+    /// Why the newest wish failed, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 // --- what it is ---
 
 impl AutoTopUp {
     /// As it is at an instant: a wish that was not booked within a day has failed then.
-    fn seen(mut self, now: Timestamp) -> Self {
-        if let Some(wish) = self.pending().filter(|wish| wish.until() <= now) {
-            self.fail(wish, wish.until());
+    fn seen(&self, now: Timestamp) -> Self {
+        let mut seen = self.clone();
+        if let Some(wish) = seen.pending().filter(|wish| wish.until() <= now) {
+            seen.fail(wish, wish.until());
         }
-        self
+        seen
+    }
+
+    /// The newest wish, and the word for what became of it.
+    pub fn newest_wish(&self, now: Timestamp) -> Option<(TopUpWish, &'static str)> {
+        let wish = self.seen(now).wish?;
+        let word = match wish.end {
+            None => "wanted",
+            Some(WishEnd::Booked) => "booked",
+            Some(WishEnd::Failed) => "failed",
+        };
+        Some((wish, word))
+    }
+
+    /// Until when the token to which an owner came last may set a rule.
+    pub fn visited_until(&self) -> Option<Timestamp> {
+        let visited = self.visited?;
+        Some(Timestamp::from_millis(visited.until))
+    }
+
+    /// The newest wish and why it failed, if it has.
+    pub fn failed_wish(&self, now: Timestamp) -> Option<(TopUpWish, &str)> {
+        let wish = self.seen(now).wish;
+        let wish = wish.filter(|wish| wish.end == Some(WishEnd::Failed))?;
+        Some((wish, self.why.as_deref().unwrap_or("no payment came")))
+    }
+
+    /// Whether a token set this rule, or may set one of a customer that it did not make.
+    pub(crate) fn is_agreed_with(&self, token: TokenId, now: Timestamp) -> bool {
+        let visited = self.visited.filter(|visited| visited.token == token);
+        self.by == Some(token) || visited.is_some_and(|visited| now.millis() < visited.until)
     }
 
     /// The wish that was neither booked nor said to have failed, however old it is.
@@ -299,10 +376,18 @@ impl AutoTopUp {
 
 impl AutoTopUp {
     /// Sets a rule, or another one. Failures and a dispute are forgiven; what was asked for in this month counts on.
-    pub(crate) fn set(self, rule: TopUpRule, now: Timestamp) -> Result<Self, Refusal> {
+    pub(crate) fn set(
+        &self,
+        rule: TopUpRule,
+        (by, processor_ref): (Option<TokenId>, Option<ProcessorRef>),
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
         rule.check()?;
+        processor_ref.as_ref().map_or(Ok(()), ProcessorRef::check)?;
         Ok(Self {
             rule: Some(rule),
+            by,
+            processor_ref,
             failures: 0,
             rests_until: None,
             off: None,
@@ -311,12 +396,35 @@ impl AutoTopUp {
     }
 
     /// Removes the rule. What it asked for can still be booked.
-    pub(crate) fn cleared(self) -> Self {
-        Self { rule: None, ..self }
+    pub(crate) fn cleared(&self) -> Self {
+        Self {
+            rule: None,
+            by: None,
+            processor_ref: None,
+            ..self.clone()
+        }
+    }
+
+    /// Forgets whose card it charges.
+    pub(crate) fn erased(&self) -> Self {
+        Self {
+            processor_ref: None,
+            ..self.clone()
+        }
+    }
+
+    /// An owner came to this token's shop: for a day it may set a rule.
+    pub(crate) fn visited(&self, token: TokenId, now: Timestamp) -> Self {
+        let until = now.millis().saturating_add(DAY);
+        let visited = Some(VisitedShop { token, until });
+        Self {
+            visited,
+            ..self.clone()
+        }
     }
 
     /// Asks for money.
-    pub(crate) fn ask(self, number: i64, amount: Amount, now: Timestamp) -> Self {
+    pub(crate) fn ask(&self, number: i64, amount: Amount, now: Timestamp) -> Self {
         let (month, wishes) = (self.counted_month(now), self.wishes(now));
         let wish = TopUpWish {
             number,
@@ -329,12 +437,13 @@ impl AutoTopUp {
             month,
             wishes: wishes.saturating_add(1),
             rests_until: None,
+            why: None,
             ..self.seen(now)
         }
     }
 
     /// A payment came for the wish with this number; too late, it is a payment as others are.
-    pub(crate) fn booked(self, number: i64, now: Timestamp) -> Self {
+    pub(crate) fn booked(&self, number: i64, now: Timestamp) -> Self {
         let seen = self.seen(now);
         match seen.pending().filter(|wish| wish.number == number) {
             Some(wish) => Self {
@@ -353,11 +462,17 @@ impl AutoTopUp {
     ///
     /// # Errors
     /// [`Refusal::NotApplicable`] when it was booked, or was never the newest.
-    pub(crate) fn failed(self, number: i64, now: Timestamp) -> Result<Self, Refusal> {
+    pub(crate) fn failed(
+        &self,
+        number: i64,
+        why: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
         let mut seen = self.seen(now);
         match seen.wish.filter(|wish| wish.number == number) {
             Some(wish) if wish.end.is_none() => {
                 seen.fail(wish, now);
+                seen.why = why.map(str::to_owned);
                 Ok(seen)
             }
             Some(wish) if wish.end == Some(WishEnd::Failed) => Ok(seen),
@@ -373,10 +488,10 @@ impl AutoTopUp {
     }
 
     /// A payment of the customer was disputed.
-    pub(crate) fn disputed(self) -> Self {
+    pub(crate) fn disputed(&self) -> Self {
         Self {
             off: self.rule.map(|_| AutoTopUpOff::Dispute),
-            ..self
+            ..self.clone()
         }
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::rule::auto_top_up::{AutoTopUp, TopUpRule};
+use crate::rule::auto_top_up::{AutoTopUp, ProcessorRef, TopUpRule};
 use crate::rule::cap::{CapNews, PastSpending};
 use crate::rule::hold::{HoldRoom, HoldWay};
 use crate::value::text::check_text;
@@ -89,12 +89,12 @@ impl Customer {
         }
     }
 
-    /// Applies a change. Repeating one, such as suspending a suspended customer, is fine. A cap is that of `by`; a new one counts
-    /// `spending` of its window, in which `now` lies.
+    /// Applies a change. Repeating one, such as suspending a suspended customer, is fine. A cap is that of `by`, and a rule of auto
+    /// top-up that of `token`; a new cap counts `spending` of its window, in which `now` lies.
     pub(crate) fn apply(
         &mut self,
         change: &CustomerAct,
-        by: CapMaker,
+        (by, token): (CapMaker, Option<TokenId>),
         now: Timestamp,
         spending: PastSpending<'_>,
     ) -> Result<(), Refusal> {
@@ -118,14 +118,19 @@ impl Customer {
                 data.check()?;
                 self.personal = Some(data.hash());
             }
-            CustomerAct::Erase => self.personal = None,
+            CustomerAct::Erase => {
+                self.personal = None;
+                let known = self.auto_top_up.as_deref();
+                self.auto_top_up = known.map(|known| Box::new(known.erased()));
+            }
             CustomerAct::SetCap(cap) => self.caps.set(cap, by, UtcDay::of(now), spending)?,
             CustomerAct::ClearCap { interval, model } => {
                 self.caps.clear(*interval, model.as_deref(), by)?;
             }
-            CustomerAct::SetAutoTopUp(rule) => {
-                let known = self.auto_top_up.as_deref().copied().unwrap_or_default();
-                self.auto_top_up = Some(Box::new(known.set(*rule, now)?));
+            CustomerAct::SetAutoTopUp(rule, card) => {
+                let known = self.auto_top_up.as_deref().cloned().unwrap_or_default();
+                let set = known.set(*rule, (token, card.clone()), now)?;
+                self.auto_top_up = Some(Box::new(set));
             }
             CustomerAct::ClearAutoTopUp => {
                 let known = self.auto_top_up.as_deref();
@@ -135,8 +140,9 @@ impl Customer {
                 if let Some(reason) = reason {
                     check_text("a reason", reason, 1000, true)?;
                 }
-                let known = self.auto_top_up.as_deref().copied().unwrap_or_default();
-                self.auto_top_up = Some(Box::new(known.failed(*number, now)?));
+                let known = self.auto_top_up.as_deref().cloned().unwrap_or_default();
+                let failed = known.failed(*number, reason.as_deref(), now)?;
+                self.auto_top_up = Some(Box::new(failed));
             }
         }
         Ok(())
@@ -243,8 +249,8 @@ pub enum CustomerAct {
         /// The cap's model.
         model: Option<String>,
     },
-    /// Ask for money by this rule from now on.
-    SetAutoTopUp(TopUpRule),
+    /// Ask for money by this rule from now on, and say whose card is charged.
+    SetAutoTopUp(TopUpRule, Option<ProcessorRef>),
     /// Ask for none.
     ClearAutoTopUp,
     /// The payment that the rule asked for failed.

@@ -1,9 +1,13 @@
-//! One-time sign-in links to the dashboard: the same token, lifetime and address format in gateway, commands and console.
+//! One-time links, to the dashboard and from it to the shop: the same token, lifetimes and address format in gateway, commands and console.
+//!
+//! Those to the shop are stored under another hash: none can be used in place of the other.
 
 use crate::rule::secret::shown_once;
-use crate::{Act, KeyId, SecretHash, Timestamp};
+use crate::{Act, KeyId, SecretHash, Timestamp, with_query};
 
 const LIFETIME_HOURS: i64 = 24;
+/// Of those to the shop.
+const SHOP_MINUTES: i64 = 5;
 
 /// How long a link works, in words.
 pub const LINK_LIFETIME: &str = "24 hours";
@@ -31,6 +35,26 @@ impl LinkToken {
         )
     }
 
+    /// Under what a link to the shop is stored.
+    pub fn hash_for_shop(token: &str) -> SecretHash {
+        SecretHash::of(&format!("farebox shop link {token}"))
+    }
+
+    /// The same of this one.
+    pub fn shop_hash(&self) -> SecretHash {
+        Self::hash_for_shop(&self.0)
+    }
+
+    /// The shop's page with the link: `pay_url` is where customers pay.
+    pub fn shop_url(&self, pay_url: &str) -> String {
+        with_query(pay_url, &format!("link={}", self.0))
+    }
+
+    /// When a link to the shop that is created now expires.
+    pub const fn shop_expires(made: Timestamp) -> Timestamp {
+        Timestamp::from_millis(made.millis().saturating_add(SHOP_MINUTES * 60_000))
+    }
+
     /// When a link created now expires.
     pub const fn expires(made: Timestamp) -> Timestamp {
         Timestamp::from_millis(made.millis().saturating_add(LIFETIME_HOURS * 3_600_000))
@@ -56,6 +80,15 @@ pub struct NewLink {
     /// When it expires.
     pub expires: Timestamp,
     /// Who created it.
+    pub act: Act,
+}
+
+/// An owner comes to a token's shop with a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewVisit {
+    /// The hash of its token, as links to the shop are stored.
+    pub link: SecretHash,
+    /// By whom and when.
     pub act: Act,
 }
 

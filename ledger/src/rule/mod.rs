@@ -11,6 +11,7 @@ pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
+pub mod reservation;
 pub(crate) mod secret;
 pub(crate) mod settings;
 pub mod token;

@@ -12,8 +12,8 @@ use crate::value::gross::Gross;
 use crate::value::reference;
 use crate::value::text::{check_text, is_unseen};
 use crate::{
-    Account, Act, Amount, CustomerId, NewCustomer, OperationId, PersonalData, Refusal, Timestamp,
-    TokenId,
+    Account, Act, Amount, CustomerId, NewCustomer, OperationId, PersonalData, Refusal,
+    ReservationId, Timestamp, TokenId,
 };
 
 /// What was paid, and in what.
@@ -286,6 +286,15 @@ impl Addressees {
     }
 }
 
+/// What somebody was asked to pay, tax included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedSum {
+    /// In which currency.
+    pub currency: String,
+    /// How much.
+    pub gross: Gross,
+}
+
 /// A payment to book.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPayment {
@@ -299,6 +308,10 @@ pub struct NewPayment {
     pub reference: String,
     /// Whom its receipt is addressed to, if whoever paid said so.
     pub addressee: Option<PersonalData>,
+    /// What whoever paid was asked for, if that is known: another sum is not booked.
+    pub expected: Option<AskedSum>,
+    /// What was reserved for it, if anything was.
+    pub reservation: Option<ReservationId>,
     /// By whom and when.
     pub act: Act,
 }
@@ -318,6 +331,24 @@ impl NewPayment {
         PersonalData::check_new(self.addressee.as_ref())?;
         check_text("an actor", &self.act.actor, 200, false)?;
         self.paid.check()
+    }
+
+    /// Refuses to book another sum than was asked for.
+    pub(crate) fn check_sum(&self) -> Result<(), Refusal> {
+        let PaidSum {
+            currency,
+            gross,
+            tax: _,
+        } = &self.paid;
+        match &self.expected {
+            Some(asked) if (currency, gross) != (&asked.currency, &asked.gross) => {
+                Err(Refusal::NotApplicable(format!(
+                    "{gross} {currency} was paid where {} {} was asked",
+                    asked.gross, asked.currency
+                )))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether a payment that is known, with the reason of its credit's entry, is this one. It may have been assigned to another customer
@@ -356,8 +387,10 @@ pub struct NewReversal {
     pub payment: String,
     /// What kind.
     pub kind: ReversalKind,
-    /// All of this kind so far, in the payment's currency, tax included.
+    /// All of this kind so far, tax included: in the payment's currency, or in that of `whole`.
     pub cumulative: Gross,
+    /// What the processor says that the payment was, in whatever currency: the same part of it went back.
+    pub whole: Option<Gross>,
     /// The name of this message; no entry but its own ever carries it.
     pub reference: String,
     /// By whom and when.
@@ -372,7 +405,27 @@ impl NewReversal {
             let text = "a reversal needs a reference of its own, not its payment's";
             return Err(Refusal::NotApplicable(text.to_owned()));
         }
+        if self.whole == Some(Gross::ZERO) {
+            let text = "a part of nothing cannot go back: say what the payment was";
+            return Err(Refusal::Limit(text.to_owned()));
+        }
         check_text("an actor", &self.act.actor, 200, false)
+    }
+
+    /// The same in the payment's own currency, rounded down; all of it for all that the processor names.
+    pub(crate) fn in_currency_of(&self, paid: &PaidSum) -> Self {
+        let part = |whole: Gross| {
+            let part = i128::from(paid.gross.parts())
+                .checked_mul(self.cumulative.parts().min(whole.parts()).into())
+                .and_then(|part| part.checked_div(whole.parts().into()));
+            let part = part.and_then(|part| i64::try_from(part).ok());
+            part.and_then(Gross::from_parts).unwrap_or(paid.gross)
+        };
+        Self {
+            cumulative: self.whole.map_or(self.cumulative, part),
+            whole: None,
+            ..self.clone()
+        }
     }
 
     /// Why its entry was made, of a payment with this reference.

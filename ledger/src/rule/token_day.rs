@@ -88,6 +88,8 @@ pub struct DailyReached {
     pub most: i64,
     /// How much it has done.
     pub done: i64,
+    /// How much it has reserved beside that.
+    pub reserved: i64,
     /// How much it would do now.
     pub more: i64,
     /// When the day ends.
@@ -101,16 +103,19 @@ impl fmt::Display for DailyReached {
             what,
             most,
             done,
+            reserved,
             more,
             ends_at,
         } = self;
+        let (most, done, more) = (what.words(*most), what.shown(*done), what.shown(*more));
         write!(
             out,
-            "token {token} may {} a day (UTC); {} are done today, and this is {} more; the day ends at {ends_at}",
-            what.words(*most),
-            what.shown(*done),
-            what.shown(*more)
-        )
+            "token {token} may {most} a day (UTC); {done} are done today, "
+        )?;
+        if *reserved > 0 {
+            write!(out, "{} are reserved, ", what.shown(*reserved))?;
+        }
+        write!(out, "and this is {more} more; the day ends at {ends_at}")
     }
 }
 
@@ -195,6 +200,8 @@ pub struct TokenToday {
     pub day: TokenDay,
     /// Payments that it booked in [`DailyBound::DAYS`] days, this one included.
     lately: i64,
+    /// Credit that it has reserved beside what it booked.
+    pub reserved: Amount,
 }
 
 impl TokenToday {
@@ -223,7 +230,17 @@ impl TokenToday {
                 lately = lately.saturating_add(known.payments);
             }
         }
-        Self { day, lately }
+        Self {
+            day,
+            lately,
+            reserved: Amount::ZERO,
+        }
+    }
+
+    /// The same with so much reserved.
+    #[must_use]
+    pub const fn reserving(self, reserved: Amount) -> Self {
+        Self { reserved, ..self }
     }
 
     /// The most of something that a token may do on this day; `None` if it is not bounded.
@@ -279,12 +296,22 @@ impl TokenToday {
     fn add(&mut self, token: &Token, what: DailyBound, more: i64) -> Result<(), Refusal> {
         let (done, most) = (self.day.done(what), self.most(token, what));
         let sum = done.saturating_add(more);
-        if let Some(most) = most.filter(|most| sum > *most) {
+        let reserved = match what {
+            DailyBound::Credit => self.reserved.picos(),
+            DailyBound::Customers
+            | DailyBound::Keys
+            | DailyBound::Reissues
+            | DailyBound::Reversed
+            | DailyBound::ReversedPayments
+            | DailyBound::Unapplied => 0,
+        };
+        if let Some(most) = most.filter(|most| sum.saturating_add(reserved) > *most) {
             return Err(Refusal::DailyReached(Box::new(DailyReached {
                 token: token.id,
                 what,
                 most,
                 done,
+                reserved,
                 more,
                 ends_at: self.day.day.next().begin(),
             })));

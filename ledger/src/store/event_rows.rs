@@ -1,7 +1,10 @@
-//! How long events are kept, and which customers want money now, for both databases.
+//! How long events are kept, and which customers owe or ask for money, for both databases.
 
-use crate::book::head::StoredCustomer;
-use crate::{CustomerId, Event, Timestamp};
+use crate::{Event, Timestamp};
+
+/// Each half has an index of its own.
+pub(crate) const OWING_OR_ASKING: &str = "WHERE a.id IN (SELECT id FROM accounts WHERE claim > 0 UNION \
+     SELECT id FROM accounts WHERE auto_top_up IS NOT NULL) ORDER BY a.id";
 
 /// Old events that one batch looks at, at most.
 // After a long stop a month's events may be due at once; a batch that deleted all of them would keep holds waiting.
@@ -11,13 +14,4 @@ pub(crate) const OLD_AT_ONCE: i64 = 1_000;
 pub(crate) const fn kept_since(now: Timestamp) -> Timestamp {
     let kept = Event::DAYS.saturating_mul(86_400_000);
     Timestamp::from_millis(now.millis().saturating_sub(kept))
-}
-
-/// Those whose rule of auto top-up wants money now.
-pub(crate) fn wanting(found: &[StoredCustomer], now: Timestamp) -> Vec<CustomerId> {
-    let customers = found.iter().map(|stored| &stored.customer);
-    customers
-        .filter(|customer| customer.wanted_top_up(now).is_some())
-        .map(|customer| customer.id)
-        .collect()
 }

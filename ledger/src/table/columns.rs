@@ -12,8 +12,8 @@ use crate::rule::payment::WaitingReversal;
 use crate::rule::watch::BalanceTold;
 use crate::{
     Amount, Caps, CustomerId, CustomerStatus, EventKind, Gross, KeyId, KeyStatus, LotId,
-    OperationId, PersonalData, PersonalHash, SecretHash, Served, ServedRegion, ServedTier,
-    Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay,
+    OperationId, PersonalData, PersonalHash, ReservationId, SecretHash, Served, ServedRegion,
+    ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay,
 };
 
 /// The cause of an error in another library.
@@ -372,6 +372,7 @@ stored! {
         KeyId, "key's id", |number| Self::from_i64(number), |own| own.to_i64();
         CustomerId, "customer's id", |number| Self::from_i64(number), |own| own.to_i64();
         TokenId, "token's id", |number| Self::from_i64(number), |own| own.to_i64();
+        ReservationId, "reservation's id", |number| Self::from_i64(number), |own| own.to_i64();
         LotId, "lot's id", |number| Self::from_i64(number), |own| own.to_i64();
     }
     Text maybe_str {

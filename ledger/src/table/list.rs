@@ -14,7 +14,8 @@ use crate::value::reference;
 use crate::{
     Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, Gross, HouseAct, HouseSubject,
     KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidSum, Payment, PublishedSlug,
-    SecretHash, Session, Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay,
+    Reservation, ReservationId, SecretHash, Session, Timestamp, Token, TokenDay, TokenId,
+    TokenRole, UtcDay,
 };
 
 tables! {
@@ -25,6 +26,7 @@ tables! {
     tokens: Token;
     /// Of those days from which the bounds of today are reckoned.
     token_days: TokenDay;
+    reservations: Reservation;
     /// Kept for repetitions.
     answers: KeptAnswer;
     lots: Lot;
@@ -38,7 +40,7 @@ tables! {
     external_ids: ExternalIdRow;
 }
 
-whole! { Token, Lot }
+whole! { Token, Lot, Reservation }
 
 table! { "sessions" of Session, by [u8; 32] = "token", |session| session.token.0, in order "token";
     token: SecretHash = "token";
@@ -128,6 +130,15 @@ table! { "token_days" of TokenDay, by (TokenId, UtcDay) = "token" "day", |day| (
     reversed: Amount = "reversed" [changes];
     reversed_payments: i64 = "reversed_payments" [changes];
     unapplied: i64 = "unapplied" [changes];
+}
+
+table! { "reservations" of Reservation, by ReservationId = "id", |kept| kept.id, in order "id";
+    id: ReservationId = "id";
+    token: TokenId = "token";
+    customer: Option<CustomerId> = "customer";
+    credit: Amount = "credit";
+    until: Timestamp = "until" [changes];
+    at: Timestamp = "at";
 }
 
 // One that is kept no longer may be removed by anybody.

@@ -10,7 +10,7 @@ use crate::book::house_act::ChainedHouseAct;
 use crate::rule::answer::{AnswerId, KeptAnswer};
 use crate::rule::link::SignInLink;
 use crate::rule::voucher::Voucher;
-use crate::{KeyId, Lot, LotId, OperationId, Session, Token, TokenDay, TokenId};
+use crate::{KeyId, Lot, LotId, OperationId, Reservation, Session, Token, TokenDay, TokenId};
 
 /// Lists what operations name and what is read with it.
 macro_rules! named {
@@ -45,10 +45,11 @@ macro_rules! named {
 }
 
 named! {
-    /// A token of the admin API, with the days from which its bounds of today are reckoned.
+    /// A token of the admin API, with the days from which its bounds of today are reckoned, and what it has reserved.
     Token(TokenId) {
         Token "id {keys}" [locked];
         TokenDay "token {keys} AND day > {before}";
+        Reservation "token {keys}";
     }
     Lot(LotId) {
         Lot "id {keys}" [locked];

@@ -113,6 +113,11 @@ public_id! {
     LotId, "l_", "lot"
 }
 
+public_id! {
+    /// The public id of a reservation: 50 random bits, shown as `r_` and ten characters. It is also the reservation's row id.
+    ReservationId, "r_", "reservation"
+}
+
 impl CustomerId {
     /// The id with a key's ten characters.
     #[must_use]

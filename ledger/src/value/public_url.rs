@@ -20,6 +20,14 @@ pub fn gateway_root(url: &str) -> &str {
         .unwrap_or(url)
 }
 
+/// An address with one more pair in its query.
+pub fn with_query(url: &str, pair: &str) -> String {
+    let (page, place) = url.split_once('#').unwrap_or((url, ""));
+    let joint = if page.contains('?') { '&' } else { '?' };
+    let hash = if place.is_empty() { "" } else { "#" };
+    format!("{page}{joint}{pair}{hash}{place}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

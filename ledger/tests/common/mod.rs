@@ -183,6 +183,7 @@ pub(crate) fn refund_of(payment: &str, operation: u64, cumulative: &str) -> NewR
         payment: payment.to_owned(),
         kind: ReversalKind::Refund,
         cumulative: Gross::parse(cumulative).unwrap(),
+        whole: None,
         reference: format!("refund-{operation}"),
         act: act(operation, 500),
     }
@@ -282,6 +283,8 @@ pub(crate) fn new_payment(
         credit: usd(dollars),
         reference: reference.to_owned(),
         addressee: None,
+        expected: None,
+        reservation: None,
         act: act(operation, 300),
     }
 }

@@ -23,6 +23,8 @@ fn payment(customer: CustomerId, operation: u64, reference: &str) -> NewPayment 
         credit: usd("10"),
         reference: reference.to_owned(),
         addressee: None,
+        expected: None,
+        reservation: None,
         act: act(operation, 300),
     }
 }
@@ -38,6 +40,7 @@ fn reversal(
         payment: of.to_owned(),
         kind,
         cumulative: gross(cumulative),
+        whole: None,
         reference: name.to_owned(),
         act: act(operation, 350),
     }
@@ -317,5 +320,96 @@ pub(crate) async fn any_order_of_messages_ends_in_the_same(ledger: SharedLedger)
     }
     assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
     assert_eq!(ends[0].1, usd("6"), "all of it is due, and 4 were there");
+    sound(&*ledger).await;
+}
+
+/// Part of it was captured, or the buyer paid in a currency of their own: the money came, and nobody knows for what.
+pub(crate) async fn a_payment_of_another_sum_is_kept(ledger: SharedLedger) {
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
+    let asked = |currency: &str, sum: &str| {
+        Some(AskedSum {
+            currency: currency.to_owned(),
+            gross: gross(sum),
+        })
+    };
+    for (operation, currency, sum) in [
+        (20_u64, "EUR", "11.91"),
+        (21, "USD", "11.90"),
+        (22, "JPY", "1190"),
+    ] {
+        let new = NewPayment {
+            expected: asked(currency, sum),
+            ..payment(made.customer.id, operation, &format!("pi-{operation}"))
+        };
+        for repeated in [false, true] {
+            let kept = ledger.perform(new.clone()).await.unwrap();
+            assert_eq!((kept.repeated, kept.entry), (repeated, None));
+            let why = format!(
+                "11.90 EUR was paid where {} {currency} was asked",
+                gross(sum)
+            );
+            assert_eq!(kept.payment.status, PaymentStatus::Unapplied { why });
+        }
+    }
+    let right = NewPayment {
+        expected: asked("EUR", "11.9"),
+        ..payment(made.customer.id, 30, "pi-30")
+    };
+    let booked = ledger.perform(right).await.unwrap();
+    assert_eq!(booked.payment.status, PaymentStatus::Booked);
+    assert_eq!(ledger.unapplied().await.unwrap().len(), 3);
+    let told = events(&*ledger, 6).await;
+    let told = told
+        .iter()
+        .filter(|event| event.kind == EventKind::TopUpUnapplied);
+    assert_eq!(told.count(), 3);
+    // A person looks at it, and it buys what it bought.
+    let assign = UnappliedAct {
+        payment: "pi-22".to_owned(),
+        end: UnappliedEnd::Assign(made.customer.id),
+        act: act(40, 400),
+    };
+    ledger.perform(assign).await.unwrap();
+    assert_eq!(account(&*ledger, 1).await.credit, usd("20"));
+    sound(&*ledger).await;
+}
+
+/// As its processor names both, in whatever currency.
+pub(crate) async fn what_goes_back_is_a_part_of_the_payment(ledger: SharedLedger) {
+    let made = ledger.perform(new_key(1, 10, None)).await.unwrap();
+    let paid = payment(made.customer.id, 20, "pi-1");
+    ledger.perform(paid).await.unwrap();
+    let back = |operation: u64, kind, part: &str, whole: &str| NewReversal {
+        whole: Some(gross(whole)),
+        ..reversal("pi-1", operation, kind, part, &format!("re-{operation}"))
+    };
+    use ReversalKind::{Dispute, DisputeWon, Refund};
+    for (operation, kind, part, whole, refunded, credit) in [
+        // Yen, of which there are many: half.
+        (30, Refund, "1011", "2022", "5.95", "5"),
+        // Told again in its own currency, and less in another one: nothing new.
+        (31, Refund, "5.95", "11.90", "5.95", "5"),
+        (32, Refund, "1", "1190", "5.95", "5"),
+        // Two thirds, rounded down.
+        (33, Refund, "2", "3", "7.9333", "3.333361344538"),
+        (34, Dispute, "9999", "9999", "7.9333", "0"),
+        (35, DisputeWon, "9999", "9998", "7.9333", "3.333361344538"),
+        // All of it, and more cannot go back.
+        (36, Refund, "1300", "1299", "11.90", "0"),
+    ] {
+        let moved = ledger.perform(back(operation, kind, part, whole)).await;
+        let registers = moved.unwrap().payment.registers;
+        assert_eq!(registers.refunded, gross(refunded), "{operation}");
+        assert_eq!(
+            account(&*ledger, 1).await.credit,
+            usd(credit),
+            "{operation}"
+        );
+    }
+    let reasons = ledger.entries(EntryQuery::default()).await.unwrap();
+    let first = reasons.iter().find_map(|entry| entry.reason.clone());
+    assert_eq!(first.unwrap(), "refund of payment pi-1, 5.95 so far");
+    let nothing = refused(ledger.perform(back(40, Refund, "0", "0")).await);
+    assert!(matches!(nothing, Refusal::Limit(_)), "{nothing}");
     sound(&*ledger).await;
 }

@@ -246,6 +246,8 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
         credit: usd("7"),
         reference: "late".to_owned(),
         addressee: None,
+        expected: None,
+        reservation: None,
         act: act(35, 400),
     };
     ledger.perform(late).await.unwrap();

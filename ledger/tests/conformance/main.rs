@@ -22,6 +22,7 @@ mod history;
 mod holds;
 mod keys;
 mod lists;
+mod reservations;
 mod statements;
 mod stolen;
 mod taught;
@@ -46,8 +47,9 @@ use caps::{
     nobody_gets_past_the_last_dollar_of_a_cap,
 };
 use claims::{
-    a_payment_that_cannot_be_booked_is_kept, a_payment_told_five_times_is_booked_once,
-    a_top_up_and_a_payment_of_one_name_are_the_same, any_order_of_messages_ends_in_the_same,
+    a_payment_of_another_sum_is_kept, a_payment_that_cannot_be_booked_is_kept,
+    a_payment_told_five_times_is_booked_once, a_top_up_and_a_payment_of_one_name_are_the_same,
+    any_order_of_messages_ends_in_the_same, what_goes_back_is_a_part_of_the_payment,
     what_is_not_there_is_a_claim_that_is_paid_first, what_went_back_is_taken_once,
 };
 use common::*;
@@ -92,6 +94,11 @@ use keys::{
 use lists::{
     an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves,
     margins_are_by_key_target_and_day, several_keys_are_one_read,
+};
+use reservations::{
+    a_checkout_that_is_completed_unpaid_keeps_its_place,
+    a_payment_takes_its_own_place_and_no_other, nothing_is_reserved_that_could_not_be_booked,
+    what_is_reserved_counts_until_it_ends,
 };
 use stolen::{
     a_name_that_was_made_up_is_taken_over, a_recall_of_one_bad_day_fits,
@@ -168,6 +175,8 @@ stories!(
     caps_that_make_no_sense_are_refused,
     nobody_gets_past_the_last_dollar_of_a_cap,
     a_payment_that_cannot_be_booked_is_kept,
+    a_payment_of_another_sum_is_kept,
+    what_goes_back_is_a_part_of_the_payment,
     a_top_up_and_a_payment_of_one_name_are_the_same,
     a_payment_told_five_times_is_booked_once,
     any_order_of_messages_ends_in_the_same,
@@ -221,6 +230,10 @@ stories!(
     an_owner_manages_its_own_customer_and_nothing_else,
     caps_of_seller_and_owner_stand_beside_each_other,
     a_key_that_was_used_is_not_reissued,
+    what_is_reserved_counts_until_it_ends,
+    a_payment_takes_its_own_place_and_no_other,
+    a_checkout_that_is_completed_unpaid_keeps_its_place,
+    nothing_is_reserved_that_could_not_be_booked,
     a_stolen_token_does_so_much_in_a_day_and_no_more,
     a_reversal_beyond_the_bound_waits_and_is_told,
     a_recall_of_one_bad_day_fits,

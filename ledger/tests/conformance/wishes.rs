@@ -58,6 +58,8 @@ fn payment(operation: u64, reference: &str, amount: &str) -> NewPayment {
         reference: reference.to_owned(),
         paid: PaidSum::in_usd(usd(amount)),
         addressee: None,
+        expected: None,
+        reservation: None,
         act: act(operation, 300),
     }
 }
@@ -69,7 +71,7 @@ pub(crate) async fn money_is_asked_for_when_a_settlement_crosses_the_threshold(
     // The customer, its key and its first top-up.
     assert_eq!(events(&*ledger, 3).await.len(), 3);
     for _ in 0..2 {
-        let made = set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
+        let made = set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE, None))
             .await
             .unwrap();
         assert_eq!(made.auto_top_up.unwrap().rule, Some(RULE));
@@ -124,7 +126,7 @@ pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: Shar
         ..RULE
     };
     // Set below the threshold, it asks at once.
-    set(&ledger, 11, CustomerAct::SetAutoTopUp(to_target))
+    set(&ledger, 11, CustomerAct::SetAutoTopUp(to_target, None))
         .await
         .unwrap();
     let mut number = 4;
@@ -151,7 +153,7 @@ pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: Shar
     assert!(matches!(state, AutoTopUpState::UsedUp(_)), "{state:?}");
     for (operation, change) in [
         (12, CustomerAct::ClearAutoTopUp),
-        (13, CustomerAct::SetAutoTopUp(to_target)),
+        (13, CustomerAct::SetAutoTopUp(to_target, None)),
     ] {
         set(&ledger, operation, change).await.unwrap();
     }
@@ -164,7 +166,7 @@ pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: Shar
         per_month: 4,
         ..to_target
     };
-    set(&ledger, 14, CustomerAct::SetAutoTopUp(more))
+    set(&ledger, 14, CustomerAct::SetAutoTopUp(more, None))
         .await
         .unwrap();
     assert_eq!(wishes(&ledger, 10).await.0.len(), 4);
@@ -173,7 +175,7 @@ pub(crate) async fn a_month_has_no_more_wishes_than_its_rule_allows(ledger: Shar
 
 pub(crate) async fn a_wish_that_fails_rests_and_a_dispute_ends_the_rule(ledger: SharedLedger) {
     ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
-    set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
+    set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE, None))
         .await
         .unwrap();
     let fail = |number| CustomerAct::FailTopUp {
@@ -194,7 +196,7 @@ pub(crate) async fn a_wish_that_fails_rests_and_a_dispute_ends_the_rule(ledger: 
         "it rests"
     );
     // Set again, it begins anew.
-    set(&ledger, 15, CustomerAct::SetAutoTopUp(RULE))
+    set(&ledger, 15, CustomerAct::SetAutoTopUp(RULE, None))
         .await
         .unwrap();
     assert_eq!(wishes(&ledger, 5).await.0.len(), 2);
@@ -230,7 +232,7 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
     assert!(ledger.perform(top_up(1, 21, "5", &next)).await.is_err());
     let odd = refused(ledger.perform(top_up(1, 21, "5", "auto-top-up:me")).await);
     assert!(matches!(odd, Refusal::NotApplicable(_)), "{odd:?}");
-    set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
+    set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE, None))
         .await
         .unwrap();
     let gift = CreditKind::Adjust {
@@ -260,7 +262,7 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
     };
     let rule = refused(
         ledger
-            .ask(of_shop(51, CustomerAct::SetAutoTopUp(RULE)))
+            .ask(of_shop(51, CustomerAct::SetAutoTopUp(RULE, None)))
             .await,
     );
     assert!(matches!(rule, Refusal::NotAllowed(_)), "{rule:?}");
@@ -298,7 +300,7 @@ pub(crate) async fn a_payment_that_no_rule_wished_is_kept(ledger: SharedLedger) 
 /// Nothing but time passes for a customer without money: somebody looks.
 pub(crate) async fn a_rule_that_waited_is_found_when_its_time_has_come(ledger: SharedLedger) {
     ledger.perform(new_key(1, 10, Some("1"))).await.unwrap();
-    set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE))
+    set(&ledger, 11, CustomerAct::SetAutoTopUp(RULE, None))
         .await
         .unwrap();
     let fail = CustomerAct::FailTopUp {
@@ -331,7 +333,7 @@ pub(crate) async fn a_rule_that_waited_is_found_when_its_time_has_come(ledger: S
         [],
         "it is not served"
     );
-    set(&ledger, 16, CustomerAct::SetAutoTopUp(RULE))
+    set(&ledger, 16, CustomerAct::SetAutoTopUp(RULE, None))
         .await
         .unwrap();
     assert_eq!(wishes(&ledger, 7).await.0.len(), 1);

@@ -110,6 +110,11 @@ pub(super) fn a_payment(key: u64, operation: u64, amount: i64, reference: u64) -
         credit: cents(amount),
         reference: format!("r-{reference}"),
         addressee: None,
+        expected: operation.is_multiple_of(7).then(|| AskedSum {
+            currency: "EUR".to_owned(),
+            gross: Gross::from_parts(2_000).unwrap(),
+        }),
+        reservation: None,
         act: act(operation, 300),
     }
 }
@@ -130,6 +135,7 @@ pub(super) fn a_reversal(
         payment: format!("r-{payment}"),
         kind: kinds[usize::from(kind)],
         cumulative: Gross::from_parts(told * 100).unwrap(),
+        whole: (told % 3 == 0).then(|| Gross::from_parts(5_000).unwrap()),
         reference: format!("r-{reference}"),
         act: act(operation, 350),
     }

@@ -7,7 +7,7 @@ use super::operations::{Done, amount, available, blank, is_same, not_applicable,
 use crate::book::audit::{self, Written};
 use crate::value::reference::{self, folded, normal};
 use crate::{
-    Account, Amount, Credit, CreditKind, CustomerId, DailyBound, EntryKind, JournalEntry,
+    Account, Amount, Credit, CreditKind, CustomerId, DailyBound, EntryKind, Gross, JournalEntry,
     NewCustomer, NewPayment, NewReversal, OperationId, PaidSum, Payment, PaymentMoved,
     PaymentStatus, PersonalData, Refusal, Registers, ReversalKind, Scope, Timestamp, UnappliedAct,
     UnappliedEnd, WaitingReversal,
@@ -28,6 +28,20 @@ fn due(payment: &Payment) -> i128 {
     let back = refunded.saturating_add(withdrawn.saturating_sub(reinstated).max(0));
     let share = picos(payment.credit).saturating_mul(back.min(gross));
     share.checked_div(gross).unwrap_or_default()
+}
+
+/// Another sum than was asked for is not booked.
+fn asked_for(new: &NewPayment) -> Done<()> {
+    let Some(asked) = &new.expected else {
+        return Ok(());
+    };
+    if asked.currency == new.paid.currency && asked.gross == new.paid.gross {
+        return Ok(());
+    }
+    Err(not_applicable(&format!(
+        "{} {} was paid where {} {} was asked",
+        new.paid.gross, new.paid.currency, asked.gross, asked.currency
+    )))
 }
 
 impl State {
@@ -129,8 +143,8 @@ impl State {
         self.check_name(&new.reference)?;
         let customer = self.customer(new.customer)?;
         let account = customer.account;
-        let after = self
-            .check_payable(new.customer)
+        let after = asked_for(new)
+            .and_then(|()| self.check_payable(new.customer))
             .and_then(|()| self.check_wish(new.customer, &new.reference))
             .and_then(|()| not_closed(customer))
             .and_then(|()| topped_up(account, new.credit))
@@ -164,7 +178,7 @@ impl State {
                     });
                 }
                 self.one_more(DailyBound::Unapplied)?;
-                let why = why.to_string();
+                let why = format!("{why}{}", self.too_late(new));
                 self.write(new.customer, audit::unapplied(new, &why));
                 self.tell_unapplied(new, &why);
                 payment.status = PaymentStatus::Unapplied { why };
@@ -195,6 +209,17 @@ impl State {
     pub(super) fn reverse(&mut self, new: &NewReversal) -> Done<PaymentMoved> {
         new.check()?;
         let before = self.find_payment(&new.payment)?;
+        let mut new = new.clone();
+        if let Some(whole) = new.whole.take() {
+            let [told, whole, gross] =
+                [new.cumulative, whole, before.paid.gross].map(|part| i128::from(part.parts()));
+            let part = gross.saturating_mul(told.min(whole)).div_euclid(whole);
+            new.cumulative = i64::try_from(part)
+                .ok()
+                .and_then(Gross::from_parts)
+                .unwrap_or_default();
+        }
+        let new = &new;
         let mut payment = before.clone();
         let register = match new.kind {
             ReversalKind::Refund => &mut payment.registers.refunded,

@@ -168,6 +168,9 @@ impl State {
                 of_it
                     .filter(|(of, _)| *of == id)
                     .for_each(|(_, to)| *to = None);
+                let known = customer.auto_top_up.take().map(|auto| *auto);
+                let auto = Self::changed_auto(known, &change.change, None)?;
+                customer.auto_top_up = auto.map(Box::new);
             }
             CustomerAct::SetCap(cap) => {
                 self.set_cap(id.into(), cap, UtcDay::of(clock::now()))?;
@@ -177,11 +180,12 @@ impl State {
                 self.clear_cap(id.into(), *interval, model.as_deref())?;
                 customer.caps = self.customer(id)?.caps.clone();
             }
-            CustomerAct::SetAutoTopUp(_)
+            CustomerAct::SetAutoTopUp(..)
             | CustomerAct::ClearAutoTopUp
             | CustomerAct::FailTopUp { .. } => {
-                let known = customer.auto_top_up.as_deref().copied();
-                let auto = Self::changed_auto(known, &change.change)?;
+                let (known, by) = (customer.auto_top_up.take(), self.asked_by.token());
+                let known = known.map(|auto| *auto);
+                let auto = Self::changed_auto(known, &change.change, by)?;
                 customer.auto_top_up = auto.map(Box::new);
             }
         }

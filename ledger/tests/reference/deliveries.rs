@@ -6,8 +6,9 @@ use async_trait::async_trait;
 
 use super::{MemoryLedger, State};
 use crate::{
-    CustomerId, DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery, KnownWebhook,
-    LedgerError, OperationId, Outbox, Refusal, Timestamp, WantedDeliveries, WebhookId,
+    Customer, CustomerId, DeliveryOutcome, DeliveryStep, DueDelivery, Event, FailedDelivery,
+    KnownWebhook, LedgerError, OperationId, Outbox, Refusal, Timestamp, WantedDeliveries,
+    WebhookId,
 };
 
 /// What became of a delivery so far.
@@ -167,6 +168,13 @@ impl Outbox for MemoryLedger {
             }
         }
         Ok(due)
+    }
+
+    async fn owing_or_asking(&self) -> Result<Vec<Customer>, LedgerError> {
+        let state = self.state();
+        let customers = state.customers.values();
+        let listed = customers.filter(|of| of.claim.is_positive() || of.auto_top_up.is_some());
+        Ok(listed.cloned().collect())
     }
 
     async fn webhooks(&self) -> Result<Vec<KnownWebhook>, LedgerError> {

@@ -12,6 +12,7 @@ mod events;
 mod holds;
 mod keys;
 mod operations;
+mod reservations;
 pub mod statements;
 mod sums;
 mod taught;
@@ -94,6 +95,7 @@ struct State {
     house_acts: Vec<HouseAct>,
     answers: BTreeMap<tokens::AnswerName, tokens::Kept>,
     asked_by: Asker,
+    reserved: reservations::Reserved,
     token_days: BTreeMap<(TokenId, UtcDay), TokenDay>,
     lots: BTreeMap<LotId, (Lot, OperationId)>,
     vouchers: BTreeMap<[u8; 32], vouchers::Voucher>,
@@ -356,15 +358,10 @@ impl Ledger for MemoryLedger {
     async fn whole(&self, table: WholeTable) -> Result<WholeRows, LedgerError> {
         let state = self.state();
         Ok(match table {
-            WholeTable::Token => {
-                let mut found: Vec<Token> = state.tokens.values().cloned().collect();
-                found.sort_by_key(|token| (token.created_at, token.id));
-                WholeRows::Token(found)
-            }
-            WholeTable::Lot => {
-                let mut found: Vec<Lot> = state.lots.values().map(|(lot, _)| lot.clone()).collect();
-                found.sort_by_key(|lot| (lot.created_at, lot.id));
-                WholeRows::Lot(found)
+            WholeTable::Token => WholeRows::Token(state.tokens_by_age()),
+            WholeTable::Lot => WholeRows::Lot(state.lots_by_age()),
+            WholeTable::Reservation => {
+                WholeRows::Reservation(state.reserved.all.values().cloned().collect())
             }
         })
     }

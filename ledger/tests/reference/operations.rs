@@ -80,14 +80,24 @@ impl State {
             Operation::CreateCustomer(new) => self.create_customer(new)?.into(),
             Operation::ChangeCustomer(change) => self.change_customer(change)?.into(),
             Operation::Enrol(both) => self.enrol(&both.customer, &both.key)?.into(),
-            Operation::PayFirst(both) => self.pay_first(&both.customer, &both.payment)?.into(),
+            Operation::PayFirst(both) => self
+                .paid(&both.payment, |state| {
+                    state.pay_first(&both.customer, &both.payment)
+                })?
+                .into(),
             Operation::Asked(asked) => answered(self.asked(asked)?),
+            Operation::Visit(new) => self.visit(new)?.into(),
             Operation::CreateLot(new) => self.create_lot(new)?.into(),
             Operation::VoidLot(of) => self.void_lot(of.lot, &of.act)?.into(),
+            Operation::Reserve(new) => self.reserve(new)?.into(),
+            Operation::EndReservation(of) => {
+                self.end_reservation(of.id);
+                Outcome::Done
+            }
             Operation::Redeem(new) => self.redeem(new)?.into(),
             Operation::CreateToken(new) => self.create_token(new)?.into(),
             Operation::RevokeToken(of) => self.revoke_token(of.token, &of.act)?.into(),
-            Operation::Pay(new) => self.pay(new)?.into(),
+            Operation::Pay(new) => self.paid(new, |state| state.pay(new))?.into(),
             Operation::Reverse(new) => self.reverse(new)?.into(),
             Operation::EndUnapplied(act) => self.end_unapplied(act)?.into(),
             Operation::Move(moved) => self.give(moved)?.into(),

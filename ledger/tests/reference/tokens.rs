@@ -36,6 +36,12 @@ impl State {
         self.tokens.get(&id).ok_or(Refusal::NoSuchToken(id))
     }
 
+    pub(super) fn tokens_by_age(&self) -> Vec<Token> {
+        let mut found: Vec<Token> = self.tokens.values().cloned().collect();
+        found.sort_by_key(|token| (token.created_at, token.id));
+        found
+    }
+
     fn house_act(&self, operation: OperationId) -> Option<&HouseAct> {
         self.house_acts
             .iter()
@@ -138,6 +144,9 @@ impl State {
                 | Operation::Reverse(_)
                 | Operation::EndUnapplied(_)
                 | Operation::CreateLink(_)
+                | Operation::Visit(_)
+                | Operation::Reserve(_)
+                | Operation::EndReservation(_)
                 | Operation::CreateLot(_)
                 | Operation::VoidLot(_)
         );
@@ -224,7 +233,12 @@ impl State {
                 };
                 self.check_served(customer)
             }
-            Operation::Pay(_) | Operation::PayFirst(_) | Operation::CreateCustomer(_) => Ok(()),
+            Operation::Pay(_)
+            | Operation::PayFirst(_)
+            | Operation::CreateCustomer(_)
+            | Operation::Reserve(_)
+            | Operation::EndReservation(_)
+            | Operation::Visit(_) => Ok(()),
             Operation::Enrol(both) if both.key.first_credit.is_none() => Ok(()),
             Operation::Enrol(_) => Err(not_allowed(not_with_money)),
             Operation::Create(new) => {
@@ -267,6 +281,14 @@ impl State {
                 if matches!(change.change, CustomerAct::FailTopUp { .. }) =>
             {
                 Ok(())
+            }
+            Operation::ChangeCustomer(change)
+                if matches!(
+                    change.change,
+                    CustomerAct::SetAutoTopUp(..) | CustomerAct::ClearAutoTopUp
+                ) =>
+            {
+                self.check_agreed(change.customer, token)
             }
             Operation::Change(_) => Err(not_allowed(
                 "a token that sells reissues unused keys that it made, and changes nothing else of keys",
@@ -338,14 +360,19 @@ impl State {
         };
         let day = self.today(token.id);
         let done = i128::from(day.done(what));
+        let reserved = match what {
+            DailyBound::Credit => self.reserved_by(token.id),
+            _ => 0,
+        };
         match self.most(&token, what) {
-            Some(most) if done.saturating_add(more) > most => {
+            Some(most) if done.saturating_add(more).saturating_add(reserved) > most => {
                 let number = |of: i128| i64::try_from(of).unwrap_or(i64::MAX);
                 Err(Refusal::DailyReached(Box::new(DailyReached {
                     token: token.id,
                     what,
                     most: number(most),
                     done: number(done),
+                    reserved: number(reserved),
                     more: number(more),
                     ends_at: day.day.next().begin(),
                 })))
@@ -408,8 +435,7 @@ impl State {
     /// Refuses what an owner key may not ask for.
     fn check_owner(&self, owner: KeyId, operation: &Operation) -> Done<()> {
         let own = self.active(owner, clock::now())?;
-        let nothing_else =
-            "an owner key sets caps and the low balance of its customer, and nothing else";
+        let nothing_else = "an owner key sets caps and the low balance of its customer and ends its auto top-up, and nothing else";
         if !self.key(owner)?.is_owner {
             return Err(not_allowed("only an owner key manages keys and caps"));
         }
@@ -448,7 +474,9 @@ impl State {
                     return Err(Refusal::NoSuchCustomer(change.customer));
                 }
                 match &change.change {
-                    CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } => {}
+                    CustomerAct::SetCap(_)
+                    | CustomerAct::ClearCap { .. }
+                    | CustomerAct::ClearAutoTopUp => {}
                     CustomerAct::Edit(edit) => {
                         let mut others = edit.clone();
                         others.low_balance = Said::Keep;
@@ -459,6 +487,7 @@ impl State {
                     _ => return Err(not_allowed(nothing_else)),
                 }
             }
+            Operation::CreateLink(new) if new.key == owner => {}
             _ => return Err(not_allowed("an owner key may not do this")),
         }
         Ok(())

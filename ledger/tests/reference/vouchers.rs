@@ -12,6 +12,12 @@ use crate::{
 pub(super) type Voucher = (LotId, usize, Option<(CustomerId, OperationId)>);
 
 impl State {
+    pub(super) fn lots_by_age(&self) -> Vec<Lot> {
+        let mut found: Vec<Lot> = self.lots.values().map(|(lot, _)| lot.clone()).collect();
+        found.sort_by_key(|lot| (lot.created_at, lot.id));
+        found
+    }
+
     pub(super) fn create_lot(&mut self, new: &NewLot) -> Done<Lot> {
         if let Some((lot, made_by)) = self.lots.get(&new.id) {
             return if *made_by == new.act.operation {

@@ -4,10 +4,12 @@ use serde_json::json;
 
 use super::State;
 use super::operations::{Done, amount, not_applicable, picos};
+use crate::book::audit;
 use crate::value::reference::{folded, normal};
 use crate::{
     AutoTopUp, AutoTopUpState, Credit, CreditKind, CustomerAct, CustomerId, CustomerStatus,
-    EventKind, JournalEntry, OperationId, Refill, Scope, Timestamp, TopUpWish, clock,
+    EventKind, JournalEntry, Key, NewVisit, OperationId, Refill, Refusal, Scope, Timestamp,
+    TokenId, TopUpWish, clock,
 };
 
 /// How long a wish is open, in milliseconds.
@@ -16,7 +18,7 @@ const OPEN: i64 = 24 * 60 * 60 * 1_000;
 impl State {
     fn auto(&self, customer: CustomerId) -> Option<AutoTopUp> {
         let found = self.customers.get(&customer)?;
-        found.auto_top_up.as_deref().copied()
+        found.auto_top_up.as_deref().cloned()
     }
 
     fn set_auto(&mut self, customer: CustomerId, auto: AutoTopUp) {
@@ -29,15 +31,62 @@ impl State {
     pub(super) fn changed_auto(
         known: Option<AutoTopUp>,
         change: &CustomerAct,
+        by: Option<TokenId>,
     ) -> Done<Option<AutoTopUp>> {
         let now = clock::now();
-        let auto = known.unwrap_or_default();
+        let auto = known.clone().unwrap_or_default();
         match change {
-            CustomerAct::SetAutoTopUp(rule) => auto.set(*rule, now).map(Some),
-            CustomerAct::ClearAutoTopUp => Ok(known.map(AutoTopUp::cleared)),
-            CustomerAct::FailTopUp { number, .. } => auto.failed(*number, now).map(Some),
+            CustomerAct::SetAutoTopUp(rule, card) => {
+                auto.set(*rule, (by, card.clone()), now).map(Some)
+            }
+            CustomerAct::ClearAutoTopUp => Ok(known.map(|auto| auto.cleared())),
+            CustomerAct::Erase => Ok(known.map(|auto| auto.erased())),
+            CustomerAct::FailTopUp { number, reason } => {
+                auto.failed(*number, reason.as_deref(), now).map(Some)
+            }
             _ => Ok(known),
         }
+    }
+
+    /// Whether a token that sells may set or remove the rule of a customer.
+    pub(super) fn check_agreed(&self, customer: CustomerId, token: TokenId) -> Done<()> {
+        let found = self.customer(customer)?;
+        let auto = found.auto_top_up.as_deref().cloned().unwrap_or_default();
+        let text = match (auto.rule, auto.by == Some(token)) {
+            (Some(_), false) => {
+                "this token did not set this customer's auto top-up, and leaves it alone"
+            }
+            _ if found.token == Some(token) || auto.is_agreed_with(token, clock::now()) => {
+                return Ok(());
+            }
+            _ => "no owner of this customer has agreed at this token's checkout",
+        };
+        Err(Refusal::NotAllowed(text.to_owned()))
+    }
+
+    /// An owner comes to the shop of the token that asks.
+    pub(super) fn visit(&mut self, new: &NewVisit) -> Done<Key> {
+        let known = self.audited(new.act.operation);
+        if let Some(key) = known
+            .filter(|act| act.act == "visit")
+            .and_then(|act| act.key)
+        {
+            return self.whole_key(key);
+        }
+        self.check_unused(new.act.operation)?;
+        let token = self.asked_by.token().ok_or(Refusal::NoSuchLink)?;
+        let now = clock::now();
+        let link = self.links.get(&new.link.0).filter(|(_, end)| now < *end);
+        let key = link.ok_or(Refusal::NoSuchLink)?.0;
+        let customer = self.active(key, now)?.id;
+        if !self.key(key)?.is_owner {
+            return Err(Refusal::NoSuchLink);
+        }
+        let auto = self.auto(customer).unwrap_or_default();
+        self.set_auto(customer, auto.visited(token, now));
+        self.links.remove(&new.link.0);
+        self.write(customer, audit::visit(key, new));
+        self.whole_key(key)
     }
 
     /// Whether money is wanted now, and how much.
@@ -45,7 +94,7 @@ impl State {
         let found = self.customer(customer)?;
         let Some((auto, rule)) = self
             .auto(customer)
-            .and_then(|auto| Some((auto, auto.rule?)))
+            .and_then(|auto| Some((auto.clone(), auto.rule?)))
         else {
             return Ok(None);
         };

@@ -30,6 +30,10 @@ pub(super) fn read_shop(catalog: &Fields<'_, '_>, report: &mut Report<'_>) -> Sh
         contact: text(report, "contact"),
         pay_url: fields.optional(report, "pay_url", read_link),
         note: text(report, "note"),
+        address: text(report, "address"),
+        tax_id: text(report, "tax_id"),
+        terms_url: fields.optional(report, "terms_url", read_link),
+        privacy_url: fields.optional(report, "privacy_url", read_link),
         out_of_balance_status: fields
             .optional(report, "out_of_balance_status", read_status)
             .unwrap_or_default(),
@@ -85,7 +89,7 @@ fn read_link(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String> {
         _ => "write the whole link: \"https://shop.example/top-up\"",
     };
     report
-        .add(Code::BadLink, span, format!("`pay_url` {wrong}"))
+        .add(Code::BadLink, span, format!("`{}` {wrong}", value.name))
         .help(help);
     None
 }

@@ -123,6 +123,10 @@ fn shop_fields(shop: &ShopSummary) -> NamedFields<'_> {
             ("name", shop.name.clone()),
             ("contact", shop.contact.clone()),
             ("note", shop.note.clone()),
+            ("address", shop.address.clone()),
+            ("tax_id", shop.tax_id.clone()),
+            ("terms_url", shop.terms_url.clone()),
+            ("privacy_url", shop.privacy_url.clone()),
             (
                 "out_of_balance_status",
                 shop.out_of_balance_status.to_string(),

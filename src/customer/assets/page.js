@@ -12,6 +12,14 @@ if (enter && location.hash.length > 1) {
   enter.querySelector("button").focus();
 }
 
+// So does a new key's page at the shop. Nobody is signed in without pressing the button.
+const login = document.querySelector('form[action="/dashboard/login"]');
+if (login && location.hash.startsWith("#key=")) {
+  login.querySelector("#key").value = decodeURIComponent(location.hash.slice(5));
+  history.replaceState(null, "", location.pathname);
+  login.querySelector("button").focus();
+}
+
 // Newer parts of the view come from the server as HTML that its templates have escaped.
 const content = byId("content");
 if (content && content.dataset.live) {

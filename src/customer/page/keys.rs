@@ -18,6 +18,8 @@ pub(in crate::customer) struct OwnerPage<'a> {
     /// Slugs to choose from.
     pub(in crate::customer) models: &'a [String],
     pub(in crate::customer) now: Timestamp,
+    /// Whether the seller has a shop.
+    pub(in crate::customer) has_shop: bool,
     /// Why a form was refused.
     pub(in crate::customer) problem: Option<&'a str>,
 }
@@ -77,10 +79,31 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
                 button { "Save" }
             } }
             p.hint { "Below it, this page and whoever the seller tells say that the balance is low." }
-            @if let Some(rule) = page.own.customer.auto_top_up.as_ref().and_then(|auto| auto.rule) {
-                p.hint { "Auto top-up: the seller is asked for " (rule) "." }
-            }
         }
+        (auto_top_up(page))
+    }
+}
+
+/// The rule of auto top-up, what came of it, and the forms that end it and lead to where it is set.
+fn auto_top_up(page: OwnerPage<'_>) -> Markup {
+    let auto = page.own.customer.auto_top_up.as_ref();
+    let rule = auto.and_then(|auto| auto.rule);
+    let failed = auto.and_then(|auto| auto.failed_wish(page.now));
+    html! {
+        @if rule.is_some() || page.has_shop { section.card.screen aria-labelledby="auto" {
+            h2 #auto { "Auto top-up" }
+            @match rule {
+                Some(rule) => p { "The seller is asked for " (rule) "." },
+                None => p { "None. A shop can offer it with a card that is kept at its payment processor." },
+            }
+            @if let (Some(_), Some((wish, why))) = (rule, failed) {
+                p.problem { "The last one, " (wish.amount) " USD, failed: " (why) ". Top up by hand." }
+            }
+            @if page.may_act {
+                @if rule.is_some() { form.inline method="post" action="/dashboard/auto-top-up/end" { (once(page)) button { "Switch it off" } } }
+                @if page.has_shop { form.inline method="post" action="/dashboard/shop" { (once(page)) button { "To the shop" } } }
+            }
+        } }
     }
 }
 

@@ -7,7 +7,7 @@ pub(super) mod display;
 pub(super) mod keys;
 pub(super) mod models;
 pub(super) mod overview;
-mod pay;
+pub(super) mod pay;
 pub(super) mod payments;
 pub(super) mod prices;
 pub(super) mod receipt;

@@ -23,3 +23,17 @@ pub(super) fn ways(shop: &Shop, key: &Key) -> Markup {
         }
     }
 }
+
+/// The way to the shop as who this is: browsers do not follow a posted form to another site.
+pub(in crate::customer) fn to_shop(way: Option<&str>) -> Markup {
+    html! {
+        h1 { "To the shop" }
+        section.card aria-label="To the shop" {
+            @if let Some(url) = way {
+                p { "The shop will know that you manage this account. This way works once, for 5 minutes." }
+                p { a.button href=(url) rel="noreferrer" { "Go on to the shop" } }
+            } @else { p { "The seller has no shop." } }
+            p.hint { a href="/dashboard/keys" { "Back to the keys" } }
+        }
+    }
+}

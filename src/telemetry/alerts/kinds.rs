@@ -174,7 +174,7 @@ kinds! {
         "nothing; your own programs hear of payments and balances late";
         "mend the receiver (the reason is its last answer), then `farebox events replay URL`: what waits is delivered at once"
     PAYMENT_UNAPPLIED "payment_unapplied" Warn:
-        "a payment came, or went back, that could not be booked: a closed or suspended customer, the highest balance, a token's daily bound";
+        "a payment came, or went back, that could not be booked: a closed or suspended customer, the highest balance, a token's daily bound, another sum than was asked";
         "money that they paid and do not have, or have and was paid back";
         "the reason says why: `farebox customers unapplied assign REFERENCE --to CUSTOMER`, or send it back and `… return`; what went back: `farebox customers reverse`"
     TOKEN_NEAR_DAILY "token_near_daily" Warn:

@@ -17,6 +17,7 @@ use super::money::sums::{MarginView, SumsPage};
 use super::party_filter::KeyFilter;
 use crate::admin::{LiveEvent, OneRequest, StatusReport};
 use crate::plan::Pending;
+use farebox_selling::waiting::WaitingThing;
 
 /// Work to be done outside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub(crate) enum Effect {
         view: MarginView,
         query: MarginQuery,
     },
+    /// What waits for a person.
+    LoadWaiting,
     /// What every slug did in the hours of this range.
     LoadSpend {
         from: Timestamp,
@@ -138,6 +141,7 @@ pub(crate) enum Message {
         answer: Result<SumsPage, String>,
     },
     Spend(Result<Vec<SlugHour>, String>),
+    Waiting(Result<Vec<WaitingThing>, String>),
     Verified {
         report: Result<VerifyReport, String>,
         took_ms: u64,

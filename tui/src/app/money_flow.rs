@@ -46,12 +46,13 @@ impl ConsoleApp {
         let (tab, charts) = (self.money.tab, self.money.charts);
         let asked = match tab {
             MoneyTab::Spend => None,
+            MoneyTab::Waiting => Some(Effect::LoadWaiting),
             MoneyTab::Sums(view) => {
                 let query = self.money.sums_mut(view).ask(self.now);
                 Some(Effect::LoadMargins { view, query })
             }
         };
-        let charted = charts || tab == MoneyTab::Spend;
+        let charted = charts && tab != MoneyTab::Waiting || tab == MoneyTab::Spend;
         let charted = charted.then(|| self.load_spend()).flatten();
         asked.into_iter().chain(charted).collect()
     }

@@ -65,6 +65,10 @@ impl ConsoleApp {
                 self.dirty |= self.money.sums_mut(view).take(query, answer);
                 self.say_unsorted(CommandContext::Money, ROWS, "sums are listed");
             }
+            Message::Waiting(answer) => {
+                self.money.waiting.take(answer);
+                self.dirty = true;
+            }
             Message::Spend(answer) => self.dirty |= self.money.spend.take(self.now, answer),
             Message::Status(status) => self.take_status(status),
             plain => {

@@ -6,6 +6,7 @@ use super::audit::Audited;
 use super::catalog_lists::RouteLine;
 use super::command::CommandContext;
 use super::detail::PartyDetail;
+use super::money::MoneyTab;
 use super::order::ListState;
 use super::{ConsoleApp, config_page};
 use crate::admin::{LiveEvent, ReportedAlert};
@@ -38,6 +39,9 @@ impl ConsoleApp {
             CommandContext::Live => SelectedRow::Request(self.live.shown(self.now).get(row)?.event),
             CommandContext::Holds => SelectedRow::Hold(self.shown_holds().get(row)?.hold),
             CommandContext::Audit => SelectedRow::Act(*self.shown_audit().get(row)?),
+            CommandContext::Money if self.money.tab == MoneyTab::Waiting => {
+                SelectedRow::Party(self.money.waiting.selected(self.now)?.customer.0.into())
+            }
             CommandContext::Money => SelectedRow::Sum(self.sums()?.selected_name()?),
             CommandContext::Routes => SelectedRow::Route(*self.shown_routes().get(row)?),
             CommandContext::Alerts => SelectedRow::Alert(self.alert()?),

@@ -137,6 +137,7 @@ const fn only_newest_matters(effect: &Effect) -> bool {
             | Effect::LoadHolds
             | Effect::LoadSlugs
             | Effect::LoadMargins { .. }
+            | Effect::LoadWaiting
             | Effect::LoadRequest(_)
             | Effect::Find(_)
     )
@@ -163,6 +164,7 @@ impl StoreShared {
             Effect::LoadAudit { before } => self.audit(before).await,
             Effect::LoadSlugs => self.slugs().await,
             Effect::LoadMargins { view, query } => self.margins(view, query).await,
+            Effect::LoadWaiting => self.waiting().await,
             Effect::LoadSpend { from, to } => self.spend(from, to).await,
             Effect::Verify => self.verify().await,
             Effect::LoadRequest(request) => self.request(request).await,

@@ -7,6 +7,8 @@ use farebox_ledger::{
     Key, KeyId, KeyOrder, KeyQuery, MarginBy, MarginQuery, OperationId, Scope, Timestamp,
 };
 
+use farebox_selling::waiting;
+
 use super::{StoreShared, TYPING};
 use crate::app::detail;
 use crate::app::keys::{From, KeysPage, KeysRequest, MatchCount};
@@ -174,6 +176,11 @@ impl StoreShared {
             query,
             answer,
         });
+    }
+
+    pub(super) async fn waiting(&self) {
+        let read = waiting::read(&*self.ledger, clock::now()).await;
+        self.tell(Message::Waiting(read.map_err(|error| error.to_string())));
     }
 
     pub(super) async fn spend(&self, from: Timestamp, to: Timestamp) {

@@ -246,7 +246,7 @@ fn keys_that_are_stopped_by_their_exposure_sort_first() {
     let mut status = super::fixture::status();
     status.alerts[0].key = stopped.to_string();
     bench.tell(Message::Status(Ok(Box::new(status))));
-    bench.press("8[:sort state<enter>S");
+    bench.press("8[[:sort state<enter>S");
     assert!(bench.screen().contains("STATE"), "{}", bench.screen());
     let first = bench.app.money.exposure.page.rows[0].name.clone();
     assert_eq!(first, stopped.to_string());

@@ -10,6 +10,8 @@ use farebox_ledger::{
     KeyStatus, MarginRow, OpenHold, OperationId, PaidSum, Payment, PaymentStatus, Registers,
     SecretHash, Served, ServedRegion, ServedTier, SlugHour, Timestamp, Totals, Usage, UsageRow,
 };
+use farebox_selling::value::{CustomerName, Instant, Usd};
+use farebox_selling::waiting::WaitingThing;
 
 pub(super) const HOUR: i64 = 3_600_000;
 
@@ -185,6 +187,35 @@ pub(super) fn unapplied() -> Payment {
         at: ago(HOUR),
         token: None,
     }
+}
+
+/// What waits for a person: that payment, and an auto top-up that failed.
+pub(super) fn waiting() -> Vec<WaitingThing> {
+    let of = |kind, reference: &str, hours, why: &str, next: &str| WaitingThing {
+        kind,
+        customer: CustomerName(customers().remove(0).id),
+        reference: Some(reference.to_owned()),
+        amount: Usd(usd("30")),
+        why: why.to_owned(),
+        since: Some(Instant(ago(hours * HOUR))),
+        next: next.to_owned(),
+    };
+    vec![
+        of(
+            "unapplied",
+            "pi_3PqK",
+            1,
+            "the highest balance",
+            "farebox customers unapplied assign pi_3PqK --to CUSTOMER",
+        ),
+        of(
+            "top_up_failed",
+            "auto-top-up:c_0000000001-7",
+            3,
+            "card_declined",
+            "ask the customer to top up by hand",
+        ),
+    ]
 }
 
 pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -> JournalEntry {

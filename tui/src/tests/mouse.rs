@@ -57,7 +57,7 @@ fn every_heading_on_every_screen_sorts() {
         ("6", ""),
         ("8", "SHARE"),
         ("8]", ""),
-        ("8[", ""),
+        ("8[[", ""),
         ("U", ""),
         ("0", "STATE"),
     ] {

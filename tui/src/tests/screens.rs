@@ -233,9 +233,10 @@ fn a_selected_line_of_live_stays_selected_when_requests_begin_and_end() {
 #[test]
 fn sums_by_key_target_class_and_day() {
     for (name, keys) in [
-        ("exposure", "8["),
-        ("exposure_target", "8[b"),
-        ("exposure_day", "8[bbbjj"),
+        ("waiting", "8[j"),
+        ("exposure", "8[["),
+        ("exposure_target", "8[[b"),
+        ("exposure_day", "8[[bbbjj"),
         ("margin", "8]"),
         ("margin_target", "8]bs"),
         ("margin_class", "8]bb"),
@@ -251,7 +252,7 @@ fn sums_by_key_target_class_and_day() {
 fn sums_answer_the_last_question_and_open_their_keys() {
     let mut bench = Bench::new(80, 24).live();
     bench.answers = false;
-    bench.press("8[");
+    bench.press("8[[");
     let first = bench.app.money.exposure.asked.unwrap();
     bench.press("p");
     bench.tell(Message::Margins {

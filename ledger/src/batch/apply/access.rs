@@ -103,7 +103,11 @@ impl AskableOperation for NewLink {
     }
 
     fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
-        by.refused()
+        match by {
+            // It comes to the shop as who it is.
+            BoundedAsker::Owner(owner) if owner == self.key => Ok(()),
+            BoundedAsker::Seller(_) | BoundedAsker::Owner(_) => by.refused(),
+        }
     }
 }
 

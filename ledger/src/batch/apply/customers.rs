@@ -92,7 +92,7 @@ fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal>
     let before = customer.status;
     customer.apply(
         &change.change,
-        rows.asked_by.caps_as(),
+        (rows.asked_by.caps_as(), rows.asked_by.token()),
         rows.now(),
         spending,
     )?;
@@ -210,10 +210,20 @@ impl AskableOperation for CustomerChange {
     fn check_asked(&self, rows: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
         match by {
             // Who charges a card says that it failed.
-            BoundedAsker::Seller(_) if matches!(self.change, CustomerAct::FailTopUp { .. }) => {
-                Ok(())
-            }
-            BoundedAsker::Seller(_) => by.refused(),
+            BoundedAsker::Seller(token) => match &self.change {
+                CustomerAct::FailTopUp { .. } => Ok(()),
+                CustomerAct::SetAutoTopUp(..) | CustomerAct::ClearAutoTopUp => {
+                    wishes::check_agreed(rows, self.customer, token)
+                }
+                CustomerAct::Edit(_)
+                | CustomerAct::Suspend
+                | CustomerAct::Resume
+                | CustomerAct::Close
+                | CustomerAct::Describe(_)
+                | CustomerAct::Erase
+                | CustomerAct::SetCap(_)
+                | CustomerAct::ClearCap { .. } => by.refused(),
+            },
             BoundedAsker::Owner(owner) => check_own(rows, owner, self),
         }
     }
@@ -225,7 +235,9 @@ fn check_own(rows: &Rows, owner: KeyId, change: &CustomerChange) -> Result<(), R
         return Err(Refusal::NoSuchCustomer(change.customer));
     }
     match &change.change {
-        CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } => Ok(()),
+        CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. } | CustomerAct::ClearAutoTopUp => {
+            Ok(())
+        }
         CustomerAct::Edit(edit) if edit.is_of_low_balance() => Ok(()),
         CustomerAct::Edit(_)
         | CustomerAct::Suspend
@@ -233,10 +245,9 @@ fn check_own(rows: &Rows, owner: KeyId, change: &CustomerChange) -> Result<(), R
         | CustomerAct::Close
         | CustomerAct::Describe(_)
         | CustomerAct::Erase
-        | CustomerAct::SetAutoTopUp(_)
-        | CustomerAct::ClearAutoTopUp
-        | CustomerAct::FailTopUp { .. } => {
-            refused("an owner key sets caps and the low balance of its customer, and nothing else")
-        }
+        | CustomerAct::SetAutoTopUp(..)
+        | CustomerAct::FailTopUp { .. } => refused(
+            "an owner key sets caps and the low balance of its customer and ends its auto top-up, and nothing else",
+        ),
     }
 }

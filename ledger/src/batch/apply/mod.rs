@@ -15,6 +15,7 @@ mod money_back;
 mod news;
 mod notes;
 mod payments;
+mod reservations;
 mod tokens;
 mod vouchers;
 mod wishes;

@@ -2,7 +2,9 @@
 
 use super::acting::refused;
 use super::claims::{book, claimed, collect, entry};
-use super::{append, check_unused, customers, delegation, news, payments, wishes, write_act};
+use super::{
+    append, check_unused, customers, delegation, news, payments, reservations, wishes, write_act,
+};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -52,12 +54,28 @@ fn pay_first(rows: &mut Rows, both: &FirstPayment) -> Result<PaymentMoved, Refus
     }
     customers::check_new(rows, payer)?;
     check_new(rows, new)?;
-    if delegation::booked(rows, new.credit, true).is_err() {
+    if new.check_sum().is_err() || delegation::booked(rows, new.credit, true).is_err() {
         // Then it is kept as unapplied, or nobody is made.
         kept(rows, &new.reference)?;
     }
     customers::make(rows, payer)?;
     take_in(rows, new)
+}
+
+/// Takes in a payment, and ends what was reserved for it.
+fn paid(
+    rows: &mut Rows,
+    new: &NewPayment,
+    pay: impl FnOnce(&mut Rows) -> Result<PaymentMoved, Refusal>,
+) -> Result<Outcome, Refusal> {
+    rows.paid_for = new.reservation;
+    let moved = pay(rows);
+    rows.paid_for = None;
+    let moved = moved?;
+    if let Some(id) = new.reservation {
+        reservations::end(rows, id);
+    }
+    Ok(moved.into())
 }
 
 /// The answer to a payment that was told before, if it is the same.
@@ -92,7 +110,11 @@ fn kept(rows: &Rows, reference: &str) -> Result<Option<TokenDay>, Refusal> {
 /// money came, perhaps for a wish that a restored ledger has lost.
 fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
     let credit = credit_of(new);
-    let booked = delegation::check_payable(rows, new.customer)
+    let in_time = new
+        .reservation
+        .map(|id| (id, reservations::is_live(rows, id)));
+    let booked = (new.check_sum())
+        .and_then(|()| delegation::check_payable(rows, new.customer))
         .and_then(|()| payments::book(rows, &credit, audit::payment(new)));
     let (status, entry) = match booked {
         Ok(posted) => (PaymentStatus::Booked, Some(posted.entry)),
@@ -104,7 +126,10 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
         ) => {
             let kept = kept(rows, &new.reference)?;
             delegation::count(rows, kept);
-            let why = why.to_string();
+            let why = match in_time {
+                Some((id, false)) => format!("{why}; reservation {id} had ended before"),
+                Some((_, true)) | None => why.to_string(),
+            };
             write_act(rows, audit::unapplied(new, &why), new.customer)?;
             news::unapplied(rows, new, &why);
             (PaymentStatus::Unapplied { why }, None)
@@ -141,6 +166,7 @@ fn credit_of(new: &NewPayment) -> Credit {
 fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> {
     new.check()?;
     let known = find(rows, &new.payment)?;
+    let new = &new.in_currency_of(&known.paid);
     let mut payment = known.clone();
     payment.tell(new.kind, new.cumulative);
     let named = rows.entry_by_reference(&new.reference).cloned();
@@ -355,7 +381,7 @@ impl LedgerOperation for NewPayment {
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
-        pay(rows, self).map(Outcome::from)
+        paid(rows, self, |rows| pay(rows, self))
     }
 
     fn clean(&mut self) {
@@ -391,7 +417,7 @@ impl LedgerOperation for FirstPayment {
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
-        pay_first(rows, self).map(Outcome::from)
+        paid(rows, &self.payment, |rows| pay_first(rows, self))
     }
 
     fn clean(&mut self) {

@@ -4,7 +4,7 @@ use super::Rows;
 use crate::book::chain;
 use crate::book::house_act::{self, ChainedHouseAct, HouseAct};
 use crate::rule::answer::KeptAnswer;
-use crate::{OperationId, Refusal, Token, TokenId, TokenToday};
+use crate::{Amount, OperationId, Refusal, Reservation, Token, TokenId, TokenToday};
 
 impl Rows {
     /// A token of the admin API.
@@ -12,9 +12,15 @@ impl Rows {
         self.tables.get(&id).ok_or(Refusal::NoSuchToken(id))
     }
 
-    /// What a token did today, and what its bounds are reckoned from.
+    /// What a token did today and has reserved, and what its bounds are reckoned from. The reservation of the payment that is taken in counts
+    /// no more.
     pub(crate) fn token_today(&self, id: TokenId) -> TokenToday {
-        TokenToday::of(id, self.today(), self.tables.iter())
+        let of_others = self.tables.iter::<Reservation>().filter(|known| {
+            known.token == id && known.is_live(self.now()) && Some(known.id) != self.paid_for
+        });
+        let reserved = Amount::checked_sum(of_others.map(|known| known.credit));
+        let today = TokenToday::of(id, self.today(), self.tables.iter());
+        today.reserving(reserved.unwrap_or(Amount::MAX_LIFETIME_CREDIT))
     }
 
     /// An act that belongs to no customer.

@@ -27,9 +27,12 @@ fn rule(refill: Refill, per_month: u32) -> TopUpRule {
     }
 }
 
+/// Set here, with nobody's card.
+const NOBODY: (Option<TokenId>, Option<ProcessorRef>) = (None, None);
+
 fn armed(per_month: u32) -> AutoTopUp {
     let rule = rule(Refill::Amount(usd(20)), per_month);
-    AutoTopUp::default().set(rule, hour(0)).unwrap()
+    AutoTopUp::default().set(rule, NOBODY, hour(0)).unwrap()
 }
 
 #[test]
@@ -38,7 +41,9 @@ fn what_is_wanted_is_an_amount_or_what_is_missing_to_a_target() {
     assert_eq!(of_amount.wanted(usd(5), hour(1)), None, "not below it");
     assert_eq!(of_amount.wanted(usd(4), hour(1)), Some(usd(20)));
     let to_target = rule(Refill::Target(usd(25)), 3);
-    let to_target = AutoTopUp::default().set(to_target, hour(0)).unwrap();
+    let to_target = AutoTopUp::default()
+        .set(to_target, NOBODY, hour(0))
+        .unwrap();
     assert_eq!(to_target.wanted(usd(4), hour(1)), Some(usd(21)));
     assert_eq!(to_target.wanted(usd(0), hour(1)), Some(usd(25)));
     assert_eq!(AutoTopUp::default().wanted(usd(0), hour(1)), None);
@@ -63,7 +68,7 @@ fn a_rule_that_cannot_be_met_is_refused_with_what_is_wrong() {
             "the threshold",
         ),
     ] {
-        let refused = AutoTopUp::default().set(rule, hour(0)).unwrap_err();
+        let refused = AutoTopUp::default().set(rule, NOBODY, hour(0)).unwrap_err();
         assert!(refused.to_string().contains(says), "{refused}");
     }
 }
@@ -80,7 +85,7 @@ fn one_is_pending_at_a_time_and_a_booking_ends_it() {
     let booked = asked.booked(7, hour(2));
     assert_eq!(booked.state(hour(2)), Some(AutoTopUpState::Ready));
     assert_eq!(booked.wanted(usd(4), hour(2)), Some(usd(20)));
-    assert!(booked.failed(7, hour(3)).is_err(), "it was booked");
+    assert!(booked.failed(7, None, hour(3)).is_err(), "it was booked");
 }
 
 #[test]
@@ -90,9 +95,13 @@ fn a_failure_rests_for_a_day_and_the_third_turns_the_rule_off() {
     for failures in 1..=3 {
         auto = auto
             .ask(failures, usd(20), hour(now))
-            .failed(failures, hour(now + 1))
+            .failed(failures, None, hour(now + 1))
             .unwrap();
-        assert_eq!(auto.failed(failures, hour(now + 2)), Ok(auto), "said again");
+        assert_eq!(
+            auto.failed(failures, None, hour(now + 2)),
+            Ok(auto.clone()),
+            "said again"
+        );
         if failures < 3 {
             let resting = AutoTopUpState::Resting(hour(now + 25));
             assert_eq!(auto.state(hour(now + 2)), Some(resting));
@@ -103,7 +112,7 @@ fn a_failure_rests_for_a_day_and_the_third_turns_the_rule_off() {
     }
     let off = AutoTopUpState::Off(AutoTopUpOff::Failures);
     assert_eq!(auto.state(hour(now + 1_000)), Some(off));
-    let again = auto.set(auto.rule.unwrap(), hour(now)).unwrap();
+    let again = auto.set(auto.rule.unwrap(), NOBODY, hour(now)).unwrap();
     assert_eq!(again.state(hour(now)), Some(AutoTopUpState::Ready));
     assert_eq!(again.failures(hour(now)), 0);
 }
@@ -122,7 +131,7 @@ fn a_day_without_booking_is_a_failure_whether_or_not_somebody_looks() {
     assert_eq!(asked.wanted(usd(0), hour(48)), Some(usd(20)));
     assert_eq!(asked.booked(1, hour(30)).failures(hour(30)), 1, "too late");
     assert_eq!(
-        asked.failed(1, hour(30)).unwrap().failures(hour(30)),
+        asked.failed(1, None, hour(30)).unwrap().failures(hour(30)),
         1,
         "once"
     );
@@ -145,7 +154,10 @@ fn a_month_has_so_many_and_the_next_one_as_many_again() {
     let february = UtcDay::parse("2026-02-01").unwrap().begin();
     assert_eq!(auto.state(hour(5)), Some(AutoTopUpState::UsedUp(february)));
     assert_eq!(auto.wanted(usd(0), hour(5)), None);
-    let again = auto.cleared().set(auto.rule.unwrap(), hour(6)).unwrap();
+    let again = auto
+        .cleared()
+        .set(auto.rule.unwrap(), NOBODY, hour(6))
+        .unwrap();
     assert_eq!(
         again.wanted(usd(0), hour(6)),
         None,
@@ -194,10 +206,56 @@ fn a_wish_has_a_name_that_is_found_again() {
     );
     let asked = armed(3)
         .ask(1, usd(20), hour(0))
-        .failed(1, hour(1))
+        .failed(1, None, hour(1))
         .unwrap();
     let stored = serde_json::to_string(&asked).unwrap();
     assert_eq!(serde_json::from_str::<AutoTopUp>(&stored).unwrap(), asked);
+}
+
+#[test]
+fn a_token_sets_a_rule_of_who_came_to_it_for_a_day() {
+    let [shop, other] = [1, 2].map(TokenId::from_random);
+    let came = AutoTopUp::default().visited(shop, hour(0));
+    assert_eq!(came.visited_until(), Some(hour(24)));
+    assert!(came.is_agreed_with(shop, hour(23)) && !came.is_agreed_with(other, hour(23)));
+    assert!(!came.is_agreed_with(shop, hour(24)), "a day is over");
+    let card = ProcessorRef("cus_1".to_owned());
+    let of = rule(Refill::Amount(usd(20)), 3);
+    let set = came
+        .set(of, (Some(shop), Some(card.clone())), hour(1))
+        .unwrap();
+    assert!(set.is_agreed_with(shop, hour(999)), "it is its own");
+    assert_eq!(
+        (set.by, set.processor_ref.as_ref()),
+        (Some(shop), Some(&card))
+    );
+    assert_eq!(set.erased().processor_ref, None);
+    let cleared = set.cleared();
+    assert_eq!((cleared.by, &cleared.processor_ref), (None, &None));
+    assert!(!format!("{set:?}").contains("cus_1"), "{set:?}");
+    for wrong in ["", "x".repeat(129).as_str()] {
+        let card = Some(ProcessorRef(wrong.to_owned()));
+        assert!(came.set(of, (None, card), hour(1)).is_err(), "{wrong:?}");
+    }
+    let failed = set
+        .ask(1, usd(20), hour(2))
+        .failed(1, Some("card_declined"), hour(3))
+        .unwrap();
+    let told = failed
+        .failed_wish(hour(4))
+        .map(|(wish, why)| (wish.number, why));
+    assert_eq!(told, Some((1, "card_declined")));
+    assert_eq!(
+        failed.newest_wish(hour(4)).map(|(_, word)| word),
+        Some("failed")
+    );
+    // The next one has not failed yet, and nobody says why when its time is over.
+    let next = failed.ask(2, usd(20), hour(28));
+    assert_eq!(next.failed_wish(hour(29)), None);
+    assert_eq!(
+        next.failed_wish(hour(52)).map(|(_, why)| why),
+        Some("no payment came")
+    );
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -264,10 +322,10 @@ proptest! {
                 }
                 Step::BookLate(old) => auto = auto.booked(number - 1 - old, hour(now)),
                 Step::Fail(old) if old > 0 => {
-                    prop_assert!(auto.failed(number - old, hour(now)).is_err());
+                    prop_assert!(auto.failed(number - old, None, hour(now)).is_err());
                 }
                 Step::Fail(_) => {
-                    if let Ok(failed) = auto.failed(number, hour(now)) {
+                    if let Ok(failed) = auto.failed(number, None, hour(now)) {
                         auto = failed;
                         if open.take().is_some() {
                             failed_at = Some(now);
@@ -275,7 +333,7 @@ proptest! {
                     }
                 }
                 Step::Set(per_month) => {
-                    auto = auto.set(rule(Refill::Amount(usd(20)), per_month), hour(now)).unwrap();
+                    auto = auto.set(rule(Refill::Amount(usd(20)), per_month), NOBODY, hour(now)).unwrap();
                     failed_at = None;
                 }
                 Step::Clear => auto = auto.cleared(),
@@ -286,7 +344,7 @@ proptest! {
                 Step::Wait(hours) => now += hours,
             }
             let stored = serde_json::to_string(&auto).unwrap();
-            prop_assert_eq!(serde_json::from_str::<AutoTopUp>(&stored).unwrap(), auto);
+            prop_assert_eq!(&serde_json::from_str::<AutoTopUp>(&stored).unwrap(), &auto);
         }
     }
 }

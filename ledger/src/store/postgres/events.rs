@@ -12,12 +12,13 @@ use super::trouble::TransactionTrouble;
 use super::writes::Write;
 use super::{PostgresLedger, deliveries, table_rows};
 use crate::batch::rows::Rows;
-use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
+use crate::book::head::StoredCustomer;
+use crate::store::event_rows::{OLD_AT_ONCE, OWING_OR_ASKING, kept_since};
 use crate::store::rows::{Decoded, RowColumns as _, rows_at_most};
 use crate::store::select::SELECT_CUSTOMER;
 use crate::table::list::TableVisitor as _;
 use crate::{
-    CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
+    Customer, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
     Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
@@ -129,14 +130,13 @@ impl Outbox for PostgresLedger {
             .await
     }
 
-    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+    async fn owing_or_asking(&self) -> Result<Vec<Customer>, LedgerError> {
         self.readers
             .with(|link| async move {
-                let sql =
-                    format!("{SELECT_CUSTOMER} WHERE a.auto_top_up IS NOT NULL ORDER BY a.id");
+                let sql = format!("{SELECT_CUSTOMER} {OWING_OR_ASKING}");
                 let found = link.query(&sql, &[]).await?;
-                let found: Decoded<Vec<_>> = found.iter().map(row).collect();
-                Ok(event_rows::wanting(&found?, now))
+                let found: Decoded<Vec<StoredCustomer>> = found.iter().map(row).collect();
+                Ok(found?.into_iter().map(|stored| stored.customer).collect())
             })
             .await
     }

@@ -8,12 +8,13 @@ use super::batch::BatchTables;
 use super::statements::Sql;
 use super::{deliveries, rows, tables};
 use crate::batch::rows::Rows;
-use crate::store::event_rows::{self, OLD_AT_ONCE, kept_since};
+use crate::book::head::StoredCustomer;
+use crate::store::event_rows::{OLD_AT_ONCE, OWING_OR_ASKING, kept_since};
 use crate::store::rows::rows_at_most;
 use crate::store::select::SELECT_CUSTOMER;
 use crate::table::list::TableVisitor as _;
 use crate::{
-    CustomerId, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
+    Customer, DueDelivery, Event, FailedDelivery, KnownWebhook, LedgerError, OperationId, Outbox,
     Refusal, Timestamp, WantedDeliveries, WebhookId,
 };
 
@@ -75,16 +76,14 @@ impl Outbox for SqliteLedger {
         })
     }
 
-    async fn due_top_ups(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+    async fn owing_or_asking(&self) -> Result<Vec<Customer>, LedgerError> {
         let readers = &self.current()?.readers;
         readers
-            .scan(move |conn, _| {
-                let sql =
-                    format!("{SELECT_CUSTOMER} WHERE a.auto_top_up IS NOT NULL ORDER BY a.id");
+            .scan(|conn, _| {
+                let sql = format!("{SELECT_CUSTOMER} {OWING_OR_ASKING}");
                 let mut statement = conn.prepare_cached(&sql)?;
-                let found = statement.query_map([], rows::row)?;
-                let found: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
-                Ok(event_rows::wanting(&found, now))
+                let found = statement.query_map([], rows::row::<StoredCustomer>)?;
+                found.map(|stored| Ok(stored?.customer)).collect()
             })
             .await
     }

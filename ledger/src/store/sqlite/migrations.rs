@@ -12,13 +12,15 @@ const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema with which ledgers begin. Older ones are refused.
 pub(super) const BASE: i64 = 17;
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i64 = 21;
+pub(super) const VERSION: i64 = 23;
 /// What leads on from the base, `schema/18.sql` first.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 6] = [
     include_str!("schema/18.sql"),
     include_str!("schema/19.sql"),
     include_str!("schema/20.sql"),
     include_str!("schema/21.sql"),
+    include_str!("schema/22.sql"),
+    include_str!("schema/23.sql"),
 ];
 
 /// What a new ledger is created with.

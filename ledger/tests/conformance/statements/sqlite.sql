@@ -9,6 +9,7 @@ DELETE FROM links WHERE expires <= ?1
 DELETE FROM links WHERE key = ?1
 DELETE FROM links WHERE token = ?1
 DELETE FROM personal_data WHERE customer = ?1
+DELETE FROM reservations WHERE id = ?1
 DELETE FROM sessions WHERE expires <= ?1
 DELETE FROM sessions WHERE key = ?1
 DELETE FROM sessions WHERE key = ?1 AND token NOT IN (SELECT token FROM sessions WHERE key = ?1 ORDER BY at DESC, token LIMIT ?2)
@@ -36,6 +37,7 @@ INSERT INTO lots (id, count, amount, expires_at, once, void, redeemed, created_a
 INSERT INTO payments (folded, reference, customer, currency, gross, tax, credit, refunded, withdrawn, reinstated, waiting, status, why, actor, token, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
 INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data
 INSERT INTO refs VALUES (?1, ?2)
+INSERT INTO reservations (id, token, customer, credit, until, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 INSERT INTO sessions (token, key, at, expires) VALUES (?1, ?2, ?3, ?4)
 INSERT INTO slugs (slug, published_at) VALUES (?1, ?2) ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)
 INSERT INTO token_days (token, day, booked) SELECT id, sold_on, sold FROM kept_tokens WHERE sold_on IS NOT NULL;
@@ -51,10 +53,10 @@ INSERT OR IGNORE INTO targets (target, tier, place, context_band, account) VALUE
 SELECT 1 FROM links WHERE token = ?1 AND expires > ?2
 SELECT DISTINCT hour FROM usage
 SELECT a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, a.event_seq, a.last_top_up, a.told, a.opened FROM accounts a WHERE (a.created_at, a.id) > (?1, ?2) AND (?4 IS NULL OR instr(lower(a.label), ?4) > 0 OR instr(lower(a.external_id), ?4) > 0) AND (?5 IS NULL OR a.status = ?5) AND (?6 IS NULL OR a.credit - a.spent < ?6) ORDER BY a.created_at ASC, a.id ASC LIMIT ?3
-SELECT a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, a.event_seq, a.last_top_up, a.told, a.opened FROM accounts a WHERE a.auto_top_up IS NOT NULL ORDER BY a.id
 SELECT a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, a.event_seq, a.last_top_up, a.told, a.opened FROM accounts a WHERE a.external_id = ?1
 SELECT a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, a.event_seq, a.last_top_up, a.told, a.opened FROM accounts a WHERE a.id = ?1
 SELECT a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, a.event_seq, a.last_top_up, a.told, a.opened FROM accounts a WHERE a.id > ?1 ORDER BY a.id LIMIT ?2
+SELECT a.id, a.label, a.external_id, a.price_list, a.low_balance, a.rate, a.concurrency, a.status, a.credit, a.spent, a.held, a.claim, a.caps, a.auto_top_up, a.personal, a.created_at, a.created_by, a.token, a.last_at, a.audit_seq, a.audit_last, a.audit_hash, a.seq, a.last, a.hash, a.event_seq, a.last_top_up, a.told, a.opened FROM accounts a WHERE a.id IN (SELECT id FROM accounts WHERE claim > 0 UNION SELECT id FROM accounts WHERE auto_top_up IS NOT NULL) ORDER BY a.id
 SELECT amount FROM entries WHERE refunds = ?1
 SELECT amount FROM holds
 SELECT audit_last FROM accounts WHERE id = ?1
@@ -127,6 +129,8 @@ SELECT id, label, role, daily, expires_at, revoked, secret, created_at, created_
 SELECT id, label, role, daily, expires_at, revoked, secret, created_at, created_by FROM tokens WHERE secret = ?1
 SELECT id, token, at, operation, body, status, answer FROM answers ORDER BY id
 SELECT id, token, at, operation, body, status, answer FROM answers WHERE id = ?1
+SELECT id, token, customer, credit, until, at FROM reservations ORDER BY id
+SELECT id, token, customer, credit, until, at FROM reservations WHERE token = ?1
 SELECT k.id FROM keys k JOIN accounts a ON a.id = k.customer WHERE k.id IN (SELECT value FROM json_each(?1)) AND (k.status <> 1 OR a.status <> 1)
 SELECT k.id, k.customer, k.owner, k.made_by, k.token, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, k.old_until, k.caps, k.used_at, k.created_at, k.created_by FROM keys k WHERE k.customer = ?1
 SELECT k.id, k.customer, k.owner, k.made_by, k.token, k.label, k.models, k.expires_at, k.rate, k.concurrency, k.status, k.secret, k.old_secret, k.old_until, k.caps, k.used_at, k.created_at, k.created_by FROM keys k WHERE k.id = ?1
@@ -213,6 +217,7 @@ UPDATE keys SET label = ?2, models = ?3, expires_at = ?4, rate = ?5, concurrency
 UPDATE keys SET used_at = (SELECT min(at) FROM sessions WHERE key = keys.id) WHERE token IS NOT NULL;
 UPDATE lots SET void = ?2, redeemed = ?3 WHERE id = ?1
 UPDATE payments SET reference = ?2, customer = ?3, currency = ?4, gross = ?5, tax = ?6, credit = ?7, refunded = ?8, withdrawn = ?9, reinstated = ?10, waiting = ?11, status = ?12, why = ?13, actor = ?14, token = ?15, at = ?16 WHERE folded = ?1
+UPDATE reservations SET until = ?2 WHERE id = ?1
 UPDATE tokens SET revoked = ?2 WHERE id = ?1
 UPDATE totals SET keys = ?1, entries = ?2, audits = ?3, epoch = ?4, credit = ?5, spent = ?6, loss = ?7, charges = ?8, exposure = ?9, cost = ?10 WHERE id = 1
 UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807), cache_write_1h = cache_write_1h + ?7, cache_write_12h = cache_write_12h + ?8, calls = calls + ?9, images = images + ?10, loss = min(loss + ?11, 9223372036854775807) WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4

@@ -10,6 +10,9 @@ use crate::clock;
 use crate::proxy::record;
 use crate::server::failure;
 
+/// The status of an answer without a body.
+pub(super) const NO_CONTENT: u16 = 204;
+
 /// What is answered.
 #[derive(Debug)]
 pub(super) struct ApiReply {
@@ -82,6 +85,9 @@ impl ApiReply {
             headers.push(("idempotent-replayed", "true".to_owned()));
         }
         failure::headers(res, headers);
+        if self.status == NO_CONTENT {
+            return;
+        }
         let (kind, body) = match self.body {
             ApiContent::Document(document) => ("application/json", document.to_string()),
             ApiContent::Stored(body) => ("application/json", body),
@@ -220,6 +226,9 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         Refusal::NoSuchKey(_) => (404, "key_not_found"),
         Refusal::NoSuchCustomer(_) => (404, "customer_not_found"),
         Refusal::NoSuchLot(_) => (404, "lot_not_found"),
+        Refusal::NoSuchLink => (404, "link_not_found"),
+        Refusal::NoSuchReservation(_) => (404, "reservation_not_found"),
+        Refusal::SoldOut(_) => (409, "sold_out"),
         Refusal::NoSuchPayment(_) => (404, "payment_not_found"),
         Refusal::ExternalIdUsed { .. } => (409, "external_id_used"),
         Refusal::ReferenceUsed { .. } => (409, "reference_used"),
@@ -250,24 +259,30 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
             "what": reached.what,
             "most": reached.what.shown(reached.most),
             "done": reached.what.shown(reached.done),
+            "reserved": reached.what.shown(reached.reserved),
             "ends_at": reached.ends_at,
         }),
+        Refusal::SoldOut(sold_out) => {
+            json!({ "free_at": sold_out.free_at, "most": sold_out.most })
+        }
         _ => match refusal.taken() {
             Some((_, customer)) => json!({ "customer": customer }),
             None => json!({}),
         },
     };
     let error = ApiError::new(status, code, message).with(details);
-    match refusal {
-        Refusal::DailyReached(reached) => {
-            let left = reached
-                .ends_at
-                .millis()
-                .saturating_sub(clock::now().millis());
+    let again_at = match refusal {
+        Refusal::DailyReached(reached) => Some(reached.ends_at),
+        Refusal::SoldOut(sold_out) => sold_out.free_at,
+        _ => None,
+    };
+    match again_at {
+        Some(at) => {
+            let left = at.millis().saturating_sub(clock::now().millis());
             // Rounded up: who comes back a moment too early is refused again.
             let seconds = left.div_euclid(1_000).max(0).saturating_add(1);
             error.header("retry-after", seconds.to_string())
         }
-        _ => error,
+        None => error,
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use farebox_ledger::{
     AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, IdError, Key,
-    KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome, Scope, SecretHash,
-    Timestamp, Token, TokenRole,
+    KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome, ReservationId, Scope,
+    SecretHash, Timestamp, Token, TokenRole,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -101,6 +101,12 @@ impl NamedInPath for LotId {
 
     fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
         call.parsed("lot_not_found")
+    }
+}
+
+impl NamedInPath for ReservationId {
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        call.parsed("reservation_not_found")
     }
 }
 
@@ -310,6 +316,11 @@ impl ApiCall<'_> {
             NewSecret::Secret(secret) => ("secret", json!(secret.reveal())),
             NewSecret::Token(secret) => ("secret", json!(secret.reveal())),
             NewSecret::Link(token) => ("link", json!(token.url(&self.admin.front.public_url))),
+            NewSecret::ShopLink(token) => {
+                let config = self.admin.front.proxy.config.current();
+                let pay_url = config.catalog.shop.pay_url.as_ref();
+                ("link", json!(pay_url.map(|url| token.shop_url(url))))
+            }
             NewSecret::Codes(codes) => ("codes", json!(farebox_selling::revealed(codes))),
         };
         fields.insert(name.to_owned(), shown);

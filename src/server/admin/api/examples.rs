@@ -7,6 +7,7 @@ use super::route::{ApiRoute, Least};
 const CUSTOMER: &str = "c_7f3q9d2xw1";
 const KEY: &str = "k_7f3q9d2xw1";
 const TOP_UP: &str = "auto-top-up:c_7f3q9d2xw1-4";
+const RESERVATION: &str = "r_7f3q9d2xw1";
 const REQUEST: &str = "req_01kaxv8m3n5p7q9r1s3t5v7w9x";
 
 /// An example of a path's parameter.
@@ -19,6 +20,7 @@ pub(super) fn parameter(route: &ApiRoute, name: &str) -> &'static str {
         ("key", _) => KEY,
         ("request", _) => REQUEST,
         ("top_up", _) => TOP_UP,
+        ("reservation", _) => RESERVATION,
         (_, "Assign") => "pi_2001",
         (_, "Return") => "pi_2002",
         _ => "pi_1001",
@@ -93,7 +95,9 @@ fn text(name: &str, pattern: &str) -> &'static str {
         "provider" => "Example",
         "best_path" => "chat",
         "service_price" => "$3.00 in, $15.00 out per million tokens",
-        "at" | "created_at" | "expires_at" | "hour" | "timestamp" => "2026-11-25T12:00:00.000Z",
+        "at" | "until" | "created_at" | "expires_at" | "hour" | "timestamp" => {
+            "2026-11-25T12:00:00.000Z"
+        }
         _ => "text",
     }
 }

@@ -6,7 +6,8 @@ use farebox_ledger::{
     Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, Outcome, Scope, Timestamp,
 };
 use farebox_selling::cap::CapsDocument;
-use farebox_selling::key::{self, EditKey, KeyDocument, LinkDocument};
+use farebox_selling::key::{EditKey, KeyDocument};
+use farebox_selling::link::{LinkDocument, LinkKind, MakeLink};
 use farebox_selling::reads;
 use farebox_selling::value::{Instant, KeyName, OneLine, Word};
 use schemars::JsonSchema;
@@ -74,8 +75,14 @@ pub(super) async fn edit(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
 }
 
 pub(super) async fn link(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let key = KeyId::named(call)?;
-    let (deed, expires) = key::link(key, call.doer().act());
+    let (key, asked) = (KeyId::named(call)?, call.read::<MakeLink>()?);
+    let kind = asked.kind.map_or(LinkKind::SignIn, |Word(kind)| kind);
+    let config = call.admin.front.proxy.config.current();
+    if kind == LinkKind::Shop && config.catalog.shop.pay_url.is_none() {
+        let message = "`[shop]` of the catalog has no `pay_url`, so there is no shop";
+        return Err(ApiError::new(409, "not_applicable", message));
+    }
+    let (deed, expires) = farebox_selling::link::link(key, kind, call.doer().act());
     let status = call.status;
     let document = json!(LinkDocument {
         key: KeyName(key),

@@ -8,6 +8,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
+use super::answer::NO_CONTENT;
 use super::examples;
 use super::route::{ApiRoute, Least, close};
 use super::table::ROUTES;
@@ -96,6 +97,9 @@ fn operation(
     let mut responses = Map::new();
     if let Some(answer) = answer.map(|answer| self::answer(route, answer, schemas)) {
         responses.insert(route.status.to_string(), answer);
+    } else if route.status == NO_CONTENT {
+        let done = json!({ "description": route.words });
+        responses.insert(route.status.to_string(), done);
     }
     let failed = json!({
         "description": "What is wrong, and what to do instead",

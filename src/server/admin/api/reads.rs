@@ -1,11 +1,12 @@
 //! What `/api/v1` reads of journal, usage, payments, requests and models.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use farebox_ledger::search;
 use farebox_ledger::{
-    EntryQuery, Event, KeyId, MarginBy, MarginOrder, MarginQuery, OperationId, Payment, Timestamp,
-    UsageRow, document,
+    Customer, CustomerId, EntryQuery, Event, EventKind, KeyId, MarginBy, MarginOrder, MarginQuery,
+    OperationId, Payment, Timestamp, UsageRow, document,
 };
 use serde_json::{Value, json};
 
@@ -13,11 +14,14 @@ use super::answer::{ApiError, ApiReply};
 use super::call::ApiCall;
 use super::pages::{self, ListPage};
 use super::read::of_field;
+use crate::config::Shop;
 use crate::server::admin::requests;
 use farebox_selling::entry::{MarginsDocument, UsageDocument};
 use farebox_selling::payment::PaymentDocument;
-use farebox_selling::request::RequestDocument;
+use farebox_selling::request::{RequestDocument, ShopDocument};
+use farebox_selling::token::TokenDocument;
 use farebox_selling::value::{Count, CustomerName, Instant, KeyName, OneLine};
+use farebox_selling::waiting;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -127,20 +131,72 @@ pub(super) struct EventsQuery {
     limit: Option<Count>,
     /// The id of the last event that you got; from the oldest one on unless you say
     after: Option<OneLine>,
+    /// Only events of this type, as top_up.wanted
+    r#type: Option<OneLine>,
 }
+
+/// Events that one call passes over, at most, to find some for its caller.
+const PASSED_OVER: usize = 10_000;
 
 /// Events after one that the caller has, oldest first: who goes on from the last one it got misses none.
 pub(super) async fn events(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
-    let EventsQuery { limit, after } = call.read()?;
+    let EventsQuery {
+        limit,
+        after,
+        r#type: kind,
+    } = call.read()?;
     let most = pages::rows(limit)?;
+    let kind = kind.map(|OneLine(name)| EventKind::named(&name).ok_or(name));
+    let kind = kind.transpose();
+    let kind = kind.map_err(|name| of_field("type", &format!("there are no events {name:?}")))?;
     let after = after.map(|id| id.0.parse::<OperationId>()).transpose();
-    let after =
+    let mut after =
         after.map_err(|_| of_field("after", "send the `id` of an event as it was, as in evt_…"))?;
-    let found = call.admin.ledger.events(after, most).await?;
-    let next = found.last().map(|event| event.document()["id"].clone());
-    let rows: Vec<Value> = found.iter().map(Event::document).collect();
-    let has_more = rows.len() == most;
+    let (mut rows, mut has_more, mut passed): (Vec<Value>, _, _) = (Vec::new(), true, 0);
+    let mut seen = SeenCustomers::default();
+    while has_more && rows.len() < most && passed < PASSED_OVER {
+        let found = call.admin.ledger.events(after, pages::MOST).await?;
+        has_more = found.len() == pages::MOST;
+        for event in found {
+            if rows.len() == most {
+                has_more = true;
+                break;
+            }
+            (after, passed) = (Some(event.id), passed.saturating_add(1));
+            if kind.is_none_or(|kind| event.kind == kind) && seen.shows(call, &event).await? {
+                rows.push(event.document());
+            }
+        }
+    }
+    let next = after.map(|id| format!("evt_{id}"));
     Ok(json!({ "data": rows, "has_more": has_more, "next_cursor": next }).into())
+}
+
+/// Customers whose events one call has met.
+#[derive(Default)]
+struct SeenCustomers(BTreeMap<CustomerId, Option<Customer>>);
+
+impl SeenCustomers {
+    /// Whether a token is shown an event. One that sells is shown those of customers that it made, and what a rule of its own asks for.
+    async fn shows(&mut self, call: &ApiCall<'_>, event: &Event) -> Result<bool, ApiError> {
+        if !call.sells() {
+            return Ok(true);
+        }
+        let Some(id) = event.customer else {
+            return Ok(false);
+        };
+        if let Entry::Vacant(place) = self.0.entry(id) {
+            place.insert(call.ledger().find_customer(id).await?);
+        }
+        let customer = self.0.get(&id).and_then(Option::as_ref);
+        Ok(customer.is_some_and(|customer| {
+            if event.kind == EventKind::TopUpWanted {
+                let by = customer.auto_top_up.as_ref().and_then(|auto| auto.by);
+                return by == Some(call.token.id);
+            }
+            call.token.may_read(customer)
+        }))
+    }
 }
 
 /// Which payments.
@@ -155,6 +211,10 @@ pub(super) struct PaymentsQuery {
 pub(super) async fn unapplied(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let found = call.ledger().unapplied().await?;
     Ok(pages::whole(found.iter().map(PaymentDocument::from)))
+}
+
+pub(super) async fn waiting(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    Ok(pages::whole(waiting::read(call.ledger(), call.now).await?))
 }
 
 pub(super) async fn payment(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
@@ -206,6 +266,29 @@ async fn by_answer(call: &ApiCall<'_>, id: &str) -> Result<Option<Value>, ApiErr
     let since = Some(Timestamp::from_millis(oldest));
     let found = search::by_answer(call.ledger(), id, since).await?;
     Ok(found.map(|entry| json!(RequestDocument::from(&entry))))
+}
+
+pub(super) async fn token(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let read = TokenDocument::read(call.ledger(), &call.token, call.now).await?;
+    Ok(json!(read).into())
+}
+
+pub(super) async fn shop(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let front = &call.admin.front;
+    let config = front.proxy.config.current();
+    let shop = Shop::clone(&config.catalog.shop);
+    Ok(json!(ShopDocument {
+        name: shop.name,
+        contact: shop.contact,
+        pay_url: shop.pay_url,
+        note: shop.note,
+        address: shop.address,
+        tax_id: shop.tax_id,
+        terms_url: shop.terms_url,
+        privacy_url: shop.privacy_url,
+        public_url: front.public_url.to_string(),
+    })
+    .into())
 }
 
 pub(super) async fn models(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {

@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use super::answer::{ApiError, ApiReply};
+use super::answer::{ApiError, ApiReply, NO_CONTENT};
 use super::call::{ApiCall, NamedInPath, ToldTo};
 
 /// Who may call.
@@ -173,6 +173,14 @@ impl ApiRoute {
     pub(super) fn made(self) -> Self {
         Self {
             status: 201,
+            ..self
+        }
+    }
+
+    /// Of an act whose answer says no more than that it is done.
+    pub(super) fn answers_nothing(self) -> Self {
+        Self {
+            status: NO_CONTENT,
             ..self
         }
     }

@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use farebox_selling::auto_top_up::{
-    ClearAutoTopUp, SetAutoTopUp, TopUpFailed, TopUpFailedDocument,
+    ClearAutoTopUp, OwnerVisit, SetAutoTopUp, TopUpFailed, TopUpFailedDocument, VisitDocument,
+    WantedDocument,
 };
 use farebox_selling::cap::{CapsDocument, ClearCap, SetCap};
 use farebox_selling::customer::{
@@ -13,16 +14,19 @@ use farebox_selling::customer::{
 use farebox_selling::entry::{EntryDocument, MarginsDocument, UsageDocument};
 use farebox_selling::event::EventDocument;
 use farebox_selling::key::{
-    Block, CreateKey, EditKey, KeyDocument, LinkDocument, MakeLink, Reissue, Revoke, Rotate,
-    Unblock,
+    Block, CreateKey, EditKey, KeyDocument, Reissue, Revoke, Rotate, Unblock,
 };
+use farebox_selling::link::{LinkDocument, MakeLink};
 use farebox_selling::paper::{ReceiptDocument, StatementDocument};
 use farebox_selling::payment::{
     Adjust, Assign, MoveMoney, MovedDocument, PaymentDocument, PaymentMovedDocument,
     PostedDocument, Refund, Return, Reverse, TopUp,
 };
-use farebox_selling::request::RequestDocument;
+use farebox_selling::request::{RequestDocument, ShopDocument};
+use farebox_selling::reservation::{EndReserved, ReservationDocument, Reserve};
+use farebox_selling::token::TokenDocument;
 use farebox_selling::voucher::{CreateLot, LotDocument, VoidVouchers};
+use farebox_selling::waiting::WaitingThing;
 use serde_json::Value;
 
 use super::pages::ListPage;
@@ -50,9 +54,10 @@ fn of_customers() -> Vec<ApiRoute> {
         act::<CreateKey>("/customers/{customer}/keys", Least::Sell).made().answers::<KeyDocument>(),
         get("/customers/{customer}/keys", Least::Own, "KeysOf", by!(keys::list), "A customer's keys, oldest first").lists::<KeyDocument>().asked::<ListPage>().asked::<keys::KeysQuery>(),
         act::<TopUp>("/customers/{customer}/top-ups", Least::Sell).made().answers::<PaymentMovedDocument>().shows(money::moved),
-        act::<SetAutoTopUp>("/customers/{customer}/auto-top-up", Least::Manage).answers::<CustomerDocument>(),
+        act::<SetAutoTopUp>("/customers/{customer}/auto-top-up", Least::Sell).answers::<CustomerDocument>().shows(auto_top_up::ruled),
+        get("/top-ups/{top_up}", Least::Own, "Wanted", by!(auto_top_up::wanted), "A payment that an auto top-up asked for last: look before you charge").answers::<WantedDocument>(),
         act::<TopUpFailed>("/top-ups/{top_up}/failed", Least::Sell).answers::<TopUpFailedDocument>().shows(auto_top_up::failed),
-        act::<ClearAutoTopUp>("/customers/{customer}/auto-top-up", Least::Manage).deletes().answers::<CustomerDocument>(),
+        act::<ClearAutoTopUp>("/customers/{customer}/auto-top-up", Least::Sell).deletes().answers::<CustomerDocument>().shows(auto_top_up::ruled),
         act::<Reverse>("/customers/{customer}/reversals", Least::Sell).answers::<PaymentMovedDocument>().shows(money::moved),
         act::<Adjust>("/customers/{customer}/adjust", Least::Manage).answers::<PostedDocument>(),
         act::<SetCap>("/customers/{customer}/caps", Least::Manage).called("SetCapOfCustomer", "Set a cap of all keys together, or change its limit").answers::<CapsDocument>().shows(keys::caps_left),
@@ -76,6 +81,7 @@ fn of_keys() -> Vec<ApiRoute> {
         act::<Reissue>("/keys/{key}/reissue", Least::Sell).answers::<KeyDocument>(),
         act::<Rotate>("/keys/{key}/rotate", Least::Manage).answers::<KeyDocument>(),
         ApiRoute { run: by!(keys::link), ..act::<MakeLink>("/keys/{key}/links", Least::Manage) }.made().answers::<LinkDocument>(),
+        act::<OwnerVisit>("/visits", Least::Sell).made().answers::<VisitDocument>().shows(auto_top_up::visited),
         act::<SetCap>("/keys/{key}/caps", Least::Manage).called("SetCapOfKey", "Set a cap of one key, or change its limit").answers::<CapsDocument>().shows(keys::caps_left),
         get("/keys/{key}/caps", Least::Own, "CapsOfKey", by!(keys::caps), "A key's caps, and what they counted").answers::<CapsDocument>(),
         act::<ClearCap>("/keys/{key}/caps", Least::Manage).called("ClearCapOfKey", "Remove a cap").deletes().answers::<CapsDocument>().shows(keys::caps_left),
@@ -89,17 +95,22 @@ fn of_keys() -> Vec<ApiRoute> {
 fn of_books() -> Vec<ApiRoute> {
     vec![
         get("/entries", Least::Own, "Entries", by!(reads::entries), "The journal, newest first; a token that sells names a customer").lists::<EntryDocument>().asked::<ListPage>().asked::<reads::WhichEntries>().asked::<reads::WhoseEntries>(),
-        get("/events", Least::All, "Events", by!(reads::events), "Events, oldest first: go on after the last one that you got, and you miss none").lists::<EventDocument>().asked::<reads::EventsQuery>(),
+        get("/events", Least::Own, "Events", by!(reads::events), "Events, oldest first: go on after the last one that you got, and you miss none").lists::<EventDocument>().asked::<reads::EventsQuery>(),
         get("/payments", Least::All, "Payments", by!(reads::unapplied), "Payments that could not be booked, oldest first").lists::<PaymentDocument>().asked::<reads::PaymentsQuery>(),
+        get("/waiting", Least::All, "WaitingThings", by!(reads::waiting), "What waits for a person, and what to do of it").lists::<WaitingThing>(),
         get("/payments/{reference}", Least::Own, "Payment", by!(reads::payment), "One payment, and what of it went back").answers::<PaymentDocument>(),
         get("/payments/{reference}/receipt", Least::Own, "Receipt", by!(papers::receipt), "A payment's receipt").answers::<ReceiptDocument>().asked::<papers::PaperQuery>(),
         act::<Assign>("/payments/{reference}/assign", Least::Manage).answers::<PaymentMovedDocument>().shows(money::moved),
         act::<Return>("/payments/{reference}/return", Least::Manage).answers::<PaymentMovedDocument>().shows(money::moved),
         get("/requests/{request}", Least::Own, "Request", by!(reads::request), "What became of a request: by our id, or its answer's").answers::<RequestDocument>(),
         act::<Refund>("/requests/{request}/refund", Least::Manage).answers::<PostedDocument>(),
+        act::<Reserve>("/reservations", Least::Sell).made().answers::<ReservationDocument>(),
+        act::<EndReserved>("/reservations/{reservation}", Least::Sell).deletes().answers_nothing(),
+        get("/token", Least::Own, "Token", by!(reads::token), "The token that asks, and what it may still do today").answers::<TokenDocument>(),
         act::<CreateLot>("/vouchers", Least::Manage).made().answers::<LotDocument>(),
         get("/vouchers", Least::Manage, "Lots", by!(lots::list), "Lots of vouchers, oldest first, and how many of each were redeemed").lists::<LotDocument>().asked::<ListPage>().asked::<lots::LotsQuery>(),
         act::<VoidVouchers>("/vouchers/{lot}/void", Least::Manage).answers::<LotDocument>(),
+        get("/shop", Least::Own, "Shop", by!(reads::shop), "The seller, as `[shop]` of the catalog says").answers::<ShopDocument>(),
         get("/models", Least::Own, "Models", by!(reads::models), "What is sold").lists::<TableRow>(),
         get("/margin", Least::All, "Margin", by!(reads::margin), "Charges, cost and possible debts").answers::<MarginsDocument>().asked::<reads::TimesQuery>().asked::<reads::MarginsQuery>(),
     ]

@@ -2,6 +2,7 @@
 
 mod spend;
 mod sums;
+mod waiting;
 
 use ratatui::layout::Rect;
 
@@ -16,6 +17,7 @@ const TABS_FROM: u16 = 12;
 pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     let title = match app.money.sums() {
         Some(sums) => sums::title(sums),
+        None if app.money.tab == MoneyTab::Waiting => waiting::title(app),
         None => spend::title(app),
     };
     let mut inner = pen.frame(area, &title);
@@ -28,6 +30,7 @@ pub(super) fn draw(app: &ConsoleApp, pen: &mut Pen<'_>, area: Rect) {
     }
     match app.money.sums() {
         Some(sums) => sums::draw(app, sums, pen, inner),
+        None if app.money.tab == MoneyTab::Waiting => waiting::draw(app, pen, inner),
         None => spend::draw(app, pen, inner),
     }
 }

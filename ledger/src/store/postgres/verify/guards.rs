@@ -7,7 +7,7 @@ use crate::store::rows::RowColumns as _;
 
 /// What the files under schema/ create.
 const TRIGGERS: i64 = 10;
-const CHECKS: i64 = 94;
+const CHECKS: i64 = 96;
 
 /// What is missing of them.
 pub(super) async fn faults(link: &Link) -> Result<Vec<String>, TransactionTrouble> {

@@ -1,0 +1,104 @@
+//! What two stores must agree on: after every step, and at the end.
+
+use farebox_ledger::*;
+
+use super::common::*;
+use super::facts::hour;
+
+/// What both stores must agree on after every step.
+pub(super) async fn glance(ledger: &dyn Ledger) -> String {
+    let mut keys = Vec::new();
+    for number in 1..4 {
+        let found = ledger.find_key(key(number)).await.unwrap();
+        assert!(
+            found
+                .as_ref()
+                .is_none_or(|key| key.customer.account.is_sound()),
+            "{found:?}"
+        );
+        keys.push(found);
+    }
+    format!("{keys:?} {:?}", ledger.totals().await.unwrap())
+}
+
+/// Everything there is to see, once as many events as were `told` can be seen.
+pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
+    let mut seen = Vec::new();
+    for owner in [None, Some(key(1)), Some(key(2))] {
+        let query = EntryQuery {
+            key: owner,
+            ..EntryQuery::default()
+        };
+        seen.push(format!("{:?}", ledger.entries(query).await.unwrap()));
+        seen.push(format!(
+            "{:?}",
+            ledger
+                .audit(owner.map(Into::into), None, 1_000)
+                .await
+                .unwrap()
+        ));
+        seen.push(format!(
+            "{:?}",
+            ledger
+                .open_holds(owner.map(Into::into), 1_000)
+                .await
+                .unwrap()
+        ));
+    }
+    let all = CustomerQuery {
+        limit: 9,
+        ..CustomerQuery::default()
+    };
+    let customers = ledger.list_customers(all).await.unwrap();
+    for customer in &customers {
+        let of = Some(customer.id.into());
+        let acts = ledger.audit(of, None, 1_000).await.unwrap();
+        let holds = ledger.open_holds(of, 1_000).await.unwrap();
+        seen.push(format!("{customer:?} {acts:?} {holds:?}"));
+    }
+    for number in 1..4 {
+        seen.push(format!(
+            "{:?}",
+            ledger
+                .usage(key(number), at(0), at(1_000_000))
+                .await
+                .unwrap()
+        ));
+    }
+    for token in 0..4 {
+        seen.push(format!(
+            "{:?}",
+            ledger.find_session(secret(token), hour(30)).await.unwrap()
+        ));
+    }
+    seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
+    seen.push(format!(
+        "{:?}",
+        ledger.slug_hours(at(0), at(1_000_000)).await.unwrap()
+    ));
+    for event in events(ledger, told).await {
+        let Event { id, kind, seq, .. } = event;
+        let (customer, data) = (event.customer, event.data);
+        seen.push(format!("{id} {kind:?} {customer:?} {seq:?} {data}"));
+    }
+    seen.push(format!(
+        "{:?}",
+        ledger
+            .list_keys(KeyQuery {
+                limit: 9,
+                ..KeyQuery::default()
+            })
+            .await
+            .unwrap()
+    ));
+    seen.join("\n")
+}
+
+/// Positions have gaps where several gateways write; their order is compared with everything else.
+pub(super) fn without_positions(seen: &str) -> String {
+    let mut parts = seen.split("position: ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |seen, part| {
+        seen + "position: " + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
+    })
+}
