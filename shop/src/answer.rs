@@ -6,8 +6,8 @@ use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use salvo::http::{HeaderName, HeaderValue, StatusCode};
 use salvo::prelude::Response;
 
-/// Nothing from other origins, nothing inline, no framing, no scripts at all.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
+/// Nothing from other origins, nothing inline, no framing.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 const HEADERS: [(&str, &str); 6] = [
     ("content-security-policy", POLICY),
@@ -61,13 +61,11 @@ pub(crate) fn fault(res: &mut Response, fault: BodyFault) {
     line(res, status, &fault.message());
 }
 
-/// The style sheet, which may be kept: its address names its contents.
-pub(crate) fn style(res: &mut Response, text: &'static str) {
+/// Style or script, which may be kept: its address names its contents.
+pub(crate) fn asset(res: &mut Response, kind: &'static str, text: &'static str) {
     guard(res);
-    res.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/css; charset=utf-8"),
-    );
+    res.headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     res.headers_mut().insert(
         CACHE_CONTROL,
         HeaderValue::from_static("public, max-age=31536000, immutable"),
@@ -76,7 +74,9 @@ pub(crate) fn style(res: &mut Response, text: &'static str) {
 }
 
 pub(crate) fn cookie(res: &mut Response, cookie: &str) {
-    header(res, SET_COOKIE, cookie);
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        res.headers_mut().append(SET_COOKIE, cookie);
+    }
 }
 
 fn header(res: &mut Response, name: HeaderName, value: &str) {

@@ -1,10 +1,16 @@
 //! What a callback does to the books. Every step can be repeated: the payment's own name is its reference in the ledger, for ever.
 
-use farebox_ledger::CustomerId;
+use farebox_ledger::{Amount, CustomerId, Timestamp, clock};
 use serde_json::json;
 
-use crate::gateway::{ApiFailure, GatewayApi};
+use crate::checkout::{CardAgreement, Checkout};
+use crate::gateway::wishes::Rule;
+use crate::gateway::{ApiFailure, GatewayApi, ReservedFor};
 use crate::processor::{MoneyBack, PaidCheckout};
+use crate::settings::CreditOffer;
+
+/// How long a payment that comes later may take, in milliseconds: 14 days.
+const LONGEST_WAIT: i64 = 14 * 86_400_000;
 
 /// What became of a callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,10 +27,43 @@ impl From<ApiFailure> for Booking {
     fn from(failure: ApiFailure) -> Self {
         match failure {
             ApiFailure::Away(why) => Self::Later(why),
-            ApiFailure::Refused(status, code, message) => {
+            ApiFailure::Refused(status, code, message, _) => {
                 Self::Wrong(format!("the gateway refuses: {status} {code} {message}"))
             }
         }
+    }
+}
+
+/// Keeps the credit of a checkout whose money comes later, as from a bank.
+pub(crate) async fn wait_for(api: &GatewayApi, checkout: &Checkout) -> Booking {
+    let Some(reservation) = &checkout.reservation else {
+        return Booking::Done("a checkout without a reservation".to_owned());
+    };
+    let of = ReservedFor {
+        credit: checkout.offer.credit,
+        customer: checkout.customer,
+        goes_on: Some(reservation),
+    };
+    let until = Timestamp::from_millis(clock::now().millis().saturating_add(LONGEST_WAIT));
+    let once = hex::encode(clock::random::<16>());
+    match api.reserve(of, until, &once).await {
+        Ok(kept) => Booking::Done(format!("{reservation}: kept until {}", kept.until)),
+        // The payment is booked if there is room then, and stored as unapplied if there is none.
+        Err(ApiFailure::Refused(_, code, message, _)) => {
+            Booking::Done(format!("{reservation}: not kept: {code} {message}"))
+        }
+        Err(failure) => failure.into(),
+    }
+}
+
+/// Ends the reservation of a checkout that nobody will pay.
+pub(crate) async fn give_up(api: &GatewayApi, checkout: &Checkout) -> Booking {
+    let Some(reservation) = &checkout.reservation else {
+        return Booking::Done("a checkout without a reservation".to_owned());
+    };
+    match api.release(reservation).await {
+        Ok(()) => Booking::Done(format!("{reservation}: not needed any more")),
+        Err(failure) => failure.into(),
     }
 }
 
@@ -34,21 +73,64 @@ pub(crate) async fn book(api: &GatewayApi, shop: &str, paid: &PaidCheckout) -> B
     if checkout.shop != shop {
         return Booking::Done("a checkout of another shop".to_owned());
     }
-    let asked = (&checkout.currency, checkout.offer.price);
-    if asked != (&paid.currency, paid.gross) {
-        return Booking::Wrong(format!(
-            "{reference}: {} {} was paid where {} {} was asked; nothing was booked",
-            paid.gross, paid.currency, asked.1, asked.0
-        ));
-    }
     match book_on(api, paid).await {
-        Ok((customer, status)) => Booking::Done(format!("{reference}: {status} on {customer}")),
+        Ok((customer, status)) => match agree(api, customer, paid).await {
+            Ok(()) => Booking::Done(format!("{reference}: {status} on {customer}")),
+            Err(failure) => failure.into(),
+        },
         // Another delivery is under way, or the reference is another payment's: the books say which at the next one.
-        Err(ApiFailure::Refused(409, code, message)) => {
+        Err(ApiFailure::Refused(409, code, message, _)) => {
             Booking::Later(format!("{reference}: {code} {message}"))
         }
         Err(failure) => failure.into(),
     }
+}
+
+/// Books what a stored card paid for a wish, unless that was done when it was charged.
+pub(crate) async fn book_again(api: &GatewayApi, shop: &str, paid: &PaidCheckout) -> Booking {
+    match api.payment(&paid.reference).await {
+        Ok(Some(known)) => Booking::Done(format!("{}: {} before", paid.reference, known.status)),
+        Ok(None) => book(api, shop, paid).await,
+        Err(failure) => failure.into(),
+    }
+}
+
+/// Sets the rule to which the buyer agreed on the way to the card. A refusal is told: the payment is booked all the same.
+async fn agree(
+    api: &GatewayApi,
+    customer: CustomerId,
+    paid: &PaidCheckout,
+) -> Result<(), ApiFailure> {
+    let (checkout, reference) = (&paid.checkout, &paid.reference);
+    let (Some(per_month), Some(owner)) = (checkout.again, &paid.owner) else {
+        return Ok(());
+    };
+    let CreditOffer { credit, price, tax } = checkout.offer;
+    let agreed = CardAgreement {
+        owner: owner.clone(),
+        price,
+        tax,
+        currency: checkout.currency.clone(),
+    };
+    let rule = Rule {
+        threshold: threshold(credit),
+        amount: credit,
+        per_month,
+        agreed: &agreed.kept(),
+    };
+    let once = format!("again:{reference}");
+    match api.set_rule(customer, rule, &once).await {
+        Err(ApiFailure::Refused(_, code, message, _)) => {
+            tracing::warn!(code, message, %customer, "no automatic top-up was agreed");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// When the same credit is bought again: a fifth of it is left.
+pub(crate) fn threshold(credit: Amount) -> Amount {
+    Amount::from_picos(credit.picos() / 5)
 }
 
 async fn book_on(
@@ -74,7 +156,7 @@ async fn top_up(
     customer: CustomerId,
     paid: &PaidCheckout,
 ) -> Result<String, ApiFailure> {
-    let book = |is_named| api.top_up(customer, &paid.reference, &paid.checkout, is_named);
+    let book = |is_named| api.top_up(customer, paid, is_named);
     match book(true).await {
         Err(ApiFailure::Refused(400 | 422, ..)) => book(false).await,
         other => other,
@@ -112,14 +194,15 @@ pub(crate) async fn take_back(api: &GatewayApi, back: &MoneyBack) -> Booking {
         "payment": back.payment,
         "kind": back.kind,
         "cumulative": back.cumulative,
+        "whole": back.whole,
         "reference": back.event,
     });
     match api.reverse(payment.customer, &body, &back.event).await {
         Ok(()) => Booking::Done(format!(
-            "{}: {} of {} so far",
-            back.payment, back.kind, back.cumulative
+            "{}: {} of {} in {} so far",
+            back.payment, back.kind, back.cumulative, back.whole
         )),
-        Err(ApiFailure::Refused(404 | 409, code, message)) => {
+        Err(ApiFailure::Refused(404 | 409, code, message, _)) => {
             Booking::Later(format!("{}: {code} {message}", back.payment))
         }
         Err(failure) => failure.into(),

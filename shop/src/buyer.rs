@@ -4,21 +4,26 @@
 //! Forms carry a text derived from the cookie, which no other site can know. `Origin` would not do: under `no-referrer` browsers send
 //! none of their own.
 
-use farebox_ledger::clock;
+use farebox_ledger::{CustomerId, clock};
 use farebox_toml::HiddenText;
 use salvo::http::HeaderMap;
 use salvo::http::header::COOKIE;
 use salvo::prelude::Request;
 use sha2::{Digest, Sha256};
 
+use crate::gateway::wishes::VisitOfOwner;
 use crate::signature;
 
 /// The prefix makes browsers refuse it from any other host, and without TLS.
 const COOKIE_NAME: &str = "__Host-farebox-shop";
 /// Its own paper that it paid here.
 const PAID_NAME: &str = "__Host-farebox-paid";
+/// The dashboard brought it as the owner of a customer.
+const OWNER_NAME: &str = "__Host-farebox-owner";
 /// Long enough to come back for a receipt.
 const LIFETIME: u32 = 30 * 24 * 3_600;
+/// As long as the gateway lets an owner's rule be set.
+const OWNER_LIFETIME: u32 = 24 * 3_600;
 
 /// A browser.
 #[derive(Clone, PartialEq, Eq)]
@@ -76,6 +81,48 @@ impl Buyer {
         Some(format!(
             "{PAID_NAME}={mac}; Path=/; Max-Age={LIFETIME}; HttpOnly; SameSite=Lax; Secure"
         ))
+    }
+
+    /// Its paper that the dashboard brought it as the owner of a customer, until then.
+    pub(crate) fn owner_cookie(&self, visit: &VisitOfOwner, secret: &HiddenText) -> String {
+        let (customer, until) = (visit.customer, visit.until.millis());
+        let mac = self.owner_mac(customer, until, secret);
+        format!(
+            "{OWNER_NAME}={customer}.{until}.{mac}; Path=/; Max-Age={OWNER_LIFETIME}; HttpOnly; SameSite=Lax; Secure"
+        )
+    }
+
+    /// Whether it came as the owner of this customer, lately.
+    pub(crate) fn owns(
+        &self,
+        headers: &HeaderMap,
+        customer: CustomerId,
+        secret: &HiddenText,
+    ) -> bool {
+        let now = clock::now().millis();
+        let mut papers = cookies(headers).filter(|(name, _)| *name == OWNER_NAME);
+        papers.any(|(_, paper)| {
+            let mut parts = paper.split('.');
+            let (of, until) = (parts.next(), parts.next());
+            let until = until.and_then(|until| until.parse::<i64>().ok());
+            let (Some(until), Some(mac)) = (until.filter(|until| *until > now), parts.next())
+            else {
+                return false;
+            };
+            let text = self.owner_text(customer, until);
+            let secrets = std::slice::from_ref(secret);
+            of == Some(customer.to_string().as_str())
+                && signature::check(&format!("t=0,v1={mac}"), text.as_bytes(), secrets, 0).is_ok()
+        })
+    }
+
+    fn owner_text(&self, customer: CustomerId, until: i64) -> String {
+        format!("owner {} {customer} {until}", self.mark())
+    }
+
+    fn owner_mac(&self, customer: CustomerId, until: i64, secret: &HiddenText) -> String {
+        let signed = signature::sign(secret, 0, self.owner_text(customer, until).as_bytes());
+        signed.rsplit('=').next().unwrap_or_default().to_owned()
     }
 
     /// What its forms carry.

@@ -11,6 +11,9 @@ use crate::settings::CreditOffer;
 pub(crate) const NAME: usize = 150;
 pub(crate) const ADDRESS: usize = 400;
 
+/// The most automatic top-ups in a month to which a buyer can agree here.
+pub(crate) const MOST_AGAIN: u8 = 12;
+
 /// One purchase, before it is paid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Checkout {
@@ -26,6 +29,10 @@ pub(crate) struct Checkout {
     pub(crate) buyer: String,
     /// Names the form it came from, so that sending it twice begins one checkout.
     pub(crate) once: String,
+    /// The credit that the gateway keeps for it.
+    pub(crate) reservation: Option<String>,
+    /// How often a month the same may be bought again with this card, if its owner agreed.
+    pub(crate) again: Option<u8>,
 }
 
 impl Checkout {
@@ -41,10 +48,13 @@ impl Checkout {
             ("farebox_once", self.once.clone()),
         ];
         let customer = self.customer.map(|id| id.to_string());
+        let again = self.again.map(|most| most.to_string());
         for (name, value) in [
             ("farebox_customer", &customer),
             ("farebox_name", &self.name),
             ("farebox_address", &self.address),
+            ("farebox_reservation", &self.reservation),
+            ("farebox_again", &again),
         ] {
             pairs.extend(value.clone().map(|value| (name, value)));
         }
@@ -72,6 +82,11 @@ impl Checkout {
             address: text("farebox_address"),
             buyer: text("farebox_buyer")?,
             once: text("farebox_once")?,
+            reservation: text("farebox_reservation"),
+            again: match pairs.get("farebox_again") {
+                Some(most) => Some(most.parse().ok()?),
+                None => None,
+            },
         })
     }
 
@@ -79,6 +94,42 @@ impl Checkout {
     pub(crate) fn idempotency_key(&self) -> String {
         let all = format!("{:?}", self.pairs());
         format!("farebox-{}", hex::encode(Sha256::digest(all.as_bytes())))
+    }
+}
+
+/// What the owner of a stored card agreed to: the gateway keeps it beside the rule, and nothing dearer is ever charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CardAgreement {
+    /// The processor's name of the card's owner.
+    pub(crate) owner: String,
+    pub(crate) price: Gross,
+    pub(crate) tax: Gross,
+    pub(crate) currency: String,
+}
+
+impl CardAgreement {
+    /// As the gateway keeps it, in one word.
+    pub(crate) fn kept(&self) -> String {
+        let Self {
+            owner,
+            price,
+            tax,
+            currency,
+        } = self;
+        format!("{owner}:{price}:{tax}:{currency}")
+    }
+
+    /// From that word; `None` for what no shop of this kind wrote.
+    pub(crate) fn read(kept: &str) -> Option<Self> {
+        let mut parts = kept.split(':');
+        let mut next = || parts.next();
+        let (owner, price, tax, currency) = (next()?, next()?, next()?, next()?);
+        Some(Self {
+            owner: owner.to_owned(),
+            price: Gross::parse(price).ok()?,
+            tax: Gross::parse(tax).ok()?,
+            currency: currency.to_owned(),
+        })
     }
 }
 
@@ -100,6 +151,8 @@ pub(crate) mod tests {
             address: None,
             buyer: "ab".repeat(32),
             once: "1".to_owned(),
+            reservation: Some("r_7f3q9d2xw1".to_owned()),
+            again: Some(2),
         }
     }
 
@@ -119,5 +172,13 @@ pub(crate) mod tests {
         let mut spoilt = pairs(&sent);
         spoilt.insert("farebox_customer".to_owned(), "nobody".to_owned());
         assert_eq!(Checkout::from_pairs(&spoilt), None);
+        let agreed = CardAgreement {
+            owner: "cus_1".to_owned(),
+            price: sent.offer.price,
+            tax: sent.offer.tax,
+            currency: sent.currency,
+        };
+        assert_eq!(CardAgreement::read(&agreed.kept()), Some(agreed));
+        assert_eq!(CardAgreement::read("cus_1"), None);
     }
 }

@@ -41,6 +41,16 @@ pub(crate) fn places(currency: &str) -> usize {
     }
 }
 
+/// A sum with its currency, with as many digits as the currency has: `1700 JPY`, `11.90 EUR`, `3.570 KWD`.
+pub(crate) fn shown(currency: &str, sum: Gross) -> String {
+    let (whole, rest) = (sum.parts() / 10_000, sum.parts() % 10_000);
+    match part(currency) {
+        10_000 => format!("{whole} {currency}"),
+        10 => format!("{whole}.{:03} {currency}", rest / 10),
+        _ => format!("{whole}.{:02} {currency}", rest / 100),
+    }
+}
+
 /// Whether a unit has a hundred parts, as the dollar has; others are worth something of another order.
 pub(crate) fn has_cents(currency: &str) -> bool {
     step(currency) == 100 && part(currency) == 100
@@ -75,6 +85,13 @@ mod tests {
         ] {
             assert_eq!(minor(currency, gross(text)), Some(parts), "{currency}");
             assert_eq!(from_minor(currency, parts), Some(gross(text)), "{currency}");
+        }
+        for (currency, text, wanted) in [
+            ("EUR", "11.9", "11.90 EUR"),
+            ("JPY", "1700", "1700 JPY"),
+            ("KWD", "3.57", "3.570 KWD"),
+        ] {
+            assert_eq!(shown(currency, gross(text)), wanted);
         }
         for (currency, text) in [
             ("EUR", "0.001"),

@@ -1,10 +1,14 @@
 //! The shop's paths: what a buyer's browser asks, and the processor's callbacks.
 
 mod callback;
+mod checkout;
+mod owner;
+mod purchase;
 
 use std::hash::RandomState;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farebox_door::byte_room::ByteRoom;
@@ -12,7 +16,7 @@ use farebox_door::{
     BodyRule, CallPlace, CallPlaces, Door, DoorPath, FormFields, Method, PathCaller, TurnAway,
     TurnedAway, UnreadBody, Visit, memory,
 };
-use farebox_ledger::{CustomerId, clock, text};
+use farebox_ledger::{clock, lock};
 use farebox_toml::HiddenText;
 use salvo::http::StatusCode;
 use salvo::prelude::{Depot, Request, Response, handler};
@@ -21,11 +25,12 @@ use tokio::time::Instant;
 
 use crate::answer;
 use crate::buyer::Buyer;
-use crate::checkout::{ADDRESS, Checkout, NAME};
-use crate::gateway::{ApiFailure, GatewayApi, ModelRow};
-use crate::pages::{self, PricePage, PurchasePage, Seller};
-use crate::processor::{FoundCheckout, Processor, Ways};
-use crate::receipts;
+use crate::gateway::{ApiFailure, GatewayApi, GatewaySeller, ModelRow};
+use crate::lookups::Lookups;
+use crate::pages::{self, PricePage, Seller};
+use crate::preflight::PROVED;
+use crate::processor::Processor;
+use crate::reservation::ReservedCheckouts;
 use crate::settings::{ShopSettings, Storefront};
 
 /// The largest callback.
@@ -35,13 +40,16 @@ const BODY_BYTES_IN_FLIGHT: usize = 64 << 20;
 /// How long a list of models is shown before it is asked for again.
 const FRESH: Duration = Duration::from_secs(30);
 
+/// What the shop says of its health until then.
+const UNPROVED: &str = "ok; no callback proved the webhook's secret yet";
+
 /// Everything the paths need.
 pub(crate) struct ShopDesk {
     settings: ShopSettings,
     /// What is in force of offers and texts.
     pub(crate) front: watch::Sender<Arc<Storefront>>,
     /// Its name at the processor.
-    id: String,
+    pub(crate) id: String,
     /// Where buyers reach the shop.
     pub(crate) public_url: String,
     pub(crate) api: GatewayApi,
@@ -50,10 +58,17 @@ pub(crate) struct ShopDesk {
     secret: HiddenText,
     /// Places for calls to the processor: anybody can begin a checkout.
     calls: CallPlaces<ShopCaller>,
+    reservations: ReservedCheckouts,
+    /// What callbacks told of checkouts.
+    lookups: Lookups,
+    /// Whether a callback showed that the webhook's secret is the right one.
+    is_proved: AtomicBool,
     room: Arc<ByteRoom>,
     /// Numbers for addresses, which nobody outside can choose.
     peers: RandomState,
     models: Mutex<Option<(Instant, Option<Vec<ModelRow>>)>>,
+    /// The seller as the gateway last described it.
+    known: std::sync::Mutex<Arc<GatewaySeller>>,
 }
 
 /// Who has the processor asked.
@@ -72,9 +87,11 @@ pub(crate) enum DeskTask {
     Checkout,
     Bought,
     Key,
+    Stop,
     Receipt,
     Callback,
     Style,
+    Script,
     Health,
 }
 
@@ -85,7 +102,7 @@ const fn form(path: &'static str) -> DoorPath {
 }
 
 /// Every path; the processor may have some of its own.
-pub(crate) const PATHS: [(DoorPath, DeskTask); 8] = [
+pub(crate) const PATHS: [(DoorPath, DeskTask); 10] = [
     (DoorPath::read("/", PathCaller::Anybody), DeskTask::Prices),
     (form("/checkout"), DeskTask::Checkout),
     (
@@ -93,6 +110,7 @@ pub(crate) const PATHS: [(DoorPath, DeskTask); 8] = [
         DeskTask::Bought,
     ),
     (form("/key"), DeskTask::Key),
+    (form("/stop"), DeskTask::Stop),
     (
         DoorPath::read("/receipt", PathCaller::Anybody),
         DeskTask::Receipt,
@@ -109,6 +127,10 @@ pub(crate) const PATHS: [(DoorPath, DeskTask); 8] = [
     (
         DoorPath::read("/page.css", PathCaller::Anybody),
         DeskTask::Style,
+    ),
+    (
+        DoorPath::read("/page.js", PathCaller::Anybody),
+        DeskTask::Script,
     ),
     (
         DoorPath::read("/healthz", PathCaller::Monitor),
@@ -144,7 +166,9 @@ impl DeskHandler {
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let Self(desk, path) = self;
         let form = match path {
-            DeskTask::Checkout | DeskTask::Key => UnreadBody::of(depot).form().await,
+            DeskTask::Checkout | DeskTask::Key | DeskTask::Stop => {
+                UnreadBody::of(depot).form().await
+            }
             _ => Ok(FormFields::default()),
         };
         let form = match form {
@@ -153,27 +177,23 @@ impl DeskHandler {
         };
         match path {
             DeskTask::Prices => {
+                if let Some(link) = req.query::<String>("link") {
+                    return desk.owner(req, &link, depot, res).await;
+                }
                 let customer = req.query::<String>("customer");
                 desk.prices(req, res, customer, None).await;
             }
             DeskTask::Checkout => desk.checkout(req, &form, depot, res).await,
             DeskTask::Bought => desk.bought(req, depot, res).await,
             DeskTask::Key => desk.key(req, &form, depot, res).await,
+            DeskTask::Stop => desk.stop(req, &form, depot, res).await,
             DeskTask::Receipt => desk.receipt(req, depot, res).await,
             DeskTask::Callback => desk.callback(req, depot, res).await,
-            DeskTask::Style => answer::style(res, pages::STYLE),
-            DeskTask::Health => answer::line(res, StatusCode::OK, "ok"),
+            DeskTask::Style => answer::asset(res, "text/css; charset=utf-8", pages::STYLE),
+            DeskTask::Script => answer::asset(res, "text/javascript; charset=utf-8", pages::SCRIPT),
+            DeskTask::Health => desk.health(res),
         }
     }
-}
-
-/// A purchase that this browser began, and its payment.
-struct OwnPurchase {
-    found: FoundCheckout,
-    reference: String,
-    customer: CustomerId,
-    buyer: Buyer,
-    id: String,
 }
 
 impl ShopDesk {
@@ -194,10 +214,21 @@ impl ShopDesk {
             processor,
             secret,
             calls: CallPlaces::default(),
+            reservations: ReservedCheckouts::default(),
+            lookups: Lookups::default(),
+            is_proved: AtomicBool::new(false),
             room: ByteRoom::new(memory::share_of_flight(1, 1, BODY_BYTES_IN_FLIGHT)),
             peers: RandomState::new(),
             models: Mutex::new(None),
+            known: std::sync::Mutex::default(),
         }
+    }
+
+    /// It serves; and whether callbacks are known to be believed, which `--check` reads.
+    fn health(&self, res: &mut Response) {
+        let proved = self.is_proved.load(Ordering::Relaxed);
+        let text = if proved { PROVED } else { UNPROVED };
+        answer::line(res, StatusCode::OK, text);
     }
 
     fn front(&self) -> Arc<Storefront> {
@@ -208,6 +239,7 @@ impl ShopDesk {
         Seller {
             front: self.front(),
             gateway: &self.settings.gateway_url,
+            known: Arc::clone(&lock(&self.known)),
         }
     }
 
@@ -222,11 +254,14 @@ impl ShopDesk {
         let buyer = known.clone().unwrap_or_else(Buyer::new);
         let (proof, models) = (buyer.proof(), self.models().await);
         let once = hex::encode(clock::random::<16>());
+        // Whether somebody has this id is not told to whoever types it.
+        let customer = customer.and_then(|id| id.parse().ok());
+        let owns = |customer| buyer.owns(req.headers(), customer, &self.secret);
         let page = PricePage {
             proof: &proof,
             once: &once,
-            // Whether somebody has this id is not told to whoever types it.
-            customer: customer.and_then(|id| id.parse().ok()),
+            customer,
+            is_owner: customer.is_some_and(owns),
             models: models.as_deref(),
             told,
         };
@@ -237,13 +272,17 @@ impl ShopDesk {
         }
     }
 
-    /// What the gateway sells; the last list while it is away.
+    /// What the gateway sells, and who; the last that it said while it is away.
     async fn models(&self) -> Option<Vec<ModelRow>> {
         let mut kept = self.models.lock().await;
         let is_fresh = |at: &Instant| at.elapsed() < FRESH;
         if kept.as_ref().is_none_or(|(at, _)| !is_fresh(at)) {
             let before = kept.take().and_then(|(_, models)| models);
-            let models = match self.api.models().await {
+            let (models, seller) = tokio::join!(self.api.models(), self.api.seller());
+            if let Ok(seller) = seller {
+                *lock(&self.known) = Arc::new(seller);
+            }
+            let models = match models {
                 Ok(models) => Some(models),
                 Err(failure) => {
                     tracing::warn!(?failure, "the gateway does not list its models");
@@ -261,44 +300,6 @@ impl ShopDesk {
         let models = self.models().await?;
         let chat = models.iter().find(|row| row.best_path == "chat");
         chat.or(models.first()).map(|row| row.customer_slug.clone())
-    }
-
-    /// Begins a checkout and sends the browser to pay.
-    async fn checkout(&self, req: &Request, form: &FormFields, depot: &Depot, res: &mut Response) {
-        let asked = own_form(req, form)
-            .and_then(|buyer| self.asked(&buyer, form).map(|checkout| (buyer, checkout)));
-        let (buyer, checkout) = match asked {
-            Ok(asked) => asked,
-            Err(told) => {
-                // A form that was refused brings whom it was about.
-                let customer = form.get("customer").map(str::to_owned);
-                return self.prices(req, res, customer, Some(&told)).await;
-            }
-        };
-        let left = match checkout.customer {
-            Some(customer) => format!("{}/?customer={customer}", self.public_url),
-            None => format!("{}/", self.public_url),
-        };
-        let back = Ways {
-            paid: format!(
-                "{}/bought?paid={}&checkout=",
-                self.public_url,
-                buyer.paid(&self.secret)
-            ),
-            left,
-            what: format!(
-                "{} USD of credit at {}",
-                checkout.offer.credit,
-                self.front().name
-            ),
-        };
-        let Some(_place) = self.place(req, &buyer, depot).await else {
-            return self.busy(res);
-        };
-        match self.processor.begin(&checkout, &back).await {
-            Ok(page) => answer::page(res, StatusCode::OK, self.seller().onward(&page)),
-            Err(away) => self.processor_away(res, &away.0),
-        }
     }
 
     fn busy(&self, res: &mut Response) {
@@ -340,194 +341,6 @@ impl ShopDesk {
         let peer = ShopCaller::Stranger(visit.sender.peer());
         self.calls.of_stranger(peer).await
     }
-
-    /// What the form of the price page asks for.
-    fn asked(&self, buyer: &Buyer, form: &FormFields) -> Result<Checkout, String> {
-        let field = |name: &str| form.text(name).trim().to_owned();
-        let front = self.front();
-        let offer = front.offer(&field("offer"));
-        let offer = offer.ok_or("Choose how much credit you want: this offer is not there.")?;
-        let customer = match field("customer").as_str() {
-            "" => None,
-            id => Some(
-                id.parse()
-                    .map_err(|_| "This is no customer's id, as in c_7f3q9d2xw1.".to_owned())?,
-            ),
-        };
-        let name = of_receipt("name", field("name"), NAME)?;
-        let address = of_receipt("address", field("address"), ADDRESS)?;
-        let once = field("once");
-        if once.is_empty() || once.len() > 64 || !once.bytes().all(|byte| byte.is_ascii_hexdigit())
-        {
-            return Err("This form is not complete. Try again.".to_owned());
-        }
-        Ok(Checkout {
-            shop: self.id.clone(),
-            offer: offer.clone(),
-            currency: front.currency.clone(),
-            customer,
-            name,
-            address,
-            buyer: buyer.mark(),
-            once,
-        })
-    }
-
-    /// The page of a purchase.
-    async fn bought(&self, req: &Request, depot: &Depot, res: &mut Response) {
-        let id = req.query::<String>("checkout").unwrap_or_default();
-        let Some(own) = self.own_purchase(req, depot, res, id).await else {
-            return;
-        };
-        let offer = &own.found.checkout.offer;
-        let page = PurchasePage {
-            reference: &own.reference,
-            checkout: &own.id,
-            proof: &own.buyer.proof(),
-            customer: own.customer,
-            has_key: own.has_key(),
-            paid: format!("{} {}", offer.price, own.found.checkout.currency),
-            credit: offer.credit.to_string(),
-        };
-        answer::page(res, StatusCode::OK, self.seller().purchase(&page));
-    }
-
-    /// A purchase, if it is this browser's and stands in the books; else the answer is written.
-    async fn own_purchase(
-        &self,
-        req: &Request,
-        depot: &Depot,
-        res: &mut Response,
-        id: String,
-    ) -> Option<OwnPurchase> {
-        // Nobody is asked for whom nothing would be shown.
-        let Some(buyer) = Buyer::of(req.headers()) else {
-            answer::page(res, StatusCode::FORBIDDEN, self.seller().stranger(&id));
-            return None;
-        };
-        let found = {
-            let Some(_place) = self.place(req, &buyer, depot).await else {
-                self.busy(res);
-                return None;
-            };
-            self.processor.find(&id).await
-        };
-        let found = match found {
-            Ok(found) => found.filter(|found| found.checkout.shop == self.id),
-            Err(away) => {
-                self.processor_away(res, &away.0);
-                return None;
-            }
-        };
-        let Some(found) = found else {
-            let page = (self.seller()).notice("Not found", "There is no such purchase.");
-            answer::page(res, StatusCode::NOT_FOUND, page);
-            return None;
-        };
-        if buyer.mark() != found.checkout.buyer {
-            let page = self.seller().stranger(&found.payment.unwrap_or(id));
-            answer::page(res, StatusCode::FORBIDDEN, page);
-            return None;
-        }
-        if let Some(cookie) = buyer.has_paid(req, &self.secret) {
-            answer::cookie(res, &cookie);
-        }
-        let Some(reference) = found.payment.clone() else {
-            answer::page(res, StatusCode::OK, self.seller().waiting(None));
-            return None;
-        };
-        match self.api.payment(&reference).await {
-            Ok(Some(payment)) if payment.status == "booked" => Some(OwnPurchase {
-                found,
-                reference,
-                customer: payment.customer,
-                buyer,
-                id,
-            }),
-            Ok(Some(_)) => {
-                let text = format!(
-                    "Your payment arrived and could not be booked. It is kept; ask the seller, and name {reference}."
-                );
-                let page = self.seller().notice("Ask the seller", &text);
-                answer::page(res, StatusCode::OK, page);
-                None
-            }
-            Ok(None) => {
-                let page = self.seller().waiting(Some(&reference));
-                answer::page(res, StatusCode::OK, page);
-                None
-            }
-            Err(failure) => {
-                self.gateway_away(res, &failure);
-                None
-            }
-        }
-    }
-
-    /// Makes the key of a first purchase, or replaces it before its first use, and shows it.
-    async fn key(&self, req: &Request, form: &FormFields, depot: &Depot, res: &mut Response) {
-        if let Err(told) = own_form(req, form) {
-            let page = self.seller().notice("Refused", &told);
-            return answer::page(res, StatusCode::FORBIDDEN, page);
-        }
-        let id = form.text("checkout").to_owned();
-        let Some(own) = self.own_purchase(req, depot, res, id).await else {
-            return;
-        };
-        if !own.has_key() {
-            let text = "This purchase topped up a customer that has its keys already.";
-            let page = self.seller().notice("No new key", text);
-            return answer::page(res, StatusCode::CONFLICT, page);
-        }
-        let fresh = hex::encode(clock::random::<16>());
-        let made = self.api.first_key(own.customer, &own.reference, &fresh);
-        match made.await {
-            Ok(Some((_, secret))) => {
-                let back = format!("/bought?checkout={}", own.id);
-                let model = self.first_model().await;
-                let page = (self.seller()).key(&secret, own.customer, &back, model.as_deref());
-                answer::page(res, StatusCode::OK, page);
-            }
-            Ok(None) => {
-                let text = "This key is in use, so it is not shown again. Sign in with it; if it is lost, ask the seller.";
-                let page = self.seller().notice("Your key is in use", text);
-                answer::page(res, StatusCode::CONFLICT, page);
-            }
-            Err(ApiFailure::Refused(status, code, message)) => {
-                tracing::warn!(status, code, message, "the gateway made no key");
-                let text = format!("The key could not be made: {message}");
-                let page = self.seller().notice("Ask the seller", &text);
-                answer::page(res, StatusCode::CONFLICT, page);
-            }
-            Err(failure) => self.gateway_away(res, &failure),
-        }
-    }
-
-    async fn receipt(&self, req: &Request, depot: &Depot, res: &mut Response) {
-        let id = req.query::<String>("checkout").unwrap_or_default();
-        let Some(own) = self.own_purchase(req, depot, res, id).await else {
-            return;
-        };
-        match self.api.receipt(&own.reference).await {
-            Ok(Some(document)) => {
-                let page = self.seller().receipt(&receipts::lines(&document));
-                answer::page(res, StatusCode::OK, page);
-            }
-            Ok(None) => {
-                let text = "The receipt is not there yet.";
-                let page = self.seller().notice("No receipt", text);
-                answer::page(res, StatusCode::NOT_FOUND, page);
-            }
-            Err(failure) => self.gateway_away(res, &failure),
-        }
-    }
-}
-
-impl OwnPurchase {
-    /// A top-up that named a customer brings no key; one whose customer was not there made its own.
-    fn has_key(&self) -> bool {
-        self.found.checkout.customer != Some(self.customer)
-    }
 }
 
 /// The buyer whose own page posted a form.
@@ -539,17 +352,4 @@ fn own_form(req: &Request, form: &FormFields) -> Result<Buyer, String> {
         return Err("This form did not come from this page. Try again.".to_owned());
     }
     Ok(buyer)
-}
-
-/// What a receipt may say of a buyer: one line, all of whose characters can be seen.
-fn of_receipt(what: &str, typed: String, most: usize) -> Result<Option<String>, String> {
-    if typed.chars().count() > most || typed.len() > 480 {
-        return Err(format!("The {what} is too long."));
-    }
-    if typed.chars().any(text::is_unseen) || typed.contains(text::SECRET_PREFIX) {
-        return Err(format!(
-            "The {what} contains characters that cannot be printed. Type it again."
-        ));
-    }
-    Ok(Some(typed).filter(|typed| !typed.is_empty()))
 }

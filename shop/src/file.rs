@@ -94,6 +94,17 @@ fn read_settings(
     })
 }
 
+/// Records a mistake; nothing is read.
+fn refuse<T>(
+    report: &mut Report<'_>,
+    (code, span): (Code, Span),
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Option<T> {
+    report.add(code, span, message).help(help);
+    None
+}
+
 fn line(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String> {
     let text = value.printable(report, LONGEST)?;
     Some(text.value.trim().to_owned())
@@ -101,29 +112,22 @@ fn line(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String> {
 
 fn read_listen(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<SocketAddr> {
     let text = value.text(report)?;
-    let address = text.value.parse().ok();
-    if address.is_none() {
-        report
-            .add(
-                Code::BadListener,
-                text.span,
-                "`listen` is no address with a port",
-            )
-            .help("write both: listen = \"127.0.0.1:8090\"");
-    }
-    address
+    text.value.parse().ok().or_else(|| {
+        let at = (Code::BadListener, text.span);
+        let help = "write both: listen = \"127.0.0.1:8090\"";
+        refuse(report, at, "`listen` is no address with a port", help)
+    })
 }
 
 fn read_network(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<IpNet> {
     let text = value.text(report)?;
-    match network(text.value) {
-        Ok(network) => Some(network),
-        Err(help) => {
-            let message = "`trusted_proxy` has what is no network";
-            report.add(Code::BadListener, text.span, message).help(help);
-            None
-        }
-    }
+    network(text.value).map_or_else(
+        |help| {
+            let at = (Code::BadListener, text.span);
+            refuse(report, at, "`trusted_proxy` has what is no network", help)
+        },
+        Some,
+    )
 }
 
 /// An address without what clients append to it.
@@ -149,8 +153,7 @@ fn read_url(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Placed<Stri
         Some(_) => return root.map(|value| Placed { value, span }),
     };
     let message = format!("`{}` {problem}", value.name);
-    report.add(Code::BadShopUrl, span, message).help(help);
-    None
+    refuse(report, (Code::BadShopUrl, span), message, help)
 }
 
 /// Buyers' cookies need TLS, except on this machine.
@@ -161,10 +164,8 @@ fn read_public_url(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Stri
         return Some(url);
     }
     let message = "`public_url` is not encrypted: browsers keep a buyer's cookie only over TLS";
-    report
-        .add(Code::BadShopUrl, span, message)
-        .help("write https://…; http://localhost is for trials");
-    None
+    let help = "write https://…; http://localhost is for trials";
+    refuse(report, (Code::BadShopUrl, span), message, help)
 }
 
 type GatewayPlace = (String, String, HiddenText);
@@ -208,9 +209,8 @@ fn read_secret(
         return Some(secret);
     }
     let message = format!("`{}` of {what} is not {kind}", value.name);
-    let finding = report.add(Code::BadSecret, value.span(), message);
-    finding.help(format!("it begins with {}", begins.join(" or ")));
-    None
+    let help = format!("it begins with {}", begins.join(" or "));
+    refuse(report, (Code::BadSecret, value.span()), message, help)
 }
 
 fn read_processor(
@@ -302,10 +302,13 @@ fn read_currency(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<String
     if text.value.len() == 3 && text.value.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Some(text.value.to_owned());
     }
-    report
-        .add(Code::BadCurrency, text.span, "`currency` is no currency")
-        .help("write three capital letters: currency = \"EUR\"");
-    None
+    let help = "write three capital letters: currency = \"EUR\"";
+    refuse(
+        report,
+        (Code::BadCurrency, text.span),
+        "`currency` is no currency",
+        help,
+    )
 }
 
 /// What a unit is worth: `Some(None)` while the currency is not known, and `None` if it has to be said.
@@ -416,10 +419,8 @@ fn read_offer(
     if offer.tax >= offer.price {
         let span = fields.get("tax").map_or(fields.span, |tax| tax.span());
         let message = format!("the tax of {what} is not less than its price");
-        report
-            .add(Code::TaxAbovePrice, span, message)
-            .help("`price` is what is charged, and `tax` a part of it");
-        return None;
+        let help = "`price` is what is charged, and `tax` a part of it";
+        return refuse(report, (Code::TaxAbovePrice, span), message, help);
     }
     if !gift?.unwrap_or(false) && rate.is_some_and(|rate| is_gift(&offer, rate)) {
         let span = fields.get("credit").map_or(fields.span, |of| of.span());
@@ -458,12 +459,10 @@ fn read_charge(
     };
     let message = format!("no card is charged {sum} {currency}: `{}`", value.name);
     let places = currency::places(currency);
-    report
-        .add(Code::BadSum, value.span(), message)
-        .help(format!(
-            "cards are charged at most 8 digits, of which {currency} has {places} behind the point"
-        ));
-    None
+    let help = format!(
+        "cards are charged at most 8 digits, of which {currency} has {places} behind the point"
+    );
+    refuse(report, (Code::BadSum, value.span()), message, help)
 }
 
 /// Whether the credit is worth more than twice the price without tax.

@@ -1,6 +1,8 @@
 //! The gateway's admin API, as far as a sell token reaches: the only thing that the shop changes anywhere.
 
-use farebox_ledger::CustomerId;
+pub(crate) mod wishes;
+
+use farebox_ledger::{Amount, CustomerId, Timestamp};
 use farebox_toml::HiddenText;
 use reqwest::{Method, Url};
 use serde::Deserialize;
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::checkout::Checkout;
 use crate::client::{self, below};
+use crate::processor::PaidCheckout;
+use crate::settings::CreditOffer;
 
 /// The gateway's API.
 #[derive(Debug)]
@@ -23,8 +27,45 @@ pub(crate) struct GatewayApi {
 pub(crate) enum ApiFailure {
     /// It may do it later: it is away, busy, or does not know this token.
     Away(String),
-    /// It refuses: the status, the code and the reason.
-    Refused(u16, String, String),
+    /// It refuses: the status, the code, the reason, and what goes with it.
+    Refused(u16, String, String, Value),
+}
+
+/// The token that asks, and how much it may still sell.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct SellToken {
+    pub(crate) role: String,
+    /// The most that one checkout can reserve; `None` is without bound.
+    pub(crate) most_reservable: Option<Amount>,
+    pub(crate) highest_balance: Amount,
+}
+
+/// The seller, as the gateway's catalog describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct GatewaySeller {
+    pub(crate) pay_url: Option<String>,
+    /// Where customers reach the gateway.
+    pub(crate) public_url: Option<String>,
+    pub(crate) address: Option<String>,
+    pub(crate) tax_id: Option<String>,
+    pub(crate) terms_url: Option<String>,
+    pub(crate) privacy_url: Option<String>,
+}
+
+/// Credit that is kept for one checkout.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ReservedCredit {
+    pub(crate) id: String,
+    pub(crate) until: Timestamp,
+}
+
+/// What a reservation is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReservedFor<'a> {
+    pub(crate) credit: Amount,
+    pub(crate) customer: Option<CustomerId>,
+    /// The one that goes on, if it is not new.
+    pub(crate) goes_on: Option<&'a str>,
 }
 
 /// A payment, as far as the shop shows it.
@@ -105,19 +146,27 @@ impl GatewayApi {
     pub(crate) async fn top_up(
         &self,
         customer: CustomerId,
-        reference: &str,
-        checkout: &Checkout,
+        paid: &PaidCheckout,
         is_named: bool,
     ) -> Result<String, ApiFailure> {
+        let (checkout, reference) = (&paid.checkout, &paid.reference);
+        let CreditOffer { credit, price, tax } = checkout.offer;
         let mut body = json!({
-            "amount": checkout.offer.credit,
+            "amount": credit,
             "reference": reference,
-            "currency": checkout.currency,
-            "gross": checkout.offer.price,
-            "tax": checkout.offer.tax,
+            "currency": paid.currency,
+            "gross": paid.gross,
+            "expected_currency": checkout.currency,
+            "expected_gross": price,
         });
+        if paid.is_as_asked() {
+            body["tax"] = json!(tax);
+        }
         if is_named {
             addressed(&mut body, checkout);
+        }
+        if let Some(reservation) = &checkout.reservation {
+            body["reservation"] = json!(reservation);
         }
         let url = self.url(&["customers", &customer.to_string(), "top-ups"])?;
         let once = format!("top-up:{reference}:{is_named}");
@@ -167,7 +216,8 @@ impl GatewayApi {
         let found: OfCustomer = self.get(self.url(&["customers", &of])?).await?;
         if found.external_id.as_deref() != Some(reference) {
             let why = "this purchase made no customer of its own".to_owned();
-            return Err(ApiFailure::Refused(409, "not_yours".to_owned(), why));
+            let code = "not_yours".to_owned();
+            return Err(ApiFailure::Refused(409, code, why, Value::Null));
         }
         let key = match found.keys.into_iter().next() {
             Some(key) => key.id,
@@ -196,6 +246,39 @@ impl GatewayApi {
         Ok(page.data)
     }
 
+    /// The token that this shop sells with.
+    pub(crate) async fn token(&self) -> Result<SellToken, ApiFailure> {
+        self.get(self.url(&["token"])?).await
+    }
+
+    /// The seller.
+    pub(crate) async fn seller(&self) -> Result<GatewaySeller, ApiFailure> {
+        self.get(self.url(&["shop"])?).await
+    }
+
+    /// Keeps credit for a checkout, so that its payment can be booked.
+    pub(crate) async fn reserve(
+        &self,
+        of: ReservedFor<'_>,
+        until: Timestamp,
+        once: &str,
+    ) -> Result<ReservedCredit, ApiFailure> {
+        let mut body = json!({ "credit": of.credit, "until": until });
+        if let Some(customer) = of.customer {
+            body["customer"] = json!(customer);
+        }
+        if let Some(id) = of.goes_on {
+            body["id"] = json!(id);
+        }
+        self.post(self.url(&["reservations"])?, &body, once).await
+    }
+
+    /// Ends a reservation whose checkout nobody will pay.
+    pub(crate) async fn release(&self, reservation: &str) -> Result<(), ApiFailure> {
+        let url = self.url(&["reservations", reservation])?;
+        self.answer(Method::DELETE, url, None).await.map(drop)
+    }
+
     fn url(&self, parts: &[&str]) -> Result<Url, ApiFailure> {
         let parts = [&["api", "v1"], parts].concat();
         below(&self.base, &parts)
@@ -221,6 +304,17 @@ impl GatewayApi {
         url: Url,
         sent: Option<(&Value, &str)>,
     ) -> Result<T, ApiFailure> {
+        let body = self.answer(method, url, sent).await?;
+        serde_json::from_slice(&body)
+            .map_err(|error| away(format!("its answer cannot be read: {error}")))
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        url: Url,
+        sent: Option<(&Value, &str)>,
+    ) -> Result<Vec<u8>, ApiFailure> {
         let mut request = self
             .client
             .request(method, url)
@@ -231,26 +325,29 @@ impl GatewayApi {
                 .header("content-type", "application/json")
                 .body(body.to_string());
         }
-        let away = |why: String| ApiFailure::Away(format!("the gateway: {why}"));
         let reply = client::send(request).await.map_err(away)?;
         if (200..300).contains(&reply.status) {
-            return serde_json::from_slice(&reply.body)
-                .map_err(|error| away(format!("its answer cannot be read: {error}")));
+            return Ok(reply.body);
         }
-        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let mut said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let text = |name: &str| {
             let found = said.pointer(&format!("/error/{name}"));
             found.and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let (code, message) = (text("code"), text("message"));
+        let details = said.pointer_mut("/error/details").map(Value::take);
         Err(match reply.status {
             // A token can be replaced, and a limit passes; the processor tells again until then.
             401 | 403 | 408 | 421 | 429 | 500.. => {
                 away(format!("{} {code} {message}", reply.status))
             }
-            status => ApiFailure::Refused(status, code, message),
+            status => ApiFailure::Refused(status, code, message, details.unwrap_or_default()),
         })
     }
+}
+
+fn away(why: String) -> ApiFailure {
+    ApiFailure::Away(format!("the gateway: {why}"))
 }
 
 /// Adds what the buyer typed about itself.

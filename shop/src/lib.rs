@@ -2,7 +2,8 @@
 //!
 //! A program of its own that holds one sell token and keeps nothing: what it must remember travels with the checkout, or is in the
 //! ledger under the payment's own name. `file` reads `shop.toml` to `settings`, and `reload` does it again when it is saved; `desk` has the paths and `pages` what they show; `processor` is
-//! what is asked of whoever charges cards, and `stripe` and `simulator` are two of them; `booking` is what their callbacks do, through
+//! what is asked of whoever charges cards, and `stripe` and `simulator` are two of them; `preflight` asks both sides before anybody pays, and
+//! `reservation` keeps credit for a checkout, and `wishes` answers automatic top-ups; `booking` is what their callbacks do, through
 //! `gateway`, the admin API. `docs/selling.md` says how to run it.
 
 mod answer;
@@ -14,14 +15,18 @@ mod currency;
 mod desk;
 mod file;
 mod gateway;
+mod lookups;
 mod pages;
+mod preflight;
 mod processor;
 mod receipts;
 mod reload;
+mod reservation;
 mod settings;
 mod signature;
 mod simulator;
 mod stripe;
+mod wishes;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -36,9 +41,11 @@ use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
 use desk::ShopDesk;
+use farebox_toml::Diagnostics;
 pub use farebox_toml::HiddenText;
 pub use file::load;
 use gateway::GatewayApi;
+pub use preflight::may_open;
 use processor::Processor;
 use reload::FileWatch;
 pub use settings::{CreditOffer, ProcessorSettings, ShopSettings, Storefront};
@@ -87,30 +94,10 @@ impl OpenShop {
             .and_then(|()| TcpListener::from_std(listener))
             .map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let here = || format!("http://localhost:{}", address.port());
-        let public_url = settings.public_url.clone().unwrap_or_else(here);
-        let id = settings.id.clone().unwrap_or_else(|| public_url.clone());
+        let (id, public_url) = settings.names(address.port());
         let client = client::client()?;
-        let api = GatewayApi {
-            client: client.clone(),
-            base: settings.api.clone(),
-            token: settings.token.clone(),
-        };
-        let processor: Box<dyn Processor> = match &settings.processor {
-            ProcessorSettings::Simulated => Box::new(Arc::new(SimulatedProcessor {
-                client,
-                secret: derived("simulated processor", &settings.token),
-                public_url: public_url.clone(),
-                webhook: format!("http://{address}/webhook"),
-            })),
-            ProcessorSettings::Stripe { api, key, webhook } => Box::new(Stripe {
-                client,
-                api: api.clone(),
-                key: key.clone(),
-                webhook: webhook.clone(),
-                shop: id.clone(),
-            }),
-        };
+        let api = gateway_of(&client, &settings);
+        let processor = processor_of(&client, &settings, (&id, &public_url), address);
         let secret = derived("purchase", &settings.token);
         let desk = ShopDesk::new(settings, (id, public_url), api, processor, secret);
         Ok(Self {
@@ -142,7 +129,7 @@ impl OpenShop {
         let serving = server.try_serve(service);
         let following = async {
             match self.watch {
-                Some(watch) => watch.follow(&self.desk.front).await,
+                Some(watch) => watch.follow(&self.desk).await,
                 None => std::future::pending().await,
             }
         };
@@ -150,11 +137,63 @@ impl OpenShop {
         tokio::select! {
             ended = &mut serving => ended,
             () = following => Ok(()),
+            () = wishes::follow(&self.desk) => Ok(()),
             () = stop => {
                 handle.stop_graceful(Some(PATIENCE));
                 serving.await
             }
         }
+    }
+}
+
+/// What is wrong at the gateway and at the processor, and whether the shop that runs already knows its webhook's secret.
+///
+/// # Errors
+/// Why nobody can be asked.
+pub async fn ask(settings: &ShopSettings) -> Result<Diagnostics, String> {
+    let client = client::client()?;
+    let (id, public_url) = settings.names(settings.listen.port());
+    let processor = processor_of(&client, settings, (&id, &public_url), settings.listen);
+    let api = gateway_of(&client, settings);
+    let urls = (settings.gateway_url.as_str(), public_url.as_str());
+    let mut found = preflight::findings(&api, &*processor, &settings.storefront, urls).await;
+    if settings.processor != ProcessorSettings::Simulated {
+        found
+            .0
+            .extend(preflight::proof(&client, settings.listen).await);
+    }
+    Ok(found)
+}
+
+fn gateway_of(client: &reqwest::Client, settings: &ShopSettings) -> GatewayApi {
+    GatewayApi {
+        client: client.clone(),
+        base: settings.api.clone(),
+        token: settings.token.clone(),
+    }
+}
+
+fn processor_of(
+    client: &reqwest::Client,
+    settings: &ShopSettings,
+    (id, public_url): (&str, &str),
+    listens: SocketAddr,
+) -> Box<dyn Processor> {
+    let client = client.clone();
+    match &settings.processor {
+        ProcessorSettings::Simulated => Box::new(Arc::new(SimulatedProcessor {
+            client,
+            secret: derived("simulated processor", &settings.token),
+            public_url: public_url.to_owned(),
+            webhook: format!("http://{listens}/webhook"),
+        })),
+        ProcessorSettings::Stripe { api, key, webhook } => Box::new(Stripe {
+            client,
+            api: api.clone(),
+            key: key.clone(),
+            webhook: webhook.clone(),
+            shop: id.to_owned(),
+        }),
     }
 }
 

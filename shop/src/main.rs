@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser};
 use farebox_shop::{OpenShop, ShopSettings};
-use farebox_toml::{Paint, ProcessSecrets};
+use farebox_toml::{Diagnostics, Paint, ProcessSecrets};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -24,9 +24,12 @@ struct ShopArgs {
         value_name = "FILE"
     )]
     config: PathBuf,
-    /// Check the file and stop
+    /// Check the file, the gateway and the processor, and stop
     #[arg(long)]
     check: bool,
+    /// With --check: the file alone
+    #[arg(long, requires = "check")]
+    offline: bool,
     /// Write the manual page and the completions of bash, zsh and fish into this folder, for packages
     #[arg(long, hide = true, value_name = "FOLDER")]
     manual: Option<PathBuf>,
@@ -54,23 +57,26 @@ async fn main() -> ExitCode {
         };
     }
     let (settings, findings) = farebox_shop::load(&args.config, &ProcessSecrets::default());
-    if !findings.is_empty() {
-        let paint = if std::io::stderr().is_terminal() {
-            Paint::Coloured
-        } else {
-            Paint::Plain
-        };
-        // Findings are for people, also in a log.
-        let _ = write!(std::io::stderr(), "{}", findings.render(paint));
-    }
+    show(&findings);
     let Some(settings) = settings else {
         return ExitCode::from(BAD_FILE);
     };
+    if !args.offline {
+        let asked = match farebox_shop::ask(&settings).await {
+            Ok(asked) => asked,
+            Err(why) => {
+                tracing::error!("{why}");
+                return ExitCode::FAILURE;
+            }
+        };
+        show(&asked);
+        if !farebox_shop::may_open(&asked) || args.check && asked.has_errors() {
+            return ExitCode::from(BAD_FILE);
+        }
+    }
     if args.check {
-        let (offers, currency) = (
-            settings.storefront.offers.len(),
-            &settings.storefront.currency,
-        );
+        let front = &settings.storefront;
+        let (offers, currency) = (front.offers.len(), &front.currency);
         let _ = writeln!(std::io::stdout(), "ok: {offers} offers in {currency}");
         return ExitCode::SUCCESS;
     }
@@ -81,6 +87,19 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Findings are for people, also in a log.
+fn show(findings: &Diagnostics) {
+    if findings.is_empty() {
+        return;
+    }
+    let paint = if std::io::stderr().is_terminal() {
+        Paint::Coloured
+    } else {
+        Paint::Plain
+    };
+    let _ = write!(std::io::stderr(), "{}", findings.render(paint));
 }
 
 async fn run(settings: ShopSettings, file: &Path) -> Result<(), String> {

@@ -1,4 +1,6 @@
-//! The shop's pages as HTML. The templates escape everything; there are no scripts, and the style is the dashboard's.
+//! The shop's pages as HTML. The templates escape everything; they work without scripts, and the style is the dashboard's.
+
+mod paper;
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,17 +8,25 @@ use farebox_ledger::CustomerId;
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest, Sha256};
 
-use crate::checkout::{ADDRESS, NAME};
-use crate::gateway::ModelRow;
+use crate::checkout::{ADDRESS, MOST_AGAIN, NAME};
+use crate::currency;
+use crate::gateway::{GatewaySeller, ModelRow};
 use crate::settings::Storefront;
 
 /// One look for both programs.
-pub(crate) const STYLE: &str = include_str!("../../src/customer/assets/page.css");
+pub(crate) const STYLE: &str = concat!(
+    include_str!("../../src/customer/assets/page.css"),
+    include_str!("assets/shop.css")
+);
+pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
 
-static STYLE_URL: LazyLock<String> = LazyLock::new(|| {
-    let version = hex::encode(Sha256::digest(STYLE.as_bytes()));
-    format!("/page.css?v={}", version.get(..8).unwrap_or_default())
-});
+static STYLE_URL: LazyLock<String> = LazyLock::new(|| versioned("/page.css", STYLE));
+static SCRIPT_URL: LazyLock<String> = LazyLock::new(|| versioned("/page.js", SCRIPT));
+
+fn versioned(path: &str, text: &str) -> String {
+    let version = hex::encode(Sha256::digest(text.as_bytes()));
+    format!("{path}?v={}", version.get(..8).unwrap_or_default())
+}
 
 /// A purse with a coin, as a URL.
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230b6e4f' d='M1 4h14v3a1.5 1.5 0 0 0 0 3v3H1v-3a1.5 1.5 0 0 0 0-3z'/%3E%3C/svg%3E";
@@ -26,6 +36,8 @@ pub(crate) struct Seller<'a> {
     pub(crate) front: Arc<Storefront>,
     /// Where customers reach the gateway.
     pub(crate) gateway: &'a str,
+    /// What the gateway's catalog says of the seller.
+    pub(crate) known: Arc<GatewaySeller>,
 }
 
 /// The price page: what is for sale, and the forms that buy it.
@@ -36,6 +48,8 @@ pub(crate) struct PricePage<'a> {
     pub(crate) once: &'a str,
     /// Whom to top up.
     pub(crate) customer: Option<CustomerId>,
+    /// Whether the dashboard brought this browser as its owner.
+    pub(crate) is_owner: bool,
     /// What the gateway sells; `None` while it does not answer.
     pub(crate) models: Option<&'a [ModelRow]>,
     /// Why a form was refused.
@@ -51,6 +65,8 @@ pub(crate) struct PurchasePage<'a> {
     pub(crate) customer: CustomerId,
     /// Whether this purchase comes with a first key.
     pub(crate) has_key: bool,
+    /// Whether its card may be charged again.
+    pub(crate) again: bool,
     pub(crate) paid: String,
     pub(crate) credit: String,
 }
@@ -72,20 +88,19 @@ impl Seller<'_> {
                     input type="hidden" name="proof" value=(page.proof);
                     input type="hidden" name="once" value=(page.once);
                     @if let Some(customer) = page.customer { input type="hidden" name="customer" value=(customer); }
-                    label for="offer" { "How much" }
-                    select #offer name="offer" {
-                        @for offer in &shop.offers {
-                            option value=(shop.form_name(offer)) {
-                                (offer.credit) " USD of credit for " (offer.price) " " (shop.currency)
-                                @if offer.tax.is_positive() { ", tax of " (offer.tax) " included" }
-                            }
-                        }
-                    }
+                    (offers(shop))
                     label for="name" { "Name on the receipt (optional)" }
                     input #name name="name" maxlength=(NAME) autocomplete="name";
-                    label for="address" { "Address on the receipt (optional)" }
+                    label for="address" { "Address and tax number on the receipt (optional)" }
                     input #address name="address" maxlength=(ADDRESS) autocomplete="street-address";
+                    @if page.customer.is_none() || page.is_owner { (agreement()) }
+                    @if let Some(terms) = &self.known.terms_url {
+                        p.hint { "With the payment you accept the " a href=(terms) rel="noreferrer" { "terms" } "." }
+                    }
                     button.primary { "Continue to payment" }
+                }
+                @if let Some(customer) = page.customer.filter(|_| page.is_owner) {
+                    (stop(page.proof, "customer", &customer.to_string()))
                 }
             }
             section.card aria-labelledby="models" {
@@ -116,6 +131,16 @@ impl Seller<'_> {
             h1 { (title) }
             p.problem role="alert" { (text) }
             (self.contact())
+            p { a href="/" { "To the prices" } }
+        };
+        self.document(title, &content, None)
+    }
+
+    /// A page that says what was done.
+    pub(crate) fn told(&self, title: &str, text: &str) -> Markup {
+        let content = html! {
+            h1 { (title) }
+            p.success role="status" { (text) }
             p { a href="/" { "To the prices" } }
         };
         self.document(title, &content, None)
@@ -158,10 +183,21 @@ impl Seller<'_> {
                     }
                 }
             }
+            @if page.again {
+                section.card aria-labelledby="again" {
+                    h2 #again { "Automatic top-up" }
+                    p { "You agreed to it when you paid. The dashboard shows it, and it ends at once when you switch it off." }
+                    (stop(page.proof, "checkout", page.checkout))
+                }
+            }
             section.card aria-labelledby="paper" {
                 h2 #paper { "Paper" }
                 p { a href=(format!("/receipt?checkout={}", page.checkout)) { "Receipt" } }
                 p { "Reference: " code { (page.reference) } }
+                p.hint {
+                    "The payment processor may send a receipt by e-mail. If it never comes, nothing is lost: the key and the receipt are here, "
+                    "in this browser, for 30 days. Later, or from elsewhere, ask the seller and name the reference."
+                }
                 (self.contact())
             }
             section.card aria-labelledby="next" {
@@ -190,10 +226,13 @@ impl Seller<'_> {
             section.card aria-label="Key" {
                 p { "Copy it now, and keep it like money. It is stored nowhere." }
                 pre.secret tabindex="0" role="region" aria-label="Your key" { code #secret { (secret) } }
+                p { (copy("secret", "Copy the key")) }
                 h2 { "Try it" }
                 pre tabindex="0" role="region" aria-label="A first request" { code #try { (first_request(base, secret, model)) } }
-                p { a.button href=(format!("{base}/dashboard/setup")) { "Set up your client" } }
-                p.hint { "The set-up page asks for the key, and has settings for every client." }
+                p { (copy("try", "Copy the request")) }
+                // The fragment is not sent: the dashboard's page takes the key from it and out of the address bar.
+                p { a.button href=(format!("{base}/dashboard#key={secret}")) rel="noreferrer" { "Open the dashboard with this key" } }
+                p.hint { "There are balance, requests, and settings that are ready to paste for every client." }
             }
             p { a href=(back) { "Back to your purchase" } }
             p { a href=(format!("/?customer={customer}")) { "Top up again" } }
@@ -201,23 +240,11 @@ impl Seller<'_> {
         self.document("Your key", &content, None)
     }
 
-    /// A receipt as the gateway wrote it.
-    pub(crate) fn receipt(&self, lines: &[(&str, String)]) -> Markup {
-        let content = html! {
-            h1 { "Receipt" }
-            section.card aria-label="Receipt" {
-                p { strong { (self.front.name) } @if let Some(contact) = &self.front.contact { br; (contact) } }
-                dl.prices { @for (name, value) in lines { dt { (name) } dd { (value) } } }
-            }
-        };
-        self.document("Receipt", &content, None)
-    }
-
     fn contact(&self) -> Markup {
         html! { @if let Some(contact) = &self.front.contact { p { "Questions: " (self.front.name) ", " (contact) } } }
     }
 
-    fn document(&self, title: &str, content: &Markup, refresh: Option<&str>) -> Markup {
+    pub(super) fn document(&self, title: &str, content: &Markup, refresh: Option<&str>) -> Markup {
         let name = &self.front.name;
         let body = html! {
             header.top { div.wide {
@@ -226,11 +253,72 @@ impl Seller<'_> {
             } }
             main.wide #content { (content) }
             footer.wide {
-                p.seller { (name) @if let Some(contact) = &self.front.contact { " · " (contact) } }
+                p.seller {
+                    (name)
+                    @for said in [&self.front.contact, &self.known.address, &self.known.tax_id].into_iter().flatten() { " · " (said) }
+                    @for (url, title) in [(&self.known.terms_url, "Terms"), (&self.known.privacy_url, "Privacy")] {
+                        @if let Some(url) = url { " · " a href=(url) rel="noreferrer" { (title) } }
+                    }
+                }
                 p.screen { "Cards are charged by the payment processor; their numbers never come here. Credit is US dollars." }
             }
         };
         whole(&format!("{title} · {name}"), refresh, &body)
+    }
+}
+
+/// What is for sale, each as a card to choose.
+fn offers(shop: &Storefront) -> Markup {
+    html! {
+        fieldset.offers {
+            legend { "How much" }
+            div {
+                @for (at, offer) in shop.offers.iter().enumerate() {
+                    label {
+                        span {
+                            input type="radio" name="offer" value=(shop.form_name(offer)) required checked[at == 0];
+                            strong { (offer.credit) " USD" } " of credit"
+                        }
+                        span { (currency::shown(&shop.currency, offer.price)) }
+                        @if offer.tax.is_positive() {
+                            span.hint { "tax of " (currency::shown(&shop.currency, offer.tax)) " included" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a buyer agrees to who stores a card: off until it is ticked.
+fn agreement() -> Markup {
+    html! {
+        fieldset {
+            legend { "Automatic top-up (optional)" }
+            label.tick { input type="checkbox" name="again" value="on"; "Keep my card for it" }
+            p.hint {
+                "Whenever less than a fifth of the credit that you buy now is left, the same credit is bought again for the same price. "
+                "The payment processor keeps the card. You can switch it off at any time, here and on the dashboard."
+            }
+            label for="per_month" { "At most so many times a month" }
+            input #per_month name="per_month" type="number" min="1" max=(MOST_AGAIN) value="2";
+        }
+    }
+}
+
+/// A button that copies; shown where scripts run.
+fn copy(of: &str, title: &str) -> Markup {
+    html! { button type="button" hidden data-copy=(of) { (title) } }
+}
+
+/// The form that ends an automatic top-up.
+fn stop(proof: &str, field: &str, of: &str) -> Markup {
+    html! {
+        form method="post" action="/stop" {
+            input type="hidden" name="proof" value=(proof);
+            input type="hidden" name=(field) value=(of);
+            button { "Switch automatic top-up off" }
+        }
     }
 }
 
@@ -292,6 +380,7 @@ fn whole(title: &str, refresh: Option<&str>, body: &Markup) -> Markup {
                 title { (title) }
                 link rel="icon" href=(ICON);
                 link rel="stylesheet" href=(*STYLE_URL);
+                script defer src=(*SCRIPT_URL) {}
             }
             body {
                 a.skip href="#content" { "Skip to content" }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use farebox_door::Door;
 use farebox_ledger::Gross;
+use farebox_toml::Diagnostic;
 use salvo::http::HeaderMap;
 
 use crate::checkout::Checkout;
@@ -10,8 +11,17 @@ use crate::checkout::Checkout;
 /// Charges cards, and tells what became of the money.
 #[async_trait]
 pub(crate) trait Processor: Send + Sync {
-    /// Begins a checkout and returns the page on which the buyer pays. The same checkout again is the same page.
-    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<String, Unavailable>;
+    /// Begins a checkout. The same checkout again is the same page.
+    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<OpenCheckout, Unavailable>;
+
+    /// Closes a checkout, so that nobody pays it any more; `false` if somebody has.
+    async fn close(&self, id: &str) -> Result<bool, Unavailable>;
+
+    /// Charges the card that its owner stored. The same wish again is the same payment.
+    async fn charge(&self, of: &CardCharge<'_>) -> Result<Charged, Unavailable>;
+
+    /// What is wrong with the account, and with the way of its callbacks to this shop.
+    async fn findings(&self, public_url: &str) -> Vec<Diagnostic>;
 
     /// What the processor knows of a checkout by its own id; `None` if nothing.
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable>;
@@ -42,6 +52,16 @@ pub(crate) struct Ways {
     pub(crate) left: String,
     /// What is bought, in a few words.
     pub(crate) what: String,
+    /// When it can be paid no more, in seconds since 1970.
+    pub(crate) closes_at: i64,
+}
+
+/// A checkout that can be paid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenCheckout {
+    pub(crate) id: String,
+    /// The page on which the buyer pays.
+    pub(crate) page: String,
 }
 
 /// A checkout that the processor knows.
@@ -57,6 +77,12 @@ pub(crate) struct FoundCheckout {
 pub(crate) enum ProcessorMessage {
     /// A checkout was paid.
     Paid(PaidCheckout),
+    /// The stored card was charged for a wish, whose name is the payment's.
+    PaidAgain(PaidCheckout),
+    /// A checkout was completed, and its money comes later.
+    Waiting(Checkout),
+    /// A checkout that nobody will pay.
+    Ended(Checkout),
     /// Money of a payment went back, or was given back.
     Back(MoneyBack),
     /// Nothing that changes the books; why.
@@ -66,12 +92,47 @@ pub(crate) enum ProcessorMessage {
 /// A paid checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PaidCheckout {
-    /// The payment's own name.
+    /// The checkout's own name, and the payment's.
+    pub(crate) id: String,
     pub(crate) reference: String,
     pub(crate) checkout: Checkout,
     /// What was paid indeed.
     pub(crate) currency: String,
     pub(crate) gross: Gross,
+    /// The processor's name of whoever stored the card with it.
+    pub(crate) owner: Option<String>,
+}
+
+/// A charge of a stored card.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CardCharge<'a> {
+    /// The wish that it answers.
+    pub(crate) wish: &'a str,
+    pub(crate) owner: &'a str,
+    /// What is bought, and for whom.
+    pub(crate) checkout: &'a Checkout,
+    /// The same in a few words.
+    pub(crate) what: &'a str,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Charged {
+    Paid {
+        currency: String,
+        gross: Gross,
+    },
+    /// It is under way; a callback tells of its end.
+    Waiting,
+    /// It was not charged, and will not be; why.
+    Refused(String),
+}
+
+impl PaidCheckout {
+    /// Whether it is the sum that was asked for; of another one nobody knows the tax.
+    pub(crate) fn is_as_asked(&self) -> bool {
+        (&self.currency, self.gross) == (&self.checkout.currency, self.checkout.offer.price)
+    }
 }
 
 /// Money that went back.
@@ -83,8 +144,9 @@ pub(crate) struct MoneyBack {
     pub(crate) payment: String,
     /// `refund`, `dispute` or `dispute-won`.
     pub(crate) kind: &'static str,
-    /// All of this kind so far, in the payment's currency.
+    /// All of this kind so far, and the whole payment, as the processor names both in one currency.
     pub(crate) cumulative: Gross,
+    pub(crate) whole: Gross,
 }
 
 /// The processor does not answer, or not as expected; why, without secrets.

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::desk::ShopDesk;
+use crate::settings::ShopSettings;
+use crate::{file, preflight};
 use farebox_toml::{Diagnostics, Paint, ProcessSecrets};
-use tokio::sync::watch;
-
-use crate::file;
-use crate::settings::{ShopSettings, Storefront};
 
 /// How often the file is looked at. A save is read when two looks saw the same, so that no half of one is.
 const LOOK: Duration = Duration::from_secs(1);
@@ -24,7 +23,7 @@ pub(crate) struct FileWatch {
 
 impl FileWatch {
     /// Puts what is saved in force. Never ends.
-    pub(crate) async fn follow(self, front: &watch::Sender<Arc<Storefront>>) {
+    pub(crate) async fn follow(self, desk: &ShopDesk) {
         let mut seen = std::fs::read(&self.path).ok();
         let mut changed = None;
         loop {
@@ -34,14 +33,14 @@ impl FileWatch {
                 changed = None;
             } else if changed.as_ref() == Some(&now) {
                 (seen, changed) = (now, None);
-                self.take_over(front);
+                self.take_over(desk).await;
             } else {
                 changed = Some(now);
             }
         }
     }
 
-    fn take_over(&self, front: &watch::Sender<Arc<Storefront>>) {
+    async fn take_over(&self, desk: &ShopDesk) {
         let (settings, findings) = file::load(&self.path, &ProcessSecrets::default());
         let file = self.path.display();
         let Some(settings) = settings else {
@@ -49,21 +48,27 @@ impl FileWatch {
             tracing::error!("{file} has mistakes; what was in force stays\n{report}");
             return;
         };
-        tell(&findings);
+        if !findings.is_empty() {
+            tracing::warn!("{}", findings.render(Paint::Plain));
+        }
         let stale = self.started.needing_restart(&settings);
         if !stale.is_empty() {
             tracing::warn!("{file} needs a restart for {}", stale.join(", "));
         }
-        if **front.borrow() != settings.storefront {
-            tracing::info!("offers and texts of {file} are in force");
-            front.send_replace(Arc::new(settings.storefront));
+        let front = settings.storefront;
+        if **desk.front.borrow() == front {
+            return;
         }
-    }
-}
-
-/// Warnings of a good file.
-pub(crate) fn tell(findings: &Diagnostics) {
-    if !findings.is_empty() {
-        tracing::warn!("{}", findings.render(Paint::Plain));
+        // While the gateway is away each checkout asks it anyway.
+        let token = desk.api.token().await.ok();
+        let found = token.map(|token| preflight::of_token(&token, &front));
+        let found = Diagnostics(found.unwrap_or_default());
+        if found.has_errors() {
+            let report = found.render(Paint::Plain);
+            tracing::error!("{file} offers what cannot be sold; what was in force stays\n{report}");
+        } else {
+            tracing::info!("offers and texts of {file} are in force");
+            desk.front.send_replace(Arc::new(front));
+        }
     }
 }

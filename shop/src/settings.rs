@@ -83,6 +83,14 @@ impl Storefront {
 }
 
 impl ShopSettings {
+    /// Its name at the processor, and where buyers reach it.
+    pub(crate) fn names(&self, port: u16) -> (String, String) {
+        let here = || format!("http://localhost:{port}");
+        let public_url = self.public_url.clone().unwrap_or_else(here);
+        let id = self.id.clone();
+        (id.unwrap_or_else(|| public_url.clone()), public_url)
+    }
+
     /// The keys of the file that differ and need a restart.
     pub(crate) fn needing_restart(&self, new: &Self) -> Vec<&'static str> {
         let Self {

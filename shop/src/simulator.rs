@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farebox_door::{BodyRule, Door, DoorPath, Method, PathCaller, UnreadBody};
 use farebox_ledger::{Gross, clock};
-use farebox_toml::HiddenText;
+use farebox_toml::{Diagnostic, HiddenText};
 use maud::{Markup, html};
 use salvo::http::{HeaderMap, StatusCode};
 use salvo::prelude::{Depot, Request, Response, handler};
@@ -24,8 +24,8 @@ use crate::checkout::Checkout;
 use crate::client;
 use crate::pages;
 use crate::processor::{
-    BadMessage, FoundCheckout, MoneyBack, PaidCheckout, Processor, ProcessorMessage, Unavailable,
-    Ways,
+    BadMessage, CardCharge, Charged, FoundCheckout, MoneyBack, OpenCheckout, PaidCheckout,
+    Processor, ProcessorMessage, Unavailable, Ways,
 };
 use crate::signature;
 
@@ -122,7 +122,7 @@ fn payment(id: &str) -> String {
 
 #[async_trait]
 impl Processor for Arc<SimulatedProcessor> {
-    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<String, Unavailable> {
+    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<OpenCheckout, Unavailable> {
         let pairs = checkout.pairs().into_iter();
         let sealed = Sealed {
             asked: pairs
@@ -132,11 +132,27 @@ impl Processor for Arc<SimulatedProcessor> {
             left: back.left.clone(),
         };
         let text = serde_json::to_vec(&sealed).map_err(|error| Unavailable(error.to_string()))?;
-        Ok(format!(
-            "{}/test-cards?checkout={}",
-            self.public_url,
-            self.seal(&text)
-        ))
+        let id = self.seal(&text);
+        Ok(OpenCheckout {
+            page: format!("{}/test-cards?checkout={id}", self.public_url),
+            id,
+        })
+    }
+
+    /// Its checkouts are open for ever; no money moves.
+    async fn close(&self, _: &str) -> Result<bool, Unavailable> {
+        Ok(true)
+    }
+
+    async fn charge(&self, of: &CardCharge<'_>) -> Result<Charged, Unavailable> {
+        Ok(Charged::Paid {
+            currency: of.checkout.currency.clone(),
+            gross: of.checkout.offer.price,
+        })
+    }
+
+    async fn findings(&self, _: &str) -> Vec<Diagnostic> {
+        Vec::new()
     }
 
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable> {
@@ -175,11 +191,14 @@ impl Processor for Arc<SimulatedProcessor> {
                 payment: reference,
                 kind: "refund",
                 cumulative,
+                whole: checkout.offer.price,
             }),
             None => ProcessorMessage::Paid(PaidCheckout {
+                id: callback.checkout,
                 reference,
                 currency: checkout.currency.clone(),
                 gross: checkout.offer.price,
+                owner: checkout.again.map(|_| "sim_owner".to_owned()),
                 checkout,
             }),
         })

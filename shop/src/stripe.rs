@@ -2,15 +2,19 @@
 //!
 //! Requests are forms, as its own libraries send them. A payment is named by its payment intent, which every event about it carries.
 
+mod account;
+mod back;
+mod card;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use farebox_ledger::Gross;
-use farebox_toml::HiddenText;
+use farebox_toml::{Diagnostic, HiddenText};
 use reqwest::Url;
 use salvo::http::HeaderMap;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -18,13 +22,24 @@ use crate::checkout::Checkout;
 use crate::client::{self, below, form};
 use crate::currency::{from_minor, minor};
 use crate::processor::{
-    BadMessage, FoundCheckout, MoneyBack, PaidCheckout, Processor, ProcessorMessage, Unavailable,
-    Ways,
+    BadMessage, CardCharge, Charged, FoundCheckout, OpenCheckout, PaidCheckout, Processor,
+    ProcessorMessage, Unavailable, Ways,
 };
 use crate::signature;
 
-/// The shapes of this version are read here.
-const VERSION: &str = "2024-06-20";
+/// The shapes of this version are read here: the newest of Stripe's own library.
+const VERSION: &str = "2026-10-28.endive";
+/// The events that a shop lives by.
+const EVENTS: [&str; 8] = [
+    "checkout.session.completed",
+    "checkout.session.async_payment_succeeded",
+    "checkout.session.async_payment_failed",
+    "checkout.session.expired",
+    "payment_intent.succeeded",
+    "charge.refunded",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.funds_reinstated",
+];
 
 /// One account of the processor, as one shop uses it.
 #[derive(Debug)]
@@ -41,8 +56,10 @@ pub(crate) struct Stripe {
 struct StripeSession {
     id: String,
     url: Option<String>,
+    status: Option<String>,
     payment_status: String,
     payment_intent: Option<Value>,
+    customer: Option<Value>,
     amount_total: Option<i64>,
     currency: Option<String>,
     #[serde(default)]
@@ -50,37 +67,8 @@ struct StripeSession {
 }
 
 #[derive(Deserialize)]
-struct Charge {
-    payment_intent: Option<Value>,
-    amount_refunded: i64,
-    currency: String,
-    #[serde(default)]
-    metadata: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-struct Dispute {
-    id: String,
-    amount: i64,
-    currency: String,
-    payment_intent: Option<Value>,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    balance_transactions: Vec<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Intent {
-    #[serde(default)]
-    metadata: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Deserialize)]
 struct StripeList<T> {
     data: Vec<T>,
-    #[serde(default)]
-    has_more: bool,
 }
 
 #[derive(Deserialize)]
@@ -99,17 +87,39 @@ struct StripeEventData {
 
 #[async_trait]
 impl Processor for Stripe {
-    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<String, Unavailable> {
+    async fn begin(&self, checkout: &Checkout, back: &Ways) -> Result<OpenCheckout, Unavailable> {
         let pairs = session_form(checkout, back)?;
         let url = self.url(&["v1", "checkout", "sessions"])?;
-        let request = self
-            .signed(self.client.post(url))
-            .header("idempotency-key", checkout.idempotency_key())
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(form(&pairs));
-        let session: Option<StripeSession> = answered(request).await?;
-        let page = session.and_then(|session| session.url);
-        page.ok_or_else(|| Unavailable("the processor began no checkout".to_owned()))
+        let once = checkout.idempotency_key();
+        let session: Option<StripeSession> = answered(self.post(url, &pairs, &once)).await?;
+        let open = session.and_then(|StripeSession { id, url, .. }| Some((id, url?)));
+        open.map(|(id, page)| OpenCheckout { id, page })
+            .ok_or_else(|| Unavailable("the processor began no checkout".to_owned()))
+    }
+
+    async fn close(&self, id: &str) -> Result<bool, Unavailable> {
+        let url = self.url(&["v1", "checkout", "sessions", id, "expire"])?;
+        let request = self.post(url, &[], &format!("farebox-close-{id}"));
+        let reply = client::send(request).await.map_err(Unavailable)?;
+        match reply.status {
+            200 | 404 => Ok(true),
+            // It is complete, or was closed before: its state says which.
+            400 => {
+                let url = self.url(&["v1", "checkout", "sessions", id])?;
+                let get = self.signed(self.client.get(url));
+                let session: Option<StripeSession> = answered(get).await?;
+                Ok(session.is_none_or(|session| session.status.as_deref() == Some("expired")))
+            }
+            status => Err(Unavailable(format!("it answered {status}"))),
+        }
+    }
+
+    async fn charge(&self, of: &CardCharge<'_>) -> Result<Charged, Unavailable> {
+        card::charge(self, of).await
+    }
+
+    async fn findings(&self, public_url: &str) -> Vec<Diagnostic> {
+        account::findings(self, public_url).await
     }
 
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable> {
@@ -149,17 +159,18 @@ impl Processor for Stripe {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
                 self.paid(object(&event.data.object)?)
             }
-            "checkout.session.async_payment_failed" => {
-                nothing("the payment failed; nothing was booked for it")
+            "checkout.session.async_payment_failed" | "checkout.session.expired" => {
+                self.ended(object(&event.data.object)?)
             }
-            "charge.refunded" => self.refunded(event.id, object(&event.data.object)?),
+            "payment_intent.succeeded" => card::paid(self, object(&event.data.object)?),
+            "charge.refunded" => back::refunded(self, event.id, object(&event.data.object)?),
             "charge.dispute.funds_withdrawn" => {
-                self.disputed(event.id, "dispute", object(&event.data.object)?)
-                    .await
+                let dispute = object(&event.data.object)?;
+                back::disputed(self, event.id, "dispute", dispute).await
             }
             "charge.dispute.funds_reinstated" => {
-                self.disputed(event.id, "dispute-won", object(&event.data.object)?)
-                    .await
+                let dispute = object(&event.data.object)?;
+                back::disputed(self, event.id, "dispute-won", dispute).await
             }
             _ => nothing("an event of another kind"),
         }
@@ -177,6 +188,13 @@ impl Stripe {
             .header("stripe-version", VERSION)
     }
 
+    fn post(&self, url: Url, pairs: &[(String, String)], once: &str) -> reqwest::RequestBuilder {
+        self.signed(self.client.post(url))
+            .header("idempotency-key", once)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form(pairs))
+    }
+
     fn is_ours(&self, metadata: Option<&BTreeMap<String, String>>) -> bool {
         metadata.and_then(|pairs| pairs.get("farebox_shop")) == Some(&self.shop)
     }
@@ -185,17 +203,19 @@ impl Stripe {
         if !self.is_ours(session.metadata.as_ref()) {
             return nothing("a checkout of another shop");
         }
-        if session.payment_status != "paid" {
-            return nothing("the checkout is not paid yet");
-        }
         let unreadable = |what: &str| BadMessage::Unreadable(format!("{}: {what}", session.id));
-        let checkout = Checkout::from_pairs(&session.metadata.clone().unwrap_or_default())
-            .ok_or_else(|| unreadable("its metadata is not what this shop wrote"))?;
+        let checkout = asked(&session)?;
+        if session.payment_status != "paid" {
+            return Ok(ProcessorMessage::Waiting(checkout));
+        }
         let reference = name(session.payment_intent.as_ref())
             .ok_or_else(|| unreadable("it names no payment intent"))?;
         let (currency, gross) = money(session.currency.as_deref(), session.amount_total)
             .ok_or_else(|| unreadable("it names no amount"))?;
+        let owner = name(session.customer.as_ref());
         Ok(ProcessorMessage::Paid(PaidCheckout {
+            id: session.id,
+            owner: owner.filter(|_| checkout.again.is_some()),
             reference,
             checkout,
             currency,
@@ -203,61 +223,11 @@ impl Stripe {
         }))
     }
 
-    fn refunded(&self, event: String, charge: Charge) -> Result<ProcessorMessage, BadMessage> {
-        // The intent's metadata is copied to its charge.
-        if !self.is_ours(charge.metadata.as_ref()) {
-            return nothing("a refund of another shop's payment");
+    fn ended(&self, session: StripeSession) -> Result<ProcessorMessage, BadMessage> {
+        if !self.is_ours(session.metadata.as_ref()) {
+            return nothing("a checkout of another shop");
         }
-        back(
-            event,
-            "refund",
-            charge.payment_intent.as_ref(),
-            money(Some(&charge.currency), Some(charge.amount_refunded)),
-        )
-    }
-
-    /// A dispute does not say whose payment it is about, nor what other disputes of it took.
-    async fn disputed(
-        &self,
-        event: String,
-        kind: &'static str,
-        dispute: Dispute,
-    ) -> Result<ProcessorMessage, BadMessage> {
-        let Some(intent) = name(dispute.payment_intent.as_ref()) else {
-            return nothing("a dispute without a payment intent");
-        };
-        let url = self.url(&["v1", "payment_intents", &intent])?;
-        let found: Option<Intent> = answered(self.signed(self.client.get(url))).await?;
-        if !self.is_ours(found.and_then(|found| found.metadata).as_ref()) {
-            return nothing("a dispute of another shop's payment");
-        }
-        let mut url = self.url(&["v1", "disputes"])?;
-        url.query_pairs_mut()
-            .append_pair("payment_intent", &intent)
-            .append_pair("limit", "100");
-        let others: Option<StripeList<Dispute>> =
-            answered(self.signed(self.client.get(url))).await?;
-        let others = others.map_or_else(Vec::new, |listed| {
-            debug_assert!(!listed.has_more, "a payment has a handful of disputes");
-            listed.data
-        });
-        let counts = |other: &&Dispute| {
-            other.id != dispute.id
-                && match kind {
-                    "dispute" => !other.balance_transactions.is_empty(),
-                    _ => other.status == "won",
-                }
-        };
-        let mut sum = dispute.amount;
-        for other in others.iter().filter(counts) {
-            sum = sum.saturating_add(other.amount);
-        }
-        back(
-            event,
-            kind,
-            dispute.payment_intent.as_ref(),
-            money(Some(&dispute.currency), Some(sum)),
-        )
+        asked(&session).map(ProcessorMessage::Ended)
     }
 }
 
@@ -271,23 +241,13 @@ fn nothing(why: &str) -> Result<ProcessorMessage, BadMessage> {
     Ok(ProcessorMessage::Nothing(why.to_owned()))
 }
 
-fn back(
-    event: String,
-    kind: &'static str,
-    intent: Option<&Value>,
-    money: Option<(String, Gross)>,
-) -> Result<ProcessorMessage, BadMessage> {
-    let Some(payment) = name(intent) else {
-        return nothing("it is about no payment intent");
-    };
-    let unreadable = || BadMessage::Unreadable(format!("{event}: its amount is none"));
-    let (_, cumulative) = money.ok_or_else(unreadable)?;
-    Ok(ProcessorMessage::Back(MoneyBack {
-        event,
-        payment,
-        kind,
-        cumulative,
-    }))
+/// What this shop asked.
+fn asked(session: &StripeSession) -> Result<Checkout, BadMessage> {
+    let pairs = session.metadata.clone().unwrap_or_default();
+    Checkout::from_pairs(&pairs).ok_or_else(|| {
+        let why = "its metadata is not what this shop wrote";
+        BadMessage::Unreadable(format!("{}: {why}", session.id))
+    })
 }
 
 /// An id, or the object that stands in its place.
@@ -343,6 +303,9 @@ fn session_form(checkout: &Checkout, back: &Ways) -> Result<Vec<(String, String)
             format!("{}{{CHECKOUT_SESSION_ID}}", back.paid),
         ),
         ("cancel_url".to_owned(), back.left.clone()),
+        ("expires_at".to_owned(), back.closes_at.to_string()),
+        // What is paid is what is asked, in the shop's currency.
+        ("adaptive_pricing[enabled]".to_owned(), "false".to_owned()),
         (item("[quantity]"), "1".to_owned()),
         (
             item("[price_data][currency]"),
@@ -351,6 +314,11 @@ fn session_form(checkout: &Checkout, back: &Ways) -> Result<Vec<(String, String)
         (item("[price_data][unit_amount]"), price.to_string()),
         (item("[price_data][product_data][name]"), back.what.clone()),
     ];
+    if checkout.again.is_some() {
+        pairs.push(("customer_creation".to_owned(), "always".to_owned()));
+        let stores = "payment_intent_data[setup_future_usage]".to_owned();
+        pairs.push((stores, "off_session".to_owned()));
+    }
     for (name, value) in checkout.pairs() {
         pairs.push((format!("metadata[{name}]"), value.clone()));
         // A charge has its intent's metadata, which says whose refund it is.

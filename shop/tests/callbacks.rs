@@ -1,10 +1,11 @@
 //! Callbacks: forged, old, changed, repeated, in any order, of another shop, with another amount; and whatever they meet, every
 //! payment stands once.
 
+use farebox_ledger::Gross;
 use serde_json::json;
 
 use crate::support::books::Weather;
-use crate::support::stripe::{event, now, signed};
+use crate::support::stripe::{SETTLED, event, now, signed};
 use crate::support::{Street, Visitor, WEBHOOK_SECRET};
 
 /// A paid checkout: its id, and the event about it.
@@ -24,7 +25,8 @@ async fn a_payment_is_booked_once_however_often_it_is_told() {
     let payments = street.books.payments();
     assert_eq!(payments.len(), 1, "{payments:?}");
     let booked = street.books.payment("pi_1").body;
-    let told = json!({ "amount": "10.00", "reference": "pi_1", "currency": "EUR", "gross": "11.90", "tax": "1.90", "name": "Ada", "address": "1 Street" });
+    let told = json!({ "amount": "10.00", "reference": "pi_1", "currency": "EUR", "gross": "11.90", "tax": "1.90", "expected_currency": "EUR",
+        "expected_gross": "11.90", "reservation": "r_1", "name": "Ada", "address": "1 Street" });
     assert_eq!(booked, told);
     let customers = street.books.customers();
     assert_eq!(customers.len(), 1);
@@ -107,15 +109,31 @@ async fn what_is_not_ours_or_says_nothing_is_acknowledged_and_forgotten() {
 }
 
 #[tokio::test]
-async fn another_sum_than_was_asked_is_never_booked() {
+async fn another_sum_than_was_asked_is_kept_as_it_came_and_never_booked() {
     let street = Street::open().await;
     let (id, _) = paid(&street, &[]).await;
     let session = street.stripe.session(&id);
+    for (n, field, value, told) in [
+        (1, "amount_total", json!(1), ["EUR", "0.01"]),
+        (2, "currency", json!("usd"), ["USD", "11.90"]),
+        (3, "currency", json!("jpy"), ["JPY", "1190.00"]),
+    ] {
+        let mut changed = session.clone();
+        let reference = format!("pi_other_{n}");
+        changed["payment_intent"] = json!(reference);
+        changed[field] = value.clone();
+        let answer = street
+            .deliver(&event("evt_x", "checkout.session.completed", &changed))
+            .await;
+        assert_eq!(answer.status, 200, "{field} {value}: {}", answer.text);
+        let kept = street.books.payment(&reference);
+        assert_eq!(kept.status, "unapplied");
+        let body = [&kept.body["currency"], &kept.body["gross"]];
+        assert_eq!(body, [&json!(told[0]), &json!(told[1])]);
+    }
     for (field, value) in [
-        ("amount_total", json!(1)),
         ("amount_total", json!(-1190)),
         ("amount_total", json!(null)),
-        ("currency", json!("usd")),
         ("payment_intent", json!(null)),
     ] {
         let mut changed = session.clone();
@@ -135,7 +153,7 @@ async fn another_sum_than_was_asked_is_never_booked() {
             .await;
         assert_eq!(answer.status, 422, "{nonsense}");
     }
-    assert!(street.books.payments().is_empty());
+    assert_eq!(street.books.payments().len(), 3);
 }
 
 #[tokio::test]
@@ -171,7 +189,7 @@ async fn money_that_goes_back_is_told_in_any_order() {
     );
     // A dispute of somebody else's payment is none of ours.
     let mut foreign = dispute.clone();
-    foreign["payment_intent"] = json!("pi_of_another");
+    foreign["charge"] = json!("ch_of_another");
     let foreign = event("evt_d4", "charge.dispute.funds_withdrawn", &foreign);
     assert_eq!(street.deliver(&foreign).await.status, 200);
     // While the processor cannot be asked whose it is, it has to tell again.
@@ -206,23 +224,19 @@ async fn a_top_up_goes_to_whom_it_names_or_to_a_purse_of_its_own() {
         street.books.payments(),
         [("pi_1".to_owned(), known.clone())]
     );
-    // Nobody has this id: the money is somebody's all the same.
-    let (_, event) = paid(&street, &[("customer", "c_0000000000")]).await;
+    // Nobody has this id any more: the money is somebody's all the same.
+    let gone = street.books.customer();
+    let (_, event) = paid(&street, &[("customer", &gone)]).await;
+    street.books.state.lock().unwrap().customers.remove(&gone);
     assert_eq!(street.deliver(&event).await.status, 200);
     let payments = street.books.payments();
     assert!(
-        payments[1].1 != known && payments[1].1 != "c_0000000000",
+        payments[1].1 != known && payments[1].1 != gone,
         "{payments:?}"
     );
     // A payment that cannot be booked is kept, and acknowledged.
-    street
-        .books
-        .state
-        .lock()
-        .unwrap()
-        .closed
-        .push(known.clone());
     let (_, event) = paid(&street, &[("customer", &known)]).await;
+    street.books.close(&known);
     let answer = street.deliver(&event).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(street.books.payment("pi_3").status, "unapplied");
@@ -254,4 +268,53 @@ async fn a_name_that_the_books_refuse_does_not_keep_the_money_out() {
         .collect();
     assert!(named.contains(&"Zoë \"<b>\" & Söhne 株式会社"), "{named:?}");
     assert!(customers.iter().any(|of| of["label"] == "Shop customer"));
+}
+
+/// In units of no, two and three decimals: what is asked, what goes back in steps, and disputes in a currency of the bank's.
+#[tokio::test]
+async fn three_currencies_are_bought_refunded_and_disputed_as_shares() {
+    let mut street = Street::open().await;
+    for (currency, rate, price, tax, parts) in [
+        ("EUR", "1", "11.90", "1.90", 1_190),
+        ("JPY", "0.0065", "1700", "155", 1_700),
+        ("KWD", "3.2", "3.570", "0.570", 3_570),
+    ] {
+        street.edit(|file| {
+            let (head, rest) = file.split_once("currency = ").unwrap();
+            let (_, rest) = rest.split_once("[gateway]").unwrap();
+            let (rest, _) = rest.split_once("[[offer]]").unwrap();
+            format!(
+                "{head}currency = \"{currency}\"\nusd_per_unit = \"{rate}\"\n[gateway]{rest}[[offer]]\n\
+                 credit = \"10\"\nprice = \"{price}\"\ntax = \"{tax}\"\n"
+            )
+        });
+        street.kill_and_restart().await;
+        let (id, told) = paid(&street, &[]).await;
+        assert_eq!(street.stripe.session(&id)["amount_total"], parts);
+        assert_eq!(street.deliver(&told).await.status, 200);
+        let reference = street.stripe.session(&id)["payment_intent"].clone();
+        let reference = reference.as_str().unwrap();
+        assert_eq!(street.books.payment(reference).status, "booked");
+        let gross = Gross::parse(price).unwrap().parts();
+        let register = |kind: &str| street.books.payment(reference).registers[kind].parts();
+        for step in [parts / 10, parts / 2, parts] {
+            let charge = street.stripe.charge(&id, step);
+            let refund = event(&format!("evt_r{step}"), "charge.refunded", &charge);
+            assert_eq!(street.deliver(&refund).await.status, 200);
+            assert_eq!(
+                register("refund"),
+                gross * step / parts,
+                "{currency} {step}"
+            );
+        }
+        // Half of it, named in dollars: what the account lost of what it got is the share.
+        let settled = if currency == "EUR" { parts } else { SETTLED };
+        let half = (777, settled / 2);
+        let dispute = street
+            .stripe
+            .dispute_in("usd", &id, "dp_usd", half, "needs_response");
+        let taken = event("evt_usd", "charge.dispute.funds_withdrawn", &dispute);
+        assert_eq!(street.deliver(&taken).await.status, 200);
+        assert_eq!(register("dispute"), gross / 2, "{currency}");
+    }
 }

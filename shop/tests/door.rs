@@ -87,3 +87,34 @@ async fn a_form_is_small_and_urlencoded_and_a_callback_is_signed_before_it_is_re
     assert_eq!(unsigned.status, 400, "{}", unsigned.text);
     assert!(unsigned.text.contains("no signature"), "{}", unsigned.text);
 }
+
+/// Who paid waits for the callback, and asks the processor at most once in five seconds meanwhile; strangers add nothing to it.
+#[tokio::test]
+async fn twenty_four_strangers_at_the_return_page_ask_the_processor_once_and_a_callback_ends_the_wait()
+ {
+    let street = Street::open().await;
+    let mut buyer = Visitor::new(&street);
+    let (id, event) = street.stripe.pay(&buyer.buy(&[]).await);
+    let back = street.stripe.session(&id)["success_url"].clone();
+    let back = back.as_str().unwrap().replace("{CHECKOUT_SESSION_ID}", &id);
+    for _ in 0..5 {
+        let waiting = buyer.get(&back).await;
+        assert!(waiting.text.contains("on its way"), "{}", waiting.text);
+    }
+    let url = format!("{}/bought?checkout={id}", street.shop.base);
+    for number in 0..24 {
+        let request = street.client.get(&url);
+        let request = request.header("x-forwarded-for", format!("198.51.100.{number}"));
+        let cookie = format!("__Host-farebox-shop={number:064x}");
+        let answer = read(request.header("cookie", cookie)).await;
+        assert!(!answer.text.contains("Thank you"), "{}", answer.text);
+    }
+    assert!(street.stripe.found() <= 2, "{}", street.stripe.found());
+    let before = street.stripe.found();
+    assert_eq!(street.deliver(&event).await.status, 200);
+    for path in [&back, &format!("/receipt?checkout={id}")] {
+        assert_eq!(buyer.get(path).await.status, 200);
+    }
+    assert!(buyer.get(&back).await.text.contains("Thank you"));
+    assert_eq!(street.stripe.found(), before);
+}

@@ -21,7 +21,15 @@ async fn a_session_is_asked_for_as_the_library_does() {
     let seen = street.stripe.begun().remove(0);
     let reference = reference();
     // The ids of this checkout are its own.
-    let own = |name: &str| name.contains("farebox_buyer") || name.contains("farebox_once");
+    let own = |name: &str| {
+        let ours = [
+            "farebox_buyer",
+            "farebox_once",
+            "farebox_reservation",
+            "expires_at",
+        ];
+        ours.iter().any(|part| name.contains(part))
+    };
     let plain = |form: BTreeMap<String, String>| -> BTreeMap<String, String> {
         let ours = form.into_iter().filter(|(name, _)| !own(name));
         // So is what the way back shows of its browser.
@@ -55,25 +63,33 @@ fn place(field: &str) -> String {
 #[tokio::test]
 async fn every_field_is_one_of_the_processors_own_and_none_is_missing() {
     let street = Street::open().await;
-    let all = [("name", "Ada"), ("address", "1 Street")];
-    let known = street.books.customer();
-    Visitor::new(&street)
-        .buy(&[&all[..], &[("customer", &known)]].concat())
-        .await;
+    let all = [
+        ("name", "Ada"),
+        ("address", "1 Street"),
+        ("again", "on"),
+        ("per_month", "2"),
+    ];
+    Visitor::new(&street).buy(&all).await;
     let sent = street.stripe.begun().remove(0).form;
-    let reference = reference();
-    let parameters = reference["parameters"].as_object().unwrap();
-    for (field, value) in &sent {
+    fits(&sent, &reference()["parameters"]);
+}
+
+/// Whether a form has fields of the library's types alone, and all that must stand there.
+fn fits(sent: &BTreeMap<String, String>, parameters: &Value) {
+    let parameters = parameters.as_object().unwrap();
+    for (field, value) in sent {
         let rule = &parameters
             .get(&place(field))
             .unwrap_or_else(|| panic!("{field} is no field"));
         let kinds = rule["kinds"].as_array().unwrap();
         let fits = kinds.contains(&"str".into())
+            || kinds.contains(&"bool".into()) && value.parse::<bool>().is_ok()
             || kinds.contains(&"int".into()) && value.parse::<i64>().is_ok();
         assert!(fits, "{field}={value}: {rule}");
         let words = rule["words"].as_array().unwrap();
+        let is_switch = kinds.contains(&"bool".into()) && value.parse::<bool>().is_ok();
         assert!(
-            words.is_empty() || words.contains(&value.as_str().into()),
+            is_switch || words.is_empty() || words.contains(&value.as_str().into()),
             "{field}={value}: {rule}"
         );
     }
@@ -91,6 +107,27 @@ async fn every_field_is_one_of_the_processors_own_and_none_is_missing() {
 }
 
 #[tokio::test]
+async fn a_stored_card_is_charged_as_the_library_does() {
+    let street = Street::open().await;
+    let again = [("again", "on"), ("per_month", "2")];
+    let (_, paid) = street.stripe.pay(&Visitor::new(&street).buy(&again).await);
+    assert_eq!(street.deliver(&paid).await.status, 200);
+    let customer = street.books.customers()[0]["id"].clone();
+    let wish = street.books.wish(customer.as_str().unwrap());
+    street.books.after(&wish, "wanted").await;
+    let sent = street.stripe.asked(&wish);
+    let reference = reference();
+    fits(&sent, &reference["charged"]);
+    let plain = |form: BTreeMap<String, String>| -> BTreeMap<String, String> {
+        let form = form.into_iter();
+        form.filter(|(name, _)| !name.starts_with("metadata["))
+            .collect()
+    };
+    let wanted = serde_json::from_value(reference["charge"]["form"].clone()).unwrap();
+    assert_eq!(plain(sent), plain(wanted));
+}
+
+#[tokio::test]
 async fn the_events_and_states_that_the_shop_knows_are_the_processors() {
     let source = include_str!("../src/stripe.rs");
     let reference = reference();
@@ -103,9 +140,15 @@ async fn the_events_and_states_that_the_shop_knows_are_the_processors() {
     let events = words("event");
     let known: Vec<&str> = source
         .split('"')
-        .filter(|text| text.starts_with("checkout.session.") || text.starts_with("charge."))
+        .filter(|text| {
+            ["checkout.session.", "charge.", "payment_intent."]
+                .iter()
+                .any(|begin| text.starts_with(begin))
+        })
         .collect();
-    assert!(known.len() >= 6, "{known:?}");
+    assert!(known.len() >= 8, "{known:?}");
+    let version = format!("const VERSION: &str = {};", reference["version"]);
+    assert!(source.contains(&version), "{version} is the newest");
     for event in known {
         assert!(events.contains(&event.to_owned()), "{event}");
     }
@@ -149,8 +192,18 @@ async fn the_tests_events_are_what_the_library_reads() {
             &street.stripe.dispute(&id, "dp_1", 1, "needs_response"),
         ),
     ];
+    let again = [("again", "on"), ("per_month", "2")];
+    let (_, agreed) = street.stripe.pay(&Visitor::new(&street).buy(&again).await);
+    assert_eq!(street.deliver(&agreed).await.status, 200);
+    let customer = street.books.customers()[0]["id"].clone();
+    let wish = street.books.wish(customer.as_str().unwrap());
+    street.books.after(&wish, "wanted").await;
+    let intent = street.stripe.charged().remove(0).1;
+    let intent = crate::support::stripe::event("evt_3", "payment_intent.succeeded", &intent);
+    let endpoint = crate::support::stripe::endpoint("https://shop.example/webhook", &[]);
+    let endpoint = crate::support::stripe::event("", "webhook_endpoint", &endpoint);
     let reference = reference();
-    for event in told {
+    for event in told.into_iter().chain([intent, endpoint]) {
         let kind = event["type"].as_str().unwrap();
         let fields = reference["fields"][kind].as_array().unwrap();
         let object = event["data"]["object"].as_object().unwrap();

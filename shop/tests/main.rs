@@ -6,13 +6,16 @@
     reason = "a failed step is a failed test"
 )]
 
+mod again;
 mod buyers;
 mod callbacks;
 mod door;
 mod file;
 mod judged;
 mod kills;
+mod preflight;
 mod real;
+mod reserving;
 mod steps;
 mod support;
 mod test_cards;

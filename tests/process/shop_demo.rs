@@ -185,7 +185,7 @@ async fn a_newcomer_goes_from_a_price_page_to_a_statement() {
         between(page, &format!("name=\"{name}\" value=\""), "\"").to_owned()
     };
     let (proof, once) = (hidden(&prices, "proof"), hidden(&prices, "once"));
-    let offer = between(&prices, "<option value=\"", "\"");
+    let offer = between(&prices, "name=\"offer\" value=\"", "\"");
     let form = [
         ("proof", proof.as_str()),
         ("once", &once),
@@ -343,7 +343,7 @@ async fn the_whole_way_is_walked_in_a_browser_without_scripts() {
         }
         browser.press("main p > a[href^='/bought']").await;
         browser.press("a[href^='/receipt']").await;
-        browser.shows("dd:first-of-type", "-1-1").await;
+        browser.shows(".parties p:last-of-type", "-1-1").await;
         look("receipt").await;
 
         // On to the gateway, with the key, to the month's statement.

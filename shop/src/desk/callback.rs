@@ -1,6 +1,7 @@
 //! The processor's callbacks: read when they may be signed, and acknowledged only when the books have them.
 
 use std::hash::BuildHasher as _;
+use std::sync::atomic::Ordering;
 
 use farebox_door::byte_room::Holder;
 use farebox_door::{NoBodyRoom, NotRead, UnreadBody, Visit};
@@ -11,7 +12,8 @@ use salvo::prelude::{Depot, Request, Response};
 use super::ShopDesk;
 use crate::answer;
 use crate::booking::{self, Booking};
-use crate::processor::{BadMessage, ProcessorMessage};
+use crate::lookups::KnownCheckout;
+use crate::processor::{BadMessage, FoundCheckout, ProcessorMessage};
 use crate::signature;
 
 impl ShopDesk {
@@ -36,20 +38,24 @@ impl ShopDesk {
                 return answer::line(res, StatusCode::SERVICE_UNAVAILABLE, why);
             }
         };
-        let message = self.processor.message(req.headers(), &body, now).await;
-        if let (Some(visit), false) = (visit, matches!(message, Err(BadMessage::Forged(_)))) {
-            visit.is_known();
-        }
-        let booking = match message {
-            Ok(ProcessorMessage::Paid(paid)) => booking::book(&self.api, &self.id, &paid).await,
-            Ok(ProcessorMessage::Back(back)) => booking::take_back(&self.api, &back).await,
-            Ok(ProcessorMessage::Nothing(why)) => Booking::Done(why),
+        let message = match self.processor.message(req.headers(), &body, now).await {
             Err(BadMessage::Forged(why)) => {
                 tracing::warn!(why, "refused a callback");
                 return answer::line(res, StatusCode::BAD_REQUEST, why);
             }
+            other => other,
+        };
+        if let Some(visit) = visit {
+            visit.is_known();
+        }
+        if !self.is_proved.swap(true, Ordering::Relaxed) {
+            tracing::info!("the webhook's secret is proved: a first callback was signed with it");
+        }
+        let booking = match message {
+            Ok(message) => self.booked(message).await,
             Err(BadMessage::Unreadable(why)) => Booking::Wrong(why),
             Err(BadMessage::Away(away)) => Booking::Later(away.0),
+            Err(BadMessage::Forged(why)) => Booking::Wrong(why.to_owned()),
         };
         let (status, text) = match booking {
             Booking::Done(text) => {
@@ -66,5 +72,36 @@ impl ShopDesk {
             }
         };
         answer::line(res, status, &text);
+    }
+
+    async fn booked(&self, message: ProcessorMessage) -> Booking {
+        match message {
+            ProcessorMessage::Paid(paid) => {
+                let booking = booking::book(&self.api, &self.id, &paid).await;
+                if matches!(booking, Booking::Done(_)) {
+                    self.reservations.ended(&paid.checkout);
+                    let found = FoundCheckout {
+                        checkout: paid.checkout,
+                        payment: Some(paid.reference),
+                    };
+                    self.lookups
+                        .note(&paid.id, KnownCheckout::Found(Box::new(found)));
+                }
+                booking
+            }
+            ProcessorMessage::PaidAgain(paid) => {
+                booking::book_again(&self.api, &self.id, &paid).await
+            }
+            ProcessorMessage::Waiting(checkout) => {
+                self.reservations.ended(&checkout);
+                booking::wait_for(&self.api, &checkout).await
+            }
+            ProcessorMessage::Ended(checkout) => {
+                self.reservations.ended(&checkout);
+                booking::give_up(&self.api, &checkout).await
+            }
+            ProcessorMessage::Back(back) => booking::take_back(&self.api, &back).await,
+            ProcessorMessage::Nothing(why) => Booking::Done(why),
+        }
     }
 }

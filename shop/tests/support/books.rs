@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farebox_ledger::{Amount, CustomerId, Gross};
+use farebox_ledger::{Amount, CustomerId, Gross, Timestamp, clock};
 use salvo::http::{Method, StatusCode};
 use salvo::prelude::{Request, Response, Router, handler};
 use serde_json::{Value, json};
@@ -42,6 +42,19 @@ pub(crate) struct BooksState {
     pub(crate) used_keys: Vec<String>,
     /// Customers whose payments cannot be booked.
     pub(crate) closed: Vec<String>,
+    /// Live reservations by id: credit, customer and until when.
+    pub(crate) reserved: BTreeMap<String, (Amount, Option<String>, Timestamp)>,
+    reservations: usize,
+    /// What may be reserved at once, in US dollars; 0 is 50.
+    pub(crate) most: i64,
+    pub(crate) role: Option<&'static str>,
+    /// Rules of automatic top-ups by customer, as they were set.
+    pub(crate) rules: BTreeMap<String, Value>,
+    /// Wishes by reference, and the events that tell of them, in order.
+    pub(crate) wishes: BTreeMap<String, Value>,
+    events: Vec<String>,
+    /// Links of the dashboard that nobody used, and whom they bring.
+    pub(crate) links: BTreeMap<String, String>,
     once: BTreeMap<(String, String), (Value, u16, Value)>,
     weather: Weather,
 }
@@ -83,6 +96,42 @@ impl Books {
         let each = state.payments.iter();
         each.map(|(reference, of)| (reference.clone(), of.customer.clone()))
             .collect()
+    }
+
+    /// From now on nothing can be booked on this customer.
+    pub(crate) fn close(&self, customer: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.closed.push(customer.to_owned());
+    }
+
+    /// A rule asks for money; returns the wish's name. It is told only as long as the rule is there.
+    pub(crate) fn wish(&self, customer: &str) -> String {
+        let mut state = self.state.lock().unwrap();
+        let reference = format!("auto-top-up:{customer}-{}", state.wishes.len() + 1);
+        let until = Timestamp::from_millis(clock::now().millis() + 86_400_000);
+        let rule = &state.rules[customer];
+        let wish = json!({ "reference": reference, "customer": customer, "amount": rule["amount"],
+            "until": until, "status": "wanted", "processor_ref": rule["processor_ref"] });
+        state.wishes.insert(reference.clone(), wish);
+        state.events.push(reference.clone());
+        reference
+    }
+
+    /// What became of a wish: its status, as soon as it is another one than this.
+    pub(crate) async fn after(&self, reference: &str, before: &str) -> Value {
+        for _ in 0..1_500 {
+            let wish = self.state.lock().unwrap().wishes[reference].clone();
+            if wish["status"] != before {
+                return wish;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{reference} is still {before}");
+    }
+
+    /// How many checkouts have credit kept for them.
+    pub(crate) fn reserved(&self) -> usize {
+        self.state.lock().unwrap().reserved.len()
     }
 
     pub(crate) fn payment(&self, reference: &str) -> BookedTopUp {
@@ -127,12 +176,21 @@ impl Api {
                 .and_then(|value| value.to_str().ok());
             value.map(str::to_owned)
         };
-        assert_eq!(
-            header("authorization").as_deref(),
-            Some("Bearer fb-token-sell")
-        );
+        if header("authorization").as_deref() != Some("Bearer fb-token-sell") {
+            let (status, told) = refused(401, "unauthorized");
+            res.status_code(StatusCode::from_u16(status).unwrap());
+            res.body(told.to_string());
+            return;
+        }
         let (is_post, once) = (req.method() == Method::POST, header("idempotency-key"));
         let external = req.query::<String>("external_id");
+        let after = req.query::<String>("after");
+        if path == "events" {
+            assert_eq!(
+                req.query::<String>("type").as_deref(),
+                Some("top_up.wanted")
+            );
+        }
         let body: Value = if is_post {
             serde_json::from_slice(req.payload().await.unwrap()).unwrap()
         } else {
@@ -162,14 +220,17 @@ impl Api {
                         told
                     }
                 }
-                _ => state.get(&parts, external.as_deref()),
+                _ if req.method() == Method::DELETE => state.release(&parts),
+                _ => state.get(&parts, external.as_deref(), after.as_deref()),
             }
         };
         if stands {
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
         res.status_code(StatusCode::from_u16(told.0).unwrap());
-        res.body(told.1.to_string());
+        if told.0 != 204 {
+            res.body(told.1.to_string());
+        }
     }
 }
 
@@ -199,6 +260,27 @@ impl BooksState {
     fn post(&mut self, parts: &[String], body: &Value) -> Told {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts[..] {
+            ["reservations"] => self.reserve(body),
+            ["customers", id, "auto-top-up"] => self.set_rule(id, body),
+            ["top-ups", reference, "failed"] => match self.wishes.get_mut(reference) {
+                Some(wish) if wish["status"] == "wanted" || wish["status"] == "failed" => {
+                    wish["status"] = json!("failed");
+                    wish["reason"] = body["reason"].clone();
+                    (200, wish.clone())
+                }
+                Some(_) => refused(409, "not_applicable"),
+                None => refused(404, "top_up_not_found"),
+            },
+            ["visits"] => match self.links.remove(body["link"].as_str().unwrap()) {
+                Some(customer) => {
+                    let until = Timestamp::from_millis(clock::now().millis() + 86_400_000);
+                    (
+                        201,
+                        json!({ "customer": customer, "key": "k_1", "until": until }),
+                    )
+                }
+                None => refused(404, "link_not_found"),
+            },
             ["customers"] => self.make_customer(body),
             ["customers", id, "keys"] => self.make_key(id, body),
             ["keys", id, "reissue"] if self.used_keys.contains(&id.to_owned()) => {
@@ -209,6 +291,84 @@ impl BooksState {
             ["customers", id, "reversals"] => self.reverse(id, body),
             _ => refused(404, "not_found"),
         }
+    }
+
+    /// What may be reserved now; whatever has ended is gone.
+    fn reservable(&mut self) -> Amount {
+        let now = clock::now();
+        self.reserved.retain(|_, (_, _, until)| *until > now);
+        let live = self.reserved.values().map(|(credit, _, _)| *credit);
+        let live = Amount::checked_sum(live).unwrap();
+        self.most_reservable().checked_sub(live).unwrap()
+    }
+
+    fn most_reservable(&self) -> Amount {
+        let most = if self.most == 0 { 50 } else { self.most };
+        Amount::from_usd_str(&most.to_string()).unwrap()
+    }
+
+    fn reserve(&mut self, body: &Value) -> Told {
+        let credit = Amount::from_usd_str(body["credit"].as_str().unwrap()).unwrap();
+        let asked: Timestamp = serde_json::from_value(body["until"].clone()).unwrap();
+        let customer = body["customer"].as_str().map(str::to_owned);
+        if let Some(customer) = &customer {
+            if !self.customers.contains_key(customer) {
+                return refused(404, "customer_not_found");
+            }
+            if self.closed.contains(customer) {
+                return refused(409, "customer_not_active");
+            }
+        }
+        let now = clock::now().millis();
+        assert!(asked.millis() > now, "{body}");
+        let goes_on = body["id"].as_str();
+        let longest = if goes_on.is_some() { 14 * 1_440 } else { 30 };
+        let most = now + longest * 60_000;
+        let until = Timestamp::from_millis(asked.millis().min(most));
+        let free = self.reservable();
+        let id = match goes_on {
+            Some(id) => match self.reserved.get(id) {
+                Some((of, whose, _)) if *of == credit && *whose == customer => id.to_owned(),
+                _ => return refused(404, "reservation_not_found"),
+            },
+            None if credit > free => {
+                let ends = self.reserved.values().map(|(_, _, until)| *until);
+                let free_at = ends.max().filter(|_| credit <= self.most_reservable());
+                let details = json!({ "free_at": free_at, "most": free });
+                let error =
+                    json!({ "code": "sold_out", "message": "sold out", "details": details });
+                return (409, json!({ "error": error, "request_id": "req_1" }));
+            }
+            None => {
+                self.reservations += 1;
+                format!("r_{}", self.reservations)
+            }
+        };
+        let told = json!({ "id": id, "credit": credit, "customer": customer, "until": until });
+        self.reserved.insert(id, (credit, customer, until));
+        (201, told)
+    }
+
+    fn release(&mut self, parts: &[String]) -> Told {
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        match parts[..] {
+            ["reservations", id] => drop(self.reserved.remove(id)),
+            ["customers", id, "auto-top-up"] if self.rules.contains_key(id) => {
+                self.rules.remove(id);
+                self.wishes.retain(|_, wish| wish["customer"] != id);
+            }
+            _ => return refused(404, "not_found"),
+        }
+        (204, Value::Null)
+    }
+
+    fn set_rule(&mut self, customer: &str, body: &Value) -> Told {
+        let usd = |name: &str| Amount::from_usd_str(body[name].as_str().unwrap()).unwrap();
+        assert!(usd("threshold").is_positive() && usd("threshold") < usd("amount"));
+        assert!(body["per_month"].as_u64().unwrap() > 0);
+        assert!(body["processor_ref"].as_str().unwrap().len() <= 128);
+        self.rules.insert(customer.to_owned(), body.clone());
+        (200, json!({ "id": customer, "auto_top_up": body }))
     }
 
     fn make_customer(&mut self, body: &Value) -> Told {
@@ -261,13 +421,20 @@ impl BooksState {
             return refused(404, "customer_not_found");
         }
         let reference = body["reference"].as_str().unwrap();
-        Amount::from_usd_str(body["amount"].as_str().unwrap()).unwrap();
+        let amount = Amount::from_usd_str(body["amount"].as_str().unwrap()).unwrap();
+        let reservation = body["reservation"].as_str().unwrap_or_default();
+        let free = self.reservable();
+        let has_room = self.reserved.remove(reservation).is_some() || amount <= free;
         let mut status = 201;
         match self.payments.get(reference) {
             Some(known) if known.customer == customer && known.body == *body => status = 200,
             Some(_) => return refused(409, "reference_used"),
             None => {
-                let is_closed = self.closed.contains(&customer.to_owned());
+                let as_asked = body["currency"] == body["expected_currency"]
+                    && body["gross"] == body["expected_gross"];
+                assert_eq!(as_asked, body["tax"].is_string(), "{body}");
+                let is_closed =
+                    self.closed.contains(&customer.to_owned()) || !has_room || !as_asked;
                 let booked = BookedTopUp {
                     customer: customer.to_owned(),
                     status: if is_closed { "unapplied" } else { "booked" },
@@ -276,6 +443,9 @@ impl BooksState {
                 };
                 if is_closed {
                     status = 202;
+                }
+                if let Some(wish) = self.wishes.get_mut(reference) {
+                    wish["status"] = json!("booked");
                 }
                 self.payments.insert(reference.to_owned(), booked);
             }
@@ -296,6 +466,12 @@ impl BooksState {
             return refused(404, "payment_not_found");
         };
         assert_eq!(payment.customer, customer);
+        // As a share of the payment, whatever currency both are in.
+        let whole = Gross::parse(body["whole"].as_str().unwrap()).unwrap();
+        let gross = Gross::parse(payment.body["gross"].as_str().unwrap()).unwrap();
+        let share = i128::from(gross.parts()) * i128::from(cumulative.parts());
+        let share = (share / i128::from(whole.parts())).min(i128::from(gross.parts()));
+        let cumulative = Gross::from_parts(i64::try_from(share).unwrap()).unwrap();
         let register = payment.registers.entry(kind).or_default();
         *register = cumulative.max(*register);
         (
@@ -309,7 +485,7 @@ impl BooksState {
         json!({ "reference": reference, "customer": payment.customer, "status": payment.status })
     }
 
-    fn get(&self, parts: &[String], external: Option<&str>) -> Told {
+    fn get(&self, parts: &[String], external: Option<&str>, after: Option<&str>) -> Told {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts[..] {
             ["customers"] => {
@@ -320,6 +496,41 @@ impl BooksState {
                     json!({ "data": data, "has_more": false, "next_cursor": null }),
                 )
             }
+            ["events"] => {
+                let from = after.map_or(0, |id| id["evt_".len()..].parse::<usize>().unwrap());
+                let mut told = Vec::new();
+                for (at, reference) in self.events.iter().enumerate().skip(from) {
+                    if let Some(wish) = self.wishes.get(reference) {
+                        let data = json!({ "reference": reference, "amount": wish["amount"],
+                            "balance": "1.00", "threshold": "2.00", "until": wish["until"] });
+                        told.push(
+                            json!({ "id": format!("evt_{}", at + 1), "type": "top_up.wanted",
+                            "customer": wish["customer"], "data": data }),
+                        );
+                    }
+                }
+                (
+                    200,
+                    json!({ "data": told, "has_more": false, "next_cursor": null }),
+                )
+            }
+            ["top-ups", reference] => match self.wishes.get(reference) {
+                Some(wish) => (200, wish.clone()),
+                None => refused(404, "top_up_not_found"),
+            },
+            ["token"] => (
+                200,
+                json!({ "id": "t_1", "label": "shop", "role": self.role.unwrap_or("sell"), "daily": "100.00",
+                "expires_at": null, "reserved": "0.00", "reservable": "50.00",
+                "most_reservable": self.most_reservable(), "highest_balance": "1000000.00" }),
+            ),
+            ["shop"] => (
+                200,
+                json!({ "name": "Key Corner", "contact": null, "pay_url": format!("{}/", super::SHOP), "note": null,
+                "address": "1 Market Square, 10115 Berlin", "tax_id": "DE123456789",
+                "terms_url": "https://shop.example/terms", "privacy_url": null,
+                "public_url": "https://llm.example" }),
+            ),
             ["customers", id] => match self.customers.get(id) {
                 Some(document) => (200, document.clone()),
                 None => refused(404, "customer_not_found"),
@@ -331,7 +542,8 @@ impl BooksState {
                 let payment = &self.payments[reference];
                 (
                     200,
-                    json!({ "number": format!("{}-1-1", payment.customer), "at": "2026-11-24T10:00:00Z",
+                    json!({ "number": format!("{}-1-1", payment.customer), "at": "2026-11-24T10:00:00Z", "kind": "receipt",
+                    "seller": { "name": "Key Corner", "address": "1 Market Square", "tax_id": "DE123456789" },
                     "customer": payment.customer, "reference": reference, "currency": "EUR", "net": "10.00",
                     "tax": "1.90", "gross": "11.90", "credit": "10.00" }),
                 )

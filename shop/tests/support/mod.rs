@@ -165,6 +165,20 @@ impl Street {
         std::fs::write(path, change(text)).unwrap();
     }
 
+    /// What `--check` says: its exit code, and everything that it prints.
+    pub(crate) async fn check(&self, variables: &[(&str, &str)]) -> (i32, String) {
+        let mut command = command(&self.folder);
+        command.envs(variables.iter().copied()).arg("--check");
+        // Gateway and processor answer meanwhile.
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.unwrap().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(said).unwrap(),
+        )
+    }
+
     /// Kills the shop where it stands and starts it again.
     pub(crate) async fn kill_and_restart(&mut self) {
         self.shop.kill();
@@ -196,6 +210,21 @@ impl Street {
     }
 }
 
+/// The shop's program in its folder.
+fn command(folder: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farebox-shop"));
+    command
+        .env_clear()
+        .envs([
+            ("STRIPE_KEY", "sk_test_of_the_tests"),
+            ("OLD_SECRET", "whsec_replaced"),
+            ("WEBHOOK_SECRET", WEBHOOK_SECRET),
+        ])
+        .current_dir(folder.path())
+        .stdin(Stdio::null());
+    command
+}
+
 /// The shop's process. Dropping it kills it.
 pub(crate) struct ShopProcess {
     child: Child,
@@ -215,18 +244,7 @@ impl ShopProcess {
     }
 
     async fn start(folder: &TempDir) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_farebox-shop"))
-            .env_clear()
-            .envs([
-                ("STRIPE_KEY", "sk_test_of_the_tests"),
-                ("OLD_SECRET", "whsec_replaced"),
-                ("WEBHOOK_SECRET", WEBHOOK_SECRET),
-            ])
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command(folder).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
         let mut shop = Self {
@@ -329,7 +347,7 @@ impl<'a> Visitor<'a> {
             request = request.header("cookie", cookie);
         }
         let answer = try_read(request).await?;
-        if let Some(set) = answer.headers.get("set-cookie") {
+        for set in answer.headers.get_all("set-cookie") {
             let set = set.to_str().unwrap();
             assert!(
                 set.starts_with("__Host-") && set.ends_with("; Secure"),
@@ -390,6 +408,21 @@ impl<'a> Visitor<'a> {
         let fields: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
         self.post("/checkout", &fields).await
     }
+
+    /// The same as a request that says itself where it is from.
+    pub(crate) fn form(&self, page: &Answer) -> reqwest::RequestBuilder {
+        let (proof, once) = (hidden(&page.text, "proof"), hidden(&page.text, "once"));
+        let offer = option(&page.text, 0);
+        let mut url = reqwest::Url::parse("http://form.invalid").unwrap();
+        let fields = [("proof", &proof), ("once", &once), ("offer", &offer)];
+        url.query_pairs_mut().extend_pairs(fields);
+        self.street
+            .client
+            .post(self.url("/checkout"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("cookie", self.cookie.as_deref().unwrap_or_default())
+            .body(url.query().unwrap_or_default().to_owned())
+    }
 }
 
 /// Where an answer sends the browser to pay.
@@ -402,7 +435,10 @@ pub(crate) fn pay_page(answer: &Answer) -> String {
 
 /// What the form calls the n-th offer.
 pub(crate) fn option(page: &str, n: usize) -> String {
-    let value = page.split("<option value=\"").nth(n + 1).expect("an offer");
+    let value = page
+        .split("name=\"offer\" value=\"")
+        .nth(n + 1)
+        .expect("an offer");
     value.split('"').next().unwrap().to_owned()
 }
 
