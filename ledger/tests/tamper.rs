@@ -119,7 +119,7 @@ async fn fill(path: &Path) {
     a_customer_with_several_keys(&ledger).await;
     // The totals end here. If they ended behind a move, whose halves cancel out, they would say the same without it.
     ledger
-        .perform(top_up(2, 50, "1", "the last"))
+        .perform(top_up(41, 50, "1", "the last"))
         .await
         .unwrap();
     sound(&ledger).await;
@@ -553,7 +553,7 @@ fn an_anchor_finds_what_was_made_to_fit() {
         assert!(
             faults
                 .iter()
-                .any(|fault| fault.contains("administrative act 4 of customer")),
+                .any(|fault| fault.contains("administrative act 5 of customer")),
             "{faults:?}"
         );
         assert!(
