@@ -66,7 +66,7 @@ async fn the_walk_through_money_that_goes_back_is_true() {
             }
         }
     }
-    assert!(commands > 7 && balances == 3, "{commands} {balances}");
+    assert!(commands > 8 && balances == 3, "{commands} {balances}");
     // Each difference was booked once.
     let entries = cli.json(&["ledger", "entries", "--json"]);
     let entries = entries["entries"].as_array().unwrap();
