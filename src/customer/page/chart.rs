@@ -68,27 +68,28 @@ impl Range {
         }
     }
 
-    /// The first hour shown of a key that is old enough. Long ranges end with today, so that a bar is a UTC day or a quarter of one.
-    pub(in crate::customer) fn first_hour(self, now: Timestamp) -> i64 {
-        let (hours, bars) = self.bars();
-        let end = if self == Self::Day {
-            now.hour() + 1
-        } else {
-            (now.hour().div_euclid(24) + 1) * 24
-        };
-        end - hours * bars
+    /// The hour that follows the last bar, which is the one that holds now: a bar is a UTC hour, quarter of a day, or day.
+    fn end(self, now: Timestamp) -> i64 {
+        let (hours, _) = self.bars();
+        (now.hour().div_euclid(hours) + 1) * hours
     }
 
-    /// The first hour shown, and how many bars: a long range of a young key begins with the day of its first use. Days to come fill a
-    /// chart that would have too few bars to be read.
+    /// The first hour shown of a key that is old enough.
+    pub(in crate::customer) fn first_hour(self, now: Timestamp) -> i64 {
+        let (hours, bars) = self.bars();
+        self.end(now) - hours * bars
+    }
+
+    /// The first hour shown, and how many bars: a long range of a young key begins with the day of its first use, or with earlier
+    /// ones where a chart would have too few bars to be read.
     fn span(self, now: Timestamp, first_use: Option<i64>) -> (i64, i64) {
         let ((hours, bars), first) = (self.bars(), self.first_hour(now));
         let day = first_use.map_or(first, |hour| hour.div_euclid(24) * 24);
         if self == Self::Day || day <= first {
             return (first, bars);
         }
-        let gone = bars - (day - first) / hours;
-        (day, gone.max(FEWEST))
+        let shown = ((self.end(now) - day) / hours).max(FEWEST);
+        (self.end(now) - shown * hours, shown)
     }
 }
 
@@ -363,14 +364,37 @@ mod tests {
         };
         // Ten days ago, at three o'clock.
         assert_eq!(bars(Range::Month, midnight - 237), (11, Some(0), Some(10)));
-        // Yesterday: a week and a day is drawn, most of it to come.
-        assert_eq!(bars(Range::Month, midnight - 20), (8, Some(0), Some(1)));
-        assert_eq!(bars(Range::Week, midnight - 20), (8, Some(0), Some(4)));
+        // Yesterday: a week and a day is drawn, most of it before.
+        assert_eq!(bars(Range::Month, midnight - 20), (8, Some(6), Some(7)));
+        assert_eq!(bars(Range::Week, midnight - 20), (8, Some(3), Some(7)));
         assert_eq!(bars(Range::Day, midnight + 2), (24, Some(20), Some(23)));
         assert_eq!(
             bars(Range::Month, midnight - 29 * 24),
             (30, Some(0), Some(29))
         );
+    }
+
+    #[test]
+    fn every_chart_ends_today() {
+        let midnight = 1_000 * 24;
+        for hour in [0, 5, 6, 13, 23] {
+            let now = Timestamp::from_millis((midnight + hour) * HOUR_MS + 17);
+            let starts = [None, Some(midnight + hour), Some(midnight - 20), Some(0)];
+            for (range, first_use) in Range::ALL
+                .into_iter()
+                .flat_map(|range| starts.map(|start| (range, start)))
+            {
+                let rows = [row(now.hour(), "a", "0.20")];
+                let spending = Spending::of(&rows, range, now, first_use);
+                let last = spending.bars.last().unwrap();
+                let case = format!("{range:?}, hour {hour}, first use {first_use:?}");
+                assert_eq!(last.total.to_string(), "0.20", "{case}");
+                let (hours, _) = range.bars();
+                let began = Timestamp::from_millis((midnight + hour / hours * hours) * HOUR_MS);
+                assert_eq!(last.label, display::format(began, range.label()), "{case}");
+                assert!(spending.bars.len() >= 8, "{case}");
+            }
+        }
     }
 
     #[test]
