@@ -15,6 +15,7 @@ mod export;
 mod guesses;
 mod guest;
 mod live;
+mod newest;
 mod owner;
 mod page;
 mod paper;

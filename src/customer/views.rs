@@ -11,6 +11,7 @@ use maud::Markup;
 use super::actor::Viewer;
 use super::constant::ConstantDocument;
 use super::context::Context;
+use super::newest::NewestRequests;
 use super::owner;
 use super::page::chart::Range;
 use super::page::keys::OwnerPage;
@@ -30,8 +31,7 @@ use crate::proxy::{Failure, record};
 /// Entries per read, and reads per page, when a filter rejects most of them.
 const LOOK: usize = 500;
 const LOOKS: usize = 10;
-/// Requests on the overview, and on a page of all.
-const NEWEST: usize = 10;
+/// Requests on a page of all.
 const PAGE: usize = 50;
 /// Less available than this counts as low where neither a top-up nor a setting says so, as in the console.
 const LOW: Amount = Amount::from_picos(1_000_000_000_000);
@@ -183,7 +183,7 @@ pub(super) async fn overview(
         None => ledger.usage(key.id, since, until).await?,
         Some(labels) => usage_of_all(ledger, labels, since, until).await?,
     };
-    let newest = newest(ledger, &key, None, NEWEST).await?.0;
+    let newest = NewestRequests::read(ledger, &key).await?;
     let account = KeyShare::read(ledger, &key).await?.account(&key, now);
     Ok(Overview {
         account,

@@ -30,7 +30,7 @@ pub(super) fn aligned(amount: Amount, places: usize) -> Markup {
 }
 
 /// Whether a request ended with a complete answer.
-pub(super) fn is_good(bill: &Bill) -> bool {
+pub(in crate::customer) fn is_good(bill: &Bill) -> bool {
     bill.status < 400 && bill.end_reason.is_own_end()
 }
 

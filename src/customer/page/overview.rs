@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use farebox_ledger::{
-    Account, Amount, CustomerStatus, JournalEntry, Key, KeyStatus, Timestamp, UsageRow, UtcDay,
+    Account, Amount, CustomerStatus, Key, KeyStatus, Timestamp, UsageRow, UtcDay,
 };
 use maud::{Markup, html};
 
@@ -14,6 +14,7 @@ use super::requests::KeyLabels;
 use super::table::{column, head, table};
 use super::{caps, display, pay, payments, requests};
 use crate::config::Shop;
+use crate::customer::newest::NewestRequests;
 use crate::customer::recent::{month_of, spent_since};
 
 /// A balance that lasts fewer days than this also counts as low.
@@ -26,8 +27,7 @@ pub(in crate::customer) struct Overview {
     pub(in crate::customer) range: Range,
     /// For the last thirty days and for this month.
     pub(in crate::customer) rows: Vec<UsageRow>,
-    /// Newest first.
-    pub(in crate::customer) newest: Vec<JournalEntry>,
+    pub(in crate::customer) newest: NewestRequests,
     pub(in crate::customer) now: Timestamp,
     pub(in crate::customer) shop: Arc<Shop>,
     /// As the key's holder sees it.
@@ -47,7 +47,10 @@ impl Overview {
             ("ranges", self.ranges()),
             ("chart", spending.draw()),
             ("models", by_model(&spending)),
-            ("newest", requests::rows(&self.newest, self.labels.as_ref())),
+            (
+                "newest",
+                requests::newest(&self.newest, self.labels.as_ref()),
+            ),
         ]
     }
 
@@ -310,7 +313,7 @@ mod tests {
             key,
             range: Range::Month,
             rows,
-            newest: Vec::new(),
+            newest: NewestRequests::default(),
             now,
             shop: Arc::default(),
         }

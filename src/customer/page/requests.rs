@@ -8,14 +8,28 @@ use maud::{Markup, html};
 use super::display;
 use super::table::{column, table};
 use crate::customer::activity::RefusedRequest;
+use crate::customer::newest::{FailureRun, NewestRequests};
 use crate::customer::receipt;
 use crate::proxy::record;
 
 /// The labels of a customer's keys, which only its owner sees.
 pub(in crate::customer) type KeyLabels = BTreeMap<KeyId, String>;
 
-/// The table of requests, which is also part of the overview; with `labels`, it names the key of each.
+/// The table of requests; with `labels`, it names the key of each.
 pub(in crate::customer) fn rows(entries: &[JournalEntry], labels: Option<&KeyLabels>) -> Markup {
+    listed(entries.iter().map(|entry| (entry, None)), labels)
+}
+
+/// The table of the overview, in which a row may be several failures.
+pub(in crate::customer) fn newest(newest: &NewestRequests, labels: Option<&KeyLabels>) -> Markup {
+    let rows = newest.rows.iter();
+    listed(rows.map(|row| (&row.entry, row.run)), labels)
+}
+
+fn listed<'a>(
+    entries: impl Iterator<Item = (&'a JournalEntry, Option<FailureRun>)> + Clone,
+    labels: Option<&KeyLabels>,
+) -> Markup {
     let mut columns = vec![
         column("Time (UTC)", "time"),
         column("Model", "name"),
@@ -26,14 +40,33 @@ pub(in crate::customer) fn rows(entries: &[JournalEntry], labels: Option<&KeyLab
         column("Receipt", "id"),
     ];
     columns.extend(labels.map(|_| column("Key", "")));
-    let places = display::places(entries.iter().map(receipt::charged));
-    let rows = entries.iter().map(|entry| row(entry, places, labels));
-    html! { @if entries.is_empty() { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
+    let places = display::places(entries.clone().map(|(entry, _)| receipt::charged(entry)));
+    let is_empty = entries.clone().next().is_none();
+    let rows = entries.map(|(entry, run)| row(entry, run, places, labels));
+    html! { @if is_empty { p.empty { "No requests yet. The Set up view has settings that are ready to paste." } } @else {
         (table("stacked requests", "Requests, newest first", &columns, rows))
     } }
 }
 
-fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Vec<Markup> {
+/// How often a failure was repeated, and where all of them are listed.
+fn repeated(entry: &JournalEntry, bill: &Bill, run: FailureRun) -> Markup {
+    let key = entry.key.map(|key| key.to_string()).unwrap_or_default();
+    // A slug needs no escaping in a query.
+    let all = format!(
+        "/dashboard/requests?model={}&day=&status=cut&key={key}",
+        bill.slug
+    );
+    html! { " " span.times {
+        a href=(all) { @if run.has_more { "at least " } (run.count) " times" } " since " (display::time(run.since))
+    } }
+}
+
+fn row(
+    entry: &JournalEntry,
+    run: Option<FailureRun>,
+    places: usize,
+    labels: Option<&KeyLabels>,
+) -> Vec<Markup> {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
@@ -52,6 +85,7 @@ fn row(entry: &JournalEntry, places: usize, labels: Option<&KeyLabels>) -> Vec<M
             span class=(if good { "pill good" } else { "pill bad" }) title=(display::explain(bill.end_reason.as_str())) {
                 (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
             }
+            @if let Some(run) = run { (repeated(entry, bill, run)) }
         },
         html! {
             (display::count(usage.prompt())) " in"
