@@ -12,6 +12,7 @@ pub(super) mod payments;
 pub(super) mod prices;
 pub(super) mod receipt;
 pub(super) mod requests;
+mod runway;
 pub(super) mod setup;
 mod table;
 pub(super) mod voucher;

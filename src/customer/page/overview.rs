@@ -11,6 +11,7 @@ use maud::{Markup, html};
 
 use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
+use super::runway::{Runway, SpendingPace};
 use super::table::{column, head, table};
 use super::{caps, display, pay, payments, requests};
 use crate::config::Shop;
@@ -101,21 +102,10 @@ impl Overview {
         self.key.remaining("", self.now)
     }
 
-    /// How long that lasts at the pace of the last seven days, or since the first use if that was later; `None` without
-    /// spending.
+    /// How long the money lasts; `None` without spending.
     fn runway(&self) -> Option<Runway> {
-        let end = self.now.hour() + 1;
-        let week = end - 7 * 24;
-        let young = self.first_use().filter(|first| *first > week);
-        let since = young.unwrap_or(week);
-        let spent = i128::from(self.spent_since(since).picos());
-        // A first hour of trying things out is no pace: a day is the least.
-        let hours = i128::from((end - since).max(24));
-        let left = i128::from(self.remaining().picos());
-        (spent > 0 && !self.is_capped()).then(|| Runway {
-            days: i64::try_from(left * hours / spent / 24).unwrap_or(i64::MAX),
-            is_young: young.is_some(),
-        })
+        let pace = SpendingPace::of(self.now, self.first_use(), |hour| self.spent_since(hour));
+        Runway::of(&self.key, pace, self.now)
     }
 
     /// Whether a cap leaves less than the purse has: that says nothing of how long the purse lasts.
@@ -139,12 +129,14 @@ impl Overview {
         html! {
             dl.money-cards {
                 div.card.main.low[low] {
-                    dt { "Left" @if low { " " span.pill.warn { "low" } } }
-                    dd #left { (display::money(self.remaining())) " " span.unit { "USD" } }
-                    @if let Some(runway) = self.runway() { dd.runway { (runway.shown()) } }
+                    dt { "Available now" }
+                    dd #available {
+                        (display::money(self.key.spendable(self.now))) " " span.unit { "USD" }
+                        @if low { " " span.pill.warn { "low" } }
+                    }
+                    dd.beside #held { (held(account.held)) }
+                    @if let Some(runway) = self.runway() { dd.beside.runway { (runway.shown()) } }
                 }
-                div.card { dt { "Held by running requests" } dd { (display::money(account.held)) } }
-                div.card { dt { "Available now" } dd #available { (display::money(self.key.spendable(self.now))) } }
                 div.card { dt { "Spent today (UTC)" } dd { (display::money(self.spent_since(today))) } }
                 div.card { dt { "Spent this month" } dd { (display::money(self.spent_since(month_of(self.now)))) } }
             }
@@ -193,30 +185,13 @@ fn whose(key: &Key) -> &'static str {
     }
 }
 
-/// How long money lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Runway {
-    /// Whole days.
-    days: i64,
-    /// Whether the pace is that since the first use.
-    is_young: bool,
-}
-
-impl Runway {
-    fn shown(self) -> String {
-        let lasts = match self.days {
-            0 => "less than a day".to_owned(),
-            1 => "about a day".to_owned(),
-            days @ 2..=730 => format!("about {days} days"),
-            _ => "over two years".to_owned(),
-        };
-        let pace = if self.is_young {
-            "the pace since your first request"
-        } else {
-            "this week's pace"
-        };
-        format!("{lasts} at {pace}")
-    }
+/// What running requests hold, which is no part of what is available.
+fn held(held: Amount) -> Markup {
+    html! { @if held.is_positive() {
+        "Running requests hold " (display::money(held)) " USD more; what they do not cost comes back."
+    } @else {
+        "Running requests hold nothing."
+    } }
 }
 
 fn by_model(spending: &Spending) -> Markup {
@@ -320,10 +295,11 @@ mod tests {
     }
 
     #[test]
-    fn the_runway_is_the_week_s_pace() {
+    fn the_runway_is_the_week_s_mean() {
         let days = |overview: &Overview| overview.runway().map(|runway| runway.days);
         assert_eq!(days(&overview("40.00", "7.00")), Some(40));
         assert_eq!(days(&overview("40.00", "0")), None);
+        assert_eq!(days(&overview("0", "7.00")), None);
         assert!(
             !overview("40.00", "7.00").is_low()
                 && overview("2.00", "7.00").is_low()
@@ -333,10 +309,74 @@ mod tests {
             !overview("0", "7.00").is_low(),
             "that is out of balance, not low"
         );
-        let shown = overview("2.00", "7.00").money().into_string();
+        let shown = |left: &str, spent: &str| overview(left, spent).money().into_string();
+        let low = shown("2.00", "7.00");
         assert!(
-            shown.contains("card main low") && shown.contains("about 2 days at this week's pace"),
-            "{shown}"
+            low.contains("card main low")
+                && low
+                    .contains("The balance lasts about 2 days at the mean use of the last 7 days."),
+            "{low}"
+        );
+        for (left, lasts) in [
+            ("0.99", "lasts less than a day at"),
+            ("1.99", "lasts about a day at"),
+            ("365.00", "lasts about 365 days at"),
+            ("366.00", "lasts more than a year at"),
+            ("9000000", "lasts more than a year at"),
+        ] {
+            let page = shown(left, "7.00");
+            assert!(page.contains(lasts), "{left}: {page}");
+        }
+        let unused = shown("40.00", "0");
+        assert!(!unused.contains("lasts"), "{unused}");
+    }
+
+    /// A member's is of its own room and use: what else is in the purse changes nothing.
+    #[test]
+    fn a_member_s_runway_tells_nothing_of_the_purse() {
+        let mut page = overview("40.00", "7.00");
+        page.key.own.is_owner = false;
+        let shown = |page: &Overview| page.runway().map(Runway::shown).unwrap_or_default();
+        assert_eq!(
+            shown(&page),
+            "This lasts about 40 days at this key's mean use of the last 7 days."
+        );
+        let day = UtcDay::of(page.now);
+        let cap = |interval: &str, limit: &str, since: UtcDay| {
+            serde_json::from_value::<Caps>(serde_json::json!([{ "interval": interval,
+                "model": null, "limit": limit,
+                "current": { "since": since, "charged": "1.00", "held": "0" } }]))
+            .unwrap()
+        };
+        let mut under = |caps: Caps, credit: &str| {
+            page.key.own.caps = caps;
+            page.key.customer.account.credit = Amount::from_usd_str(credit).unwrap();
+            page.money().into_string()
+        };
+        let total = cap("total", "6.00", UtcDay::default());
+        let capped = under(total.clone(), "60");
+        assert!(capped.contains("This lasts about 5 days at"), "{capped}");
+        assert_eq!(capped, under(total, "90000"), "a fuller purse shows");
+        // A dollar a day leaves four of this day's five.
+        let daily = under(cap("day", "5.00", day), "60");
+        assert!(
+            daily.contains("This lasts until its cap starts again at this key's mean use"),
+            "{daily}"
+        );
+    }
+
+    #[test]
+    fn what_running_requests_hold_is_said() {
+        let mut page = overview("2.00", "7.00");
+        let text = |page: &Overview| page.money().into_string();
+        assert!(text(&page).contains("Running requests hold nothing."));
+        page.account.held = Amount::from_usd_str("0.25").unwrap();
+        page.key.customer.account = page.account;
+        let held = text(&page);
+        assert!(
+            held.contains(r#"hold <span class="money">0.25</span> USD more"#)
+                && held.contains(r#"id="available"><span class="money">1.75</span>"#),
+            "{held}"
         );
     }
 
@@ -380,15 +420,15 @@ mod tests {
             overview.key.customer.account = overview.account;
             overview
         };
-        let shown = |overview: Overview| overview.runway().unwrap().shown();
+        let shown = |overview: Overview| overview.runway().map(Runway::shown).unwrap_or_default();
         // Two days, seven dollars; a week's pace would be a dollar a day.
         assert_eq!(
             shown(young(47, "7.00")),
-            "about 11 days at the pace since your first request"
+            "The balance lasts about 11 days at the mean use since the first request."
         );
         assert_eq!(
             shown(young(0, "20.00")),
-            "about 2 days at the pace since your first request",
+            "The balance lasts about 2 days at the mean use since the first request.",
             "of the first hour, which counts as a day"
         );
         assert_eq!(
