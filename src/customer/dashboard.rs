@@ -21,7 +21,7 @@ use super::assets::Asset;
 use super::context::Context;
 use super::guest::Guest;
 use super::owner::{Owner, OwnerDeed, OwnerFields, OwnerForm, OwnerRefusal};
-use super::page::{self, DashboardView, voucher::Redeeming};
+use super::page::{self, DashboardView, setup::SetupQuery, voucher::Redeeming};
 use super::paper::{self, Paper};
 use super::redeem::NotRedeemed;
 use super::session;
@@ -258,7 +258,12 @@ impl Dashboard {
                 html(
                     res,
                     200,
-                    views::setup(&self.context, &viewer.key, Some(&checked), None),
+                    views::setup(
+                        &self.context,
+                        &viewer.key,
+                        Some(&checked),
+                        &SetupQuery::default(),
+                    ),
                 );
             }
         }

@@ -18,7 +18,7 @@ use super::page::keys::OwnerPage;
 use super::page::overview::Overview;
 use super::page::payments::OpenMoney;
 use super::page::requests::{KeyLabels, RequestFilter, RequestsPage};
-use super::page::setup::Checked;
+use super::page::setup::{Checked, SetupQuery};
 use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
@@ -85,7 +85,15 @@ pub(super) async fn view(
         }
         // `keys` renders it, with what its forms say.
         DashboardView::Keys => Err(Failure::Internal),
-        DashboardView::Setup => Ok(setup(context, key, None, query("model").as_deref())),
+        DashboardView::Setup => {
+            let asked = |name: &str| query(name).unwrap_or_default();
+            let asked = SetupQuery {
+                model: asked("model"),
+                find: asked("find"),
+                program: asked("program"),
+            };
+            Ok(setup(context, key, None, &asked))
+        }
         DashboardView::Models => Ok(page::signed_in(
             &context.shop(),
             view,
@@ -514,18 +522,10 @@ pub(super) fn setup(
     context: &Context,
     key: &Key,
     checked: Option<&Checked>,
-    chosen: Option<&str>,
+    query: &SetupQuery,
 ) -> Markup {
     let (models, shop) = (models(context, key), context.shop());
-    // A name that is none of these is ignored.
-    let chosen = chosen.and_then(|slug| models.iter().find(|model| model.slug == slug));
-    let content = page::setup::page(
-        &context.public_url,
-        &models,
-        chosen.map(AsRef::as_ref),
-        checked,
-        (&shop, key),
-    );
+    let content = page::setup::page(&context.public_url, &models, query, checked, (&shop, key));
     page::signed_in(&shop, DashboardView::Setup, key, None, &content)
 }
 

@@ -68,6 +68,31 @@ for (const figure of navigator.clipboard ? document.querySelectorAll("figure") :
   figure.append(button);
 }
 
+// The list of programs follows what is typed. One of those that are shown is always unfolded.
+const find = byId("find");
+if (find) {
+  const list = document.querySelector(".programs");
+  const programs = [...list.children];
+  const plain = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
+  const filter = () => {
+    const words = find.value.split(/\s+/).map(plain);
+    const fits = programs.filter((program) => words.every((word) => plain(program.dataset.name).includes(word)));
+    const shown = fits.length ? fits : programs;
+    for (const program of programs) program.hidden = !shown.includes(program);
+    if (!shown.some((program) => program.open)) shown[0].open = true;
+    const count = shown.length < programs.length ? `${shown.length} of ${programs.length}` : programs.length;
+    byId("found").textContent = fits.length ? `${count} programs` : list.dataset.none;
+  };
+  find.addEventListener("input", filter);
+  // The list is there already, and a key that was pasted would be lost with the page.
+  find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  // Another model is shown in the same program.
+  byId("find-program").addEventListener("formdata", ({ formData }) => {
+    const open = programs.find((program) => program.open);
+    if (open) formData.set("program", open.lastElementChild.id);
+  });
+}
+
 const test = byId("key-test");
 if (test) {
   const field = byId("key");

@@ -16,6 +16,9 @@ const TRAPS: [&str; 3] = [
     "/v1 must not appear twice: if a client asks for a base URL, enter exactly {v1}.",
 ];
 
+/// Where no program is found.
+const NONE: &str = "No program of the list has this name. Any that takes a base URL and a key works with those above.";
+
 /// The result of checking the key.
 #[derive(Debug)]
 pub(in crate::customer) struct Checked {
@@ -23,11 +26,42 @@ pub(in crate::customer) struct Checked {
     pub(in crate::customer) text: String,
 }
 
+/// What the address of the view asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::customer) struct SetupQuery {
+    /// A slug.
+    pub(in crate::customer) model: String,
+    /// Part of a program's name.
+    pub(in crate::customer) find: String,
+    /// The id of the program that is to be open.
+    pub(in crate::customer) program: String,
+}
+
+impl SetupQuery {
+    /// Whether a program has the name that is looked for. The script compares in the same way.
+    fn finds(&self, client: &ClientProgram) -> bool {
+        let name = plain(&name(client));
+        let mut words = self.find.split_whitespace().map(plain);
+        words.all(|word| name.contains(&word))
+    }
+}
+
+/// What a program is found by: its name, as its vendor and as the command write it.
+fn name(client: &ClientProgram) -> String {
+    format!("{} {}", client.title, client.id)
+}
+
+/// Letters and digits alone, all small: "AI SDK" is found by `ai-sdk` and by `aisdk`.
+fn plain(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
 /// The view. It never contains the key itself: the browser replaces the placeholder, if at all.
 pub(in crate::customer) fn page(
     public_url: &str,
     models: &[Arc<Model>],
-    chosen: Option<&Model>,
+    query: &SetupQuery,
     checked: Option<&Checked>,
     (shop, key): (&Shop, &Key),
 ) -> Markup {
@@ -50,22 +84,29 @@ pub(in crate::customer) fn page(
             (pay::ways(shop, key))
         }
         (check(checked))
-        (choose(models, chosen))
-        nav.card aria-labelledby="programs" {
-            h2 #programs { "Programs" }
-            ul.programs { @for client in setup::clients() { li { a href=(format!("#{}", client.id)) { (client.title) } } } }
-        }
-        @for client in setup::clients() { (settings(client, public_url, models, chosen)) }
+        (programs(public_url, models, query))
     }
 }
 
-/// The choice of the model in the settings. A form that works without a script.
-fn choose(models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
+/// The programs, of which one is unfolded: the one that is asked for, or the first that is found.
+fn programs(public_url: &str, models: &[Arc<Model>], query: &SetupQuery) -> Markup {
+    // A name that is none of these is ignored.
+    let chosen = models.iter().find(|model| model.slug == query.model);
+    let chosen = chosen.map(AsRef::as_ref);
+    let all = setup::clients();
+    let found = |client: &&ClientProgram| query.finds(client);
+    let count = all.iter().filter(found).count();
+    let listed = |client: &&ClientProgram| count == 0 || query.finds(client);
+    let asked = |client: &&ClientProgram| client.id == query.program;
+    let asked = all.iter().filter(listed).find(asked);
+    let open = asked.or_else(|| all.iter().find(listed));
     html! {
-        section.card aria-labelledby="choice" {
-            h2 #choice { "Model" }
-            form.inline method="get" action="/dashboard/setup" {
-                div { label for="model" { "Model in the settings below" } select #model name="model" {
+        section.card aria-labelledby="programs" {
+            h2 #programs { "Programs" }
+            form.inline #find-program role="search" method="get" action="/dashboard/setup" {
+                div { label for="find" { "Find a program" }
+                    input #find type="search" name="find" value=(query.find) autocomplete="off" spellcheck="false" maxlength="100"; }
+                div { label for="model" { "Model in the settings" } select #model name="model" {
                     option value="" { "the default of each program" }
                     @for model in models {
                         option value=(model.slug) selected[chosen.is_some_and(|chosen| chosen.slug == model.slug)] { (model.slug) }
@@ -74,8 +115,21 @@ fn choose(models: &[Arc<Model>], chosen: Option<&Model>) -> Markup {
                 button { "Show" }
             }
             @if let Some(model) = chosen {
-                p.hint { "Programs that cannot use " (model.slug) " keep their default model." }
+                p.hint.above { "Programs that cannot use " (model.slug) " keep their default model." }
             }
+            p.hint.above #found role="status" {
+                @match count {
+                    0 => (NONE),
+                    some => { @if some < all.len() { (some) " of " } (all.len()) " programs" }
+                }
+            }
+            // All of them, whatever is looked for: the script shows others without a new page.
+            div.programs data-none=(NONE) { @for client in all {
+                details name="program" data-name=(name(client)) hidden[!listed(&client)] open[open == Some(client)] {
+                    summary { h3 { (client.title) } }
+                    (settings(client, public_url, models, chosen))
+                }
+            } }
         }
     }
 }
@@ -100,6 +154,7 @@ fn check(checked: Option<&Checked>) -> Markup {
     }
 }
 
+/// What is folded. It has the program's id, because browsers unfold it for an address that ends with that.
 fn settings(
     client: &ClientProgram,
     public_url: &str,
@@ -109,8 +164,7 @@ fn settings(
     let chosen = chosen.filter(|model| client.reaches(model));
     let model = chosen.or_else(|| client.usual_model(models.iter().map(AsRef::as_ref)));
     html! {
-        section.card aria-labelledby=(client.id) {
-            h2 id=(client.id) { (client.title) }
+        div id=(client.id) {
             p { (client.note) }
             @for block in &client.block {
                 figure {
@@ -135,4 +189,66 @@ fn filled(block: &SetupBlock, base_url: &str, model: Option<&Model>) -> Markup {
     let mut pieces = text.split(setup::KEY);
     let first = pieces.next().unwrap_or_default();
     html! { (first) @for piece in pieces { span.key { (setup::KEY) } (piece) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(find: &str) -> Vec<&'static str> {
+        let query = SetupQuery {
+            find: find.to_owned(),
+            ..SetupQuery::default()
+        };
+        let all = setup::clients().iter();
+        let found = all.filter(|client| query.finds(client));
+        found.map(|client| client.id.as_str()).collect()
+    }
+
+    #[test]
+    fn a_program_is_found_by_part_of_its_name() {
+        assert_eq!(found("").len(), setup::clients().len());
+        assert_eq!(found("codex"), ["codex"]);
+        assert_eq!(found(" AI-sdk "), found("aisdk"));
+        assert!(found("aisdk").contains(&"ai-sdk"));
+        assert_eq!(found("open code"), ["opencode"]);
+        assert_eq!(found("python openai").first(), Some(&"openai-python"));
+        assert!(found("no such program").is_empty());
+    }
+
+    #[test]
+    fn exactly_one_program_is_unfolded() {
+        let drawn = |find: &str, program: &str| {
+            let query = SetupQuery {
+                find: find.to_owned(),
+                program: program.to_owned(),
+                ..SetupQuery::default()
+            };
+            programs("https://a.example", &[], &query).into_string()
+        };
+        let all = setup::clients().len();
+        for (find, program, listed, open) in [
+            ("", "", all, setup::clients()[0].title.as_str()),
+            ("", "codex", all, "Codex CLI"),
+            ("", "emacs", all, setup::clients()[0].title.as_str()),
+            ("codex", "curl", 1, "Codex CLI"),
+            ("emacs", "", all, setup::clients()[0].title.as_str()),
+        ] {
+            let page = drawn(find, program);
+            let case = format!("{find:?}, {program:?}");
+            let hidden = page.matches(" hidden><summary>").count();
+            let programs = page.matches("<details name=\"program\"").count();
+            assert_eq!((programs, programs - hidden), (all, listed), "{case}");
+            let unfolded: Vec<&str> = page.split(" open><summary><h3>").skip(1).collect();
+            assert_eq!(unfolded.len(), 1, "{case}");
+            assert!(unfolded[0].starts_with(open), "{case}");
+            assert_eq!(
+                page.matches(NONE).count(),
+                if find == "emacs" { 2 } else { 1 },
+                "{case}"
+            );
+        }
+        let hostile = drawn("\"><script>", "\"><script>");
+        assert!(!hostile.contains("<script>"), "{hostile}");
+    }
 }
