@@ -1,5 +1,6 @@
 //! The customer's side: the dashboard, balance responses and client settings.
 
+mod appearance;
 mod dashboard;
 mod dialects;
 mod open_pages;

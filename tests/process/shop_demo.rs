@@ -350,7 +350,7 @@ async fn the_whole_way_is_walked_in_a_browser_without_scripts() {
         browser.press(".who a[href$='/dashboard']").await;
         browser.type_into("#key", &secret).await;
         browser.press("form .primary").await;
-        browser.shows("#left", "9.").await;
+        browser.shows("#available", "9.").await;
         browser
             .shows(".pay a.button[href*='?customer=c_']", "Top up")
             .await;
