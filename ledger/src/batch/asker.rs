@@ -58,4 +58,12 @@ impl BoundedAsker {
         };
         Err(Refusal::NotAllowed(why.to_owned()))
     }
+
+    /// Refuses everybody but sellers.
+    pub(crate) fn check_sells(self) -> Result<(), Refusal> {
+        match self {
+            Self::Seller(_) => Ok(()),
+            Self::Owner(_) => self.refused(),
+        }
+    }
 }

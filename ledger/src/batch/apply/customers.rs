@@ -165,10 +165,7 @@ impl AskableOperation for NewCustomer {
     }
 
     fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
-        match by {
-            BoundedAsker::Seller(_) => Ok(()),
-            BoundedAsker::Owner(_) => by.refused(),
-        }
+        by.check_sells()
     }
 }
 

@@ -93,7 +93,7 @@ impl AskableOperation for NewReservation {
     }
 
     fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
-        for_sellers(by)
+        by.check_sells()
     }
 }
 
@@ -122,13 +122,6 @@ impl AskableOperation for EndReservation {
     }
 
     fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
-        for_sellers(by)
-    }
-}
-
-fn for_sellers(by: BoundedAsker) -> Result<(), Refusal> {
-    match by {
-        BoundedAsker::Seller(_) => Ok(()),
-        BoundedAsker::Owner(_) => by.refused(),
+        by.check_sells()
     }
 }
