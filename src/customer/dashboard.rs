@@ -255,16 +255,9 @@ impl Dashboard {
             _ => {
                 let fields = form.read().await?;
                 let checked = self.check(&viewer, fields.text("key")).await?;
-                html(
-                    res,
-                    200,
-                    views::setup(
-                        &self.context,
-                        &viewer.key,
-                        Some(&checked),
-                        &SetupQuery::default(),
-                    ),
-                );
+                let asked = SetupQuery::default();
+                let page = views::setup(&self.context, &viewer.key, Some(&checked), &asked);
+                html(res, 200, page);
             }
         }
         Ok(())

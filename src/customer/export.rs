@@ -14,8 +14,9 @@ use salvo::prelude::Response;
 use super::context::Context;
 use super::decimal_json::DecimalJson;
 use super::receipt;
+use super::share;
 use super::usage::{self, Days};
-use super::views::{self, Query};
+use super::views::Query;
 use crate::clock;
 use crate::proxy::Failure;
 use crate::proxy::rate_limit::Pass;
@@ -147,7 +148,7 @@ impl ExportWalk {
         let query = EntryQuery {
             before: self.before,
             limit: Some(PAGE),
-            ..views::seen(&self.key)
+            ..share::seen(&self.key)
         };
         let entries = self.context.ledger.entries(query).await?;
         let (start, end) = (self.days.start(), self.days.end());

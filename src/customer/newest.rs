@@ -6,9 +6,8 @@ use farebox_ledger::{
     Timestamp,
 };
 
-use super::page::display;
 use super::receipt;
-use super::views::seen;
+use super::share::seen;
 
 /// Rows.
 const ROWS: usize = 10;
@@ -121,7 +120,7 @@ impl NewestRequests {
 fn failure(entry: &JournalEntry) -> Option<FailureKind<'_>> {
     let bill: &Bill = entry.bill.as_ref()?;
     let is_free = !receipt::charged(entry).is_positive();
-    (is_free && !display::is_good(bill)).then_some(FailureKind {
+    (is_free && !receipt::is_good(bill)).then_some(FailureKind {
         key: entry.key,
         slug: &bill.slug,
         status: bill.status,

@@ -47,6 +47,11 @@ pub(super) async fn find_seen(
     find(ledger, key, id).await
 }
 
+/// Whether a request ended with a complete answer.
+pub(super) fn is_good(bill: &Bill) -> bool {
+    bill.status < 400 && bill.end_reason.is_own_end()
+}
+
 /// The document of one charge.
 pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
     let blank = Bill::default();

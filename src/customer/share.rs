@@ -1,6 +1,6 @@
 //! The account as one key may see it: the customer's for an owner; for a member what it spent itself and what it may still spend.
 
-use farebox_ledger::{Account, Amount, Key, Ledger, LedgerError, Timestamp};
+use farebox_ledger::{Account, Amount, EntryQuery, Key, Ledger, LedgerError, Timestamp};
 
 /// The most running requests of a key that are summed: more than it may have at once.
 const MOST_HOLDS: usize = 10_000;
@@ -43,5 +43,14 @@ impl KeyShare {
             spent,
             held,
         }
+    }
+}
+
+/// The entries that the holder of a key sees: of the key, or of the whole customer.
+pub(super) fn seen(key: &Key) -> EntryQuery {
+    EntryQuery {
+        customer: Some(key.customer.id),
+        key: (!key.is_owner).then_some(key.id),
+        ..EntryQuery::default()
     }
 }

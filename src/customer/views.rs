@@ -22,7 +22,7 @@ use super::page::setup::{Checked, SetupQuery};
 use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
-use super::share::KeyShare;
+use super::share::{KeyShare, seen};
 use crate::clock;
 use crate::config::{Model, Shop};
 use crate::paper;
@@ -253,15 +253,6 @@ async fn low_balance(ledger: &dyn Ledger, key: &Key) -> Result<Amount, LedgerErr
         }
     }
     Ok(LOW)
-}
-
-/// The entries that the holder of a key sees: of the key, or of the whole customer.
-pub(super) fn seen(key: &Key) -> EntryQuery {
-    EntryQuery {
-        customer: Some(key.customer.id),
-        key: (!key.is_owner).then_some(key.id),
-        ..EntryQuery::default()
-    }
 }
 
 async fn requests(context: &Context, key: &Key, query: Query<'_>) -> Result<Markup, Failure> {

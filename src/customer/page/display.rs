@@ -1,6 +1,6 @@
 //! How money, times, counts and reasons are displayed.
 
-use farebox_ledger::{Amount, Bill, Timestamp};
+use farebox_ledger::{Amount, Timestamp};
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -27,11 +27,6 @@ fn decimals(amount: Amount) -> usize {
 pub(super) fn aligned(amount: Amount, places: usize) -> Markup {
     let room = "0".repeat(places.saturating_sub(decimals(amount)));
     html! { (money(amount)) @if !room.is_empty() { span.room data-room=(room) aria-hidden="true" {} } }
-}
-
-/// Whether a request ended with a complete answer.
-pub(in crate::customer) fn is_good(bill: &Bill) -> bool {
-    bill.status < 400 && bill.end_reason.is_own_end()
 }
 
 /// An instant, to the second.

@@ -45,7 +45,7 @@ pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup 
                     None => "none",
                 } }
                 dt { "Status" } dd {
-                    span class=(if display::is_good(bill) { "pill good" } else { "pill bad" }) {
+                    span class=(if receipt::is_good(bill) { "pill good" } else { "pill bad" }) {
                         (bill.status) " " (bill.end_reason.as_str().replace('_', " "))
                     }
                     " " (display::explain(bill.end_reason.as_str()))

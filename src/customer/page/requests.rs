@@ -70,7 +70,7 @@ fn row(
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let usage = bill.usage;
-    let good = display::is_good(bill);
+    let good = receipt::is_good(bill);
     let id = record::request_id(entry.operation);
     let key = labels.zip(entry.key).map(|(labels, key)| {
         html! { @match labels.get(&key) {
@@ -129,8 +129,8 @@ impl RequestFilter {
         let blank = Bill::default();
         let bill = entry.bill.as_ref().unwrap_or(&blank);
         let status = match self.status.as_str() {
-            "ok" => display::is_good(bill),
-            "cut" => !display::is_good(bill),
+            "ok" => receipt::is_good(bill),
+            "cut" => !receipt::is_good(bill),
             _ => true,
         };
         status
