@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use farebox_door::Door;
 use farebox_ledger::Gross;
-use farebox_toml::Diagnostic;
+use farebox_toml::{Diagnostic, HiddenText};
 use salvo::http::HeaderMap;
 
 use crate::checkout::Checkout;
+use crate::signature;
 
 /// Charges cards, and tells what became of the money.
 #[async_trait]
@@ -36,6 +37,24 @@ pub(crate) trait Processor: Send + Sync {
         body: &[u8],
         now: i64,
     ) -> Result<ProcessorMessage, BadMessage>;
+
+    /// Checks that a callback is the processor's, of this instant, and as it was sent.
+    ///
+    /// # Errors
+    /// [`BadMessage::Forged`].
+    fn check_signature(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        secrets: &[HiddenText],
+        now: i64,
+    ) -> Result<(), BadMessage> {
+        let header = headers
+            .get(self.signature_header())
+            .and_then(|value| value.to_str().ok())
+            .ok_or(BadMessage::Forged("there is no signature"))?;
+        signature::check(header, body, secrets, now).map_err(BadMessage::Forged)
+    }
 
     /// Pages that the processor itself needs here.
     fn pages(&self, door: Door) -> Door {

@@ -172,12 +172,7 @@ impl Processor for Arc<SimulatedProcessor> {
         body: &[u8],
         now: i64,
     ) -> Result<ProcessorMessage, BadMessage> {
-        let header = headers
-            .get(self.signature_header())
-            .and_then(|value| value.to_str().ok())
-            .ok_or(BadMessage::Forged("there is no signature"))?;
-        let secrets = std::slice::from_ref(&self.secret);
-        signature::check(header, body, secrets, now).map_err(BadMessage::Forged)?;
+        self.check_signature(headers, body, std::slice::from_ref(&self.secret), now)?;
         let unreadable = |why: &str| BadMessage::Unreadable(why.to_owned());
         let callback: Callback =
             serde_json::from_slice(body).map_err(|error| unreadable(&error.to_string()))?;

@@ -25,7 +25,6 @@ use crate::processor::{
     BadMessage, CardCharge, Charged, FoundCheckout, OpenCheckout, PaidCheckout, Processor,
     ProcessorMessage, Unavailable, Ways,
 };
-use crate::signature;
 
 /// The shapes of this version are read here: the newest of Stripe's own library.
 const VERSION: &str = "2026-10-28.endive";
@@ -149,11 +148,7 @@ impl Processor for Stripe {
         body: &[u8],
         now: i64,
     ) -> Result<ProcessorMessage, BadMessage> {
-        let header = headers
-            .get(self.signature_header())
-            .and_then(|value| value.to_str().ok())
-            .ok_or(BadMessage::Forged("there is no signature"))?;
-        signature::check(header, body, &self.webhook, now).map_err(BadMessage::Forged)?;
+        self.check_signature(headers, body, &self.webhook, now)?;
         let event: StripeEvent = read(body)?;
         match event.kind.as_str() {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
