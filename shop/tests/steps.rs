@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::gateway::RealGateway;
 use crate::support::toll::{KillMoment, KillPlace, Toll};
-use crate::support::{Answer, Street, Visitor, hidden, is_full, option, pay_page};
+use crate::support::{Answer, Street, Visitor, hidden, is_full, option, pay_page, read};
 
 /// How often somebody tries a step again.
 const TRIES: u32 = 100;
@@ -156,7 +156,7 @@ impl Town {
         let secret = secret.split('<').next().unwrap();
         let url = format!("http://{}/v1/key", self.gateway.listen);
         let key = self.street.client.get(url).bearer_auth(secret);
-        let key: Value = key.send().await.unwrap().json().await.unwrap();
+        let key: Value = serde_json::from_str(&read(key).await.text).unwrap();
         assert_eq!(key["data"]["balance"], "10.00", "{key}");
         !self.toll.is_waiting()
     }
