@@ -124,6 +124,49 @@ async fn a_customer_who_was_suspended_meanwhile_is_not_charged() {
     assert_eq!(street.stripe.asked_to_charge(), 0);
 }
 
+/// By the shop's clock, or by the gateway's, which fails what nobody booked in time.
+#[tokio::test]
+async fn a_wish_whose_time_is_over_is_not_charged() {
+    let street = Street::open().await;
+    let customer = agreed(&street).await.2;
+    let books = &street.books;
+    let late = books.wish_that_is(&customer, "wanted", -1_000);
+    let failed = books.wish_that_is(&customer, "failed", 60_000);
+    // It is told after them: they were read before it is booked.
+    let next = books.wish(&customer);
+    assert_eq!(books.after(&next, "wanted").await["status"], "booked");
+    assert_eq!(street.stripe.asked_to_charge(), 1);
+    assert_eq!(street.stripe.charged()[0].0, next);
+    assert_eq!((books.payments().len(), books.reserved()), (2, 0));
+    let state = books.state.lock().unwrap();
+    assert_eq!(
+        state.wishes[&late]["reason"],
+        Value::Null,
+        "nobody fails it twice"
+    );
+    assert_eq!(state.wishes[&failed]["status"], "failed");
+}
+
+/// The call of the charge ends by time, what was kept for it is given back, and the next call is the same charge.
+#[tokio::test]
+async fn a_wish_at_a_processor_that_never_answers_waits_and_is_charged_once() {
+    let street = Street::open().await;
+    let customer = agreed(&street).await.2;
+    street.stripe.silent(true);
+    let wish = street.books.wish(&customer);
+    street.shop.says("an automatic top-up waits").await;
+    assert_eq!(street.books.reserved(), 0);
+    assert_eq!(street.books.payments().len(), 1);
+    assert!(street.stripe.unanswered() >= 1 && street.stripe.charged().is_empty());
+    street.stripe.silent(false);
+    assert_eq!(
+        street.books.after(&wish, "wanted").await["status"],
+        "booked"
+    );
+    assert_eq!(street.stripe.charged().len(), 1);
+    assert_eq!(street.books.payments().len(), 2);
+}
+
 /// The answer of the charge is lost, and the shop is killed: the same wish is the same charge, and is booked once.
 #[tokio::test]
 async fn a_wish_whose_answer_was_lost_is_charged_once_by_the_next_shop() {

@@ -71,6 +71,45 @@ async fn a_processor_that_is_away_keeps_one_reservation_and_the_next_try_uses_it
     assert_eq!(street.books.reserved(), 1);
 }
 
+/// The call ends by time; the page says so, nothing is booked, and the credit is kept for the next try, at most as long as a checkout.
+#[tokio::test]
+async fn a_processor_that_never_answers_charges_and_books_nothing() {
+    let street = Street::open().await;
+    let mut visitor = Visitor::new(&street);
+    let page = visitor.get("/").await;
+    street.stripe.silent(true);
+    let told = visitor.send_form(&page, &[]).await;
+    assert_eq!(told.status, 503);
+    assert!(
+        told.text.contains("does not answer") && told.text.contains("Nothing was charged"),
+        "{}",
+        told.text
+    );
+    assert_eq!(street.stripe.unanswered(), 1, "it is asked once");
+    assert!(street.books.payments().is_empty() && street.stripe.begun().is_empty());
+    let kept = {
+        let state = street.books.state.lock().unwrap();
+        let kept = state.reserved.iter().next().unwrap();
+        let (name, (_, _, until)) = kept;
+        assert!(until.millis() - clock::now().millis() <= 30 * 60_000);
+        name.clone()
+    };
+    assert_eq!(street.books.reserved(), 1);
+    // The next try uses what is kept, and pays.
+    street.stripe.silent(false);
+    let onward = visitor.send_form(&page, &[]).await;
+    assert_eq!(onward.status, 200, "{}", onward.text);
+    let reserved: Vec<String> = {
+        let state = street.books.state.lock().unwrap();
+        state.reserved.keys().cloned().collect()
+    };
+    assert_eq!(reserved, [kept]);
+    let (_, paid) = street.stripe.pay(&pay_page(&onward));
+    assert_eq!(street.deliver(&paid).await.status, 200);
+    assert_eq!(street.books.payments().len(), 1);
+    assert_eq!(street.books.reserved(), 0);
+}
+
 #[tokio::test]
 async fn twenty_four_who_reserve_and_leave_take_what_is_kept_for_strangers_and_no_more() {
     let street = Street::open().await;

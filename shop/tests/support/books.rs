@@ -106,12 +106,17 @@ impl Books {
 
     /// A rule asks for money; returns the wish's name. It is told only as long as the rule is there.
     pub(crate) fn wish(&self, customer: &str) -> String {
+        self.wish_that_is(customer, "wanted", 86_400_000)
+    }
+
+    /// One that is this already when it is told, and has so many milliseconds left.
+    pub(crate) fn wish_that_is(&self, customer: &str, status: &str, left: i64) -> String {
         let mut state = self.state.lock().unwrap();
         let reference = format!("auto-top-up:{customer}-{}", state.wishes.len() + 1);
-        let until = Timestamp::from_millis(clock::now().millis() + 86_400_000);
+        let until = Timestamp::from_millis(clock::now().millis() + left);
         let rule = &state.rules[customer];
         let wish = json!({ "reference": reference, "customer": customer, "amount": rule["amount"],
-            "until": until, "status": "wanted", "processor_ref": rule["processor_ref"] });
+            "until": until, "status": status, "processor_ref": rule["processor_ref"] });
         state.wishes.insert(reference.clone(), wish);
         state.events.push(reference.clone());
         reference

@@ -45,6 +45,9 @@ struct Account {
     loses_answers: bool,
     cannot_charge: bool,
     is_down: bool,
+    /// Requests are read, and nothing is ever answered.
+    is_silent: bool,
+    unanswered: usize,
     /// How long it takes to find a session, and how often it did.
     pace: std::time::Duration,
     found: usize,
@@ -103,6 +106,16 @@ impl FakeStripe {
 
     pub(crate) fn down(&self, is_down: bool) {
         self.account.lock().unwrap().is_down = is_down;
+    }
+
+    /// From now on it takes every request and answers none.
+    pub(crate) fn silent(&self, is_silent: bool) {
+        self.account.lock().unwrap().is_silent = is_silent;
+    }
+
+    /// How many requests it took without an answer.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.account.lock().unwrap().unanswered
     }
 
     /// What stored cards say from now on.
@@ -293,6 +306,9 @@ impl Api {
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .collect();
+        if self.is_silent() {
+            std::future::pending::<()>().await;
+        }
         if matches!(self.what, Call::Session) {
             let pace = {
                 let mut account = self.account.lock().unwrap();
@@ -349,6 +365,15 @@ impl Api {
             }
             None => refuse(res, StatusCode::NOT_FOUND, "resource_missing"),
         }
+    }
+}
+
+impl Api {
+    /// Whether this request gets no answer.
+    fn is_silent(&self) -> bool {
+        let mut account = self.account.lock().unwrap();
+        account.unanswered += usize::from(account.is_silent);
+        account.is_silent
     }
 }
 
