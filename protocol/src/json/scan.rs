@@ -101,6 +101,32 @@ fn blocks<S: Simd>(simd: S, bytes: &[u8], at: usize) -> Passed {
     passed
 }
 
+/// The position after those integers from `at` on, where one may begin, that each have a comma behind them.
+pub(super) fn integers(bytes: &[u8], at: usize) -> usize {
+    dispatch!(Level::new(), simd => lists(simd, bytes, at))
+}
+
+#[inline(always)]
+fn lists<S: Simd>(simd: S, bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
+        let block = u8x64::from_slice(simd, chunk);
+        let are = |byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
+        let from = |byte: u8| block.simd_ge(u8x64::splat(simd, byte)).to_bitmask();
+        let (digits, commas) = (from(b'0') & !from(b'9' + 1), are(b','));
+        let begin = commas << 1 | 1;
+        let signs = are(b'-') & begin;
+        let first = begin ^ signs | signs << 1;
+        // A comma without a number, and a zero before other digits.
+        let wrong = !(digits | commas | signs) | first & commas | first & are(b'0') & digits >> 1;
+        let good = commas & below(wrong);
+        at += BLOCK - good.leading_zeros() as usize;
+        if wrong != 0 || good == 0 {
+            break;
+        }
+    }
+    at
+}
+
 /// The bits below the lowest set bit; all bits if none is set.
 fn below(bits: u64) -> u64 {
     (bits & bits.wrapping_neg()).wrapping_sub(1)
@@ -209,5 +235,46 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn integers_are_passed_up_to_the_last_comma_before_anything_else() {
+        let pieces = [
+            "0,", "7,", "-1,", "1234567,", "-0,", "90,", ",", "-,", "00,", "01,", "1-,", "--1,",
+            "1.5,", "1e3,", "[],", "\"a\",", " 1,", "1 ,", "/,", ":,",
+        ];
+        let singly = |bytes: &[u8]| {
+            let mut at = 0;
+            while let Ok(end) = super::super::number_end(bytes, at)
+                && bytes[at..end]
+                    .iter()
+                    .all(|byte| matches!(byte, b'-' | b'0'..=b'9'))
+                && bytes.get(end) == Some(&b',')
+            {
+                at = end + 1;
+            }
+            at
+        };
+        let mut state = 7;
+        for _ in 0..20_000 {
+            let mut draw = |most: u64| {
+                usize::try_from(crate::token_estimate::random(&mut state) % most).unwrap()
+            };
+            let kinds = if draw(40) == 0 { 20 } else { 6 };
+            let mut text: String = (0..draw(80)).map(|_| pieces[draw(kinds)]).collect();
+            text.insert_str(0, pieces[draw(20)]);
+            let end = singly(text.as_bytes());
+            text.push_str(["]", "x", "", "1"][draw(4)]);
+            text.push_str(&" ".repeat(BLOCK));
+            let bytes = text.as_bytes();
+            for passed in [
+                integers(bytes, 0),
+                dispatch!(Level::baseline(), simd => lists(simd, bytes, 0)),
+            ] {
+                assert_eq!(passed, end, "{text}");
+            }
+        }
+        let long = format!("{},1,", "1".repeat(BLOCK));
+        assert_eq!(integers(long.as_bytes(), 0), 0, "left to the caller");
     }
 }
