@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::file::{PdfFacts, PdfFile};
+use super::objects::ObjectValue;
 use super::strings;
-use super::syntax::{PdfItem, entry, name, references};
+use super::syntax::{PdfItem, PdfTokenKind, entry, name, references};
 
 /// The least tokens of one page: text and picture of an ordinary one.
 const PER_PAGE: u64 = 3_000;
@@ -69,11 +70,13 @@ impl<'a> PdfCounter<'a> {
         }
         known.insert(node, 1);
         let mut most = 1;
-        for place in self.file.revisions(node) {
-            let Some(span) = self.file.dict(place)? else {
+        let mut next = self.file.first(node);
+        while let Some(index) = next {
+            next = self.file.later(index);
+            let Some(dict) = self.file.dict(index)? else {
                 continue;
             };
-            let kids = entry(self.file.slice(place.buffer, &span), b"Kids")
+            let kids = entry(self.file.slice(index, &dict.span), b"Kids")
                 .map(|kids| references(kids).collect::<Vec<_>>());
             let mut sum = 0_u64;
             for kid in kids.unwrap_or_default() {
@@ -88,12 +91,17 @@ impl<'a> PdfCounter<'a> {
     /// Text tokens of a page, in the revision with the most.
     fn page(&mut self, number: u32) -> Option<u64> {
         let mut most = 0;
-        for place in self.file.revisions(number) {
-            let Some(span) = self.file.dict(place)? else {
+        let mut next = self.file.first(number);
+        while let Some(index) = next {
+            next = self.file.later(index);
+            let Some(dict) = self.file.dict(index)? else {
                 continue;
             };
-            let contents = entry(self.file.slice(place.buffer, &span), b"Contents");
-            let contents: Vec<u32> = contents.into_iter().flat_map(references).collect();
+            let contents = PdfItem {
+                kind: PdfTokenKind::Word,
+                bytes: self.file.slice(index, &dict.contents),
+            };
+            let contents: Vec<u32> = references(contents).collect();
             let mut sum = 0_u64;
             for content in contents {
                 sum = sum.saturating_add(self.text(content, 0)?);
@@ -113,12 +121,14 @@ impl<'a> PdfCounter<'a> {
         }
         self.texts.insert(number, 0);
         let mut most = 0_u64;
-        for place in self.file.revisions(number) {
-            let Some((span, kind)) = self.file.value(place)? else {
+        let mut next = self.file.first(number);
+        while let Some(index) = next {
+            next = self.file.later(index);
+            let Some(ObjectValue { span, kind, .. }) = self.file.value(index)? else {
                 continue;
             };
             let mut sum = 0_u64;
-            if let Some(content) = self.file.stream(place)? {
+            if let Some(content) = self.file.stream(index)? {
                 self.file.spend(content.len())?;
                 let (shown, facts) = (strings::shown(&content), &self.facts.strings);
                 sum = shown
@@ -131,7 +141,7 @@ impl<'a> PdfCounter<'a> {
             } else {
                 let item = PdfItem {
                     kind,
-                    bytes: self.file.slice(place.buffer, &span),
+                    bytes: self.file.slice(index, &span),
                 };
                 for part in references(item).collect::<Vec<_>>() {
                     sum = sum.saturating_add(self.text(part, depth.saturating_add(1))?);
@@ -160,11 +170,13 @@ impl<'a> PdfCounter<'a> {
 
     /// Whether an object is a form, and not a picture.
     fn is_form(&mut self, number: u32) -> Option<bool> {
-        for place in self.file.revisions(number) {
-            let Some(span) = self.file.dict(place)? else {
+        let mut next = self.file.first(number);
+        while let Some(index) = next {
+            next = self.file.later(index);
+            let Some(dict) = self.file.dict(index)? else {
                 continue;
             };
-            let subtype = entry(self.file.slice(place.buffer, &span), b"Subtype");
+            let subtype = entry(self.file.slice(index, &dict.span), b"Subtype");
             if subtype.is_none_or(|subtype| name(subtype.bytes).as_ref() != b"Image") {
                 return Some(true);
             }

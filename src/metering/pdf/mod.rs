@@ -8,6 +8,7 @@
 mod count;
 mod file;
 mod filters;
+mod objects;
 mod strings;
 mod syntax;
 
@@ -23,8 +24,7 @@ pub fn tokens(pdf: &[u8]) -> Option<u64> {
         return None;
     }
     let mut file = PdfFile::new(pdf);
-    file.find_objects(0)?;
-    file.open_object_streams()?;
+    file.find_objects()?;
     let facts = file.facts()?;
     PdfCounter::new(file, facts).count()
 }

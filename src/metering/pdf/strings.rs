@@ -6,11 +6,7 @@
 //! many, unless they could be a ligature. Notes and form fields, which viewers draw and readers for models also take as words, are
 //! not written in a font.
 
-use std::collections::HashSet;
-
-use super::syntax::{
-    PdfItem, PdfTokenKind, elements, entries, is_blank, lookup, name, references, string, token,
-};
+use super::syntax::{PdfEntries, PdfItem, PdfTokenKind, is_blank, name, references, string, token};
 
 /// Longest result of one code that is still only a ligature.
 const LIGATURE: u64 = 4;
@@ -23,55 +19,133 @@ pub(super) struct StringFacts {
     /// The most tokens of a string that can replace marked content: a page can show it at each of its marks.
     pub(super) replacement: u64,
     /// Appearances of annotations: forms, or dictionaries of forms.
-    pub(super) appearances: HashSet<u32>,
+    pub(super) appearances: Vec<u32>,
     /// Character tables of fonts, and strings that can replace marked content.
-    pub(super) apart: HashSet<u32>,
+    pub(super) apart: Vec<u32>,
     /// Most UTF-16 units that one code means.
     longest: u64,
 }
 
+/// What was found before a dictionary that may turn out to be a signature.
+struct StringMark {
+    tokens: u64,
+    replacement: u64,
+    appearances: usize,
+    apart: usize,
+    longest: u64,
+}
+
 impl StringFacts {
-    /// Adds a value and everything inside it; returns how many bytes were read for it. Reads no value more than once for each
-    /// dictionary around it.
+    /// Whether an entry with this name says something even if its value is a word.
+    pub(super) fn looks_for(name: &[u8]) -> bool {
+        matches!(name, b"AP" | b"ActualText" | b"ByteRange" | b"ToUnicode")
+    }
+
+    /// Adds a value and everything inside it; returns how many bytes were read for it, those of a value once for each dictionary
+    /// or array around it.
     pub(super) fn read(&mut self, item: PdfItem<'_>) -> usize {
-        let mut read = item.bytes.len();
-        match item.kind {
-            PdfTokenKind::Text | PdfTokenKind::Hex => {
-                self.tokens = self.tokens.saturating_add(tokens(item));
+        self.walk(item.bytes, 0).map_or(0, |(_, _, read)| read)
+    }
+
+    /// The same of the value at `at`, which is also returned with the position after it. Looks at each byte once, however
+    /// deep, which is as deep as [`value`](super::syntax::value) reads.
+    fn walk<'a>(&mut self, bytes: &'a [u8], at: usize) -> Option<(PdfItem<'a>, usize, usize)> {
+        let (first, end) = token(bytes, at)?;
+        let start = end.saturating_sub(first.bytes.len());
+        let (kind, end, inside) = match first.bytes {
+            b"<<" => self.dictionary(bytes, start),
+            b"[" => self.array(bytes, end),
+            _ => {
+                self.tokens = self.tokens.saturating_add(tokens(first));
+                (first.kind, end, 0)
             }
-            PdfTokenKind::Dict => {
-                let [signed, element] = lookup(item.bytes, [b"ByteRange", b"S"]);
-                if signed.is_some() {
-                    // The contents of a signature are not text.
-                    return read;
-                }
-                // An element of the document's structure replaces its own content once, not every occurrence of a mark.
-                let is_element = element.is_some();
-                for (name, value) in entries(item.bytes) {
-                    match name.as_ref() {
-                        b"AP" => self.appearances.extend(references(value)),
-                        b"ToUnicode" => self.apart.extend(references(value)),
-                        b"ActualText" if !is_element => {
-                            self.replaces(value);
-                            self.apart.extend(references(value));
-                        }
-                        _ => {}
-                    }
-                    read = read.saturating_add(self.read(value));
-                }
+        };
+        let item = PdfItem {
+            kind,
+            bytes: bytes.get(start..end)?,
+        };
+        Some((item, end, item.bytes.len().saturating_add(inside)))
+    }
+
+    /// Reads a dictionary; returns its kind, the position after it, and how many bytes were read for its values.
+    fn dictionary(&mut self, bytes: &[u8], start: usize) -> (PdfTokenKind, usize, usize) {
+        let before = self.mark();
+        let (mut inside, mut is_signed, mut is_element) = (0_usize, false, false);
+        let mut replacing = Vec::new();
+        let mut entries = PdfEntries::at(bytes, start);
+        let mut read_value = |bytes, at| {
+            let (item, end, read) = self.walk(bytes, at)?;
+            // A reference is longer than its first word.
+            let is_word = item.kind == PdfTokenKind::Word;
+            inside = inside.saturating_add(if is_word { 0 } else { read });
+            Some((item, end))
+        };
+        let mut words = 0_usize;
+        let (mut appearances, mut apart) = (Vec::new(), Vec::new());
+        while let Some((name, value)) = entries.next_through(&mut read_value) {
+            if value.kind == PdfTokenKind::Word {
+                words = words.saturating_add(value.bytes.len());
             }
-            PdfTokenKind::Array => {
-                for value in elements(item.bytes) {
-                    if value.kind == PdfTokenKind::Name {
-                        // It may be a glyph's.
-                        self.longest = self.longest.max(units(value));
-                    }
-                    read = read.saturating_add(self.read(value));
-                }
+            match name.as_ref() {
+                b"AP" => appearances.extend(references(value)),
+                b"ToUnicode" => apart.extend(references(value)),
+                b"ActualText" => replacing.push(value),
+                b"ByteRange" => is_signed = true,
+                b"S" => is_element = true,
+                _ => {}
             }
-            PdfTokenKind::Name | PdfTokenKind::Word => {}
         }
-        read
+        let (kind, end) = (PdfTokenKind::Dict, entries.position());
+        if is_signed {
+            // The contents of a signature are not text.
+            self.back_to(before);
+            return (kind, end, 0);
+        }
+        self.appearances.append(&mut appearances);
+        self.apart.append(&mut apart);
+        // An element of the document's structure replaces its own content once, not every occurrence of a mark.
+        for text in replacing.into_iter().filter(|_| !is_element) {
+            self.replaces(text);
+            self.apart.extend(references(text));
+        }
+        (kind, end, inside.saturating_add(words))
+    }
+
+    /// The same of an array, whose inside begins at `at`.
+    fn array(&mut self, bytes: &[u8], mut at: usize) -> (PdfTokenKind, usize, usize) {
+        let mut inside = 0_usize;
+        while let Some((value, end, read)) = self.walk(bytes, at) {
+            at = end;
+            inside = inside.saturating_add(read);
+            if value.kind == PdfTokenKind::Name {
+                // It may be a glyph's.
+                self.longest = self.longest.max(units(value));
+            }
+            if value.bytes == b"]" {
+                return (PdfTokenKind::Array, end, inside);
+            }
+        }
+        (PdfTokenKind::Array, bytes.len(), inside)
+    }
+
+    /// What was found so far.
+    fn mark(&self) -> StringMark {
+        StringMark {
+            tokens: self.tokens,
+            replacement: self.replacement,
+            appearances: self.appearances.len(),
+            apart: self.apart.len(),
+            longest: self.longest,
+        }
+    }
+
+    /// Forgets what was found since.
+    fn back_to(&mut self, mark: StringMark) {
+        self.tokens = mark.tokens;
+        self.replacement = mark.replacement;
+        self.appearances.truncate(mark.appearances);
+        self.apart.truncate(mark.apart);
+        self.longest = mark.longest;
     }
 
     /// Adds what a list of properties shows in place of marked content.

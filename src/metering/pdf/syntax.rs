@@ -31,11 +31,20 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
 
+/// Whether a byte ends a word: white space, or a delimiter.
+const ENDS_WORD: [bool; 256] = {
+    let mut ends = [false; 256];
+    let bytes = b"\0\t\n\x0c\r ()<>[]{}/%";
+    let mut at = 0;
+    while at < bytes.len() {
+        ends[bytes[at] as usize] = true;
+        at += 1;
+    }
+    ends
+};
+
 fn is_delimiter(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%'
-    )
+    ENDS_WORD[usize::from(byte)] && !is_blank(byte)
 }
 
 /// The position after white space and comments.
@@ -44,11 +53,8 @@ pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
         match bytes.get(at) {
             Some(byte) if is_blank(*byte) => at = at.saturating_add(1),
             Some(b'%') => {
-                let line = bytes[at..]
-                    .iter()
-                    .position(|byte| matches!(byte, b'\n' | b'\r'))
-                    .unwrap_or(bytes.len().saturating_sub(at));
-                at = at.saturating_add(line);
+                let line = memchr::memchr2(b'\n', b'\r', &bytes[at..]);
+                at = line.map_or(bytes.len(), |line| at.saturating_add(line));
             }
             _ => return at,
         }
@@ -62,7 +68,12 @@ pub(super) fn value(bytes: &[u8], at: usize) -> Option<(PdfItem<'_>, usize)> {
 
 /// The same for one token: brackets are tokens of their own.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<(PdfItem<'_>, usize)> {
-    let start = blanks(bytes, at);
+    token_at(bytes, blanks(bytes, at))
+}
+
+/// The same where neither white space nor a comment begins.
+#[inline]
+fn token_at(bytes: &[u8], start: usize) -> Option<(PdfItem<'_>, usize)> {
     let next = start.saturating_add(1);
     let (kind, end) = match (bytes.get(start)?, bytes.get(next)) {
         (b'(', _) => (PdfTokenKind::Text, text_end(bytes, start)),
@@ -83,7 +94,7 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<(PdfItem<'_>, usize)> {
 
 fn nested(bytes: &[u8], at: usize, depth: u32) -> Option<(PdfItem<'_>, usize)> {
     let start = blanks(bytes, at);
-    let (item, mut end) = token(bytes, start)?;
+    let (item, mut end) = token_at(bytes, start)?;
     let (kind, close): (PdfTokenKind, &[u8]) = match item.bytes {
         b"<<" => (PdfTokenKind::Dict, b">>"),
         b"[" => (PdfTokenKind::Array, b"]"),
@@ -115,7 +126,7 @@ fn word_end(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     from.saturating_add(
         rest.iter()
-            .position(|byte| is_blank(*byte) || is_delimiter(*byte))
+            .position(|byte| ENDS_WORD[usize::from(*byte)])
             .unwrap_or(rest.len()),
     )
 }
@@ -143,72 +154,100 @@ fn text_end(bytes: &[u8], start: usize) -> usize {
 }
 
 /// The entries of a dictionary: name and value. A reference is a value of three words, as written.
-pub(super) fn entries<'a>(dict: &'a [u8]) -> impl Iterator<Item = (Cow<'a, [u8]>, PdfItem<'a>)> {
-    let mut at = if dict.starts_with(b"<<") {
-        2
-    } else {
-        dict.len()
-    };
-    std::iter::from_fn(move || {
-        loop {
-            let (key, behind) = value(dict, at)?;
-            at = behind;
+pub(super) struct PdfEntries<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    is_over: bool,
+    is_too_deep: bool,
+}
+
+impl<'a> PdfEntries<'a> {
+    /// Those of the dictionary at `at`, whose end is found on the way; none, if another value is there.
+    pub(super) fn at(bytes: &'a [u8], at: usize) -> Self {
+        let begins = bytes.get(at..).is_some_and(|rest| rest.starts_with(b"<<"));
+        Self {
+            bytes,
+            at: at.saturating_add(2),
+            is_over: !begins,
+            is_too_deep: false,
+        }
+    }
+
+    /// The position after the last entry that was read; in the end that after the dictionary.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Whether it ended early, because something in it is nested too deep.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.is_too_deep
+    }
+
+    /// The next entry, whose value `read` reads.
+    pub(super) fn next_through(
+        &mut self,
+        mut read: impl FnMut(&'a [u8], usize) -> Option<(PdfItem<'a>, usize)>,
+    ) -> Option<(Cow<'a, [u8]>, PdfItem<'a>)> {
+        while !self.is_over {
+            let key = self.step(|bytes, at| nested(bytes, at, 1))?;
+            self.is_over = key.bytes == b">>";
             if key.kind != PdfTokenKind::Name {
                 continue;
             }
-            let (mut found, mut end) = value(dict, at)?;
-            if found.kind == PdfTokenKind::Word
-                && let Some(behind) = reference_end(dict, at)
-            {
-                found = PdfItem {
-                    kind: PdfTokenKind::Word,
-                    bytes: dict.get(blanks(dict, at)..behind)?,
-                };
-                end = behind;
+            let mut found = self.step(&mut read)?;
+            if found.kind == PdfTokenKind::Word {
+                self.is_over = found.bytes == b">>";
+                if let Some(end) = reference_end(self.bytes, found, self.at) {
+                    let start = self.at.saturating_sub(found.bytes.len());
+                    found.bytes = self.bytes.get(start..end)?;
+                    self.at = end;
+                }
             }
-            at = end;
             return Some((name(key.bytes), found));
         }
-    })
+        None
+    }
+
+    /// The value that begins next.
+    fn step(
+        &mut self,
+        read: impl FnOnce(&'a [u8], usize) -> Option<(PdfItem<'a>, usize)>,
+    ) -> Option<PdfItem<'a>> {
+        let at = blanks(self.bytes, self.at);
+        let Some((item, end)) = read(self.bytes, at) else {
+            self.is_too_deep = at < self.bytes.len();
+            self.is_over = true;
+            self.at = self.bytes.len();
+            return None;
+        };
+        self.at = end;
+        Some(item)
+    }
 }
 
-/// The values in an array; a reference is three words.
-pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = PdfItem<'_>> {
-    let mut at = 1;
-    std::iter::from_fn(move || {
-        let (found, behind) = value(array, at)?;
-        at = behind;
-        Some(found)
-    })
+impl<'a> Iterator for PdfEntries<'a> {
+    type Item = (Cow<'a, [u8]>, PdfItem<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_through(|bytes, at| nested(bytes, at, 1))
+    }
+}
+
+/// The entries of a dictionary that was cut out.
+pub(super) fn entries(dict: &[u8]) -> PdfEntries<'_> {
+    PdfEntries::at(dict, 0)
 }
 
 /// The value of one entry; the last one counts, as for most readers.
 pub(super) fn entry<'a>(dict: &'a [u8], wanted: &[u8]) -> Option<PdfItem<'a>> {
-    let [found] = lookup(dict, [wanted]);
-    found
+    let of_name = entries(dict).filter(|(name, _)| name.as_ref() == wanted);
+    of_name.last().map(|(_, value)| value)
 }
 
-/// The same of several, in one walk: a file may have 400,000 dictionaries, and walking them is most of the work.
-pub(super) fn lookup<'a, const N: usize>(
-    dict: &'a [u8],
-    wanted: [&[u8]; N],
-) -> [Option<PdfItem<'a>>; N] {
-    let mut found = [None; N];
-    for (name, value) in entries(dict) {
-        for (wanted, found) in wanted.iter().zip(&mut found) {
-            if name.as_ref() == *wanted {
-                *found = Some(value);
-            }
-        }
-    }
-    found
-}
-
-/// The position after `12 0 R`.
-fn reference_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let (number, at) = token(bytes, at)?;
-    integer(number.bytes)?;
-    let (generation, at) = token(bytes, at)?;
+/// The position after `12 0 R`, of which the first word was read.
+fn reference_end(bytes: &[u8], first: PdfItem<'_>, behind: usize) -> Option<usize> {
+    integer(first.bytes)?;
+    let (generation, at) = token(bytes, behind)?;
     integer(generation.bytes)?;
     let (word, at) = token(bytes, at)?;
     (word.bytes == b"R").then_some(at)
@@ -221,7 +260,7 @@ pub(super) fn references(value: PdfItem<'_>) -> impl Iterator<Item = u32> + '_ {
     std::iter::from_fn(move || {
         loop {
             let (item, behind) = token(bytes, at)?;
-            if let Some(end) = reference_end(bytes, at) {
+            if let Some(end) = reference_end(bytes, item, behind) {
                 at = end;
                 return integer(item.bytes).and_then(|number| u32::try_from(number).ok());
             }

@@ -454,6 +454,42 @@ fn what_cannot_be_read_or_costs_too_much_has_no_count() {
     }
 }
 
+#[test]
+fn nothing_is_read_again_for_each_object_that_points_to_it() {
+    let many = |object: &str| object.repeat(20_000);
+    let page = "%PDF-1.7\n3 0 obj<</Type/Page>>\n";
+    for (name, pdf, found) in [
+        (
+            "a number that is a long list",
+            format!(
+                "{page}9 0 obj[{}]\n{}",
+                many("0 0 0 0 0 "),
+                many("1 0 obj<</N 9 0 R/First 9 0 R>>\n")
+            ),
+            Some(3_000),
+        ),
+        (
+            "names of forms",
+            format!(
+                "{page}9 0 obj<<{}>>\n{}",
+                many("/a 3 0 R/b 3 0 R"),
+                many("1 0 obj<</XObject 9 0 R>>\n")
+            ),
+            Some(3_000),
+        ),
+        (
+            "a comment to the end of the file",
+            format!("{page}{}", many("1 0 obj%1 0 obj%1 0 obj%1 0 obj%")),
+            None,
+        ),
+    ] {
+        let began = Instant::now();
+        assert_eq!(tokens(pdf.as_bytes()), found, "{name}");
+        let took = began.elapsed();
+        assert!(took.as_secs() < 10, "{name}: {took:?}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn no_damage_makes_it_panic(at in 0_usize..4_000, byte in 0_u8..=255, cut in 0_usize..4_000) {
