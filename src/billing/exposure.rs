@@ -21,10 +21,8 @@ use super::reserve::{Reservations, Reserved};
 use crate::clock;
 use crate::config::{Catalog, ConfigHandle};
 use crate::metering::price;
+use crate::metering::rates::USUAL_SPEED;
 
-/// Tokens a second of a choice where nobody named or observed a speed.
-// As the meter and the paces assume where nobody has said anything (`SPEED`, `UNNAMED`).
-const USUAL_SPEED: u64 = 150;
 /// What is excused of a customer within 24 hours: so many times what a day leaves without charges.
 // An outage must stop nobody's work, but whoever causes failures that look like one would otherwise have no bound at all.
 const MOST_EXCUSED: i128 = 10;
@@ -57,7 +55,7 @@ impl UncountedEnd {
     pub(crate) fn exposure(&self) -> Amount {
         let picos = |amount: Amount| i128::from(amount.picos());
         let speed = match (self.speed, self.pace) {
-            (None, None) => USUAL_SPEED * 1_000,
+            (None, None) => u64::from(USUAL_SPEED).saturating_mul(1_000),
             (speed, pace) => {
                 let (named, seen) = (speed.unwrap_or(0), pace.unwrap_or(0));
                 named.saturating_mul(1_000).max(seen.saturating_mul(2))

@@ -16,6 +16,7 @@ use std::time::Duration;
 use farebox_ledger::{Amount, BillLine, Evidence, Usage, UsageKind};
 use farebox_protocol::{FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
 
+use super::rates::USUAL_SPEED;
 use super::{counts, estimate, price};
 use crate::config::{Model, Rates};
 pub use classes::ClassTrouble;
@@ -24,8 +25,6 @@ pub use start::Start;
 
 /// What an answer may have beyond what was allowed, in tokens, beside an eighth of it: counts differ.
 pub const BEYOND: u64 = 64;
-/// Tokens a second of a model of which nobody has said how fast it is.
-const SPEED: u32 = 150;
 /// Output that nobody shows is charged for the time since the last text only if that is longer: the next word takes its time anyhow.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -436,7 +435,7 @@ impl Meter {
             usage[kind] = usage[kind].min(room);
             room = room.saturating_sub(usage[kind]);
         }
-        let speed = u64::from(self.model.limits.speed.unwrap_or(SPEED)).saturating_mul(1_000);
+        let speed = u64::from(self.model.limits.speed.unwrap_or(USUAL_SPEED)).saturating_mul(1_000);
         let by_time = made(speed, took).saturating_mul(self.start.choices);
         let most = self.start.output_limit.saturating_mul(2).max(by_time);
         usage.reasoning = usage.reasoning.min(most);

@@ -1,7 +1,8 @@
 //! How fast a target is, and how its counts compare with ours: quotients of the sums that its answers have taught. Pure.
 
-/// What begins a pace: half of the named speed …
-const UNNAMED: u32 = 150;
+/// Tokens a second of a choice of which nobody has said or seen how fast it is. Half of the speed that is named, or of this, begins a
+/// pace, …
+pub const USUAL_SPEED: u32 = 150;
 /// … counts for as many tokens, …
 // Until so much has come, an unusual stream changes it by little.
 const PACE_BEGINS_WITH: u64 = 10_000;
@@ -16,7 +17,7 @@ pub(super) const RATIOS: (u64, u64) = (800, 1_250);
 /// The pace of one choice in thousandths of a token a second, by tokens of finished streams and the milliseconds that they took.
 /// `named`: the speed that somebody has named, in tokens a second.
 pub fn pace(tokens: u64, millis: u64, named: Option<u32>) -> u64 {
-    let speed = u128::from(named.unwrap_or(UNNAMED).max(1));
+    let speed = u128::from(named.unwrap_or(USUAL_SPEED).max(1));
     // As if so many tokens had come at half of the speed.
     let begun = u128::from(PACE_BEGINS_WITH)
         .saturating_mul(MILLI)
