@@ -71,16 +71,17 @@ impl ConversationPlaces {
 
     /// The most bytes that its parts have.
     pub fn most_bytes(&self, talk: &Talk) -> usize {
-        let names = [
-            self.metadata.len(),
-            self.cache_key.len(),
-            self.session.len(),
+        let opening = self.opening(talk);
+        let all = [
+            &self.metadata,
+            &self.cache_key,
+            &self.session,
+            &self.tools,
+            &self.system,
+            &opening,
         ];
-        let opening = self.opening(talk).map(|part| part.len());
-        names
-            .into_iter()
-            .chain(opening)
-            .fold(0, usize::saturating_add)
+        let lengths = all.into_iter().map(Range::len);
+        lengths.fold(0, usize::saturating_add)
     }
 
     /// What tells the conversation from others: its name, or else what each of its turns repeats, which is tools, system prompt, and the
@@ -89,15 +90,29 @@ impl ConversationPlaces {
         match self.name(body) {
             Some(Cow::Borrowed(name)) => [Cow::Borrowed(name.as_bytes()), EMPTY, EMPTY],
             Some(Cow::Owned(name)) => [Cow::Owned(name.into_bytes()), EMPTY, EMPTY],
-            None => self.opening(talk).map(|part| talk.unmarked(body, part)),
+            None => {
+                // Most requests have no tools, or no system prompt.
+                let part = |place: Range<usize>| {
+                    if place.is_empty() {
+                        EMPTY
+                    } else {
+                        talk.unmarked(body, place)
+                    }
+                };
+                [
+                    part(self.tools.clone()),
+                    part(self.system.clone()),
+                    part(self.opening(talk)),
+                ]
+            }
         }
     }
 
-    fn opening(&self, talk: &Talk) -> [Range<usize>; 3] {
+    /// The messages up to the first one of the user.
+    fn opening(&self, talk: &Talk) -> Range<usize> {
         let first = talk.turns.first().map(|turn| turn.end);
         let start = talk.place.start;
-        let end = self.first_user.or(first).unwrap_or(start);
-        [self.tools.clone(), self.system.clone(), start..end]
+        start..self.first_user.or(first).unwrap_or(start)
     }
 }
 

@@ -66,10 +66,14 @@ pub(super) struct WarmSeat {
 }
 
 impl Conversations {
-    /// Where this one's prompt is probably cached, if anywhere.
-    pub(super) fn find(&self, conversation: u64, now: Instant) -> Option<WarmSeat> {
+    /// Where this one's prompt is probably cached, if anywhere. The clock is read only for one that is remembered.
+    pub(super) fn find(
+        &self,
+        conversation: u64,
+        clock: impl FnOnce() -> Instant,
+    ) -> Option<WarmSeat> {
         let stay = lock(&self.0).get(conversation)?;
-        stay.is_warm(now).then_some(WarmSeat {
+        stay.is_warm(clock()).then_some(WarmSeat {
             seat: stay.seat,
             is_home: stay.away.is_none(),
         })
@@ -167,7 +171,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn away(all: &Conversations, now: Instant) -> Option<Seat> {
-        let found = all.find(7, now).filter(|found| !found.is_home);
+        let found = all.find(7, || now).filter(|found| !found.is_home);
         found.map(|found| found.seat)
     }
 
@@ -175,7 +179,7 @@ mod tests {
     fn a_conversation_stays_away_while_it_is_used_and_an_hour_at_most() {
         let (all, start) = (Conversations::default(), Instant::now());
         assert!(!all.began(7, (HOME, true), CACHED, start));
-        assert!(all.find(7, start).is_some_and(|found| found.is_home));
+        assert!(all.find(7, || start).is_some_and(|found| found.is_home));
         assert!(all.began(7, (NEXT, false), CACHED, start), "it leaves");
         for minute in 0..60 {
             let now = start + MINUTE * minute;
@@ -183,7 +187,7 @@ mod tests {
             assert!(!all.began(7, (NEXT, false), CACHED, now) || minute == 0);
         }
         let now = start + MINUTE * 60;
-        assert_eq!(all.find(7, now), None, "whatever is warm");
+        assert_eq!(all.find(7, || now), None, "whatever is warm");
         // Its home still cannot take it: it leaves once more, for another hour.
         assert!(all.began(7, (NEXT, false), CACHED, now));
         assert_eq!(away(&all, now), Some(NEXT));
@@ -197,10 +201,10 @@ mod tests {
         all.began(7, (NEXT, false), CACHED, start);
         let almost = start + CACHED - Duration::from_millis(1);
         assert_eq!(away(&all, almost), Some(NEXT));
-        assert_eq!(all.find(7, start + CACHED), None);
+        assert_eq!(all.find(7, || start + CACHED), None);
         all.began(7, (NEXT, false), MINUTE * 720, start);
         assert_eq!(away(&all, start + MINUTE * 59), Some(NEXT));
-        assert_eq!(all.find(7, start + MINUTE * 60), None);
+        assert_eq!(all.find(7, || start + MINUTE * 60), None);
     }
 
     #[test]
@@ -216,7 +220,7 @@ mod tests {
         all.counted(7, HOME, (at(7), false), at(9));
         assert_eq!(away(&all, at(9)), Some(NEXT), "another place's count");
         all.counted(7, NEXT, (at(9), false), at(10));
-        assert_eq!(all.find(7, at(10)), None);
+        assert_eq!(all.find(7, || at(10)), None);
         // It leaves for a third place: there it begins anew.
         assert!(all.began(7, (OTHER, false), CACHED, at(11)));
         assert_eq!(away(&all, at(12)), Some(OTHER));
@@ -242,7 +246,7 @@ mod tests {
         let places = 2 * GENERATION / 7 * 8;
         assert!(places * (size_of::<(u64, Stay)>() + 1) <= 6 << 20);
         drop(known);
-        assert!(all.find(u64::MAX, now).is_some());
-        assert!(all.find(many - 1, now).is_some() && all.find(0, now).is_none());
+        assert!(all.find(u64::MAX, || now).is_some());
+        assert!(all.find(many - 1, || now).is_some() && all.find(0, || now).is_none());
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::conversations::Seat;
 use super::{UpstreamCall, Upstreams};
-use crate::config::{KeysBy, Provider, ProviderKeys, Target};
+use crate::config::{KeysBy, Provider, Target};
 
 /// What decides the account of a request at a provider with several, and its target while its first one cannot take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +74,19 @@ impl Upstreams {
                 continue;
             }
             let (keys, first) = (&target.provider.keys, all.len());
-            all.extend((0..keys.accounts()).map(|account| AccountPlace {
-                target: number,
-                family,
-                account,
-                lot: conversation.map_or(0, |conversation| highest(keys, account, conversation)),
+            let seed = conversation.map(|conversation| match keys.by {
+                KeysBy::Conversation => conversation.whole,
+                KeysBy::Request => conversation.request,
+            });
+            let mut weights = keys.iter().map(|key| key.weight);
+            all.extend((0..keys.accounts()).map(|account| {
+                let weight = weights.next().unwrap_or(1);
+                AccountPlace {
+                    target: number,
+                    family,
+                    account,
+                    lot: seed.map_or(0, |seed| highest(seed, account, weight)),
+                }
             }));
             let places = all.get_mut(first..).unwrap_or_default();
             places.sort_by_key(|place| Reverse(place.lot));
@@ -116,7 +124,7 @@ impl Upstreams {
         let Some((home, conversation)) = places.home else {
             return;
         };
-        let found = self.conversations.find(conversation.whole, Instant::now());
+        let found = self.conversations.find(conversation.whole, Instant::now);
         let Some(found) = found else {
             return;
         };
@@ -155,13 +163,8 @@ impl Seat {
     }
 }
 
-/// The highest lot that an account draws.
-fn highest(keys: &ProviderKeys, account: usize, conversation: Conversation) -> u64 {
-    let seed = match keys.by {
-        KeysBy::Conversation => conversation.whole,
-        KeysBy::Request => conversation.request,
-    };
-    let weight = keys.get(account).map_or(1, |key| key.weight);
+/// The highest lot that an account of a weight draws.
+fn highest(seed: u64, account: usize, weight: u32) -> u64 {
     let lots = (0..u64::from(weight)).map(|lot| nth(seed, (account as u64) << 32 | lot));
     lots.max().unwrap_or_default()
 }

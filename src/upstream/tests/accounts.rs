@@ -242,11 +242,7 @@ async fn a_conversation_that_left_stays_while_its_prompt_is_cached_there() {
     assert_eq!(desk.answers(ours).await, Some(next));
     bad.store(usize::MAX, Ordering::Relaxed);
     let fewer = Desk::new(route([with_accounts("a", &upstream.base_url(), &[1])]));
-    let known = desk
-        .upstreams
-        .conversations
-        .find(11, Instant::now())
-        .unwrap();
+    let known = desk.upstreams.conversations.find(11, Instant::now).unwrap();
     fewer
         .upstreams
         .conversations
