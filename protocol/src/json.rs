@@ -534,7 +534,7 @@ impl<'a> Cursor<'a> {
                 }
                 Some(b'\\') => {
                     escaped = true;
-                    self.at += escape_length(self.text.as_bytes(), self.at)?;
+                    self.at += scan::escape_length(self.text.as_bytes(), self.at)?;
                 }
                 Some(0..0x20) => return self.fault(CONTROL),
                 Some(byte) => {
@@ -580,23 +580,6 @@ fn digits_end(bytes: &[u8], from: usize) -> Result<usize, JsonError> {
 }
 
 const CONTROL: &str = "a control character in a string must be escaped";
-
-fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
-    match bytes.get(at + 1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u')
-            if bytes
-                .get(at + 2..at + 6)
-                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
-        {
-            Ok(6)
-        }
-        _ => Err(JsonError {
-            at,
-            what: "an unknown escape in a string",
-        }),
-    }
-}
 
 /// Steps over the next value and returns its position if it is a string.
 pub(crate) fn string_span(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, JsonError> {

@@ -6,8 +6,6 @@
 
 use fearless_simd::{Level, Simd, dispatch, i8x16, prelude::*, u8x16, u8x64};
 
-use super::escape_length;
-
 /// Bytes of one block.
 const BLOCK: usize = 64;
 /// Bytes checked before the first block: names and the dialects' own words end within them, and need no block processing.
@@ -154,6 +152,24 @@ fn unknown(bytes: &[u8], at: usize, mut escaped: u64) -> u64 {
         escaped &= escaped - 1;
     }
     unknown
+}
+
+/// How long an escape in a string is.
+pub(super) fn escape_length(bytes: &[u8], at: usize) -> Result<usize, super::JsonError> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
+        Some(b'u')
+            if bytes
+                .get(at + 2..at + 6)
+                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+        {
+            Ok(6)
+        }
+        _ => Err(super::JsonError {
+            at,
+            what: "an unknown escape in a string",
+        }),
+    }
 }
 
 #[cfg(test)]
