@@ -7,12 +7,12 @@ use async_trait::async_trait;
 
 use crate::{
     Addressees, Amount, Answered, Asked, AuditRecord, BeginEpoch, ConsumeLink, Customer,
-    CustomerBy, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish, HouseAct, JournalEntry,
-    Key, KeyId, KeyQuery, LedgerError, MarginQuery, Margins, Once, OpenHold, Operation,
-    OperationId, Outbox, Outcome, OwnCost, Payment, Performable, PersonalData, ProbeLease,
-    PublishedSlug, Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse, Taught,
-    Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRow, WholeRows,
-    WholeTable,
+    CustomerBy, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish, GrantQuery, GrantRecord,
+    HouseAct, JournalEntry, Key, KeyId, KeyQuery, LedgerError, MarginQuery, Margins, Once,
+    OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, Performable, PersonalData,
+    ProbeLease, PublishedSlug, Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse,
+    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRow,
+    WholeRows, WholeTable,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -75,6 +75,14 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     /// Payments that could not be booked and were neither assigned nor sent back, and those of which something went back that is not booked,
     /// oldest first.
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError>;
+
+    // --- grants ---
+
+    /// A page of grants, the newest first.
+    async fn grants(&self, query: GrantQuery) -> Result<Vec<GrantRecord>, LedgerError>;
+
+    /// Customers for whose grants the time has come for something, some of them.
+    async fn due_grants(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError>;
 
     // --- the admin API ---
 

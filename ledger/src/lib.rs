@@ -39,11 +39,12 @@ pub use batch::outcome::{AnswerOf, Answered, Outcome};
 pub use book::audit::AuditRecord;
 pub use book::credit::{Credit, CreditKind, Posted};
 pub use book::entry::{EntryKind, JournalEntry};
+pub use book::grant_answer::GrantAnswer;
 pub use book::house_act::{HouseAct, HouseSubject};
 pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, SlugHour};
 pub use book::page::{
-    CloseSession, CloseSessions, CustomerQuery, EntryQuery, KeyOrder, KeyPlace, KeyQuery, Publish,
-    PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
+    CloseSession, CloseSessions, CustomerQuery, EntryQuery, GrantQuery, KeyOrder, KeyPlace,
+    KeyQuery, Publish, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
 pub use book::payment_answer::PaymentMoved;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
@@ -63,6 +64,10 @@ pub use rule::cap::{Cap, CapLimits, CapMaker, CapReached, CapWindow, Caps, Count
 pub use rule::customer::{
     Customer, CustomerAct, CustomerBy, CustomerChange, CustomerStatus, Moved, NewCustomer, NewMove,
     PersonalData, PersonalHash,
+};
+pub use rule::grant::{
+    Grant, GrantKind, GrantName, GrantRecord, GrantStatus, Grants, MoneyPart, NewGrant,
+    SettleGrants, VoidGrant,
 };
 pub use rule::hold::{
     BeginEpoch, EndedHold, Finish, Held, HoldMove, HoldWay, NewHold, NewSize, OpenHold, Recover,
@@ -101,7 +106,8 @@ pub use value::event::{Event, EventKind, News};
 pub use value::files_act::{FilesAct, NoteFiles};
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{
-    CustomerId, IdError, KeyId, LotId, OperationId, ReservationId, Scope, Timestamp, TokenId,
+    CustomerId, GrantId, IdError, KeyId, LotId, OperationId, ReservationId, Scope, Timestamp,
+    TokenId,
 };
 pub use value::lesson::{Excess, Fact, Facts, ForgetTarget, Lesson, Taught};
 pub use value::own_cost::OwnCost;
@@ -231,6 +237,9 @@ pub enum Refusal {
         "there is no payment {0:?}; if it is on its way, say this again when it has been booked"
     )]
     NoSuchPayment(String),
+    /// The customer has no grant with this id.
+    #[error("there is no grant {0}")]
+    NoSuchGrant(GrantId),
     /// The operation id was used for something else.
     #[error("operation {0} was already used for something else")]
     OperationUsed(OperationId),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::rule::payment::PaymentAddressee;
 use crate::table::rows::TableRows;
 use crate::{
-    Amount, CustomerId, DeliveryStep, Event, JournalEntry, KeyId, OperationId, PersonalData,
-    Served, Taught, Timestamp, UsageRow,
+    Amount, CustomerId, DeliveryStep, Event, Grant, GrantId, JournalEntry, KeyId, OperationId,
+    PersonalData, Served, Taught, Timestamp, UsageRow,
 };
 
 /// An hour of a key with a slug at a target that served it as this.
@@ -29,6 +29,8 @@ pub(crate) struct Changes {
     /// Whom payments are addressed to, by their folded references, and whose they are.
     pub(crate) addressees: BTreeMap<String, (CustomerId, PaymentAddressee)>,
     pub(crate) holds: Vec<OperationId>,
+    /// Grants that are known with their customers alone.
+    pub(crate) grants: BTreeMap<GrantId, Grant>,
     pub(crate) entries: Vec<OperationId>,
     pub(crate) acts: Vec<OperationId>,
     /// References that were taken, folded.
@@ -89,6 +91,7 @@ impl Changes {
             personal,
             addressees,
             holds,
+            grants,
             entries,
             acts,
             names,
@@ -111,6 +114,7 @@ impl Changes {
             && personal.is_empty()
             && addressees.is_empty()
             && holds.is_empty()
+            && grants.is_empty()
             && entries.is_empty()
             && acts.is_empty()
             && names.is_empty()

@@ -20,12 +20,13 @@ use super::rows::Rows;
 use crate::rule::answer::AnswerId;
 use crate::{
     BeginEpoch, CloseSession, CloseSessions, ConsumeLink, Credit, Customer, CustomerChange,
-    DeliverySteps, EndReservation, EndedHold, Enrolment, Finish, FirstPayment, ForgetTarget, Held,
-    HoldMove, JudgeTopUp, Key, KeyChange, KeyId, LedgerError, Lot, MarkUsed, Moved, NewCustomer,
-    NewHold, NewKey, NewLink, NewLot, NewMove, NewPayment, NewReservation, NewReversal, NewToken,
-    NewVisit, NoteFiles, OperationId, OwnCost, PaymentMoved, Posted, Publish, Recover, Recovered,
-    Redemption, Refusal, Reservation, ResolveHold, RevokeToken, Scope, SecretHash, Session, Taught,
-    Timestamp, Token, TokenId, UnappliedAct, VoidLot,
+    DeliverySteps, EndReservation, EndedHold, Enrolment, Finish, FirstPayment, ForgetTarget,
+    GrantAnswer, Held, HoldMove, JudgeTopUp, Key, KeyChange, KeyId, LedgerError, Lot, MarkUsed,
+    Moved, NewCustomer, NewGrant, NewHold, NewKey, NewLink, NewLot, NewMove, NewPayment,
+    NewReservation, NewReversal, NewToken, NewVisit, NoteFiles, OperationId, OwnCost, PaymentMoved,
+    Posted, Publish, Recover, Recovered, Redemption, Refusal, Reservation, ResolveHold,
+    RevokeToken, Scope, SecretHash, Session, SettleGrants, Taught, Timestamp, Token, TokenId,
+    UnappliedAct, VoidGrant, VoidLot,
 };
 
 /// What an operation is and does. Nothing has a default, so that none is half done.
@@ -148,6 +149,12 @@ operations! {
     CreateLot(Box<NewLot>) => Lot, Money;
     /// What is left of a lot is worth nothing from now on.
     VoidLot(VoidLot) => Lot, Money;
+    /// Gives credit that may end, or begins later. Repeating the reference with the same facts returns the grant as it is.
+    Grant(Box<NewGrant>) => GrantAnswer, Money;
+    /// Takes back what is left of a grant; what running requests hold of it they can still spend.
+    VoidGrant(Box<VoidGrant>) => GrantAnswer, Money;
+    /// Books what time has done to a customer's grants.
+    SettleGrants(SettleGrants) => (), Continue;
     /// Keeps credit free of the daily bound of the token that asks, while a buyer pays; or keeps it for longer, because the checkout was
     /// completed without its payment. Repeating it changes nothing.
     Reserve(Box<NewReservation>) => Reservation, Money;

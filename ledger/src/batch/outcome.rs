@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::rule::answer::ApiAnswer;
 use crate::{
-    Customer, EndedHold, Held, Key, KeyId, LedgerError, Lot, Moved, PaymentMoved, Posted,
-    Recovered, Reservation, Token,
+    Customer, EndedHold, GrantAnswer, Held, Key, KeyId, LedgerError, Lot, Moved, PaymentMoved,
+    Posted, Recovered, Reservation, Token,
 };
 
 /// The result of an operation.
@@ -28,6 +28,8 @@ pub enum Outcome {
     Token(Box<Token>),
     /// The lot as it is now.
     Lot(Box<Lot>),
+    /// A grant was made or taken back.
+    GrantAnswer(Box<GrantAnswer>),
     /// The reservation as it is now.
     Reservation(Box<Reservation>),
     /// What a token asked for was done, now or before.
@@ -73,6 +75,7 @@ convert! {
     Payment(PaymentMoved) => *,
     Token(Token) => *,
     Lot(Lot) => *,
+    GrantAnswer(GrantAnswer) => *,
     Reservation(Reservation) => *,
     Answered(Answered) => *,
     Held(Held),

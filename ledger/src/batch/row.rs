@@ -20,6 +20,8 @@ pub(crate) struct CustomerRow {
     pub(crate) claim_changed: bool,
     pub(crate) watch_changed: bool,
     pub(crate) auto_top_up_changed: bool,
+    /// Whether something happens to its grants at another instant than the database says.
+    pub(crate) next_grant_changed: bool,
 }
 
 impl CustomerRow {
@@ -36,7 +38,7 @@ impl CustomerRow {
         (self.account_changed, self.settings_changed) = (false, false);
         (self.audit_changed, self.caps_changed) = (false, false);
         (self.claim_changed, self.watch_changed) = (false, false);
-        self.auto_top_up_changed = false;
+        (self.auto_top_up_changed, self.next_grant_changed) = (false, false);
     }
 
     /// As it will be inserted.
@@ -52,6 +54,7 @@ impl CustomerRow {
             claim_changed: true,
             watch_changed: true,
             auto_top_up_changed: true,
+            next_grant_changed: true,
         }
     }
 
@@ -63,6 +66,7 @@ impl CustomerRow {
             || self.claim_changed
             || self.watch_changed
             || self.auto_top_up_changed
+            || self.next_grant_changed
     }
 }
 

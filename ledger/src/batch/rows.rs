@@ -16,18 +16,18 @@ use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
 use crate::rule::answer::AnswerId;
-use crate::rule::customer::KeyPurse;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::rule::link::SignInLink;
+use crate::rule::purse::KeyPurse;
 use crate::table::list::TableSet;
 pub(crate) use crate::table::rows::CachedRow;
 use crate::value::reference;
 use crate::{
-    Account, Amount, CustomerId, HoldMove, JournalEntry, Key, KeyId, NewHold, OpenHold,
-    OperationId, OwnCost, Payment, PersonalData, Refusal, ReservationId, Scope, Session, Timestamp,
-    UtcDay,
+    Account, Amount, CustomerId, GrantRecord, HoldMove, JournalEntry, Key, KeyId, MoneyPart,
+    NewHold, OpenHold, OperationId, OwnCost, Payment, PersonalData, Refusal, ReservationId, Scope,
+    Session, Timestamp, UtcDay,
 };
 
 /// Holds that one recovery ends. With more, other operations would wait behind one long transaction.
@@ -171,6 +171,15 @@ impl Rows {
         self.tables.get(&reference::folded(spelled))
     }
 
+    /// The grant of this name, of those that were looked for.
+    pub(crate) fn grant_by_reference(&self, spelled: &str) -> Option<&GrantRecord> {
+        let folded = reference::folded(spelled);
+        let mut known = self.tables.iter::<GrantRecord>();
+        known.find(|known| {
+            known.reference.0.as_deref().map(reference::folded).as_ref() == Some(&folded)
+        })
+    }
+
     /// Whether a key is, or belongs to, whom a scope names.
     fn is_in(&self, of: Scope, key: KeyId) -> bool {
         match of {
@@ -233,12 +242,13 @@ impl Rows {
     }
 
     /// Stores a new hold of the current epoch.
-    pub(crate) fn insert_hold(&mut self, new: &NewHold, amount: Amount) {
+    pub(crate) fn insert_hold(&mut self, new: &NewHold, amount: Amount, parts: Vec<MoneyPart>) {
         let now = self.now;
         let begin = |traffic: Traffic, limits| traffic.begin(limits, now);
         self.count_traffic(new.key, begin, begin);
         self.count_opened(new.customer);
-        self.put_hold(StoredHold::new(new, amount, self.epoch, self.today()));
+        let hold = StoredHold::new(new, amount, self.epoch, self.today());
+        self.put_hold(StoredHold { parts, ..hold });
     }
 
     /// Stores a hold as it is.
@@ -256,12 +266,17 @@ impl Rows {
         self.holds.insert(request, row);
     }
 
-    /// Stores a hold's new size, and its checkpoint, whose charge is `used`.
-    pub(crate) fn move_hold(&mut self, moved: &HoldMove, amount: Amount, used: Option<Amount>) {
+    /// Stores a hold's new size, what of it is held of grants, and its checkpoint, whose charge is `used`.
+    pub(crate) fn move_hold(
+        &mut self,
+        moved: &HoldMove,
+        (amount, parts): (Amount, Vec<MoneyPart>),
+        used: Option<Amount>,
+    ) {
         if let Some(row) = self.holds.get_mut(&moved.request)
             && let Some(hold) = &mut row.now
         {
-            (hold.open.amount, hold.moves) = (amount, moved.number);
+            (hold.open.amount, hold.parts, hold.moves) = (amount, parts, moved.number);
             if let (Some(used), Some(checkpoint)) = (used, &moved.checkpoint) {
                 hold.open.used = used;
                 hold.checkpoint = Some(Box::new(checkpoint.clone()));

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Acts that move money: what else there is of a customer or key stays as it was.
-pub(crate) const OF_MONEY: [&str; 11] = [
+pub(crate) const OF_MONEY: [&str; 13] = [
     "top_up",
     "adjust",
     "refund",
@@ -32,6 +32,8 @@ pub(crate) const OF_MONEY: [&str; 11] = [
     "reverse",
     "unapplied_reversal",
     "fail_top_up",
+    "grant",
+    "void_grant",
 ];
 
 /// One administrative act.
@@ -46,7 +48,7 @@ pub struct AuditRecord {
     /// What. Of a key: `create`, `set`, `block`, `unblock`, `revoke`, `rotate`, `reissue`, `link`, `set_cap`, `clear_cap`. Of a customer:
     /// `create_customer`, `set_customer`, `suspend`, `resume`, `close`, `describe`, `erase`, `set_cap`, `clear_cap`,
     /// `set_auto_top_up`, `clear_auto_top_up`, `fail_top_up`, `move`. Of either:
-    /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`,
+    /// `top_up`, `adjust`, `refund`, `write_off`. Of a customer's grants: `grant`, `void_grant`. Of a customer's payments: `unapplied`, `assign`, `return`, `reverse`,
     /// `unapplied_reversal`.
     pub act: String,
     /// The customer that it changed, or whose key it changed.
@@ -94,7 +96,7 @@ pub(crate) struct ActRecord {
 }
 
 impl Written {
-    fn by(act: &Act, word: &'static str, key: Option<KeyId>, details: &Value) -> Self {
+    pub(super) fn by(act: &Act, word: &'static str, key: Option<KeyId>, details: &Value) -> Self {
         Self {
             at: act.at,
             actor: act.actor.clone(),
@@ -272,7 +274,7 @@ pub(crate) fn credit(credit: &Credit) -> Written {
             "top_up",
             json!({ "amount": credit.amount, "reference": reference }),
         ),
-        CreditKind::Adjust { reason } => (
+        CreditKind::Adjust { reason, is_paid: _ } => (
             "adjust",
             json!({ "amount": credit.amount, "reference": reference, "reason": reason }),
         ),
@@ -433,6 +435,8 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         created_by,
         token,
         last_entry_at: _,
+        // Money is in no state.
+        grants: _,
     } = customer;
     *id == CustomerId::made_for(key.id)
         && *settings == CustomerSettings::labelled(&key.settings.label)

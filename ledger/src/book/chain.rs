@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::book::audit::ActRecord;
 use crate::book::head::Hash;
-use crate::{AuditRecord, Bill, BillFacts, EntryKind, Evidence, JournalEntry, KeyId};
+use crate::{AuditRecord, Bill, BillFacts, EntryKind, Evidence, JournalEntry, KeyId, MoneyPart};
 
 /// An entry at its place in the chain.
 #[derive(Debug, Clone)]
@@ -92,7 +92,9 @@ pub(crate) fn entry_hash(
     let mut bytes;
     let owner = entry.customer.to_i64();
     match format {
-        1 | 2 if entry.key != Some(entry.customer.first_key()) => return None,
+        1 | 2 if entry.key != Some(entry.customer.first_key()) || !entry.parts.is_empty() => {
+            return None;
+        }
         1 => {
             bytes = HashInput::new(ENTRY_1, before);
             bytes.number(entry.position).number(owner);
@@ -115,6 +117,7 @@ pub(crate) fn entry_hash(
         Some(bill) => bytes.pairs(&bill.pairs()),
         None => bytes.count(0),
     };
+    bytes.parts(&entry.parts);
     Some(bytes.finish())
 }
 
@@ -237,6 +240,22 @@ impl HashInput {
         self
     }
 
+    /// Nothing of money that came from the pool alone: so entries of before there were grants hash as ever, and no part can be removed.
+    fn parts(&mut self, parts: &[MoneyPart]) -> &mut Self {
+        if parts.is_empty() {
+            return self;
+        }
+        self.count(parts.len().try_into().unwrap_or(u64::MAX));
+        for part in parts {
+            match part.grant {
+                Some(grant) => self.present().number(grant.to_i64()),
+                None => self.absent(),
+            };
+            self.number(part.amount.picos());
+        }
+        self
+    }
+
     fn bill(&mut self, bill: &Bill) -> &mut Self {
         self.text(&bill.slug).text(&bill.family).text(&bill.target);
         self.number(i64::from(bill.status))
@@ -293,6 +312,7 @@ mod tests {
             reference: None,
             reason: None,
             refunds: None,
+            parts: Vec::new(),
             bill: Some(Bill {
                 slug: "a".to_owned(),
                 family: "chat".to_owned(),
@@ -335,6 +355,7 @@ mod tests {
             kind,
             amount,
             reference,
+            parts: Vec::new(),
             bill: None,
             ..charge()
         }

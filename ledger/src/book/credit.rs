@@ -5,7 +5,8 @@ use crate::book::head::StoredCustomer;
 use crate::value::reference;
 use crate::value::text::check_text;
 use crate::{
-    Act, Amount, Customer, CustomerId, Key, KeyId, NewKey, OperationId, Refusal, Scope, Timestamp,
+    Act, Amount, Customer, CustomerId, GrantId, Key, KeyId, NewKey, OperationId, Refusal, Scope,
+    Timestamp,
 };
 
 /// Why the credit of a redeemed voucher is booked.
@@ -35,10 +36,12 @@ pub struct Credit {
 pub enum CreditKind {
     /// Money paid in.
     TopUp,
-    /// A correction.
+    /// A correction. Upwards it is a grant without an end, unless it stands for something that was paid; downwards it takes from the pool.
     Adjust {
         /// Why.
         reason: String,
+        /// Whether what it gives counts as paid.
+        is_paid: bool,
     },
     /// Money of a customer that is to be closed, taken by the operator.
     WriteOff {
@@ -77,7 +80,7 @@ impl Credit {
     /// Checks that reference, reason and actor are present and of a reasonable length.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         match &self.kind {
-            CreditKind::Adjust { reason } if reason == VOUCHER => {
+            CreditKind::Adjust { reason, is_paid: _ } if reason == VOUCHER => {
                 reference::check_shape(&self.reference)?;
             }
             CreditKind::TopUp
@@ -88,7 +91,7 @@ impl Credit {
         check_text("an actor", &self.actor, 200, false)?;
         match &self.kind {
             CreditKind::TopUp => Ok(()),
-            CreditKind::Adjust { reason }
+            CreditKind::Adjust { reason, is_paid: _ }
             | CreditKind::WriteOff { reason }
             | CreditKind::Refund { reason, .. } => check_text("a reason", reason, 1000, true),
         }
@@ -114,12 +117,30 @@ impl Credit {
     pub(crate) fn facts(&self) -> (EntryKind, Option<&str>, Option<OperationId>) {
         match &self.kind {
             CreditKind::TopUp => (EntryKind::TopUp, None, None),
-            CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason), None),
+            CreditKind::Adjust { reason, is_paid: _ } => (EntryKind::Adjust, Some(reason), None),
             CreditKind::WriteOff { reason } => (EntryKind::WriteOff, Some(reason), None),
             CreditKind::Refund { request, reason } => {
                 (EntryKind::Refund, Some(reason), Some(*request))
             }
         }
+    }
+
+    /// Whether it takes money of the pool.
+    pub(crate) fn takes(&self) -> bool {
+        let (kind, _, _) = self.facts();
+        self.amount.is_negative() && [EntryKind::Adjust, EntryKind::WriteOff].contains(&kind)
+    }
+
+    /// The grant that an upward correction gives.
+    pub(crate) fn gives(&self) -> Option<GrantId> {
+        let CreditKind::Adjust {
+            reason: _,
+            is_paid: false,
+        } = self.kind
+        else {
+            return None;
+        };
+        (self.amount.is_positive()).then(|| GrantId::derived(self.operation, 0))
     }
 
     /// The key that it names.
@@ -153,6 +174,7 @@ impl Credit {
             reference: Some(reference::normal(&self.reference)),
             reason: reason.map(str::to_owned),
             refunds,
+            parts: Vec::new(),
             bill: None,
         }
     }

@@ -3,14 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::{Amount, Bill, BillLine, EntryKind, Evidence, JournalEntry, OperationId};
+use crate::{Amount, Bill, BillLine, EntryKind, Evidence, JournalEntry, MoneyPart, OperationId};
 
 /// A request id as customers see it.
 pub fn request_id(id: OperationId) -> String {
     format!("req_{id}")
 }
 
-/// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `provider_cost` and `facts` are left out when empty.
+/// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `provider_cost`, `facts` and `parts`
+/// are left out when empty; a part without a grant is the balance's own.
 pub fn json(entry: &JournalEntry) -> Value {
     let mut fields = json!({
         "seq": entry.seq,
@@ -26,6 +27,11 @@ pub fn json(entry: &JournalEntry) -> Value {
         "at": entry.at,
         "customer": entry.customer,
     });
+    if let (false, Some(fields)) = (entry.parts.is_empty(), fields.as_object_mut()) {
+        let part = |part: &MoneyPart| json!({ "grant": part.grant, "amount": part.amount });
+        let parts: Vec<_> = entry.parts.iter().map(part).collect();
+        fields.insert("parts".to_owned(), json!(parts));
+    }
     let (Some(bill), Some(fields)) = (&entry.bill, fields.as_object_mut()) else {
         return fields;
     };
@@ -65,7 +71,7 @@ pub fn json(entry: &JournalEntry) -> Value {
 }
 
 /// The header of a spreadsheet of entries.
-pub const COLUMNS: [&str; 40] = [
+pub const COLUMNS: [&str; 41] = [
     "at",
     "key",
     "seq",
@@ -106,6 +112,7 @@ pub const COLUMNS: [&str; 40] = [
     "calls",
     "provider_cost",
     "customer",
+    "parts",
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
@@ -139,6 +146,7 @@ pub fn row(entry: &JournalEntry) -> Vec<String> {
         }
     }
     row.push(entry.customer.to_string());
+    row.push(parts(&entry.parts));
     row
 }
 
@@ -201,6 +209,15 @@ fn served(bill: &Bill) -> [String; 7] {
     ]
 }
 
+/// The grants that it moved, and the balance beside them.
+fn parts(parts: &[MoneyPart]) -> String {
+    let part = |part: &MoneyPart| match part.grant {
+        Some(grant) => format!("{grant} {}", part.amount),
+        None => format!("balance {}", part.amount),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join("; ")
+}
+
 /// Count × rate of everything that was bought, from which the charge can be recomputed, and at which class's rate.
 fn lines(lines: &[BillLine]) -> String {
     let line = |line: &BillLine| {
@@ -241,7 +258,7 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CustomerId, KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
+    use crate::{CustomerId, GrantId, KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
 
     fn charge() -> JournalEntry {
         let bill = Bill {
@@ -262,6 +279,7 @@ mod tests {
             reference: None,
             reason: None,
             refunds: None,
+            parts: Vec::new(),
             bill: Some(bill),
         }
     }
@@ -290,7 +308,8 @@ mod tests {
                 "0",
                 "0",
                 "",
-                "c_0000000001"
+                "c_0000000001",
+                ""
             ]
         );
         let bill = entry.bill.as_mut().unwrap();
@@ -311,7 +330,28 @@ mod tests {
             (&"provider".into(), "provider")
         );
         entry.bill = None;
-        assert_eq!((row(&entry).len(), COLUMNS.len()), (40, 40));
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (41, 41));
+    }
+
+    #[test]
+    fn parts_are_named_where_a_grant_is_among_them() {
+        let of = |grant, picos| MoneyPart {
+            grant,
+            amount: Amount::from_picos(picos),
+        };
+        let plain = charge();
+        assert_eq!((json(&plain).get("parts"), &*row(&plain)[40]), (None, ""));
+        let parts = vec![
+            of(Some(GrantId::from_random(1)), -2_100_000_000_000),
+            of(None, -400_000_000_000),
+        ];
+        let entry = JournalEntry { parts, ..plain };
+        let named = json!([
+            { "grant": "g_0000000001", "amount": "-2.10" },
+            { "grant": null, "amount": "-0.40" },
+        ]);
+        assert_eq!(json(&entry)["parts"], named);
+        assert_eq!(row(&entry)[40], "g_0000000001 -2.10; balance -0.40");
     }
 
     #[test]
@@ -364,7 +404,8 @@ mod tests {
                 "4",
                 "3",
                 "0.000009",
-                "c_0000000001"
+                "c_0000000001",
+                ""
             ]
         );
         assert_eq!(

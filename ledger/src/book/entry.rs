@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, Bill, CustomerId, KeyId, OperationId, Timestamp, UtcDay};
+use crate::{Amount, Bill, CustomerId, KeyId, MoneyPart, OperationId, Timestamp, UtcDay};
 
 /// The fact that names the day of a charge for caps where that is not the entry's own.
 const DAY: &str = "day";
 
-/// What kind of line an entry is. Grants, their ends and reversals have no operation yet; their names are taken.
+/// What kind of line an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -67,6 +67,8 @@ pub struct JournalEntry {
     pub reason: Option<String>,
     /// The charged request that a refund gives back.
     pub refunds: Option<OperationId>,
+    /// Where its money came from, or went to, if that was not the pool alone: all of it, in the order of use, with the entry's sign.
+    pub parts: Vec<MoneyPart>,
     /// What was bought; only charges have it.
     pub bill: Option<Bill>,
 }

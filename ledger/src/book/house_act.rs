@@ -11,7 +11,8 @@ use super::chain::HashInput;
 use super::head::{Hash, HouseHead};
 use crate::rule::voucher::Voucher;
 use crate::{
-    Lot, LotId, NewLot, NewToken, OperationId, SecretHash, Timestamp, Token, TokenDay, TokenId,
+    GrantKind, Lot, LotId, NewLot, NewToken, OperationId, SecretHash, Timestamp, Token, TokenDay,
+    TokenId,
 };
 
 /// The first byte hashed: such an act can never look like another one or an entry, and one on a token not like one on a lot.
@@ -81,13 +82,15 @@ pub(crate) fn created_lot(new: &NewLot) -> Value {
 
 /// What a lot with these codes was made with.
 fn details_of_lot(lot: &Lot, codes: &[SecretHash]) -> Value {
-    json!({
+    let mut details = json!({
         "count": lot.count,
         "amount": lot.amount,
         "expires_at": lot.expires_at,
         "once_per_customer": lot.once_per_customer,
         "codes": digest(codes),
-    })
+    });
+    name_kind(&mut details, lot);
+    details
 }
 
 /// One hash of all codes of a lot, in the order of their numbers.
@@ -117,7 +120,7 @@ pub(crate) fn state_of_token(token: &Token) -> String {
 
 /// What redeeming does not change of a lot. The format is frozen.
 pub(crate) fn state_of_lot(lot: &Lot) -> String {
-    json!({
+    let mut state = json!({
         "v": 1,
         "count": lot.count,
         "amount": lot.amount,
@@ -126,8 +129,17 @@ pub(crate) fn state_of_lot(lot: &Lot) -> String {
         "void": lot.is_void,
         "created_at": lot.created_at,
         "created_by": lot.created_by,
-    })
-    .to_string()
+    });
+    name_kind(&mut state, lot);
+    state.to_string()
+}
+
+/// Lots of before there were grants gave what counts as paid, and nothing was written about it.
+fn name_kind(object: &mut Value, lot: &Lot) {
+    match lot.kind {
+        GrantKind::Promotional => object["kind"] = json!(lot.kind),
+        GrantKind::Paid => {}
+    }
 }
 
 fn fingerprint(hash: &SecretHash) -> String {

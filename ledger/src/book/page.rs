@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::value::service::ORDINARY;
 use crate::{
-    Amount, Bill, Customer, CustomerId, CustomerStatus, JournalEntry, Key, KeyId, KeyStatus,
-    SecretHash, Served, Timestamp, Usage,
+    Amount, Bill, Customer, CustomerId, CustomerStatus, GrantId, GrantStatus, JournalEntry, Key,
+    KeyId, KeyStatus, SecretHash, Served, Timestamp, Usage,
 };
 
 /// How a list of keys is ordered.
@@ -140,6 +140,23 @@ pub struct CustomerQuery {
     pub status: Option<CustomerStatus>,
     /// Only customers whose balance is below this.
     pub balance_below: Option<Amount>,
+    /// Most rows to return.
+    pub limit: usize,
+}
+
+/// Which grants a page shows; the default is none, of all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GrantQuery {
+    /// Of one customer, or of all.
+    pub customer: Option<CustomerId>,
+    /// This one alone.
+    pub id: Option<GrantId>,
+    /// Only those with this name, as references are compared.
+    pub reference: Option<String>,
+    /// Only those in this state, as the ledger has booked it.
+    pub status: Option<GrantStatus>,
+    /// Start after this place: that of the last grant of an earlier page.
+    pub after: Option<(Timestamp, GrantId)>,
     /// Most rows to return.
     pub limit: usize,
 }

@@ -10,7 +10,7 @@ use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::rule::link::SignInLink;
-use crate::{KeyId, Payment, PersonalData, Served, Session, UsageRow};
+use crate::{GrantRecord, KeyId, Payment, PersonalData, Served, Session, Timestamp, UsageRow};
 
 /// A row, or why it cannot be read.
 pub(crate) type ReadRow<T> = Result<T, String>;
@@ -36,6 +36,9 @@ pub(crate) struct CustomerRows {
     pub(crate) links: Vec<SignInLink>,
     pub(crate) personal: Option<PersonalData>,
     pub(crate) payments: Vec<Payment>,
+    pub(crate) grants: Vec<GrantRecord>,
+    /// When its account says that something happens to them.
+    pub(crate) next_grant_at: Option<Timestamp>,
     /// Its traffic, where the store counts it by customer.
     pub(crate) traffic: Option<Traffic>,
     /// Its usage, where the store keeps it by key.

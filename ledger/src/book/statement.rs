@@ -228,6 +228,7 @@ mod tests {
             reference: None,
             reason: None,
             refunds: None,
+            parts: Vec::new(),
             bill: (kind == EntryKind::Charge).then(|| Bill {
                 slug: "small".to_owned(),
                 ..Bill::default()

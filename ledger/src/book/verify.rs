@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::anchor::{Anchor, Covered};
 use super::chain::{self, ChainedAct, ChainedEntry};
+use super::grant_check::GrantCheck;
 use super::head::{Hash, NOTHING, StoredCustomer};
 use super::history::ToldStates;
 pub(crate) use super::reader::{CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
@@ -89,6 +90,7 @@ struct CustomerHistory {
     last_top_up: Option<Amount>,
     /// The monthly statements.
     months: StatementWalk,
+    grants: GrantCheck,
 }
 
 impl LedgerCheck {
@@ -136,17 +138,16 @@ impl LedgerCheck {
         self.personal(&name, &rows);
         let folded = history.references.keys().cloned().collect();
         let taken = reader.taken(&folded).await?;
-        for operation in history
-            .references
-            .iter()
-            .filter(|(folded, _)| !taken.contains(*folded))
-            .map(|(_, operation)| operation)
-        {
+        let free = |(folded, _): &(&String, &OperationId)| !taken.contains(*folded);
+        for (_, operation) in history.references.iter().filter(free) {
             self.fault(format!(
                 "{name}: the reference of operation {operation} could be used again"
             ));
         }
-        self.acts(reader, &name, &rows).await
+        let mut grants = history.grants;
+        self.acts(reader, &name, &rows, &mut grants).await?;
+        self.report.faults.extend(grants.faults(&name, &rows));
+        Ok(())
     }
 
     // --- entries ---
@@ -190,12 +191,8 @@ impl LedgerCheck {
                     self.covered
                         .entry(rows.stored.customer.id, entry.seq, &chained.hash);
                 self.report.faults.extend(uncovered);
-                self.entry(
-                    &format!("{name}: entry {}", entry.position),
-                    entry,
-                    rows,
-                    &mut history,
-                );
+                let place = format!("{name}: entry {}", entry.position);
+                self.entry(&place, entry, rows, &mut history);
                 later = Some(chained);
             }
         }
@@ -275,6 +272,9 @@ impl LedgerCheck {
         }
         if let Some(key) = entry.key.filter(|key| rows.key(*key).is_none()) {
             self.fault(format!("{place}: names key {key}, which is none of its"));
+        }
+        if let Some(why) = history.grants.entry(entry) {
+            self.fault(format!("{place}: {why}"));
         }
         let amount = i128::from(entry.amount.picos());
         if entry.kind.changes_credit() {
@@ -389,7 +389,7 @@ impl LedgerCheck {
                 "{name}: a claim of {claim} does not follow from what went back of its payments"
             ));
         }
-        if claim.is_positive() && customer.account.available().is_positive() {
+        if claim.is_positive() && customer.grants.paid_free(customer.account).is_positive() {
             self.fault(format!("{name}: its claim could have been paid"));
         }
     }
@@ -520,6 +520,7 @@ impl LedgerCheck {
         reader: &mut R,
         name: &str,
         rows: &CustomerRows,
+        grants: &mut GrantCheck,
     ) -> Result<(), R::Error> {
         let mut told = ToldStates::of(rows);
         let mut later: Option<ChainedAct> = None;
@@ -550,6 +551,7 @@ impl LedgerCheck {
                 let uncovered = self.covered.act(owner, act.record.seq, &act.hash);
                 self.report.faults.extend(uncovered);
                 self.report.faults.extend(told.by(name, rows, &act.record));
+                grants.act(&act.record.record);
                 later = Some(act);
             }
         }

@@ -239,6 +239,16 @@ impl Account {
     }
 }
 
+/// The sum of two amounts of one customer, which its lifetime credit bounds far below where a sum could saturate.
+pub(crate) fn sum(a: Amount, b: Amount) -> Amount {
+    Amount::from_picos(a.picos().saturating_add(b.picos()))
+}
+
+/// The difference of two amounts, never below zero.
+pub(crate) fn less(a: Amount, b: Amount) -> Amount {
+    Amount::from_picos(a.picos().saturating_sub(b.picos()).max(0))
+}
+
 fn positive(amount: Amount, what: &str) -> Result<(), Refusal> {
     if amount.is_positive() {
         Ok(())

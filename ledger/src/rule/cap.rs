@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use limits::{CapLimits, CapMaker};
 
+use crate::rule::account::{less, sum};
 use crate::rule::watch::cap_level;
 use crate::value::text::check_text;
 use crate::{Amount, CapInterval, OpenHold, Refusal, Scope, Timestamp, UtcDay};
@@ -551,16 +552,6 @@ impl Caps {
             .retain_mut(|counted| !counted.cap.is_of(interval, model) || counted.limit_to(left));
         Ok(())
     }
-}
-
-/// Counts are bounded by the lifetime credit of a customer, far below where a sum could saturate.
-fn sum(a: Amount, b: Amount) -> Amount {
-    Amount::from_picos(a.picos().saturating_add(b.picos()))
-}
-
-/// Never below zero: what came before the cap is not in its counts.
-fn less(a: Amount, b: Amount) -> Amount {
-    Amount::from_picos(a.picos().saturating_sub(b.picos()).max(0))
 }
 
 #[cfg(test)]

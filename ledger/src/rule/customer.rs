@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::rule::auto_top_up::{AutoTopUp, ProcessorRef, TopUpRule};
-use crate::rule::cap::{CapNews, PastSpending};
-use crate::rule::hold::{HoldRoom, HoldWay};
+use crate::rule::cap::PastSpending;
 use crate::value::text::check_text;
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, CustomerEdit, CustomerId,
-    CustomerSettings, Held, KeyId, OperationId, Refusal, Said, Scope, Timestamp, TokenId, UtcDay,
+    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CustomerEdit, CustomerId,
+    CustomerSettings, Grants, OperationId, Refusal, Said, Timestamp, TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -57,6 +56,8 @@ pub struct Customer {
     pub caps: Caps,
     /// When money is asked for, and what came of it; most have no such rule.
     pub auto_top_up: Option<Box<AutoTopUp>>,
+    /// What was given to it beside what it paid, as far as something can still come of it.
+    pub grants: Grants,
     /// The hash of its personal data, if there is any.
     pub personal: Option<PersonalHash>,
     /// When it was created.
@@ -148,6 +149,35 @@ impl Customer {
         Ok(())
     }
 
+    /// As it is at an instant: what time has done to its grants and nobody has booked yet is reckoned in.
+    pub(crate) fn reckoned_at(mut self, now: Timestamp) -> Self {
+        if self.grants.next_at().is_some_and(|next| next <= now) {
+            let grants = std::mem::take(&mut self.grants);
+            (self.grants, self.account) = grants.at(self.account, now);
+        }
+        self
+    }
+
+    /// What a request for a slug may take now, caps apart.
+    pub fn available(&self, slug: &str) -> Amount {
+        if self.grants.is_empty() {
+            self.account.available()
+        } else if self.claim.is_positive() {
+            Amount::ZERO
+        } else {
+            self.grants.available(self.account, slug)
+        }
+    }
+
+    /// What requests for a slug may be charged, held or not, caps apart.
+    pub fn balance(&self, slug: &str) -> Amount {
+        if self.grants.is_empty() {
+            self.account.balance()
+        } else {
+            self.grants.balance(self.account, slug)
+        }
+    }
+
     /// What its rule asks for now. A customer that is not served, or owes something, is not charged for more.
     pub fn wanted_top_up(&self, now: Timestamp) -> Option<Amount> {
         let auto = self.auto_top_up.as_ref()?;
@@ -160,6 +190,12 @@ impl Customer {
             return Err(Refusal::NotApplicable(format!(
                 "customer {} has {} USD held by running requests; suspend it, and close it when they have ended",
                 self.id, self.account.held
+            )));
+        }
+        if let Some(grant) = self.grants.iter().next() {
+            return Err(Refusal::NotApplicable(format!(
+                "customer {} has grant {}, of which {} USD are left; void its grants first",
+                self.id, grant.id, grant.remaining
             )));
         }
         let left = self.account.balance();
@@ -206,6 +242,7 @@ pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Cus
         claim: Amount::ZERO,
         caps: Caps::default(),
         auto_top_up: None,
+        grants: Grants::default(),
         personal: None,
         created_at: act.at,
         created_by: act.actor.clone(),
@@ -399,180 +436,5 @@ impl PersonalData {
     /// Checks what a new customer is created with.
     pub(crate) fn check_new(data: Option<&Self>) -> Result<(), Refusal> {
         data.map_or(Ok(()), Self::check)
-    }
-}
-
-/// What a request of one key may spend: the customer's money, within the caps of both.
-#[derive(Debug, Clone)]
-pub(crate) struct KeyPurse {
-    pub(crate) account: Account,
-    pub(crate) of_key: Caps,
-    pub(crate) of_customer: Caps,
-    scopes: [Scope; 2],
-    /// The customer owes something: what is held is all that it has, and stays held until its request ends.
-    owes: bool,
-}
-
-impl KeyPurse {
-    pub(crate) fn of(key: KeyId, caps: &Caps, customer: &Customer) -> Self {
-        Self {
-            account: customer.account,
-            of_key: caps.clone(),
-            of_customer: customer.caps.clone(),
-            scopes: [Scope::Key(key), Scope::Customer(customer.id)],
-            owes: customer.claim.is_positive(),
-        }
-    }
-
-    /// Rich, and bounded by a key's caps alone.
-    #[cfg(test)]
-    pub(crate) fn bounded_by(caps: Caps) -> Self {
-        let key = KeyId::from_random(1);
-        let credit = Amount::MAX_LIFETIME_CREDIT;
-        Self {
-            account: Account {
-                credit,
-                ..Account::default()
-            },
-            of_key: caps,
-            of_customer: Caps::default(),
-            scopes: [Scope::Key(key), Scope::Customer(CustomerId::made_for(key))],
-            owes: false,
-        }
-    }
-
-    /// Whether any cap counts.
-    pub(crate) const fn has_caps(&self) -> bool {
-        !self.of_key.is_empty() || !self.of_customer.is_empty()
-    }
-
-    /// What may still be held for a slug in the windows of a day.
-    pub(crate) fn room(&self, slug: &str, day: UtcDay) -> Amount {
-        let of_key = self.of_key.room(slug, day, self.account.available());
-        self.of_customer.room(slug, day, of_key)
-    }
-
-    /// What may still be charged for a slug in the windows of a day, held or not.
-    pub(crate) fn remaining(&self, slug: &str, day: UtcDay) -> Amount {
-        let of_key = self.of_key.remaining(slug, day, self.account.balance());
-        self.of_customer.remaining(slug, day, of_key)
-    }
-
-    /// The first of these ways for which there is room, in place of what a request holds already. Without room it is refused even if
-    /// nothing is asked for, as an empty balance refuses it.
-    ///
-    /// # Errors
-    /// [`Refusal::Insufficient`] first, then [`Refusal::CapReached`] of the cap with least room; nothing is counted then.
-    pub(crate) fn hold(
-        &mut self,
-        (slug, day): (&str, UtcDay),
-        now: Amount,
-        ways: &[HoldWay],
-    ) -> Result<Held, Refusal> {
-        let room = self.hold_room(slug, day, now);
-        let fits = |(at, way): (usize, &HoldWay)| {
-            let limit = way.limit_in(room)?;
-            Some((way.amount(limit)?, (at, limit)))
-        };
-        let found = ways.iter().enumerate().find_map(fits);
-        match found.filter(|_| room.left.is_positive()) {
-            Some((amount, granted)) => Ok(Held {
-                granted: Some(granted),
-                ..self.resize((slug, day), now, amount)?
-            }),
-            None => {
-                let needs = ways.iter().map(|way| way.needs(room.alone));
-                let needed = needs.min().unwrap_or_default();
-                Err(self.refusal(slug, day, needed.checked_sub(now).unwrap_or(needed)))
-            }
-        }
-    }
-
-    /// Gives a hold that was opened on a day another size, as far as there is room.
-    pub(crate) fn move_to(
-        &mut self,
-        (slug, day): (&str, UtcDay),
-        now: Amount,
-        to: Amount,
-    ) -> Result<Held, Refusal> {
-        let most = self.hold_room(slug, day, now).left.max(now);
-        self.resize((slug, day), now, to.min(most))
-    }
-
-    fn resize(
-        &mut self,
-        (slug, day): (&str, UtcDay),
-        now: Amount,
-        to: Amount,
-    ) -> Result<Held, Refusal> {
-        let to = if self.owes { to.max(now) } else { to };
-        self.account = self.account.resize(now, to)?;
-        for caps in [&mut self.of_key, &mut self.of_customer] {
-            caps.resize(slug, day, now, to);
-        }
-        Ok(self.held(slug, day, to))
-    }
-
-    /// What is held, and by what it is bound.
-    pub(crate) fn held(&self, slug: &str, day: UtcDay, amount: Amount) -> Held {
-        let left = self.room(slug, day);
-        Held {
-            amount,
-            left,
-            by_cap: left < self.account.available(),
-            granted: None,
-        }
-    }
-
-    /// What a request finds that holds this much already.
-    fn hold_room(&self, slug: &str, day: UtcDay, now: Amount) -> HoldRoom {
-        let (mut left, mut held) = (self.account.available(), self.account.held);
-        if let Some((_, cap)) = self.tightest(slug, day)
-            && cap.room(day) < left
-        {
-            left = cap.room(day);
-            held = cap.counts(day).map_or(Amount::ZERO, |window| window.held);
-        }
-        HoldRoom {
-            left: left.checked_add(now).unwrap_or(left),
-            alone: held <= now,
-        }
-    }
-
-    /// Counts the end of a hold that was opened on a day, and returns what is worth telling of whose caps.
-    pub(crate) fn end(
-        &mut self,
-        slug: &str,
-        day: UtcDay,
-        held: Amount,
-        charge: Amount,
-    ) -> Vec<(Scope, CapNews)> {
-        let of_both = [&mut self.of_key, &mut self.of_customer];
-        let ended = of_both.map(|caps| caps.end(slug, day, held, charge));
-        let of_both = self.scopes.into_iter().zip(ended);
-        of_both
-            .flat_map(|(scope, news)| news.into_iter().map(move |news| (scope, news)))
-            .collect()
-    }
-
-    /// The cap with least room.
-    fn tightest(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
-        let caps = self
-            .scopes
-            .into_iter()
-            .zip([&self.of_key, &self.of_customer]);
-        caps.filter_map(|(scope, caps)| Some((scope, caps.tightest(slug, day)?)))
-            .min_by_key(|(_, counted)| counted.room(day))
-    }
-
-    /// Why nothing is held. The balance is judged first: a cap that starts again would not help.
-    fn refusal(&self, slug: &str, day: UtcDay, needed: Amount) -> Refusal {
-        let available = self.account.available();
-        match self.tightest(slug, day) {
-            Some((scope, cap)) if available.is_positive() && needed <= available => {
-                Refusal::CapReached(Box::new(cap.reached(scope, day, needed)))
-            }
-            Some(_) | None => self.account.insufficient(needed),
-        }
     }
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use crate::value::tries::{Owed, UNMETERED};
-use crate::{Amount, Bill, CustomerId, EndReason, Evidence, KeyId, OperationId, Timestamp, UtcDay};
+use crate::{
+    Amount, Bill, CustomerId, EndReason, Evidence, KeyId, MoneyPart, OperationId, Timestamp, UtcDay,
+};
 
 /// One way to reckon what a request may cost: so much whatever is answered, and so much more for each token of the limit that it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,6 +283,8 @@ pub(crate) struct StoredHold {
     pub(crate) open: OpenHold,
     /// Its size at the beginning.
     pub(crate) opened: Amount,
+    /// What of it is held of grants; the rest is the pool's.
+    pub(crate) parts: Vec<MoneyPart>,
     /// The number of its last move.
     pub(crate) moves: u32,
     /// The day by the ledger's clock on which it was opened: its caps count it there, and its charge.
@@ -305,6 +309,7 @@ impl StoredHold {
         Self {
             open,
             opened: amount,
+            parts: Vec::new(),
             moves: 0,
             day,
             checkpoint: None,

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use serde::Serialize;
 
 use crate::rule::cap::PastSpending;
-use crate::rule::customer::KeyPurse;
+use crate::rule::purse::KeyPurse;
 use crate::{
     Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId, KeyEdit,
     KeyId, KeySettings, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
@@ -100,6 +100,12 @@ impl Key {
         self.own.check_acts_of(&self.customer, now)
     }
 
+    /// As it is at an instant, with what time has done to its customer's grants.
+    pub(crate) fn reckoned_at(self, now: Timestamp) -> Self {
+        let customer = self.customer.reckoned_at(now);
+        Self { customer, ..self }
+    }
+
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
     pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
         KeyPurse::of(self.id, &self.caps, &self.customer).room(slug, UtcDay::of(now))
@@ -132,7 +138,7 @@ impl Key {
 
     /// That cap, if it lets a request hold less than is available.
     pub fn binding_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
-        let available = self.customer.account.available();
+        let available = self.customer.available(slug);
         self.tightest_cap(slug, day)
             .filter(|(_, counted)| counted.room(day) < available)
     }

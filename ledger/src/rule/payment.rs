@@ -471,12 +471,13 @@ impl UnappliedEnd {
     }
 }
 
-/// An account with what is owed before anything can be spent. A claim stands only while nothing is available, so it refuses requests
-/// by itself.
+/// An account with what is owed before anything can be spent. A claim stands only while nothing that was paid is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(crate) account: Account,
     pub(crate) claim: Amount,
+    /// What of the account was paid and is free.
+    pub(crate) payable: Amount,
 }
 
 impl Claimed {
@@ -490,14 +491,19 @@ impl Claimed {
             let given = claim.checked_neg().ok_or_else(too_large)?;
             let account = self.account.give_back(given)?;
             let claim = Amount::ZERO;
-            return Ok((Self { account, claim }, given));
+            let paid = Self {
+                account,
+                claim,
+                ..self
+            };
+            return Ok((paid, given));
         }
         Self { claim, ..self }.collect()
     }
 
     /// Pays the claim with what is available, and returns what this takes from the account: zero or negative.
     pub(crate) fn collect(self) -> Result<(Self, Amount), Refusal> {
-        let taken = self.claim.min(self.account.available());
+        let taken = self.claim.min(self.payable);
         if !taken.is_positive() {
             return Ok((self, Amount::ZERO));
         }
@@ -506,6 +512,7 @@ impl Claimed {
         let collected = Self {
             account: self.account.adjust(less)?,
             claim: self.claim.checked_sub(taken).ok_or_else(too_large)?,
+            payable: self.payable.checked_sub(taken).ok_or_else(too_large)?,
         };
         Ok((collected, less))
     }

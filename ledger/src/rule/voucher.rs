@@ -5,7 +5,9 @@
 
 use crate::rule::secret::shown_once;
 use crate::value::text::check_text;
-use crate::{Act, Amount, CustomerId, KeyId, LotId, OperationId, Refusal, SecretHash, Timestamp};
+use crate::{
+    Act, Amount, CustomerId, GrantKind, KeyId, LotId, OperationId, Refusal, SecretHash, Timestamp,
+};
 
 /// Crockford's base 32, as it is printed.
 const SYMBOLS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -109,6 +111,8 @@ pub struct Lot {
     pub expires_at: Option<Timestamp>,
     /// Whether a customer can redeem only one of them.
     pub once_per_customer: bool,
+    /// What they give: a promotional grant, or money of the pool as what was paid. Lots of before there were grants gave that.
+    pub kind: GrantKind,
     /// Whether those that are left are worth nothing.
     pub is_void: bool,
     /// How many were redeemed.
@@ -141,6 +145,8 @@ pub struct NewLot {
     pub expires_at: Option<Timestamp>,
     /// Whether a customer can redeem only one of them.
     pub once_per_customer: bool,
+    /// What they give.
+    pub kind: GrantKind,
     /// By whom and when.
     pub act: Act,
 }
@@ -171,6 +177,7 @@ impl NewLot {
             amount: self.amount,
             expires_at: self.expires_at,
             once_per_customer: self.once_per_customer,
+            kind: self.kind,
             is_void: false,
             redeemed: 0,
             created_at: self.act.at,

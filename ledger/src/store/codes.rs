@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use crate::book::chain::{evidence_code, kind_code};
-use crate::{Amount, BillLine, CustomerId, EntryKind, Evidence, KeyId};
+use crate::{Amount, BillLine, CustomerId, EntryKind, Evidence, KeyId, MoneyPart};
 
 /// The key of an entry or act that has none.
 const NO_KEY: i64 = -1;
@@ -77,4 +77,10 @@ pub(crate) fn lines_of(text: &str) -> serde_json::Result<Vec<BillLine>> {
         class: None,
     };
     Ok(rows.into_iter().map(line).collect())
+}
+
+/// The column of parts; NULL if there are none.
+pub(crate) fn parts_text(parts: &[MoneyPart]) -> Option<String> {
+    let text = || serde_json::to_string(parts).unwrap_or_default();
+    (!parts.is_empty()).then(text)
 }

@@ -11,6 +11,7 @@ pub(crate) mod copy;
 pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
 pub(crate) mod fleet;
+pub(crate) mod grant_rows;
 pub(crate) mod hour_rows;
 pub(crate) mod lesson_rows;
 pub(crate) mod mounts;

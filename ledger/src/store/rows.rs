@@ -47,7 +47,7 @@ macro_rules! entry_columns {
     ($prev:literal, $slug:literal, $billed:expr) => {
         concat!(
             "e.position, e.seq, e.customer, e.key, e.operation, e.kind, e.amount, e.balance_after, e.at, e.actor, e.reference, e.reason, \
-             e.refunds, ",
+             e.refunds, e.parts, ",
             $prev,
             ", e.format, e.hash, ",
             $slug,
@@ -78,6 +78,7 @@ pub(crate) fn stored_entry(columns: &mut impl RowColumns) -> Decoded<ChainedEntr
         reference: columns.read()?,
         reason: columns.read()?,
         refunds: columns.read()?,
+        parts: columns.read()?,
         bill: None,
     };
     let (prev, format, hash) = (columns.number()?, columns.number()?, columns.read()?);
@@ -127,7 +128,7 @@ fn bill(columns: &mut impl RowColumns, slug: String) -> Decoded<Bill> {
 /// What [`stored_hold`] takes, of `holds h`.
 macro_rules! hold_columns {
     () => {
-        "h.request, h.key, h.opened, h.amount, h.used, h.slug, h.family, h.at, h.epoch, h.day, h.checkpoint, h.moves"
+        "h.request, h.key, h.opened, h.amount, h.used, h.slug, h.family, h.at, h.epoch, h.day, h.checkpoint, h.moves, h.parts"
     };
 }
 pub(crate) use hold_columns;
@@ -150,6 +151,7 @@ pub(crate) fn stored_hold(columns: &mut impl RowColumns) -> Decoded<StoredHold> 
         day: columns.read()?,
         checkpoint: columns.maybe_json("checkpoint")?,
         moves: columns.read()?,
+        parts: columns.read()?,
     })
 }
 

@@ -4,10 +4,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
+use super::grant_rows;
 use crate::Customer;
 use crate::book::head::StoredCustomer;
 use crate::rule::key::KeyRecord;
 use crate::table::description::{Described, DescribedRow};
+use crate::table::grants::NEXT_GRANT;
 
 /// Selects the rows of a table; a condition may follow.
 pub(crate) fn select<T: DescribedRow>() -> String {
@@ -18,7 +20,10 @@ pub(crate) fn select<T: DescribedRow>() -> String {
 pub(crate) fn columns_of<T: Described>(table: &str) -> String {
     let columns = T::columns().into_iter();
     let names: Vec<_> = columns
-        .map(|column| format!("{table}.{}", column.name))
+        .map(|column| match column.name {
+            NEXT_GRANT => grant_rows::selected(table),
+            name => format!("{table}.{name}"),
+        })
         .collect();
     names.join(", ")
 }

@@ -11,9 +11,10 @@ use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::payment::WaitingReversal;
 use crate::rule::watch::BalanceTold;
 use crate::{
-    Amount, Caps, CustomerId, CustomerStatus, EventKind, Gross, KeyId, KeyStatus, LotId,
-    OperationId, PersonalData, PersonalHash, ReservationId, SecretHash, Served, ServedRegion,
-    ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay,
+    Amount, Caps, CustomerId, CustomerStatus, EventKind, GrantId, GrantKind, GrantStatus, Gross,
+    KeyId, KeyStatus, LotId, MoneyPart, OperationId, PersonalData, PersonalHash, ReservationId,
+    SecretHash, Served, ServedRegion, ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageKind,
+    UsageRow, UtcDay,
 };
 
 /// The cause of an error in another library.
@@ -320,6 +321,7 @@ macro_rules! json_lists {
 json_lists! {
     Caps, "list of caps";
     Vec<WaitingReversal>, "list of what went back";
+    Vec<MoneyPart>, "list of parts";
 }
 
 /// The meaning of a published code never changes.
@@ -348,6 +350,18 @@ pub(crate) const fn customer_status_code(status: CustomerStatus) -> i64 {
     }
 }
 
+/// The code of a value of a list that only ever grows at its end: its place, from 1.
+fn code_in<T: PartialEq>(value: T, all: &[T]) -> i64 {
+    let before = all.iter().take_while(|one| **one != value).count();
+    i64::try_from(before).unwrap_or(i64::MAX).saturating_add(1)
+}
+
+/// The value with such a code.
+fn of_code<T: Copy>(code: i64, all: &[T]) -> Option<T> {
+    let place = usize::try_from(code.checked_sub(1)?).ok()?;
+    all.get(place).copied()
+}
+
 /// The value with this code.
 fn coded<T: Copy>(code: i64, all: &[T], code_of: fn(T) -> i64) -> Option<T> {
     all.iter().copied().find(|value| code_of(*value) == code)
@@ -356,6 +370,7 @@ fn coded<T: Copy>(code: i64, all: &[T], code_of: fn(T) -> i64) -> Option<T> {
 stored! {
     Number maybe_number {
         i64, "number", |number| Some(number), |own| *own;
+        u8, "number", |number| Self::try_from(number).ok(), |own| i64::from(*own);
         u16, "number", |number| Self::try_from(number).ok(), |own| i64::from(*own);
         u32, "number", |number| Self::try_from(number).ok(), |own| i64::from(*own);
         // Counts are bounded long before this could saturate.
@@ -373,6 +388,9 @@ stored! {
         CustomerId, "customer's id", |number| Self::from_i64(number), |own| own.to_i64();
         TokenId, "token's id", |number| Self::from_i64(number), |own| own.to_i64();
         ReservationId, "reservation's id", |number| Self::from_i64(number), |own| own.to_i64();
+        GrantId, "grant's id", |number| Self::from_i64(number), |own| own.to_i64();
+        GrantKind, "kind of grant", |code| of_code(code, &Self::ALL), |own| code_in(*own, &Self::ALL);
+        GrantStatus, "status of a grant", |code| of_code(code, &Self::ALL), |own| code_in(*own, &Self::ALL);
         LotId, "lot's id", |number| Self::from_i64(number), |own| own.to_i64();
     }
     Text maybe_str {

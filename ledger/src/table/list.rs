@@ -12,10 +12,10 @@ use crate::rule::payment::{PaymentStatus, Registers, WaitingReversal};
 use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
-    Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, Gross, HouseAct, HouseSubject,
-    KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidSum, Payment, PublishedSlug,
-    Reservation, ReservationId, SecretHash, Session, Timestamp, Token, TokenDay, TokenId,
-    TokenRole, UtcDay,
+    Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, GrantKind, GrantRecord, Gross,
+    HouseAct, HouseSubject, KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidSum, Payment,
+    PublishedSlug, Reservation, ReservationId, SecretHash, Session, Timestamp, Token, TokenDay,
+    TokenId, TokenRole, UtcDay,
 };
 
 tables! {
@@ -27,6 +27,7 @@ tables! {
     /// Of those days from which the bounds of today are reckoned.
     token_days: TokenDay;
     reservations: Reservation;
+    grants: GrantRecord;
     /// Kept for repetitions.
     answers: KeptAnswer;
     lots: Lot;
@@ -40,7 +41,7 @@ tables! {
     external_ids: ExternalIdRow;
 }
 
-whole! { Token, Lot, Reservation }
+whole! { Token, Lot, Reservation, GrantRecord }
 
 table! { "sessions" of Session, by [u8; 32] = "token", |session| session.token.0, in order "token";
     token: SecretHash = "token";
@@ -162,6 +163,7 @@ table! { "lots" of Lot, by LotId = "id", |lot| lot.id, in order "created_at, id"
     amount: Amount = "amount";
     expires_at: Option<Timestamp> = "expires_at";
     once_per_customer: bool = "once";
+    kind: GrantKind = "kind";
     is_void: bool = "void" [changes];
     redeemed: u32 = "redeemed" [changes];
     created_at: Timestamp = "created_at";

@@ -2,6 +2,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod description;
+pub(crate) mod grants;
 pub(crate) mod list;
 pub(crate) mod needs;
 pub(crate) mod owners;

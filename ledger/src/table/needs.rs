@@ -10,7 +10,10 @@ use crate::book::house_act::ChainedHouseAct;
 use crate::rule::answer::{AnswerId, KeptAnswer};
 use crate::rule::link::SignInLink;
 use crate::rule::voucher::Voucher;
-use crate::{KeyId, Lot, LotId, OperationId, Reservation, Session, Token, TokenDay, TokenId};
+use crate::{
+    GrantId, GrantRecord, KeyId, Lot, LotId, OperationId, Reservation, Session, Token, TokenDay,
+    TokenId,
+};
 
 /// Lists what operations name and what is read with it.
 macro_rules! named {
@@ -60,6 +63,13 @@ named! {
         Voucher "code {keys}" [locked];
         Voucher "customer IS NOT NULL AND lot IN (SELECT v.lot FROM vouchers v JOIN lots l ON l.id = v.lot WHERE l.once = 1 AND v.code {keys})";
     }
+    Grant(GrantId) {
+        GrantRecord "id {keys}";
+    }
+    /// The grants that paid a charge.
+    GrantsOfCharge(OperationId) {
+        GrantRecord "customer IN (SELECT e.customer FROM entries e WHERE e.operation {keys}) AND EXISTS (SELECT 1 FROM entries e WHERE e.operation {keys} AND e.customer = grants.customer AND e.parts LIKE '%[' || grants.id || ',%')";
+    }
     /// A token by its label.
     TokenLabel(String) {
         Token "label {keys}";
@@ -102,6 +112,8 @@ impl RowName {
             Self::Token(_)
             | Self::Lot(_)
             | Self::TokenLabel(_)
+            | Self::Grant(_)
+            | Self::GrantsOfCharge(_)
             | Self::HouseAct(_)
             | Self::Answer(_)
             | Self::ExternalId(_) => None,

@@ -8,8 +8,8 @@ use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::key::KeyRecord;
 use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
-    Account, Amount, Caps, Customer, CustomerBy, CustomerId, CustomerSettings, CustomerStatus, Key,
-    KeyId, KeySettings, KeyStatus, PersonalHash, SecretHash, Timestamp, TokenId,
+    Account, Amount, Caps, Customer, CustomerBy, CustomerId, CustomerSettings, CustomerStatus,
+    Grants, Key, KeyId, KeySettings, KeyStatus, PersonalHash, SecretHash, Timestamp, TokenId,
 };
 
 table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
@@ -52,6 +52,7 @@ columns! { Customer {
     claim: Amount = "claim";
     caps: Caps = "caps";
     auto_top_up: Option<Box<AutoTopUp>> = "auto_top_up";
+    grants: Grants = "next_grant_at";
     personal: Option<PersonalHash> = "personal" [changes];
     created_at: Timestamp = "created_at";
     created_by: String = "created_by";

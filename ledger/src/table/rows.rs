@@ -141,6 +141,7 @@ mod tests {
             amount: Amount::from_picos(5),
             expires_at: None,
             once_per_customer: true,
+            kind: crate::GrantKind::Paid,
             is_void: false,
             redeemed: 0,
             created_at: Timestamp::from_millis(7),
@@ -163,14 +164,14 @@ mod tests {
         let [(RowChange::Insert, cells)] = &*written else {
             panic!("{written:?}");
         };
-        assert_eq!(cells.len(), 10);
+        assert_eq!(cells.len(), 11);
         assert_eq!(cells[3], ("expires_at", ColumnValue::Number(None)));
         assert_eq!(cells[4], ("once", ColumnValue::Number(Some(1))));
         assert_eq!(
-            cells[8],
+            cells[9],
             ("created_by", ColumnValue::Text(Some("ada".into())))
         );
-        assert_eq!(cells[9], ("operation", ColumnValue::Bytes(Some(&[1; 16]))));
+        assert_eq!(cells[10], ("operation", ColumnValue::Bytes(Some(&[1; 16]))));
         rows.take(&lot().id);
         assert_eq!(names(&rows), []);
     }

@@ -9,8 +9,39 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{CustomerId, KeyId, OperationId, Timestamp, TokenId};
 
+/// Where the clock stands for a test; the lowest number where it runs.
+#[cfg(feature = "reference")]
+static STANDS_AT: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(i64::MIN);
+
+/// Lets the clock of the whole process stand at an instant, so that a test can move it; `None` lets it run.
+#[cfg(feature = "reference")]
+pub fn stand_at(instant: Option<Timestamp>) {
+    let at = instant.map_or(i64::MIN, Timestamp::millis);
+    STANDS_AT.store(at, std::sync::atomic::Ordering::SeqCst);
+}
+
+/// The instant at which a test lets the clock stand.
+#[cfg(feature = "reference")]
+pub(crate) fn standing() -> Option<Timestamp> {
+    let at = STANDS_AT.load(std::sync::atomic::Ordering::SeqCst);
+    (at != i64::MIN).then_some(Timestamp::from_millis(at))
+}
+
+/// The instant that a database tells, in microseconds since 1970; a test's where it lets the clock stand.
+pub(crate) fn of_database(micros: i64) -> i64 {
+    #[cfg(feature = "reference")]
+    if let Some(standing) = standing() {
+        return standing.millis().saturating_mul(1_000);
+    }
+    micros
+}
+
 /// Now, by the wall clock.
 pub fn now() -> Timestamp {
+    #[cfg(feature = "reference")]
+    if let Some(standing) = standing() {
+        return standing;
+    }
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

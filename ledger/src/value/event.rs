@@ -6,8 +6,7 @@ use crate::{CustomerId, OperationId, Timestamp};
 
 macro_rules! kinds {
     ($($name:ident $id:literal $what:literal)*) => {
-        /// What happened. The names of credit that expires, `grant.given`, `grant.expiring`, `grant.expired` and `grant.voided`, are
-        /// reserved.
+        /// What happened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum EventKind {
             $(#[doc = $what] $name),*
@@ -52,6 +51,10 @@ kinds! {
     KeyBlocked "key.blocked" "a key is refused until it is unblocked"
     KeyRevoked "key.revoked" "a key is refused for ever"
     VoucherRedeemed "voucher.redeemed" "a voucher became credit"
+    GrantGiven "grant.given" "credit was given that may end"
+    GrantExpiring "grant.expiring" "credit ends in 30, 7 or 1 days"
+    GrantExpired "grant.expired" "credit has ended; what was free of it is gone"
+    GrantVoided "grant.voided" "credit was taken back"
     PriceChanged "price.changed" "a model's price changed"
     ModelRetired "model.retired" "a model is no longer sold"
 }
@@ -118,7 +121,6 @@ mod tests {
         for kind in EventKind::ALL {
             assert_eq!(EventKind::named(kind.as_str()), Some(*kind));
         }
-        assert_eq!(EventKind::named("grant.given"), None, "reserved");
     }
 
     #[test]

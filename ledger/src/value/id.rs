@@ -118,6 +118,25 @@ public_id! {
     ReservationId, "r_", "reservation"
 }
 
+public_id! {
+    /// The public id of a grant: 50 random bits, shown as `g_` and ten characters. It is also the grant's row id.
+    GrantId, "g_", "grant"
+}
+
+impl GrantId {
+    /// The id of a grant that follows from an operation: the same for every repetition.
+    pub(crate) fn derived(operation: OperationId, number: u64) -> Self {
+        let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox grant")
+            .chain_update(operation.to_bytes())
+            .chain_update(number.to_be_bytes())
+            .finalize()
+            .into();
+        let mut bits = [0; 8];
+        bits.copy_from_slice(&digest[..8]);
+        Self::from_random(u64::from_be_bytes(bits))
+    }
+}
+
 impl CustomerId {
     /// The id with a key's ten characters.
     #[must_use]
@@ -270,6 +289,9 @@ pub struct IdError(String);
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// After everything that is dated: the last instant that is written with four digits of a year.
+    pub const NEVER: Self = Self(253_402_300_799_999);
+
     /// From milliseconds since 1970.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {

@@ -244,6 +244,7 @@ pub(crate) fn new_lot(number: u64, operation: u64, count: u8) -> NewLot {
         amount: usd("2"),
         expires_at: Some(at(500)),
         once_per_customer: false,
+        kind: GrantKind::Promotional,
         act: act(operation, 90),
     }
 }
@@ -474,6 +475,29 @@ pub(crate) async fn refused(url: &str, mode: OpenMode) -> String {
         Err(LedgerError::Unusable(why) | LedgerError::Misplaced(why)) => why.to_string(),
         other => unreachable!("{other:?}"),
     }
+}
+
+/// A charge that a gift and the pool paid, and an open hold that has some of a grant, of the second key's customer.
+pub(crate) async fn a_hold_of_a_grant(ledger: &SqliteLedger) {
+    ledger.perform(new_hold(2, 25, "1.5")).await.unwrap();
+    let paid_by_both = finish(25, 1_500_000);
+    ledger.perform(Arc::new(paid_by_both)).await.unwrap();
+    let ends = clock::now().millis() + 400 * 86_400_000;
+    let used_last = NewGrant {
+        id: GrantId::from_random(1),
+        customer: CustomerId::made_for(key(2)),
+        kind: GrantKind::Promotional,
+        amount: usd("3"),
+        priority: 60,
+        effective_at: None,
+        expires_at: Some(Timestamp::from_millis(ends)),
+        models: Some(vec!["small".to_owned(), "small-1".to_owned()]),
+        reference: "grant-1".to_owned(),
+        act: act(17, 400),
+    };
+    ledger.perform(used_last).await.unwrap();
+    ledger.perform(new_hold(2, 30, "1")).await.unwrap();
+    ledger.perform(moved(30, "2", 500_000)).await.unwrap();
 }
 
 /// One that keys were made for, with personal data, a charge and money from another.

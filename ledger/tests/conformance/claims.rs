@@ -240,7 +240,9 @@ pub(crate) async fn a_payment_that_cannot_be_booked_is_kept(ledger: SharedLedger
     }
     assert_eq!(ledger.unapplied().await.unwrap().len(), 2);
     let reason = "a gift".to_owned();
-    let gift = credit(2, 23, CreditKind::Adjust { reason }, "10", "pi-1");
+    let is_paid = false;
+    let gift = CreditKind::Adjust { reason, is_paid };
+    let gift = credit(2, 23, gift, "10", "pi-1");
     assert!(matches!(
         refused(ledger.perform(gift).await),
         Refusal::ReferenceUsed { .. }

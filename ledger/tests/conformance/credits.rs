@@ -56,6 +56,7 @@ pub(crate) async fn credits_post_once_per_reference(ledger: SharedLedger) {
     );
     let adjust = CreditKind::Adjust {
         reason: "gift".into(),
+        is_paid: false,
     };
     assert_eq!(
         refused(
@@ -159,6 +160,7 @@ pub(crate) async fn adjustments_take_only_what_is_available(ledger: SharedLedger
             operation,
             CreditKind::Adjust {
                 reason: "typing error".into(),
+                is_paid: true,
             },
             amount,
             &format!("adjust-{operation}"),
@@ -194,6 +196,7 @@ pub(crate) async fn adjustments_take_only_what_is_available(ledger: SharedLedger
         15,
         CreditKind::Adjust {
             reason: String::new(),
+            is_paid: true,
         },
         "1",
         "adjust-15",

@@ -127,6 +127,7 @@ pub(crate) async fn what_nobody_paid_is_told_from_what_was_paid(ledger: SharedLe
     let gift = Credit {
         kind: CreditKind::Adjust {
             reason: "for a bad day".to_owned(),
+            is_paid: false,
         },
         ..credit_of(1, 14, "3", "gift")
     };

@@ -217,6 +217,7 @@ pub(crate) async fn revoked_is_for_ever(ledger: SharedLedger) {
         .unwrap();
     let back = CreditKind::Adjust {
         reason: "paid back".into(),
+        is_paid: true,
     };
     ledger
         .perform(credit(1, 18, back, "-5", "back"))

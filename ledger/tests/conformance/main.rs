@@ -18,6 +18,8 @@ mod credits;
 mod customers;
 mod edits;
 mod events;
+mod grant_times;
+mod grants;
 mod history;
 mod holds;
 mod keys;
@@ -76,6 +78,16 @@ use events::{
 };
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::*;
+use grant_times::{
+    a_cap_and_a_grant_bound_a_request_together, a_pending_grant_counts_once_it_begins,
+    a_refund_after_the_end_is_a_grant_for_30_days, what_is_held_when_a_grant_ends_is_spent,
+    what_nobody_paid_pays_no_claim,
+};
+use grants::{
+    a_grant_is_taken_back_once, a_grants_reference_is_nobody_elses, grants_are_listed_and_told,
+    grants_that_make_no_sense_are_refused, money_is_used_in_one_order, the_33rd_grant_is_refused,
+    what_was_paid_is_told_from_what_was_given,
+};
 use history::{
     a_checkpoint_keeps_what_was_served, answers_are_found_by_their_own_id, classes_are_short_words,
     history_is_filtered_and_paged, usage_is_rolled_up_by_hour_and_slug,
@@ -241,6 +253,18 @@ stories!(
     a_voucher_is_redeemed_once,
     of_some_lots_a_customer_redeems_one,
     one_of_two_gets_a_voucher,
+    money_is_used_in_one_order,
+    the_33rd_grant_is_refused,
+    grants_that_make_no_sense_are_refused,
+    a_grant_is_taken_back_once,
+    what_is_held_when_a_grant_ends_is_spent,
+    a_refund_after_the_end_is_a_grant_for_30_days,
+    a_grants_reference_is_nobody_elses,
+    a_pending_grant_counts_once_it_begins,
+    what_nobody_paid_pays_no_claim,
+    a_cap_and_a_grant_bound_a_request_together,
+    what_was_paid_is_told_from_what_was_given,
+    grants_are_listed_and_told,
     money_is_asked_for_when_a_settlement_crosses_the_threshold,
     a_month_has_no_more_wishes_than_its_rule_allows,
     a_wish_that_fails_rests_and_a_dispute_ends_the_rule,

@@ -284,6 +284,7 @@ pub(crate) async fn a_name_that_was_made_up_is_taken_over(ledger: SharedLedger) 
     let corrected = Credit {
         kind: CreditKind::Adjust {
             reason: "gift".to_owned(),
+            is_paid: false,
         },
         to: customer(2).into(),
         ..top_up(2, 45, "1", "inv-4")

@@ -25,7 +25,7 @@ pub(crate) async fn a_voucher_is_redeemed_once(ledger: SharedLedger) {
     assert_eq!(first.entry.reference.as_deref(), Some(&*reference));
     assert_eq!(
         (first.entry.kind, first.repeated),
-        (EntryKind::Adjust, false)
+        (EntryKind::Grant, false)
     );
     assert_eq!(account(&*ledger, 1).await.balance(), usd("2"));
     // Again by the same customer, whatever the operation: the same entry.

@@ -237,6 +237,7 @@ pub(crate) async fn names_of_wishes_are_theirs_alone(ledger: SharedLedger) {
         .unwrap();
     let gift = CreditKind::Adjust {
         reason: "gift".into(),
+        is_paid: false,
     };
     let gift = refused(ledger.perform(credit(1, 22, gift, "5", &next)).await);
     assert!(gift.to_string().contains("choose another"), "{gift}");

@@ -80,6 +80,7 @@ pub(super) fn a_credit(
         0..=2 => CreditKind::TopUp,
         3 => CreditKind::Adjust {
             reason: "more".into(),
+            is_paid: operation.is_multiple_of(2),
         },
         _ => CreditKind::Refund {
             request: op(request),

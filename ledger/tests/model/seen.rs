@@ -56,14 +56,32 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
         let holds = ledger.open_holds(of, 1_000).await.unwrap();
         seen.push(format!("{customer:?} {acts:?} {holds:?}"));
     }
-    for number in 1..4 {
-        seen.push(format!(
-            "{:?}",
-            ledger
-                .usage(key(number), at(0), at(1_000_000))
-                .await
-                .unwrap()
-        ));
+    let whole = |limit| GrantQuery {
+        limit,
+        ..GrantQuery::default()
+    };
+    seen.push(format!("{:?}", ledger.grants(whole(9_999)).await.unwrap()));
+    let of = GrantQuery {
+        customer: Some(CustomerId::made_for(key(1))),
+        status: Some(GrantStatus::Expired),
+        ..whole(2)
+    };
+    seen.push(format!("{:?}", ledger.grants(of).await.unwrap()));
+    seen.push(format!("{:?}", ledger.all::<GrantRecord>().await.unwrap()));
+    seen.push(format!(
+        "{:?}",
+        ledger.due_grants(clock::now()).await.unwrap()
+    ));
+    // What time has done is dated by the clock, and so is everything of a customer that comes behind it.
+    let (hour_of, hours) = (clock::now().millis(), 3_600_000);
+    let recent = [hour_of - hours, hour_of + hours].map(Timestamp::from_millis);
+    for (from, to) in [(at(0), at(1_000_000)), recent.into()] {
+        for number in 1..4 {
+            let used = ledger.usage(key(number), from, to).await.unwrap();
+            seen.push(format!("{used:?}"));
+        }
+        let used = ledger.slug_hours(from, to).await.unwrap();
+        seen.push(format!("{used:?}"));
     }
     for token in 0..4 {
         seen.push(format!(
@@ -72,10 +90,6 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
         ));
     }
     seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
-    seen.push(format!(
-        "{:?}",
-        ledger.slug_hours(at(0), at(1_000_000)).await.unwrap()
-    ));
     for event in events(ledger, told).await {
         let Event { id, kind, seq, .. } = event;
         let (customer, data) = (event.customer, event.data);
@@ -92,6 +106,21 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
             .unwrap()
     ));
     seen.join("\n")
+}
+
+/// The first line in which what two stores have differs, of both.
+pub(super) fn difference(seen: &str, expected: &str) -> Option<String> {
+    let (mut seen, mut expected) = (seen.lines(), expected.lines());
+    loop {
+        match (seen.next(), expected.next()) {
+            (None, None) => return None,
+            (seen, expected) if seen != expected => {
+                let [seen, expected] = [seen, expected].map(Option::unwrap_or_default);
+                return Some(format!("{seen}\n  is not\n{expected}"));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Positions have gaps where several gateways write; their order is compared with everything else.

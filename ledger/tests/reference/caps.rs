@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::State;
 use super::operations::{Done, amount, limit, not_applicable, picos};
 use crate::{
-    Account, Amount, Asker, Cap, CapInterval, CapMaker, CapReached, CapWindow, Caps, CountedCap,
-    KeyId, Refusal, Scope, UtcDay, clock,
+    Amount, Asker, Cap, CapInterval, CapMaker, CapReached, CapWindow, Caps, CountedCap, KeyId,
+    Refusal, Scope, UtcDay, clock,
 };
 
 /// The place of the owner's limit.
@@ -136,9 +136,9 @@ impl State {
     }
 
     /// What caps leave of a balance, whatever is held.
-    pub(super) fn remaining(&self, key: KeyId, slug: &str, account: Account) -> Done<Amount> {
+    pub(super) fn remaining(&self, key: KeyId, slug: &str) -> Done<Amount> {
         let day = UtcDay::of(clock::now());
-        let mut left = picos(account.credit).saturating_sub(picos(account.spent));
+        let mut left = self.chargeable(self.key(key)?.belongs_to, slug);
         for scope in self.scopes(key) {
             let caps = self.caps.get(&scope).into_iter().flatten();
             for capped in

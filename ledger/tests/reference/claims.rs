@@ -3,7 +3,7 @@
 use super::State;
 use super::customers::not_closed;
 use super::keys::{credited, topped_up};
-use super::operations::{Done, amount, available, blank, is_same, not_applicable, picos};
+use super::operations::{Done, amount, blank, is_same, not_applicable, picos};
 use crate::book::audit::{self, Written};
 use crate::value::reference::{self, folded, normal};
 use crate::{
@@ -141,13 +141,13 @@ impl State {
         topped_up(Account::default(), new.credit)?;
         self.check_unused(new.act.operation)?;
         self.check_name(&new.reference)?;
-        let customer = self.customer(new.customer)?;
-        let account = customer.account;
+        let customer = self.customer(new.customer)?.clone();
         let after = asked_for(new)
             .and_then(|()| self.check_payable(new.customer))
             .and_then(|()| self.check_wish(new.customer, &new.reference))
-            .and_then(|()| not_closed(customer))
-            .and_then(|()| topped_up(account, new.credit))
+            .and_then(|()| not_closed(&customer))
+            .and_then(|()| self.settle_grants(new.customer))
+            .and_then(|()| topped_up(self.customer(new.customer)?.account, new.credit))
             .and_then(|after| self.check_booked(new.credit).map(|()| after));
         let mut payment = new.payment(PaymentStatus::Booked);
         payment.token = self.asked_by.token();
@@ -265,6 +265,7 @@ impl State {
             Err(why @ Refusal::DailyReached(_)) => return self.wait(before, new, &why),
             Err(other) => return Err(other),
         }
+        self.settle_grants(payment.customer)?;
         self.count_booked(given_back, false);
         if new.kind != ReversalKind::DisputeWon {
             self.count_daily(DailyBound::Reversed, more.max(0));
@@ -346,18 +347,24 @@ impl State {
         let moved = if owed < 0 {
             owed.saturating_neg()
         } else {
-            owed.min(available(&account)).saturating_neg()
+            owed.min(self.paid_free(customer)).saturating_neg()
         };
         let after = Account {
             credit: amount(picos(account.credit).saturating_add(moved))?,
             ..account
         };
+        let (before, left) = (found.claim, amount(owed.saturating_add(moved))?);
+        let parts = if moved < 0 {
+            self.take_paid(customer, moved.saturating_neg())?
+        } else {
+            Vec::new()
+        };
         let entry = JournalEntry {
             kind: EntryKind::Reversal,
             amount: amount(moved)?,
+            parts,
             ..blank
         };
-        let (before, left) = (found.claim, amount(owed.saturating_add(moved))?);
         if let Some(found) = self.customers.get_mut(&customer) {
             found.claim = left;
         }
@@ -374,7 +381,7 @@ impl State {
         at: Timestamp,
     ) -> Done<()> {
         let found = self.customer(customer)?;
-        if found.claim.is_positive() && available(&found.account) > 0 {
+        if found.claim.is_positive() && self.paid_free(customer) > 0 {
             let blank = JournalEntry {
                 operation: crate::rule::payment::collection_of(cause),
                 at,
@@ -411,9 +418,9 @@ impl State {
             self.write(payment.customer, act);
             return self.answered(payment, None, false);
         };
-        let found = self.customer(customer)?;
-        not_closed(found)?;
-        let after = topped_up(found.account, payment.credit)?;
+        not_closed(self.customer(customer)?)?;
+        self.settle_grants(customer)?;
+        let after = topped_up(self.customer(customer)?.account, payment.credit)?;
         let later = operation.derived(b"farebox due");
         self.check_unused(later)?;
         self.check_booked(payment.credit)?;
@@ -464,7 +471,7 @@ impl State {
         let taken = taken.filter(|entry| entry.kind == EntryKind::Reversal);
         let taken: i128 = taken.map(|entry| picos(entry.amount)).sum();
         let follows = due.saturating_add(taken) == picos(customer.claim);
-        let payable = customer.claim.is_positive() && available(&customer.account) > 0;
+        let payable = customer.claim.is_positive() && self.paid_free(id) > 0;
         (!follows || payable).then(|| format!("customer {id}: its claim does not follow"))
     }
 

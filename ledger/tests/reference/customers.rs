@@ -3,8 +3,7 @@
 use super::State;
 use super::keys::paid_in;
 use super::operations::{
-    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, said,
-    says, set,
+    Done, amount, blank, is_same, limit, not_applicable, picos, said, says, set,
 };
 use serde_json::json;
 
@@ -32,6 +31,7 @@ pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &A
         claim: crate::Amount::ZERO,
         caps: Caps::default(),
         auto_top_up: None,
+        grants: crate::Grants::default(),
         personal: None,
         created_at: act.at,
         created_by: act.actor.clone(),
@@ -123,6 +123,10 @@ impl State {
             return self.customer(id).cloned();
         }
         self.check_unused(operation)?;
+        if change.change == CustomerAct::Close {
+            self.customer(id)?;
+            self.settle_grants(id)?;
+        }
         let mut customer = self.customer(id)?.clone();
         let mut change = change.clone();
         if let CustomerAct::Edit(edit) = &change.change
@@ -236,16 +240,16 @@ impl State {
                 "money can only be moved to another customer",
             ));
         }
+        not_closed(self.customer(moved.from)?)?;
+        not_closed(self.customer(moved.into)?)?;
+        self.settle_grants(moved.from)?;
+        self.settle_grants(moved.into)?;
         let (from, into) = (self.customer(moved.from)?, self.customer(moved.into)?);
-        not_closed(from)?;
-        not_closed(into)?;
         let (from, into) = (from.account, into.account);
         if !moved.amount.is_positive() {
             return Err(limit("a move must be more than zero"));
         }
-        if picos(moved.amount) > available(&from) {
-            return Err(insufficient(moved.amount, &from)?);
-        }
+        self.check_pool(moved.from, moved.amount)?;
         let left = picos(from.credit).saturating_sub(picos(moved.amount));
         let given = Account {
             credit: amount(left)?,
@@ -307,6 +311,12 @@ fn is_empty(customer: &Customer) -> Done<()> {
     if held > Amount::ZERO {
         return Err(not_applicable(&format!(
             "customer {id} has {held} USD held by running requests; suspend it, and close it when they have ended"
+        )));
+    }
+    if let Some(grant) = customer.grants.iter().min_by_key(|grant| grant.id) {
+        return Err(not_applicable(&format!(
+            "customer {id} has grant {}, of which {} USD are left; void its grants first",
+            grant.id, grant.remaining
         )));
     }
     let left = amount(picos(credit).saturating_sub(picos(spent)))?;

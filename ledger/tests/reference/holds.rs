@@ -1,6 +1,7 @@
 //! Holds in the reference store: open, move, finish, recover.
 
-use super::operations::{Done, amount, available, blank, insufficient, limit, picos};
+use super::operations::{Done, amount, blank, limit, picos};
+use super::sources::{HeldParts, Lost};
 use super::{Held, State};
 use crate::value::tries::UNMETERED;
 use crate::{
@@ -50,8 +51,10 @@ impl State {
             return Err(Refusal::NoSuchKey(new.key));
         }
         self.active(new.key, new.at)?;
+        self.settle_grants(new.customer)?;
         let (size, granted) = self.chosen(new.key, (&new.slug, today), 0, &new.ways)?;
-        self.resize(new.key, (&new.slug, today), 0, size)?;
+        let none = (0, &HeldParts::new());
+        let (parts, _) = self.resize(new.key, (&new.slug, today), none, size)?;
         let open = OpenHold {
             request: new.request,
             key: new.key,
@@ -68,6 +71,7 @@ impl State {
             moves: 0,
             day: today,
             checkpoint: None,
+            parts,
         };
         self.holds.insert(new.request, held);
         let held = self.now_held(new.key, &new.slug, today, amount(size)?)?;
@@ -79,7 +83,7 @@ impl State {
 
     /// What is held, and whether a cap binds.
     fn now_held(&self, key: KeyId, slug: &str, day: UtcDay, size: Amount) -> Done<crate::Held> {
-        let free = available(&self.payer(key)?.account);
+        let free = self.takable(self.payer(key)?.id, slug);
         let left = self.room(key, slug, day, free);
         Ok(crate::Held {
             amount: size,
@@ -97,8 +101,8 @@ impl State {
         now: i128,
         ways: &[HoldWay],
     ) -> Done<(i128, (usize, u64))> {
-        let account = self.payer(key)?.account;
-        let free = available(&account);
+        let payer = self.payer(key)?;
+        let (free, account) = (self.takable(payer.id, slug), payer.account);
         let (mut left, mut held) = (free, picos(account.held));
         let tightest = self.tightest(key, slug, day);
         if let Some((_, capped)) = tightest
@@ -146,7 +150,11 @@ impl State {
             Some((scope, capped)) if free > 0 && needed <= free => {
                 Err(self.cap_reached(scope, capped, day, needed)?)
             }
-            _ => Err(insufficient(amount(needed)?, &account)?),
+            _ => Err(Refusal::Insufficient {
+                needed: amount(needed)?,
+                available: amount(free)?,
+                held: account.held,
+            }),
         }
     }
 
@@ -154,9 +162,9 @@ impl State {
         &mut self,
         key: KeyId,
         (slug, day): (&str, UtcDay),
-        now: i128,
+        (now, parts): (i128, &HeldParts),
         size: i128,
-    ) -> Done<()> {
+    ) -> Done<(HeldParts, Lost)> {
         let customer = self.payer(key)?;
         let (customer, account) = (customer.id, customer.account);
         if size < 0 {
@@ -164,8 +172,16 @@ impl State {
         }
         let held = amount(picos(account.held).saturating_sub(now).saturating_add(size))?;
         self.count(key, slug, day, 0, size.saturating_sub(now))?;
+        let more = size.saturating_sub(now);
+        let done = if more < 0 {
+            let back = more.saturating_neg();
+            self.give_back(customer, slug, (now, parts), back)?
+        } else {
+            let parts = self.take(customer, slug, (now, parts), more)?;
+            (parts, Lost::new())
+        };
         self.set(customer, Account { held, ..account });
-        Ok(())
+        Ok(done)
     }
 
     pub(super) fn move_to(&mut self, moved: &HoldMove) -> Done<crate::Held> {
@@ -175,7 +191,9 @@ impl State {
             .get(&request)
             .ok_or(Refusal::NoSuchHold(request))?;
         let (key, now, moves) = (held.open.key, held.open.amount, held.moves);
-        let (slug, day) = (held.open.slug.clone(), held.day);
+        let (slug, day, parts) = (held.open.slug.clone(), held.day, held.parts.clone());
+        let customer = self.payer(key)?.id;
+        self.settle_grants(customer)?;
         let active = self.active(key, moved.at).map(drop);
         let used = match &moved.checkpoint {
             Some(bill) => Some(bill.total()?),
@@ -189,7 +207,7 @@ impl State {
             let held = self.now_held(key, &slug, day, now)?;
             return Ok(crate::Held { granted, ..held });
         }
-        let free = available(&self.payer(key)?.account);
+        let free = self.takable(customer, &slug);
         let mut granted = None;
         let size = match &moved.to {
             NewSize::Same => picos(now),
@@ -210,13 +228,20 @@ impl State {
         // Whoever owes something has nothing but what is held.
         let owes = self.payer(key)?.claim.is_positive();
         let size = if owes { size.max(picos(now)) } else { size };
-        self.resize(key, (&slug, day), picos(now), size)?;
+        let (parts, lost) = self.resize(key, (&slug, day), (picos(now), &parts), size)?;
         if let Some(held) = self.holds.get_mut(&request) {
             (held.open.amount, held.moves) = (amount(size)?, moved.number);
+            held.parts = parts;
             if let Some(used) = used {
                 held.open.used = used;
                 held.checkpoint.clone_from(&moved.checkpoint);
             }
+        }
+        if !lost.is_empty() {
+            let cause = format!("farebox move {}", moved.number);
+            let cause = request.derived(cause.as_bytes());
+            self.lose(customer, cause, lost)?;
+            self.tell_of_balance(customer, cause)?;
         }
         let held = self.now_held(key, &slug, day, amount(size)?)?;
         Ok(crate::Held { granted, ..held })
@@ -234,7 +259,7 @@ impl State {
         Ok(EndedHold {
             charge: amount(picos(entry.amount).saturating_neg())?,
             loss: bill.loss,
-            remaining: self.remaining(key, &bill.slug, self.payer(key)?.account)?,
+            remaining: self.remaining(key, &bill.slug)?,
         })
     }
 
@@ -261,8 +286,9 @@ impl State {
 
     pub(super) fn end(&mut self, held: &Held, finish: Finish) -> Done<EndedHold> {
         let (hold, day) = (&held.open, held.day);
-        let customer = self.payer(hold.key)?;
-        let (customer, account) = (customer.id, customer.account);
+        let customer = self.payer(hold.key)?.id;
+        self.settle_grants(customer)?;
+        let account = self.customer(customer)?.account;
         let cost = finish.bill.total()?;
         if cost.is_negative() {
             return Err(limit("a cost must not be negative"));
@@ -271,7 +297,8 @@ impl State {
             let text = format!("a cost of {cost} for one request is implausible");
             return Err(Refusal::Limit(text));
         }
-        let beyond = self.room(hold.key, &hold.slug, day, available(&account));
+        let free = self.takable(customer, &hold.slug);
+        let beyond = self.room(hold.key, &hold.slug, day, free);
         let payable = picos(hold.amount).saturating_add(beyond);
         let charge = picos(cost).min(payable);
         let loss = amount(picos(cost).saturating_sub(charge))?;
@@ -293,11 +320,13 @@ impl State {
             picos(hold.amount).saturating_neg(),
         )?;
         let reached = self.reached(hold.key, &hold.slug, day)?;
+        let (parts, lost) = self.charge(customer, held, charge)?;
         let mut entry = JournalEntry {
             operation: finish.request,
+            parts,
             kind: EntryKind::Charge,
             amount: amount(charge.saturating_neg())?,
-            at: finish.at,
+            at: self.dated(customer, finish.at),
             actor: "gateway".to_owned(),
             bill: Some(bill),
             ..blank(customer, Some(hold.key))
@@ -307,14 +336,14 @@ impl State {
         }
         self.enter(customer, after, entry)?;
         self.holds.remove(&finish.request);
+        self.lose(customer, finish.request, lost)?;
         self.tell_of_caps(customer, finish.request, reached);
         self.collect(customer, finish.request, finish.at)?;
         self.tell_of_balance(customer, finish.request)?;
-        let after = self.customer(customer)?.account;
         Ok(EndedHold {
             charge: amount(charge)?,
             loss,
-            remaining: self.remaining(hold.key, &hold.slug, after)?,
+            remaining: self.remaining(hold.key, &hold.slug)?,
         })
     }
 

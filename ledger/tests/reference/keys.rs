@@ -3,9 +3,9 @@
 use super::State;
 use super::customers::{blank_customer, not_closed, settings_of};
 use super::operations::{
-    Done, amount, available, blank, insufficient, is_same, limit, not_applicable, picos, said,
-    says, set, status,
+    Done, amount, blank, is_same, limit, not_applicable, picos, said, says, set, status,
 };
+use super::sources::Made;
 use serde_json::json;
 
 use crate::book::audit;
@@ -75,7 +75,13 @@ impl State {
         let own = settings_of(&new.settings.label);
         let made = blank_customer(CustomerId::made_for(new.id), own, &new.act);
         let customer = match within.customer {
-            Some(existing) => self.customer(existing)?.clone(),
+            Some(existing) => {
+                self.customer(existing)?;
+                if new.first_credit.is_some() {
+                    self.settle_grants(existing)?;
+                }
+                self.customer(existing)?.clone()
+            }
             None => made,
         };
         not_closed(&customer)?;
@@ -111,9 +117,9 @@ impl State {
                 credit.check()?;
                 Self::check_no_wish(reference)?;
                 self.check_name(reference)?;
-                let after = topped_up(customer.account, *paid)?;
+                topped_up(customer.account, *paid)?;
                 self.check_booked(*paid)?;
-                Some((after, credited(&credit, customer.id)))
+                Some(credited(&credit, customer.id))
             }
         };
         self.one_more(DailyBound::Keys)?;
@@ -135,7 +141,8 @@ impl State {
         let data = json!({ "key": new.id, "owner": owner, "actor": new.act.actor });
         self.tell(customer.id, operation, EventKind::KeyCreated, &data);
         let is_paid = payment.is_some();
-        if let Some((after, entry)) = payment {
+        if let Some(entry) = payment {
+            let after = topped_up(self.customer(customer.id)?.account, entry.amount)?;
             self.count_booked(entry.amount, true);
             let entry = self.enter(customer.id, after, entry)?;
             self.take_over(&entry);
@@ -274,8 +281,10 @@ impl State {
             Scope::Key(key) => self.payer(key)?,
             Scope::Customer(customer) => self.customer(customer)?,
         };
-        let (owner, account) = (customer.id, customer.account);
+        let owner = customer.id;
         not_closed(customer)?;
+        self.settle_grants(owner)?;
+        let account = self.customer(owner)?.account;
         let after = match &credit.kind {
             CreditKind::TopUp => {
                 if let Scope::Key(key) = credit.to
@@ -286,13 +295,13 @@ impl State {
                 }
                 topped_up(account, credit.amount)?
             }
-            CreditKind::Adjust { .. } => adjusted(account, credit.amount)?,
+            CreditKind::Adjust { .. } => self.adjusted(owner, credit)?,
             CreditKind::WriteOff { .. } if !credit.amount.is_negative() => {
                 return Err(limit(
                     "what is written off is taken, so its amount is below zero",
                 ));
             }
-            CreditKind::WriteOff { .. } => adjusted(account, credit.amount)?,
+            CreditKind::WriteOff { .. } => self.adjusted(owner, credit)?,
             CreditKind::Refund { request, .. } => {
                 self.refunded(credit.to, account, credit.amount, *request)?
             }
@@ -302,7 +311,22 @@ impl State {
             let is_payment = credit.kind == CreditKind::TopUp;
             self.count_booked(credit.amount, is_payment);
         }
-        let entry = self.enter(owner, after, credited(credit, owner))?;
+        let (parts, made) = match &credit.kind {
+            CreditKind::Refund { request, .. } => {
+                let charge = self.entry(*request).cloned();
+                let before = self.refunded_before(*request);
+                match charge {
+                    Some(charge) => self.refund_parts(credit, &charge, before)?,
+                    None => Made::default(),
+                }
+            }
+            _ => self.correct(credit, owner)?,
+        };
+        let entry = JournalEntry {
+            parts,
+            ..credited(credit, owner)
+        };
+        let entry = self.enter(owner, after, entry)?;
         if credit.kind == CreditKind::TopUp {
             self.address(&credit.reference, owner, None)?;
         }
@@ -317,7 +341,7 @@ impl State {
             }
         }
         self.take_over(&entry);
-        self.write(owner, audit::credit(credit));
+        self.write(owner, audit::credit(credit).making(&made));
         if entry.kind == EntryKind::TopUp {
             self.tell_of_top_up(&entry);
         }
@@ -396,11 +420,16 @@ impl State {
 
     pub(super) fn check_reference(&self, reference: &str) -> Done<()> {
         match self.named(reference) {
-            None => match self.payment(reference) {
-                None => Ok(()),
-                Some(payment) => Err(Refusal::ReferenceUsed {
+            None => match (self.payment(reference), self.granted(reference)) {
+                (None, None) => Ok(()),
+                (Some(payment), _) => Err(Refusal::ReferenceUsed {
                     reference: payment.reference.clone(),
                     customer: payment.customer,
+                }),
+                // It has no entry before it begins.
+                (None, Some(known)) => Err(Refusal::ReferenceUsed {
+                    reference: known.reference.0.clone().unwrap_or_default(),
+                    customer: known.grant.customer,
                 }),
             },
             Some(entry) => Err(Refusal::ReferenceUsed {
@@ -408,6 +437,33 @@ impl State {
                 customer: entry.customer,
             }),
         }
+    }
+
+    fn refunded_before(&self, request: OperationId) -> i128 {
+        let refunds = self.entries.iter();
+        let refunds = refunds.filter(|entry| entry.refunds == Some(request));
+        refunds.map(|entry| picos(entry.amount)).sum()
+    }
+
+    /// A correction upwards for whatever reason, or downwards by what is free of the pool.
+    fn adjusted(&self, owner: CustomerId, credit: &Credit) -> Done<Account> {
+        let (account, by) = (self.customer(owner)?.account, credit.amount);
+        if by == Amount::ZERO {
+            return Err(limit("an adjustment must not be zero"));
+        }
+        if by > Amount::MAX_TOP_UP {
+            let text = format!("an adjustment is at most {}", Amount::MAX_TOP_UP);
+            return Err(Refusal::Limit(text));
+        }
+        if by.is_positive() {
+            if matches!(credit.kind, CreditKind::Adjust { is_paid: false, .. }) {
+                self.check_one_more(owner)?;
+            }
+            return paid_in(account, by);
+        }
+        self.check_pool(owner, amount(picos(by).saturating_neg())?)?;
+        let credit = amount(picos(account.credit).saturating_add(picos(by)))?;
+        Ok(Account { credit, ..account })
     }
 
     pub(super) fn refunded(
@@ -432,12 +488,7 @@ impl State {
         if !back.is_positive() {
             return Err(limit("a refund must be more than zero"));
         }
-        let earlier: i128 = self
-            .entries
-            .iter()
-            .filter(|entry| entry.refunds == Some(request))
-            .map(|entry| picos(entry.amount))
-            .sum();
+        let earlier = self.refunded_before(request);
         let left = amount(
             picos(charge.amount)
                 .saturating_neg()
@@ -455,7 +506,7 @@ impl State {
 pub(super) fn credited(credit: &Credit, customer: CustomerId) -> JournalEntry {
     let (kind, reason, refunds) = match &credit.kind {
         CreditKind::TopUp => (EntryKind::TopUp, None, None),
-        CreditKind::Adjust { reason } => (EntryKind::Adjust, Some(reason.clone()), None),
+        CreditKind::Adjust { reason, .. } => (EntryKind::Adjust, Some(reason.clone()), None),
         CreditKind::WriteOff { reason } => (EntryKind::WriteOff, Some(reason.clone()), None),
         CreditKind::Refund { request, reason } => {
             (EntryKind::Refund, Some(reason.clone()), Some(*request))
@@ -487,25 +538,6 @@ pub(super) fn topped_up(account: Account, paid: Amount) -> Done<Account> {
         return Err(Refusal::Limit(text));
     }
     paid_in(account, paid)
-}
-
-pub(super) fn adjusted(account: Account, by: Amount) -> Done<Account> {
-    if by == Amount::ZERO {
-        return Err(limit("an adjustment must not be zero"));
-    }
-    if by.is_positive() {
-        if by > Amount::MAX_TOP_UP {
-            let text = format!("an adjustment is at most {}", Amount::MAX_TOP_UP);
-            return Err(Refusal::Limit(text));
-        }
-        return paid_in(account, by);
-    }
-    let taken = amount(picos(by).saturating_neg())?;
-    if picos(taken) > available(&account) {
-        return Err(insufficient(taken, &account)?);
-    }
-    let credit = amount(picos(account.credit).saturating_sub(picos(taken)))?;
-    Ok(Account { credit, ..account })
 }
 
 pub(super) fn paid_in(account: Account, paid: Amount) -> Done<Account> {

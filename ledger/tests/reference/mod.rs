@@ -9,10 +9,13 @@ mod claims;
 mod customers;
 mod deliveries;
 mod events;
+mod grants;
 mod holds;
 mod keys;
 mod operations;
+mod pages;
 mod reservations;
+mod sources;
 pub mod statements;
 mod sums;
 mod taught;
@@ -30,11 +33,11 @@ use crate::batch::outcome::Outcome;
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerBy, CustomerId, CustomerQuery,
-    EntryQuery, Event, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord,
-    KnownWebhook, Ledger, LedgerError, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId,
-    OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse,
-    Taught, Timestamp, Token, TokenDay, TokenId, Totals, UsageRow, UtcDay, VerifyReport, WebhookId,
-    WholeRows, WholeTable,
+    EntryQuery, Event, FilesAct, Finish, GrantId, GrantQuery, GrantRecord, HouseAct, JournalEntry,
+    Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError, Lot, LotId, MarginQuery,
+    Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, Session, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, TokenId, Totals,
+    UsageRow, UtcDay, VerifyReport, WebhookId, WholeRows, WholeTable,
 };
 
 /// A ledger in memory.
@@ -64,6 +67,8 @@ struct Held {
     moves: u32,
     day: UtcDay,
     checkpoint: Option<Bill>,
+    /// What of it is held of grants; the rest is the pool's.
+    parts: sources::HeldParts,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -76,6 +81,8 @@ struct State {
     /// By their folded references.
     payments: BTreeMap<String, Payment>,
     caps: BTreeMap<Scope, Vec<caps::Capped>>,
+    /// All that were ever given.
+    grants: BTreeMap<GrantId, GrantRecord>,
     holds: BTreeMap<OperationId, Held>,
     entries: Vec<JournalEntry>,
     audit: Vec<AuditRecord>,
@@ -143,101 +150,11 @@ impl State {
         Some(Key { own, customer })
     }
 
-    fn list_customers(&self, query: &CustomerQuery) -> Vec<Customer> {
-        let mut found: Vec<&Customer> = self.customers.values().collect();
-        let place = |customer: &Customer| query.order.place_of_customer(customer);
-        found.sort_by_key(|customer| place(customer));
-        if query.order.is_descending() {
-            found.reverse();
-        }
-        let text = query.text.as_ref().map(|text| text.to_ascii_lowercase());
-        let contains = |named: &str| {
-            text.as_ref()
-                .is_none_or(|text| named.to_ascii_lowercase().contains(text))
-        };
-        let wanted = |customer: &&Customer| {
-            let after = query.after.is_none_or(|after| {
-                if query.order.is_descending() {
-                    place(customer) < after
-                } else {
-                    place(customer) > after
-                }
-            });
-            let settings = &customer.settings;
-            let named =
-                contains(&settings.label) || settings.external_id.as_deref().is_some_and(contains);
-            let status = query.status.is_none_or(|status| customer.status == status);
-            let below = query.balance_below;
-            let poor = below.is_none_or(|below| customer.account.balance() < below);
-            after && named && status && poor
-        };
-        let found = found.into_iter().filter(wanted);
-        found.take(query.limit).cloned().collect()
-    }
-
-    fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
-        let mut keys: Vec<Key> = self.keys.keys().filter_map(|id| self.whole(*id)).collect();
-        let place = |key: &Key| {
-            let place = query.order.place(key);
-            (place.value, place.key)
-        };
-        keys.sort_by_key(place);
-        if query.order.is_descending() {
-            keys.reverse();
-        }
-        let further = |key: &Key| {
-            query
-                .after
-                .map(|after| (after.value, after.key))
-                .is_none_or(|after| {
-                    if query.order.is_descending() {
-                        place(key) < after
-                    } else {
-                        place(key) > after
-                    }
-                })
-        };
-        let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
-        let wanted = |key: &Key| {
-            label
-                .as_ref()
-                .is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
-                && query
-                    .status
-                    .is_none_or(|status| key.status(query.now) == status)
-                && query
-                    .balance_below
-                    .is_none_or(|limit| key.customer.account.balance() < limit)
-                && query
-                    .customer
-                    .is_none_or(|customer| key.belongs_to == customer)
-        };
-        keys.into_iter()
-            .filter(further)
-            .filter(wanted)
-            .take(query.limit)
-            .collect()
-    }
-
-    fn entries(&self, query: &EntryQuery) -> Vec<JournalEntry> {
-        let wanted = |entry: &&JournalEntry| {
-            query.key.is_none_or(|key| entry.key == Some(key))
-                && query
-                    .customer
-                    .is_none_or(|customer| entry.customer == customer)
-                && query.since.is_none_or(|since| entry.at >= since)
-                && query.until.is_none_or(|until| entry.at < until)
-                && query.before.is_none_or(|before| entry.position < before)
-        };
-        let newest = self
-            .entries
-            .iter()
-            .rev()
-            .filter(wanted)
-            .take(query.limit.unwrap_or(usize::MAX));
-        let mut found: Vec<JournalEntry> = newest.cloned().collect();
-        found.reverse();
-        found
+    /// A key as it is now, whatever of it is booked.
+    fn shown(&self, id: KeyId) -> Option<Key> {
+        let key = self.whole(id)?;
+        let customer = self.reckoned(&key.customer);
+        Some(Key { customer, ..key })
     }
 
     fn totals(&self) -> Totals {
@@ -287,6 +204,7 @@ impl State {
                 ));
             }
             report.faults.extend(self.unsound_claim(*id));
+            report.faults.extend(self.unsound_grants(*id));
         }
         report
     }
@@ -303,12 +221,12 @@ impl Ledger for MemoryLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        Ok(self.state().whole(id))
+        Ok(self.state().shown(id))
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
         let state = self.state();
-        Ok(ids.iter().filter_map(|id| state.whole(*id)).collect())
+        Ok(ids.iter().filter_map(|id| state.shown(*id)).collect())
     }
 
     async fn ended(&self, keys: &[KeyId]) -> Result<Vec<KeyId>, LedgerError> {
@@ -326,7 +244,7 @@ impl Ledger for MemoryLedger {
             CustomerBy::Id(id) => of.id == id,
             CustomerBy::ExternalId(id) => of.settings.external_id.as_deref() == Some(id),
         };
-        Ok(customers.find(is_it).cloned())
+        Ok(customers.find(is_it).map(|found| state.reckoned(found)))
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
@@ -355,11 +273,20 @@ impl Ledger for MemoryLedger {
         Ok(self.state().unapplied())
     }
 
+    async fn grants(&self, query: GrantQuery) -> Result<Vec<GrantRecord>, LedgerError> {
+        Ok(self.state().grants_page(&query))
+    }
+
+    async fn due_grants(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        Ok(self.state().due_grants(now))
+    }
+
     async fn whole(&self, table: WholeTable) -> Result<WholeRows, LedgerError> {
         let state = self.state();
         Ok(match table {
             WholeTable::Token => WholeRows::Token(state.tokens_by_age()),
             WholeTable::Lot => WholeRows::Lot(state.lots_by_age()),
+            WholeTable::GrantRecord => WholeRows::GrantRecord(state.grants_by_age()),
             WholeTable::Reservation => {
                 WholeRows::Reservation(state.reserved.all.values().cloned().collect())
             }

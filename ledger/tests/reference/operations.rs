@@ -39,21 +39,6 @@ pub(super) fn not_applicable(text: &str) -> Refusal {
     Refusal::NotApplicable(text.to_owned())
 }
 
-/// What a customer can still spend or hold.
-pub(super) fn available(account: &Account) -> i128 {
-    picos(account.credit)
-        .saturating_sub(picos(account.spent))
-        .saturating_sub(picos(account.held))
-}
-
-pub(super) fn insufficient(needed: Amount, account: &Account) -> Done<Refusal> {
-    Ok(Refusal::Insufficient {
-        needed,
-        available: amount(available(account))?,
-        held: account.held,
-    })
-}
-
 pub(super) fn status(key: &KeyRecord, now: Timestamp) -> KeyStatus {
     let expired = key.settings.expires_at.is_some_and(|end| end <= now);
     match key.stored_status {
@@ -95,6 +80,12 @@ impl State {
                 Outcome::Done
             }
             Operation::Redeem(new) => self.redeem(new)?.into(),
+            Operation::Grant(new) => self.grant(new)?.into(),
+            Operation::VoidGrant(of) => self.void_grant(of)?.into(),
+            Operation::SettleGrants(of) => {
+                self.settle_grants(of.customer)?;
+                Outcome::Done
+            }
             Operation::CreateToken(new) => self.create_token(new)?.into(),
             Operation::RevokeToken(of) => self.revoke_token(of.token, &of.act)?.into(),
             Operation::Pay(new) => self.paid(new, |state| state.pay(new))?.into(),
@@ -210,6 +201,16 @@ impl State {
         }
     }
 
+    /// The date of a customer's next entry.
+    pub(super) fn dated(&self, customer: CustomerId, at: Timestamp) -> Timestamp {
+        let latest = crate::clock::now().millis().saturating_add(10_000);
+        let last = self.customers.get(&customer);
+        let last = last.and_then(|customer| customer.last_entry_at);
+        let last = last.filter(|last| last.millis() <= latest);
+        let at = at.min(Timestamp::from_millis(latest));
+        last.map_or(at, |last| at.max(last))
+    }
+
     /// Appends an entry, at its place and date, and moves the account.
     pub(super) fn enter(
         &mut self,
@@ -219,16 +220,11 @@ impl State {
     ) -> Done<JournalEntry> {
         let seq = next(self.of_customer(customer).count());
         let position = next(self.entries.len());
-        let latest = crate::clock::now().millis().saturating_add(10_000);
-        let last = self.customers.get(&customer);
-        let last = last.and_then(|customer| customer.last_entry_at);
-        let last = last.filter(|last| last.millis() <= latest);
-        let at = entry.at.min(Timestamp::from_millis(latest));
         let entry = JournalEntry {
             position,
             seq,
             balance_after: amount(picos(after.credit).saturating_sub(picos(after.spent)))?,
-            at: last.map_or(at, |last| at.max(last)),
+            at: self.dated(customer, entry.at),
             ..entry
         };
         if let Some(found) = self.customers.get_mut(&customer) {
@@ -338,6 +334,7 @@ pub(super) fn blank(customer: CustomerId, key: Option<KeyId>) -> JournalEntry {
         reference: None,
         reason: None,
         refunds: None,
+        parts: Vec::new(),
         bill: None,
     }
 }

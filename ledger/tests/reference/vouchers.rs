@@ -1,11 +1,13 @@
 //! Vouchers in the reference store.
 
+use serde_json::json;
+
 use super::State;
 use super::operations::{Done, not_applicable};
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
-    Act, Credit, CreditKind, CustomerId, Lot, LotId, NewLot, OperationId, Posted, Redemption,
-    Refusal, Scope, clock,
+    Act, Credit, CreditKind, CustomerId, EventKind, GrantId, GrantKind, JournalEntry, Lot, LotId,
+    NewGrant, NewLot, OperationId, Posted, Redemption, Refusal, Scope, clock,
 };
 
 /// A voucher: its lot, its number, and who redeemed it by which operation.
@@ -76,22 +78,62 @@ impl State {
             let text = "a customer can redeem only one voucher of this kind";
             return Err(not_applicable(text));
         }
+        if lot.kind == GrantKind::Promotional {
+            let entry = self.redeem_as_grant(new, customer, (&lot, number))?;
+            self.use_up(new, (of, number), &entry);
+            return Ok(Posted {
+                entry,
+                customer: self.customer(customer)?.clone(),
+                key: None,
+                repeated: false,
+            });
+        }
         let posted = self.credit(&Credit {
             operation: new.act.operation,
             to: Scope::Customer(customer),
             kind: CreditKind::Adjust {
                 reason: "voucher".to_owned(),
+                is_paid: true,
             },
             amount: lot.amount,
             reference: format!("voucher:{of}-{number}"),
             actor: new.act.actor.clone(),
             at: new.act.at,
         })?;
-        let redeemed = Some((customer, new.act.operation));
+        self.use_up(new, (of, number), &posted.entry);
+        Ok(posted)
+    }
+
+    fn redeem_as_grant(
+        &mut self,
+        new: &Redemption,
+        customer: CustomerId,
+        (lot, number): (&Lot, usize),
+    ) -> Done<JournalEntry> {
+        self.book_grant(&NewGrant {
+            id: GrantId::derived(new.act.operation, 0),
+            customer,
+            kind: GrantKind::Promotional,
+            amount: lot.amount,
+            priority: 50,
+            effective_at: None,
+            expires_at: None,
+            models: None,
+            reference: format!("voucher:{}-{number}", lot.id),
+            act: new.act.clone(),
+        })?;
+        let entry = self.entry(new.act.operation).cloned();
+        entry.ok_or(Refusal::NoSuchVoucher)
+    }
+
+    fn use_up(&mut self, new: &Redemption, (of, number): (LotId, usize), entry: &JournalEntry) {
+        let by = entry.customer;
+        let redeemed = Some((by, new.act.operation));
         self.vouchers.insert(new.code.0, (of, number, redeemed));
         if let Some((lot, _)) = self.lots.get_mut(&of) {
             lot.redeemed = lot.redeemed.saturating_add(1);
         }
-        Ok(posted)
+        let data = json!({ "amount": entry.amount, "reference": entry.reference });
+        self.tell(by, new.act.operation, EventKind::VoucherRedeemed, &data);
     }
 }

@@ -3,7 +3,9 @@
 use super::{append, news};
 use crate::batch::rows::Rows;
 use crate::rule::payment::{Claimed, collection_of};
-use crate::{Amount, CustomerId, EntryKind, JournalEntry, OperationId, Refusal, Timestamp};
+use crate::{
+    Amount, CustomerId, EntryKind, JournalEntry, MoneyPart, OperationId, Refusal, Timestamp,
+};
 
 /// Who pays a claim: nobody in particular.
 const COLLECTOR: &str = "gateway";
@@ -28,6 +30,7 @@ pub(super) fn claimed(rows: &Rows, customer: CustomerId) -> Result<Claimed, Refu
     Ok(Claimed {
         account: customer.account,
         claim: customer.claim,
+        payable: customer.grants.paid_free(customer.account),
     })
 }
 
@@ -43,12 +46,30 @@ pub(super) fn book(
     let what = (EntryKind::Reversal, moved, after.account.balance());
     let texts = (reference, Some(reason));
     let entry = entry(rows, (customer, operation), what, texts, (actor, at))?;
+    let parts = taken(rows, customer, moved)?;
+    let entry = JournalEntry { parts, ..entry };
     let head = rows.customer(customer)?.head;
     append(rows, entry.clone(), &head, after.account);
     let before = rows.customer(customer)?.customer.claim;
     rows.set_claim(customer, after.claim);
     news::claim_moved(rows, customer, operation, (before, after.claim));
     Ok(entry)
+}
+
+/// Takes from grants what the pool does not have of what goes back.
+fn taken(rows: &mut Rows, customer: CustomerId, moved: Amount) -> Result<Vec<MoneyPart>, Refusal> {
+    let of = &rows.customer(customer)?.customer;
+    let less = moved.checked_neg().filter(|less| less.is_positive());
+    let (Some(less), false) = (less, of.grants.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let (mut grants, account) = (of.grants.clone(), of.account);
+    let mut parts = grants.take_paid(account, less);
+    for part in &mut parts {
+        part.amount = part.amount.checked_neg().unwrap_or_default();
+    }
+    rows.set_grants(customer, grants);
+    Ok(parts)
 }
 
 /// The next entry of a customer.
@@ -74,6 +95,7 @@ pub(super) fn entry(
         reference,
         reason,
         refunds: None,
+        parts: Vec::new(),
         bill: None,
     })
 }

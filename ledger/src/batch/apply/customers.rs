@@ -1,7 +1,7 @@
 //! Customers: create and change. Each leaves one audit record in the same transaction.
 
 use super::acting::refused;
-use super::{check_unused, delegation, news, wishes, write_act};
+use super::{check_unused, delegation, grants, news, wishes, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -80,6 +80,9 @@ fn change(rows: &mut Rows, change: &CustomerChange) -> Result<Customer, Refusal>
         return Ok(rows.customer(change.customer)?.customer.clone());
     }
     check_unused(rows, operation)?;
+    if change.change == CustomerAct::Close {
+        grants::settle(rows, change.customer)?;
+    }
     let mut customer = rows.customer(change.customer)?.customer.clone();
     check_external(rows, change.customer, change.change.new_external_id())?;
     let change = &whole(rows, change);

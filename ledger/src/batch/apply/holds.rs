@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{append, claims, news};
+use super::{append, claims, grants, news};
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
@@ -37,21 +37,37 @@ fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
         return Err(Refusal::NoSuchKey(new.key));
     }
     key.check_acts_of(&stored.customer, new.at)?;
+    let is_due = grants::is_due(rows, &stored.customer);
     rows.check_limits(new.key)?;
+    if is_due {
+        grants::settle(rows, new.customer)?;
+    }
     let mut purse = rows.purse(new.key)?;
-    let held = purse.hold((&new.slug, rows.today()), Amount::ZERO, &new.ways)?;
-    rows.insert_hold(new, held.amount);
+    let mut parts = Vec::new();
+    let none = (Amount::ZERO, &mut parts);
+    let held = purse.hold((&new.slug, rows.today()), none, &new.ways)?;
+    rows.insert_hold(new, held.amount, parts);
     rows.set_purse(new.key, purse);
     Ok(held)
 }
 
 fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal> {
     let StoredHold {
-        open, day, moves, ..
+        open,
+        day,
+        moves,
+        parts,
+        ..
     } = rows
         .hold(moved.request)
         .ok_or(Refusal::NoSuchHold(moved.request))?;
     let (key, stored) = rows.key_and_customer(open.key)?;
+    let customer = stored.customer.id;
+    if grants::is_due(rows, &stored.customer) {
+        grants::settle(rows, customer)?;
+        return move_to(rows, moved);
+    }
+    let mut parts = parts.clone();
     let (active, now) = (key.check_acts_of(&stored.customer, moved.at), open.amount);
     let (key, slug) = (key.id, (&*open.slug, *day));
     let used = moved.checkpoint.as_ref().map(Bill::total).transpose()?;
@@ -68,18 +84,24 @@ fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal> {
         NewSize::Same => purse.held(slug.0, slug.1, now),
         NewSize::Ways(ways) => {
             active?;
-            purse.hold(slug, now, ways)?
+            purse.hold(slug, (now, &mut parts), ways)?
         }
         NewSize::Amount(to) => {
             // Whoever ended the key wants it to spend no more, and needs what it gives back.
             if *to > now {
                 active?;
             }
-            purse.move_to(slug, now, *to)?
+            purse.move_to(slug, (now, &mut parts), *to)?
         }
     };
-    rows.move_hold(moved, held.amount, used);
+    rows.move_hold(moved, (held.amount, parts), used);
+    let losses = std::mem::take(&mut purse.losses);
     rows.set_purse(key, purse);
+    if !losses.is_empty() {
+        let cause = (moved.request).derived(format!("farebox move {}", moved.number).as_bytes());
+        grants::lose(rows, customer, cause, losses)?;
+        news::judge_balance(rows, customer, cause);
+    }
     Ok(held)
 }
 
@@ -108,17 +130,24 @@ fn resolve(rows: &mut Rows, wanted: &Finish) -> Result<EndedHold, Refusal> {
 fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let request = finish.request;
     let StoredHold {
-        open: hold, day, ..
+        open: hold,
+        day,
+        parts,
+        ..
     } = rows.hold(request).ok_or(Refusal::NoSuchHold(request))?;
     let (key, stored) = rows.key_and_customer(hold.key)?;
     let (key, customer, head) = (key.id, stored.customer.id, stored.head);
+    if grants::is_due(rows, &stored.customer) {
+        grants::settle(rows, customer)?;
+        return end(rows, finish);
+    }
     let mut purse = rows.purse(key)?;
     let room = purse.room(&hold.slug, *day);
     let ending = purse
         .account
         .finish(hold.amount, finish.bill.total()?, room)?;
-    let reached = purse.end(&hold.slug, *day, hold.amount, ending.charge);
-    purse.account = ending.account;
+    let of_hold = (hold.amount, parts.as_slice());
+    let (mut paid, reached) = purse.pay((&hold.slug, *day), of_hold, &ending);
     // Read while the purse is at hand: only a claim that is collected below takes some of it again.
     let remaining = purse.remaining(&hold.slug, rows.today());
     let owing = stored.customer.claim.is_positive();
@@ -136,13 +165,20 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     if purse.has_caps() {
         entry.set_day(*day);
     }
+    for part in &mut paid {
+        part.amount = part.amount.checked_neg().unwrap_or_default();
+    }
+    entry.parts = paid;
     let at = entry.at;
     append(rows, entry, &head, ending.account);
-    // The account is written with the entry; most keys have no caps, and then nothing else of the purse has changed.
-    if purse.has_caps() {
+    let losses = std::mem::take(&mut purse.losses);
+    let is_news = is_news || !losses.is_empty();
+    // The account is written with the entry; most keys have no caps and no grants, and then nothing else of the purse has changed.
+    if purse.counts_more() {
         rows.set_purse(key, purse);
     }
     rows.delete_hold(request);
+    grants::lose(rows, customer, request, losses)?;
     news::caps(rows, customer, request, reached);
     // What the end gave back pays a claim first; only then is the balance told.
     if owing.is_some() {
@@ -184,6 +220,7 @@ fn charge_entry(
         reference: None,
         reason: None,
         refunds: None,
+        parts: Vec::new(),
         bill: Some(Bill {
             hold: hold.amount,
             loss: ending.loss,

@@ -1,8 +1,9 @@
 //! Keys: create and change. Each leaves one audit record in the same transaction.
 
 use super::acting::{check_acts, refused};
-use super::payments::{check_first_reference, take_over};
-use super::{append, check_unused, claims, customers, delegation, news, write_act};
+use super::payments::take_over;
+use super::references::check_first_reference;
+use super::{append, check_unused, claims, customers, delegation, grants, news, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -26,7 +27,13 @@ fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     }
     check_new(rows, new)?;
     let customer = match new.within.customer {
-        Some(existing) => rows.customer(existing)?.customer.clone(),
+        Some(existing) => {
+            rows.customer(existing)?;
+            if new.first_credit.is_some() {
+                grants::settle(rows, existing)?;
+            }
+            rows.customer(existing)?.customer.clone()
+        }
         None => made(
             new.belongs_to(),
             CustomerSettings::labelled(&new.settings.label),

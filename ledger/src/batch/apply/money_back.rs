@@ -3,7 +3,8 @@
 use super::acting::refused;
 use super::claims::{book, claimed, collect, entry};
 use super::{
-    append, check_unused, customers, delegation, news, payments, reservations, wishes, write_act,
+    append, check_unused, customers, delegation, grants, news, payments, references, reservations,
+    wishes, write_act,
 };
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
@@ -29,7 +30,7 @@ fn pay(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
         let entry = rows.entry_by_reference(&new.reference);
         let reason = entry.and_then(|entry| entry.reason.as_deref());
         let repeats = new.repeats(&known, reason);
-        if repeats || !payments::may_take_over(rows, &known)? {
+        if repeats || !references::may_take_over(rows, &known)? {
             return known_payment(rows, &new.reference, repeats);
         }
     }
@@ -44,7 +45,7 @@ fn pay_first(rows: &mut Rows, both: &FirstPayment) -> Result<PaymentMoved, Refus
     new.check()?;
     if let Some(known) = rows.payment(&new.reference) {
         let repeats = new.is_same_sum(known);
-        if repeats || !payments::may_take_over(rows, known)? {
+        if repeats || !references::may_take_over(rows, known)? {
             return known_payment(rows, &new.reference, repeats);
         }
     }
@@ -96,13 +97,13 @@ fn check_new(rows: &Rows, new: &NewPayment) -> Result<(), Refusal> {
     // What could be booked nowhere is a mistake.
     crate::Account::default().top_up(new.credit)?;
     check_unused(rows, new.act.operation)?;
-    payments::check_payable_name(rows, &new.reference)
+    references::check_payable_name(rows, &new.reference)
 }
 
 /// The day of the token that asks, with one more payment that is kept as unapplied. Only what is booked takes over the name of what could
 /// not be.
 fn kept(rows: &Rows, reference: &str) -> Result<Option<TokenDay>, Refusal> {
-    payments::check_free(rows, reference)?;
+    references::check_free(rows, reference)?;
     delegation::counted(rows, TokenDeed::Unapplied)
 }
 
@@ -183,12 +184,13 @@ fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> 
         return answer(rows, payment, named, true);
     }
     check_unused(rows, new.act.operation)?;
-    payments::check_reference(rows, &new.reference)?;
+    references::check_reference(rows, &new.reference)?;
     let (before, after) = (known.due(), payment.due());
     let counted = match counted(rows, new.kind, &known, after) {
         Err(why @ Refusal::DailyReached(_)) => return wait(rows, known, new, &why),
         counted => counted?,
     };
+    grants::settle(rows, payment.customer)?;
     let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
     let entry = (before != after).then(|| {
         let name = (new.act.operation, new.act.actor.clone());
@@ -289,6 +291,7 @@ fn assign(
     customer: CustomerId,
 ) -> Result<PaymentMoved, Refusal> {
     rows.customer(customer)?.customer.check_open()?;
+    grants::settle(rows, customer)?;
     let account = rows
         .customer(customer)?
         .customer

@@ -1,7 +1,9 @@
 //! Money that no request moves: credits, and moves between customers. Each leaves one audit record for each customer, in the same
 //! transaction.
 
-use super::{append, append_named, check_unused, claims, delegation, news, write_act};
+use super::{
+    append, append_named, check_unused, claims, delegation, grants, news, references, write_act,
+};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -9,11 +11,13 @@ use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
 use crate::book::audit::{self, Written};
 use crate::rule::auto_top_up::TopUpWish;
-use crate::value::reference::{self, OF_WISHES};
+use crate::table::needs::RowName;
+use crate::value::reference;
 use crate::value::text::clean;
 use crate::{
-    Amount, Credit, CreditKind, CustomerId, EntryKind, JournalEntry, Moved, NewMove, OperationId,
-    PaidSum, Payment, PaymentStatus, Posted, Refusal, Registers, Scope, UtcDay,
+    Amount, Credit, CreditKind, CustomerId, EntryKind, GrantRecord, JournalEntry, MoneyPart, Moved,
+    NewMove, OperationId, PaidSum, Payment, PaymentStatus, Posted, Refusal, Registers, Scope,
+    UtcDay,
 };
 
 fn credit(rows: &mut Rows, credit: &Credit) -> Result<Posted, Refusal> {
@@ -34,19 +38,20 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
     if let Some(posted) = repeated(rows, credit, rows.entry_by_reference(&credit.reference))? {
         return Ok(posted);
     }
-    match credit.kind {
-        CreditKind::TopUp if TopUpWish::is_reference(&credit.reference) => {
-            check_payment(rows, owner(rows, credit.to)?, &credit.reference)?;
-        }
-        CreditKind::TopUp => check_payable_name(rows, &credit.reference)?,
-        CreditKind::Adjust { .. } | CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => {
-            check_reference(rows, &credit.reference)?;
-        }
-    }
+    check_name(rows, credit)?;
     let owner = owner(rows, credit.to)?;
+    rows.customer(owner)?.customer.check_open()?;
+    grants::settle(rows, owner)?;
     let stored = rows.customer(owner)?.clone();
     let before = stored.customer.account;
-    stored.customer.check_open()?;
+    let given = &stored.customer.grants;
+    if credit.takes() {
+        let taken = credit.amount.checked_neg().unwrap_or_default();
+        grants::check_pool(given, before, taken)?;
+    }
+    if credit.gives().is_some() {
+        given.check_room()?;
+    }
     let after = match &credit.kind {
         CreditKind::TopUp => {
             if let Scope::Key(key) = credit.to {
@@ -67,11 +72,13 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
         CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => None,
     };
     delegation::count(rows, booked);
+    let (parts, made) = parts(rows, credit, owner)?;
     let position = rows.positions.next_entry();
     let entry = credit.entry(&stored, position, after.balance(), rows.now());
+    let entry = JournalEntry { parts, ..entry };
     append(rows, entry.clone(), &stored.head, after);
     give_room_back(rows, credit)?;
-    write_act(rows, act, owner)?;
+    write_act(rows, act.making(&made), owner)?;
     if credit.kind == CreditKind::TopUp {
         let to = delegation::addressee(rows, credit)?;
         rows.address(&credit.reference, owner, to);
@@ -81,6 +88,35 @@ pub(super) fn book(rows: &mut Rows, credit: &Credit, act: Written) -> Result<Pos
     claims::collect(rows, owner, credit.operation, credit.at);
     news::judge_balance(rows, owner, credit.operation);
     posted(rows, entry, false)
+}
+
+/// Refuses a credit under a name that it cannot have.
+fn check_name(rows: &Rows, credit: &Credit) -> Result<(), Refusal> {
+    match credit.kind {
+        CreditKind::TopUp if TopUpWish::is_reference(&credit.reference) => {
+            references::check_payment(rows, owner(rows, credit.to)?, &credit.reference)
+        }
+        CreditKind::TopUp => references::check_payable_name(rows, &credit.reference),
+        CreditKind::Adjust { .. } | CreditKind::WriteOff { .. } | CreditKind::Refund { .. } => {
+            references::check_reference(rows, &credit.reference)
+        }
+    }
+}
+
+/// What a credit's entry names, and the grants that it makes.
+fn parts(
+    rows: &mut Rows,
+    credit: &Credit,
+    owner: CustomerId,
+) -> Result<(Vec<MoneyPart>, Vec<GrantRecord>), Refusal> {
+    let (_, _, Some(request)) = credit.facts() else {
+        return grants::corrected(rows, credit, owner);
+    };
+    let (_, refunded) = refunded(rows, credit.to, request)?;
+    match rows.entry(request).cloned() {
+        Some(charge) => grants::give_back(rows, credit, &charge, refunded),
+        None => Ok((Vec::new(), Vec::new())),
+    }
 }
 
 /// The customer that a scope names.
@@ -115,56 +151,6 @@ fn repeated(
     Ok(None)
 }
 
-/// Refuses a reference that is taken, or only the payment of a wish may have.
-pub(super) fn check_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
-    check_no_wish(reference)?;
-    check_free(rows, reference)
-}
-
-/// The same of the payment that comes with a key, which may take over that of an unapplied one.
-pub(super) fn check_first_reference(rows: &Rows, reference: &str) -> Result<(), Refusal> {
-    check_no_wish(reference)?;
-    check_payable_name(rows, reference)
-}
-
-fn check_no_wish(reference: &str) -> Result<(), Refusal> {
-    if TopUpWish::is_reference(reference) {
-        return Err(Refusal::NotApplicable(format!(
-            "references that begin with {OF_WISHES} are those of payments that auto top-ups asked for; choose another"
-        )));
-    }
-    Ok(())
-}
-
-/// Refuses a payment under a reference that is taken, or under that of a wish which this customer's rule has not made: its payment must
-/// find it free.
-fn check_payment(rows: &Rows, customer: CustomerId, reference: &str) -> Result<(), Refusal> {
-    if TopUpWish::is_reference(reference) {
-        let newest = rows.customer(customer)?.watch.seq;
-        let is_of = |(of, number): &(CustomerId, i64)| *of == customer && *number <= newest;
-        if TopUpWish::named(reference).filter(is_of).is_none() {
-            return Err(Refusal::NotApplicable(format!(
-                "no auto top-up of customer {customer} asked for a payment {:?}",
-                reference::normal(reference)
-            )));
-        }
-    }
-    check_payable_name(rows, reference)
-}
-
-/// Refuses a name that no new payment can have.
-pub(super) fn check_payable_name(rows: &Rows, reference: &str) -> Result<(), Refusal> {
-    match rows.payment(reference) {
-        Some(known) if may_take_over(rows, known)? => Ok(()),
-        _ => check_free(rows, reference),
-    }
-}
-
-/// Whether the name of a payment can be taken over: nothing was booked under it, so whoever told it may have made it up.
-pub(super) fn may_take_over(rows: &Rows, known: &Payment) -> Result<bool, Refusal> {
-    Ok(known.is_unapplied() && !delegation::sells(rows)?)
-}
-
 /// The payment of an entry has the name from now on that an unapplied one has kept.
 pub(super) fn take_over(rows: &mut Rows, entry: &JournalEntry) {
     let name = entry
@@ -190,23 +176,6 @@ pub(super) fn payment_of(entry: &JournalEntry) -> Payment {
         actor: entry.actor.clone(),
         token: None,
         at: entry.at,
-    }
-}
-
-pub(super) fn check_free(rows: &Rows, reference: &str) -> Result<(), Refusal> {
-    let of_entry = rows.entry_by_reference(reference);
-    let of_entry = of_entry.map(|entry| (entry.reference.clone(), entry.customer));
-    // A payment that could not be booked has its name, and no entry.
-    let of_payment = || {
-        let payment = rows.payment(reference)?;
-        Some((Some(payment.reference.clone()), payment.customer))
-    };
-    match of_entry.or_else(of_payment) {
-        Some((reference, customer)) => Err(Refusal::ReferenceUsed {
-            reference: reference.unwrap_or_default(),
-            customer,
-        }),
-        None => Ok(()),
     }
 }
 
@@ -267,14 +236,17 @@ fn give(rows: &mut Rows, moved: &NewMove) -> Result<Moved, Refusal> {
     }
     check_unused(rows, moved.act.operation)?;
     check_unused(rows, moved.arrival())?;
-    check_reference(rows, &moved.reference)?;
+    references::check_reference(rows, &moved.reference)?;
     if moved.from == moved.into {
         let text = "money can only be moved to another customer";
         return Err(Refusal::NotApplicable(text.to_owned()));
     }
+    rows.customer(moved.from)?.customer.check_open()?;
+    rows.customer(moved.into)?.customer.check_open()?;
+    grants::settle(rows, moved.from)?;
+    grants::settle(rows, moved.into)?;
     let (from, into) = (rows.customer(moved.from)?, rows.customer(moved.into)?);
-    from.customer.check_open()?;
-    into.customer.check_open()?;
+    grants::check_pool(&from.customer.grants, from.customer.account, moved.amount)?;
     let (given, got) = (from.customer.account).give(into.customer.account, moved.amount)?;
     let taken = moved.amount.checked_neg().unwrap_or_default();
     let heads = (from.head, into.head);
@@ -322,6 +294,7 @@ fn side(rows: &Rows, moved: &NewMove, customer: CustomerId) -> Result<JournalEnt
         reference: Some(reference::normal(&moved.reference)),
         reason: None,
         refunds: None,
+        parts: Vec::new(),
         bill: None,
     })
 }
@@ -360,6 +333,7 @@ impl LedgerOperation for Credit {
             references: [Some(&self.reference), None],
             ..Needs::administrative(self.to, [Some(self.operation), refunded])
         }
+        .with(refunded.map(RowName::GrantsOfCharge))
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
@@ -369,7 +343,7 @@ impl LedgerOperation for Credit {
     fn clean(&mut self) {
         clean(&mut self.actor);
         match &mut self.kind {
-            CreditKind::Adjust { reason }
+            CreditKind::Adjust { reason, is_paid: _ }
             | CreditKind::WriteOff { reason }
             | CreditKind::Refund { reason, .. } => clean(reason),
             CreditKind::TopUp => {}

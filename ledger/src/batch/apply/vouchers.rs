@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::acting::check_acts;
-use super::{check_unused, payments};
+use super::{check_unused, grants, payments};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -16,8 +16,8 @@ use crate::rule::voucher::Voucher;
 use crate::table::needs::RowName;
 use crate::value::text::{check_text, clean};
 use crate::{
-    Act, Credit, CreditKind, CustomerId, EventKind, Lot, LotId, NewLot, OperationId, Posted,
-    Redemption, Refusal, Scope, VoidLot,
+    Act, Credit, CreditKind, CustomerId, EventKind, Grant, GrantId, GrantKind, JournalEntry, Lot,
+    LotId, NewGrant, NewLot, OperationId, Posted, Redemption, Refusal, Scope, VoidLot,
 };
 
 /// The words of the acts.
@@ -105,18 +105,10 @@ fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
         let text = "a customer can redeem only one voucher of this kind";
         return Err(Refusal::NotApplicable(text.to_owned()));
     }
-    let credit = Credit {
-        operation: new.act.operation,
-        to: Scope::Customer(owner),
-        kind: CreditKind::Adjust {
-            reason: VOUCHER.to_owned(),
-        },
-        amount: lot.amount,
-        reference: voucher.reference(),
-        actor: new.act.actor.clone(),
-        at: new.act.at,
+    let entry = match lot.kind {
+        GrantKind::Promotional => give(rows, new, owner, &lot, voucher.reference())?,
+        GrantKind::Paid => pay_in(rows, new, owner, &lot, voucher.reference())?,
     };
-    let posted = payments::book(rows, &credit, audit::credit(&credit))?;
     let redeemed = lot.redeemed.saturating_add(1);
     rows.tables.put(Lot { redeemed, ..lot });
     let redeemed = Some((owner, new.act.operation));
@@ -124,9 +116,62 @@ fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
         redeemed,
         ..voucher
     });
-    let data = json!({ "amount": posted.entry.amount, "reference": posted.entry.reference });
+    let data = json!({ "amount": entry.amount, "reference": entry.reference });
     rows.tell(owner, new.act.operation, EventKind::VoucherRedeemed, &data);
-    Ok(posted)
+    Ok(Posted {
+        entry,
+        customer: rows.customer(owner)?.customer.clone(),
+        key: None,
+        repeated: false,
+    })
+}
+
+/// Gives a grant for a voucher.
+fn give(
+    rows: &mut Rows,
+    new: &Redemption,
+    owner: CustomerId,
+    lot: &Lot,
+    reference: String,
+) -> Result<JournalEntry, Refusal> {
+    let grant = NewGrant {
+        id: GrantId::derived(new.act.operation, 0),
+        customer: owner,
+        kind: lot.kind,
+        amount: lot.amount,
+        priority: Grant::PRIORITY,
+        effective_at: None,
+        expires_at: None,
+        models: None,
+        reference,
+        act: new.act.clone(),
+    };
+    grants::book(rows, &grant)?;
+    let entry = rows.entry(new.act.operation);
+    entry.cloned().ok_or(Refusal::NoSuchVoucher)
+}
+
+/// Pays the pool for a voucher.
+fn pay_in(
+    rows: &mut Rows,
+    new: &Redemption,
+    owner: CustomerId,
+    lot: &Lot,
+    reference: String,
+) -> Result<JournalEntry, Refusal> {
+    let credit = Credit {
+        operation: new.act.operation,
+        to: Scope::Customer(owner),
+        kind: CreditKind::Adjust {
+            reason: VOUCHER.to_owned(),
+            is_paid: true,
+        },
+        amount: lot.amount,
+        reference,
+        actor: new.act.actor.clone(),
+        at: new.act.at,
+    };
+    payments::book(rows, &credit, audit::credit(&credit)).map(|posted| posted.entry)
 }
 
 /// Whether a customer has redeemed a voucher of this lot.

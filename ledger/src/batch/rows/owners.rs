@@ -3,17 +3,17 @@
 use super::{CustomerRow, KeyRow, Positions, Rows};
 use crate::book::head::StoredCustomer;
 use crate::rule::auto_top_up::AutoTopUp;
-use crate::rule::customer::KeyPurse;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::rule::payment::PaymentAddressee;
+use crate::rule::purse::KeyPurse;
 use crate::rule::watch::CustomerWatch;
 use crate::table::description::DescribedRow as _;
 use crate::table::owners::ExternalIdRow;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Customer, CustomerId, Event, EventKind, KeyId, OperationId, PersonalData,
-    Timestamp,
+    Account, Amount, Customer, CustomerId, Event, EventKind, GrantRecord, Grants, KeyId,
+    OperationId, PersonalData, Timestamp,
 };
 
 impl Rows {
@@ -114,10 +114,14 @@ impl Rows {
         };
         let KeyPurse {
             account,
+            grants,
             of_key,
             of_customer,
             ..
         } = purse;
+        if !grants.is_empty() {
+            self.set_grants(customer, grants);
+        }
         self.touch_customer(customer, |row| {
             row.stored.customer.account = account;
             row.account_changed = true;
@@ -132,6 +136,30 @@ impl Rows {
                 row.counts_changed = true;
             });
         }
+    }
+
+    /// Stores a customer's grants as they are; those of which nothing can come any more are forgotten.
+    pub(crate) fn set_grants(&mut self, customer: CustomerId, grants: Grants) {
+        let Some(row) = self.customers.get(&customer) else {
+            return;
+        };
+        let known = &row.stored.customer.grants;
+        let changed = grants
+            .iter()
+            .filter(|grant| known.get(grant.id) != Some(*grant));
+        for grant in changed.cloned() {
+            match self.tables.get::<GrantRecord>(&grant.id).cloned() {
+                Some(record) => self.tables.put(GrantRecord { grant, ..record }),
+                None => drop(self.changes.grants.insert(grant.id, grant)),
+            }
+        }
+        let open = grants.open();
+        self.touch_customer(customer, |row| {
+            let next = row.stored.customer.grants.next_at();
+            row.next_grant_changed |= next != open.next_at();
+            row.account_changed = true;
+            row.stored.customer.grants = open;
+        });
     }
 
     /// Changes what a customer has, without an entry of its own.

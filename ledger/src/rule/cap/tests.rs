@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::HoldWay;
-use crate::rule::customer::KeyPurse;
+use crate::rule::purse::KeyPurse;
 
 const NONE: PastSpending<'static> = PastSpending {
     hours: &[],
@@ -19,14 +19,16 @@ trait Admits {
 impl Admits for Caps {
     fn hold(&mut self, slug: &str, day: UtcDay, amount: Amount) -> Result<(), Refusal> {
         let mut purse = KeyPurse::bounded_by(self.clone());
-        purse.hold((slug, day), Amount::ZERO, &[HoldWay::exactly(amount)])?;
+        let none = (Amount::ZERO, &mut Vec::new());
+        purse.hold((slug, day), none, &[HoldWay::exactly(amount)])?;
         *self = purse.of_key;
         Ok(())
     }
 
     fn grow(&mut self, slug: &str, day: UtcDay, more: Amount) -> Amount {
         let mut purse = KeyPurse::bounded_by(self.clone());
-        let grown = purse.move_to((slug, day), Amount::ZERO, more).unwrap();
+        let none = (Amount::ZERO, &mut Vec::new());
+        let grown = purse.move_to((slug, day), none, more).unwrap();
         *self = purse.of_key;
         grown.amount
     }

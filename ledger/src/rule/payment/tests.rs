@@ -44,6 +44,15 @@ fn a_refund_and_a_dispute_of_one_payment_are_never_both_taken() {
     assert_eq!(due(&refunded_and_won).picos(), 500);
 }
 
+/// A customer whose money was all paid.
+fn claimed(account: Account, claim: Amount) -> Claimed {
+    Claimed {
+        account,
+        claim,
+        payable: account.available(),
+    }
+}
+
 #[test]
 fn a_claim_stands_only_while_nothing_is_available() {
     let account = Account {
@@ -51,19 +60,14 @@ fn a_claim_stands_only_while_nothing_is_available() {
         spent: Amount::from_picos(70),
         held: Amount::from_picos(10),
     };
-    let start = Claimed {
-        account,
-        claim: Amount::ZERO,
-    };
+    let start = claimed(account, Amount::ZERO);
     let (owing, moved) = start
         .move_due(Amount::ZERO, Amount::from_picos(100))
         .unwrap();
     assert_eq!((moved.picos(), owing.claim.picos()), (-20, 80));
     assert_eq!(owing.account.available(), Amount::ZERO);
-    let released = Claimed {
-        account: owing.account.release(Amount::from_picos(10)).unwrap(),
-        ..owing
-    };
+    let released = owing.account.release(Amount::from_picos(10)).unwrap();
+    let released = claimed(released, owing.claim);
     let (paid, moved) = released.collect().unwrap();
     assert_eq!((moved.picos(), paid.claim.picos()), (-10, 70));
     let (won, moved) = paid
@@ -75,12 +79,12 @@ fn a_claim_stands_only_while_nothing_is_available() {
 
 #[test]
 fn what_comes_back_passes_the_highest_balance_and_no_more() {
-    let full = |credit| Claimed {
-        account: Account {
+    let full = |credit| {
+        let account = Account {
             credit,
             ..Account::default()
-        },
-        claim: Amount::ZERO,
+        };
+        claimed(account, Amount::ZERO)
     };
     let one = Amount::from_picos(1);
     let (won, moved) = full(Amount::MAX_BALANCE)
@@ -89,6 +93,25 @@ fn what_comes_back_passes_the_highest_balance_and_no_more() {
     assert_eq!((moved, won.account.available()), (one, won.account.credit));
     let most = full(Amount::MAX_LIFETIME_CREDIT).move_due(one, Amount::ZERO);
     assert!(matches!(most, Err(Refusal::Limit(_))), "{most:?}");
+}
+
+#[test]
+fn what_nobody_paid_pays_no_claim() {
+    let account = Account {
+        credit: Amount::from_picos(100),
+        ..Account::default()
+    };
+    let start = Claimed {
+        account,
+        claim: Amount::ZERO,
+        payable: Amount::from_picos(30),
+    };
+    let due = Amount::from_picos(50);
+    let (owing, moved) = start.move_due(Amount::ZERO, due).unwrap();
+    assert_eq!((moved.picos(), owing.claim.picos()), (-30, 20));
+    assert_eq!(owing.account.available().picos(), 70);
+    assert_eq!(owing.payable, Amount::ZERO);
+    assert_eq!(owing.collect().unwrap(), (owing, Amount::ZERO));
 }
 
 /// Messages about two payments, and money that comes, goes and is held meanwhile.
@@ -128,10 +151,7 @@ impl World {
             held: Amount::ZERO,
         };
         Self {
-            now: Claimed {
-                account,
-                claim: Amount::ZERO,
-            },
+            now: claimed(account, Amount::ZERO),
             registers: [Registers::default(); 2],
             booked: 0,
             paid: 2_000,
@@ -144,6 +164,7 @@ impl World {
     }
 
     fn collect(&mut self) {
+        self.now = claimed(self.now.account, self.now.claim);
         let (now, moved) = self.now.collect().unwrap();
         self.booked -= moved.picos();
         self.now = now;
@@ -155,7 +176,8 @@ impl World {
                 let before = self.due();
                 self.registers[*of].tell(*kind, gross(*cumulative));
                 let (before, after) = (Amount::from_picos(before), Amount::from_picos(self.due()));
-                let (now, moved) = self.now.move_due(before, after).unwrap();
+                let now = claimed(self.now.account, self.now.claim);
+                let (now, moved) = now.move_due(before, after).unwrap();
                 self.booked -= moved.picos();
                 self.now = now;
             }
@@ -175,7 +197,12 @@ impl World {
             }
         }
         self.collect();
-        let Claimed { account, claim } = self.now;
+        let Claimed {
+            account,
+            claim,
+            payable,
+        } = self.now;
+        assert_eq!(payable, account.available());
         assert!(account.is_sound());
         assert!(!claim.is_negative());
         assert!(claim == Amount::ZERO || account.available() == Amount::ZERO);

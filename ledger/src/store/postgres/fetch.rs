@@ -27,13 +27,16 @@ use crate::batch::rows::{
 };
 use crate::rule::link::SignInLink;
 use crate::store::copy::MOVED_AWAY;
+use crate::store::grant_rows::selected;
 use crate::store::rows::{Decoded, RowColumns as _};
 use crate::store::select::select;
 use crate::table::columns::StoredAlone;
 use crate::table::list::ListedRow;
 use crate::table::needs::{NamedReader, RowName};
 use crate::value::reference;
-use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Scope, Session};
+use crate::{
+    CustomerId, DailyBound, GrantRecord, Grants, KeyId, OperationId, Payment, Scope, Session, clock,
+};
 
 /// In place of the fence, for a program that is not a gateway: whether the ledger was moved or brought up to date meanwhile.
 const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint = 0";
@@ -116,18 +119,26 @@ pub(super) async fn fetch(
         ledger,
         epoch,
         positions: Positions::Shared(placed.number()?.saturating_sub(1)),
-        now: placed.number()?,
+        now: clock::of_database(placed.number()?),
         ..Rows::default()
     };
-    owners(&mut rows, &customers, &keys)?;
+    let granted = owners(&mut rows, &customers, &keys)?;
+    grants(link, &mut rows, granted).await?;
     fill(&mut rows, &read, locked)?;
     Ok(rows)
 }
 
-fn owners(rows: &mut Rows, customers: &[Row], keys: &[Row]) -> Filled {
+/// Takes in customers and keys, and returns which customers have open grants.
+fn owners(
+    rows: &mut Rows,
+    customers: &[Row],
+    keys: &[Row],
+) -> Result<Vec<i64>, TransactionTrouble> {
+    let mut granted = Vec::new();
     for row in customers {
-        let (stored, traffic) = rows::stored_customer(row)?;
+        let (stored, traffic, next_grant_at) = rows::stored_customer(row)?;
         let id = stored.customer.id;
+        granted.extend(next_grant_at.map(|_| id.to_i64()));
         let customer = CustomerRow::stored(stored, Some(traffic));
         rows.customers.insert(id, customer);
     }
@@ -136,6 +147,26 @@ fn owners(rows: &mut Rows, customers: &[Row], keys: &[Row]) -> Filled {
         // Of a customer that was skipped: its operations are skipped, too.
         if rows.customers.contains_key(&key.belongs_to) {
             rows.keys.insert(key.id, KeyRow::stored(key, traffic));
+        }
+    }
+    Ok(granted)
+}
+
+/// Reads the open grants of customers again that are locked by now: what was selected with the lock may be as it was before.
+async fn grants(
+    link: &Link,
+    rows: &mut Rows,
+    customers: Vec<i64>,
+) -> Result<(), TransactionTrouble> {
+    if customers.is_empty() {
+        return Ok(());
+    }
+    let list = selected("a");
+    let sql = format!("SELECT a.id, {list} FROM accounts a WHERE a.id = ANY ($1::bigint[])");
+    for row in link.query(&sql, &[&customers]).await? {
+        let (customer, grants): (CustomerId, Grants) = rows::row(&row)?;
+        if let Some(row) = rows.customers.get_mut(&customer) {
+            row.stored.customer.grants = grants;
         }
     }
     Ok(())
@@ -252,14 +283,14 @@ fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 6] {
 }
 
 /// Entries, payments and acts.
-fn of_history(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 8] {
+fn of_history(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 9] {
     let by_operation = " WHERE e.operation = ANY ($1::bytea[])";
     let by_reference =
         " JOIN refs r ON r.operation = e.operation WHERE r.folded = ANY ($1::text[])";
     let of_voucher =
         " WHERE e.operation IN (SELECT operation FROM vouchers WHERE code = ANY ($1::bytea[]))";
     let refunds = "SELECT refunds, amount FROM entries WHERE refunds = ANY ($1::bytea[])";
-    let payments = select::<Payment>();
+    let (payments, grants) = (select::<Payment>(), select::<GrantRecord>());
     let by_folded = "WHERE folded = ANY ($1::text[])";
     let acts = " WHERE operation = ANY ($1::bytea[])";
     let vouchers = wanted.named(|name| matches!(name, RowName::Voucher(_)));
@@ -275,6 +306,10 @@ fn of_history(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 8] {
         ),
         read_named(SELECT_ENTRY, of_voucher, vouchers, entry_of_voucher),
         read(&payments, by_folded, &wanted.references, payment),
+        read(&grants, by_folded, &wanted.references, |rows, row| {
+            rows.tables.fetched::<GrantRecord>(rows::row(row)?);
+            Ok(())
+        }),
         read(refunds, "", &wanted.acts, refund),
         read(SELECT_ACT, acts, &wanted.acts, act),
         read(&reads::last_acts(true), "", &wanted.changed, |rows, row| {

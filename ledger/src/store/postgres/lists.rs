@@ -11,15 +11,19 @@ use tokio_postgres::types::ToSql;
 use super::link::Link;
 use super::readers::Readers;
 use super::rows::{self, Columns, SELECT_CUSTOMER};
+use super::table_rows::one;
 use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, CLASS, MarginRow};
+use crate::store::grant_rows::{GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::SELECT_KEY;
+use crate::store::select::select;
 use crate::table::columns::customer_status_code;
 use crate::table::owners::SEARCHED;
+use crate::value::clock;
 use crate::{
-    Amount, Customer, CustomerId, CustomerQuery, Key, KeyId, KeyOrder, KeyQuery, KeyStatus,
-    LedgerError, MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
+    Amount, Customer, CustomerId, CustomerQuery, GrantQuery, GrantRecord, Key, KeyId, KeyOrder,
+    KeyQuery, KeyStatus, LedgerError, MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
@@ -71,7 +75,8 @@ pub(super) async fn list_keys(
         &from.0, &from.1, &limit, &label, &status, &now, &below, &customer,
     ];
     let rows = link.query(&sql, &values).await?;
-    rows.iter().map(|row| Ok(rows::whole_key(row)?)).collect()
+    let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now()));
+    rows.iter().map(key).collect()
 }
 
 pub(super) async fn list_customers(
@@ -112,8 +117,23 @@ pub(super) async fn list_customers(
     let values: [&(dyn ToSql + Sync); 6] = [&from.0, &from.1, &limit, &text, &status, &below];
     let rows = link.query(&sql, &values).await?;
     rows.iter()
-        .map(|row| Ok(rows::stored_customer(row)?.0.customer))
+        .map(|row| {
+            Ok(rows::stored_customer(row)?
+                .0
+                .customer
+                .reckoned_at(clock::now()))
+        })
         .collect()
+}
+
+pub(super) async fn grants(
+    link: &Link,
+    query: &GrantQuery,
+) -> Result<Vec<GrantRecord>, TransactionTrouble> {
+    let sql = format!("{}{GRANTS_PAGE}", select::<GrantRecord>());
+    let values = page_values(query).map(one);
+    let rows = link.query(&sql, &super::writes::values(&values)).await?;
+    rows.iter().map(|row| Ok(rows::row(row)?)).collect()
 }
 
 /// The keys in this order.

@@ -64,14 +64,17 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::store::bill_file::{Left, Unsettled};
+use crate::store::grant_rows::DUE;
+use crate::table::columns::Decoded;
 use crate::table::list::UNAPPLIED;
+use crate::value::clock;
 use crate::{
     Addressees, Amount, AuditRecord, Cause, Customer, CustomerBy, CustomerId, CustomerQuery,
-    EntryQuery, FilesAct, Finish, Gateway, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode, Opening, OperationId,
-    OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold, Scope, SecretHash,
-    Server, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay,
-    VerifyReport, WholeRows, WholeTable, WriterStats, lock,
+    EntryQuery, FilesAct, Finish, Gateway, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key,
+    KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
+    Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold,
+    Scope, SecretHash, Server, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals,
+    UsageRow, UtcDay, VerifyReport, WholeRows, WholeTable, WriterStats, lock,
 };
 pub use confirmations::AcceptedLoss;
 use connector::Connector;
@@ -294,7 +297,8 @@ impl Ledger for PostgresLedger {
     }
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
-        self.key_reads.find(&self.readers, id).await
+        let found = self.key_reads.find(&self.readers, id).await?;
+        Ok(found.map(|key| key.reckoned_at(clock::now())))
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
@@ -322,6 +326,24 @@ impl Ledger for PostgresLedger {
         let query = &query;
         self.readers
             .with(|link| async move { lists::list_customers(&link, query).await })
+            .await
+    }
+
+    async fn grants(&self, query: GrantQuery) -> Result<Vec<GrantRecord>, LedgerError> {
+        let query = &query;
+        self.readers
+            .with(|link| async move { lists::grants(&link, query).await })
+            .await
+    }
+
+    async fn due_grants(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        self.readers
+            .with(|link| async move {
+                let sql = format!("SELECT id FROM accounts {DUE}");
+                let found = link.query(&sql, &[&now.millis()]).await?;
+                let found: Decoded<_> = found.iter().map(rows::row).collect();
+                Ok(found?)
+            })
             .await
     }
 

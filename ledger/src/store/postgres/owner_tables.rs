@@ -7,11 +7,12 @@ use crate::book::head::StoredCustomer;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::rule::payment::PaymentAddressee;
-use crate::table::columns::{ColumnValue, StoredAlone};
+use crate::table::columns::{ColumnValue, Stored as _, StoredAlone};
 use crate::table::description::{
     Described as _, DescribedRow as _, RowChange, WrittenColumn, written,
 };
-use crate::{CustomerId, Timestamp};
+use crate::table::grants::NEXT_GRANT;
+use crate::{CustomerId, Grant, Timestamp};
 
 /// The customer rows to insert, or those to update.
 fn changed(rows: &Rows, is_new: bool, of: fn(&CustomerRow) -> bool) -> Vec<&CustomerRow> {
@@ -80,6 +81,26 @@ pub(super) fn customers<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
                 ),
             ]);
             cells.extend(audit.cells());
+            cells
+        });
+        writes.push(table.update(StoredCustomer::KEY));
+    }
+}
+
+/// What is left of grants that are known with their customers alone, and when something happens next to those of a customer.
+pub(super) fn grants<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {
+    let found: Vec<_> = rows.changes.grants.iter().collect();
+    if !found.is_empty() {
+        let table = TableWrite::of(Grant::TABLE, &found)
+            .described(|(id, grant)| written(*id, Some(*grant), RowChange::Update));
+        writes.push(table.update(Grant::KEY));
+    }
+    let found = changed(rows, false, |row| row.next_grant_changed);
+    if !found.is_empty() {
+        let table = TableWrite::of("accounts", &found).described(|row| {
+            let of = &row.stored.customer;
+            let mut cells = vec![("id", of.id.value())];
+            cells.extend([NEXT_GRANT].into_iter().zip(of.grants.values()));
             cells
         });
         writes.push(table.update(StoredCustomer::KEY));

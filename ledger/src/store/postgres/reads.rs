@@ -15,6 +15,7 @@ use super::trouble::TransactionTrouble;
 use crate::book::audit::OF_MONEY;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
+use crate::value::clock;
 use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
@@ -101,7 +102,10 @@ pub(super) async fn customer(link: &Link, by: CustomerBy<'_>) -> ReadResult<Opti
     let sql = format!("{SELECT_CUSTOMER} WHERE a.{column} = $1");
     let value = one(value);
     let rows = link.query(&sql, &[&*value]).await?;
-    first(&rows, |row| Ok(rows::stored_customer(row)?.0.customer))
+    first(&rows, |row| {
+        let customer = rows::stored_customer(row)?.0.customer;
+        Ok(customer.reckoned_at(clock::now()))
+    })
 }
 
 pub(super) async fn addressees(link: &Link, id: CustomerId) -> ReadResult<Addressees> {

@@ -15,7 +15,8 @@ use crate::store::rows::{
 };
 use crate::store::select::{SelectText, columns_of};
 use crate::table::columns::Stored;
-use crate::{Cause, Key, LedgerError};
+use crate::table::grants::NEXT_GRANT;
+use crate::{Cause, Key, LedgerError, Timestamp};
 
 impl From<Malformed> for TransactionTrouble {
     fn from(malformed: Malformed) -> Self {
@@ -84,18 +85,18 @@ pub(super) fn key_record(row: &Row) -> Decoded<(KeyRecord, Option<Traffic>)> {
 /// Selects what [`stored_customer`] takes; a condition may follow.
 pub(super) static SELECT_CUSTOMER: SelectText = SelectText::new(|| {
     let columns = columns_of::<StoredCustomer>("a");
-    format!("SELECT {columns}, a.running, a.paced_to FROM accounts a")
+    format!("SELECT {columns}, a.running, a.paced_to, a.{NEXT_GRANT} FROM accounts a")
 });
 
-/// A customer, and its traffic at all gateways.
-pub(super) fn stored_customer(row: &Row) -> Decoded<(StoredCustomer, Traffic)> {
+/// A customer, its traffic at all gateways, and when something happens to its grants, if there are open ones.
+pub(super) fn stored_customer(row: &Row) -> Decoded<(StoredCustomer, Traffic, Option<Timestamp>)> {
     let mut columns = Columns::of(row);
     let stored = columns.read()?;
     let traffic = Traffic {
         running: columns.number()?,
         paced_to: columns.number()?,
     };
-    Ok((stored, traffic))
+    Ok((stored, traffic, columns.read()?))
 }
 
 macro_rules! select_entry_from {

@@ -4,7 +4,7 @@
 use super::deliveries::deliveries;
 use super::events::events;
 use super::lessons::taught;
-use super::owner_tables::{accounts, customers, keys, personal, watched};
+use super::owner_tables::{accounts, customers, grants, keys, personal, watched};
 use super::trouble::TransactionTrouble;
 use super::writes::{TableWrite, Write, joined, listed};
 use crate::batch::changes::{Changes, UsagePlace};
@@ -26,6 +26,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> 
     usage(&rows.changes, &mut of_requests);
     let mut writes = Vec::from_iter(joined(of_requests));
     customers(rows, &mut writes);
+    grants(rows, &mut writes);
     watched(rows, &mut writes);
     personal(&rows.changes, &mut writes);
     references(&rows.changes, &mut writes);
@@ -85,6 +86,13 @@ fn holds<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), Transact
             .number("used", |(hold, _)| hold.open.used.picos())
             .number("moves", |(hold, _)| i64::from(hold.moves))
             .text("checkpoint", |(_, checkpoint)| checkpoint.clone());
+        // Most customers have no grants.
+        let has_parts = was_stored || found.iter().any(|(hold, _)| !hold.parts.is_empty());
+        let table = if has_parts {
+            table.text("parts", |(hold, _)| codes::parts_text(&hold.parts))
+        } else {
+            table
+        };
         if was_stored {
             writes.push(table.update(&["request"]));
             continue;
@@ -132,8 +140,14 @@ fn entries<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) -> Result<(), Transa
         });
     }
     if !found.is_empty() {
-        let table = TableWrite::of("entries", &found);
-        writes.push(with_bill(with_entry(table)).insert(""));
+        let table = with_bill(with_entry(TableWrite::of("entries", &found)));
+        let has_parts = found.iter().any(|row| !row.chained.entry.parts.is_empty());
+        let table = if has_parts {
+            table.text("parts", |row| codes::parts_text(&row.chained.entry.parts))
+        } else {
+            table
+        };
+        writes.push(table.insert(""));
     }
     Ok(())
 }

@@ -97,8 +97,10 @@ impl DatabaseReader<'_> {
         let personal = link.query(personal, &[&number]).await?;
         let payments = "WHERE customer = $1 ORDER BY folded";
         let payments = table_rows::read(link, payments, &[&number]).await?;
+        let grants = "WHERE customer = $1 ORDER BY id";
+        let grants = table_rows::read(link, grants, &[&number]).await?;
         let read = || -> Decoded<CustomerRows> {
-            let (stored, traffic) = rows::stored_customer(found)?;
+            let (stored, traffic, next_grant_at) = rows::stored_customer(found)?;
             let personal = personal.first().map(rows::row).transpose()?;
             Ok(CustomerRows {
                 stored,
@@ -111,6 +113,8 @@ impl DatabaseReader<'_> {
                 links: links.iter().map(rows::row).collect::<Decoded<_>>()?,
                 personal,
                 payments,
+                grants,
+                next_grant_at,
                 traffic: Some(traffic),
                 usage: Some(usage?),
             })

@@ -18,7 +18,7 @@ use crate::table::columns::ColumnValue;
 use crate::table::list::{ListedRow, TableSet};
 use crate::table::needs::{NamedReader, NextRow, RowName};
 use crate::value::reference;
-use crate::{CustomerId, DailyBound, KeyId, OperationId, Payment, Refusal, Scope};
+use crate::{CustomerId, DailyBound, GrantRecord, KeyId, OperationId, Payment, Refusal, Scope};
 
 /// Reads what belongs to a row that is named.
 struct NamedRows<'batch> {
@@ -245,6 +245,9 @@ impl Batch<'_> {
     fn fetch_reference(&mut self, spelled: &str) -> Result<()> {
         let folded = reference::folded(spelled);
         self.fetch_payment(&folded)?;
+        let found = tables::read::<GrantRecord>(self.conn, "WHERE folded = ?1", [&folded])?;
+        let grants = &mut self.rows.tables;
+        found.into_iter().for_each(|grant| grants.fetched(grant));
         let exact = self.tables.statements.get(Sql::EntryByReference)?;
         let found = exact.query_row([spelled], rows::stored_entry).optional()?;
         let found = match found {

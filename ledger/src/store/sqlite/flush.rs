@@ -71,6 +71,10 @@ impl BatchTables<'_> {
         }
         self.ended_access(changes)?;
         rows.tables.each(self)?;
+        for (id, grant) in &changes.grants {
+            self.owned(id, grant, RowChange::Update)?;
+            self.mark(Changed::Rows);
+        }
         self.crowded(changes)?;
         self.of_no_key(changes)
     }
@@ -126,6 +130,10 @@ impl BatchTables<'_> {
             self.statements.get(Sql::SetAutoTopUp)?.execute(values)?;
             self.note(CacheChange::Customer(customer.id));
         }
+        if row.next_grant_changed {
+            let values = params![customer.id, customer.grants.next_at()];
+            self.statements.get(Sql::SetNextGrant)?.execute(values)?;
+        }
         if row.watch_changed {
             let watch = row.stored.watch;
             let values = params![customer.id, watch.seq, watch.last_top_up, watch.told.code()];
@@ -153,6 +161,8 @@ impl BatchTables<'_> {
             ..
         } = &row.stored;
         let account = customer.account;
+        // What else is known of the customer has changed then.
+        let grants_changed = row.next_grant_changed || !customer.grants.is_empty();
         Ok(if head.seq == seq && !row.claim_changed {
             let values = params![
                 customer.id,
@@ -163,7 +173,11 @@ impl BatchTables<'_> {
                 before.held
             ];
             one(self.statements.get(Sql::SetHeld)?.execute(values)?)?;
-            CacheChange::Held(customer.id, account)
+            if grants_changed {
+                CacheChange::Customer(customer.id)
+            } else {
+                CacheChange::Held(customer.id, account)
+            }
         } else {
             one(self.statements.get(Sql::MoveAccount)?.execute(params![
                 customer.id,
@@ -179,7 +193,7 @@ impl BatchTables<'_> {
                 before.held,
                 seq,
             ])?)?;
-            if row.claim_changed {
+            if row.claim_changed || grants_changed {
                 CacheChange::Customer(customer.id)
             } else {
                 CacheChange::Entered(customer.id, account, customer.last_entry_at)
@@ -240,7 +254,14 @@ impl BatchTables<'_> {
             (Some(hold), true) => {
                 let (open, checkpoint) = (&hold.open, &hold.checkpoint);
                 let checkpoint = checkpoint.as_ref().map(json).transpose()?;
-                let values = params![request, open.amount, open.used, checkpoint, hold.moves];
+                let values = params![
+                    request,
+                    open.amount,
+                    open.used,
+                    checkpoint,
+                    hold.moves,
+                    hold.parts.value()
+                ];
                 one(self.statements.get(Sql::UpdateHold)?.execute(values)?)?;
             }
             (Some(hold), false) => {
@@ -257,7 +278,8 @@ impl BatchTables<'_> {
                     open.epoch,
                     checkpoint.as_ref().map(json).transpose()?,
                     hold.day,
-                    hold.moves
+                    hold.moves,
+                    hold.parts.value()
                 ])?;
             }
         }
@@ -311,6 +333,7 @@ impl BatchTables<'_> {
             chained.format,
             pairs.map(|pairs| json(&pairs)).transpose()?,
             codes::key_number(entry.customer, entry.key),
+            entry.parts.value(),
         ])?;
         let newest = &mut self.newest_entry;
         *newest = newest.map(|newest| newest.max(entry.operation));

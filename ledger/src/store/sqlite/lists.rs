@@ -6,18 +6,22 @@
 use std::collections::HashMap;
 
 use rusqlite::types::Null;
-use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params, params_from_iter};
 
 use super::reads::hours;
 use super::rows::{self, Columns};
+use super::tables;
 use crate::book::head::StoredCustomer;
 use crate::book::margin::{self, CLASS, SlugHours, Summing};
+use crate::store::grant_rows::{DUE, GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
+use crate::store::select::SelectText;
 use crate::store::select::{SELECT_CUSTOMER, SELECT_KEY};
 use crate::table::owners::SEARCHED;
+use crate::value::clock;
 use crate::{
-    Amount, Customer, CustomerQuery, Key, KeyId, KeyOrder, KeyPlace, KeyQuery, KeyStatus, MarginBy,
-    MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
+    Amount, Customer, CustomerId, CustomerQuery, GrantQuery, GrantRecord, Key, KeyId, KeyOrder,
+    KeyPlace, KeyQuery, KeyStatus, MarginBy, MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
 };
 
 /// Rows that one statement of a filtered scan examines.
@@ -147,7 +151,7 @@ fn by_creation(
             query.customer
         ];
         for key in page.query_map(bounds, rows::whole_key)? {
-            found.push(key?);
+            found.push(key?.reckoned_at(clock::now()));
         }
         let Some(next) = next else { break };
         from = next;
@@ -178,7 +182,10 @@ fn by_value(conn: &Connection, filter: &ListFilter<'_>, value: &str) -> Result<V
             &query.customer,
         ]);
     }
-    page.query_map(asked.as_slice(), rows::whole_key)?.collect()
+    let found = page.query_map(asked.as_slice(), rows::whole_key)?;
+    found
+        .map(|key| Ok(key?.reckoned_at(clock::now())))
+        .collect()
 }
 
 /// One statement: a list of customers is a page for people, and its filters have no index.
@@ -217,8 +224,27 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
         query.balance_below
     ];
     page.query_map(values, rows::row::<StoredCustomer>)?
-        .map(|stored| stored.map(|stored| stored.customer))
+        .map(|stored| Ok(stored?.customer.reckoned_at(clock::now())))
         .collect()
+}
+
+/// [`GRANTS_PAGE`] as a file's statement.
+static GRANT_PAGE: SelectText = SelectText::new(|| {
+    let untyped = GRANTS_PAGE.replace("::bigint", "").replace("::text", "");
+    untyped.replace('$', "?")
+});
+
+pub(super) fn grants(conn: &Connection, query: &GrantQuery) -> Result<Vec<GrantRecord>> {
+    tables::read(conn, &GRANT_PAGE, params_from_iter(page_values(query)))
+}
+
+/// Customers for whose grants the time has come.
+pub(super) fn due_grants(conn: &Connection, now: Timestamp) -> Result<Vec<CustomerId>> {
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT id FROM accounts {}",
+        DUE.replace('$', "?")
+    ))?;
+    statement.query_map([now], |row| row.get(0))?.collect()
 }
 
 pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
@@ -227,7 +253,7 @@ pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
     ))?;
     let keys = page.query_map([json(ids)], rows::whole_key)?;
     let found = keys
-        .map(|key| key.map(|key| (key.id, key)))
+        .map(|key| key.map(|key| (key.id, key.reckoned_at(clock::now()))))
         .collect::<Result<HashMap<_, _>>>()?;
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }

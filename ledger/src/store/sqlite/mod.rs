@@ -82,13 +82,14 @@ use crate::store::Store;
 use crate::store::bill_file::{Left, Unsettled};
 use crate::store::trouble_record::{LedgerWork, TroubleRecord};
 use crate::table::list::UNAPPLIED;
+use crate::value::clock;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, CustomerQuery, Durability,
-    EntryQuery, FilesAct, Finish, HouseAct, JournalEntry, Key, KeyId, KeyQuery, Ledger,
-    LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode, Operation, OperationId,
-    Outcome, OwnCost, Payment, PersonalData, PublishedSlug, Scope, SecretHash, SlugHour, SlugUse,
-    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRows,
-    WholeTable, WriterStats,
+    EntryQuery, FilesAct, Finish, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key, KeyId,
+    KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
+    Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
+    SecretHash, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay,
+    VerifyReport, WholeRows, WholeTable, WriterStats,
 };
 use ends::EndedKeys;
 use file_id::FileId;
@@ -324,10 +325,11 @@ impl Ledger for SqliteLedger {
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
         let opened = self.current()?;
         let read = || opened.readers.point(|conn| reads::find_key(conn, id));
-        match &opened.remembered {
+        let found = match &opened.remembered {
             Some(remembered) => remembered.find(id, read),
             None => read(),
-        }
+        };
+        Ok(found?.map(|key| key.reckoned_at(clock::now())))
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
@@ -349,7 +351,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn customer(&self, by: CustomerBy<'_>) -> Result<Option<Customer>, LedgerError> {
-        self.point(|conn| reads::customer(conn, by))
+        let found = self.point(|conn| reads::customer(conn, by))?;
+        Ok(found.map(|customer| customer.reckoned_at(clock::now())))
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
@@ -357,6 +360,14 @@ impl Ledger for SqliteLedger {
             .readers
             .scan(move |conn, _| lists::list_customers(conn, &query))
             .await
+    }
+
+    async fn grants(&self, query: GrantQuery) -> Result<Vec<GrantRecord>, LedgerError> {
+        self.point(|conn| lists::grants(conn, &query))
+    }
+
+    async fn due_grants(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
+        self.point(|conn| lists::due_grants(conn, now))
     }
 
     async fn personal_data(&self, id: CustomerId) -> Result<Option<PersonalData>, LedgerError> {

@@ -51,8 +51,8 @@ statements! {
     HoldsOfKey = concat!(select_hold!(), " WHERE h.key = ?1");
     HoldsOfCustomer = concat!(select_hold!(), " WHERE h.key IN (SELECT id FROM keys WHERE customer = ?1)");
     HoldsBefore = concat!(select_hold!(), " WHERE h.epoch < ?1 LIMIT ?2");
-    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4, moves = ?5 WHERE request = ?1";
+    InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    UpdateHold = "UPDATE holds SET amount = ?2, used = ?3, checkpoint = ?4, moves = ?5, parts = ?6 WHERE request = ?1";
     DeleteHold = "DELETE FROM holds WHERE request = ?1";
     InsertEpoch = "INSERT INTO epochs VALUES (?1, ?2)";
 
@@ -62,7 +62,7 @@ statements! {
     InsertReference = "INSERT INTO refs VALUES (?1, ?2)";
     Refunds = "SELECT amount FROM entries WHERE refunds = ?1";
     InsertEntry = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
+         ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
     // Two statements, because SQLite copies the pages of a statement that may do either. min() keeps an hour of absurd losses an
     // integer; sums of plausible counts come nowhere near.
     UpdateUsage = "UPDATE usage SET requests = requests + ?5, input = input + ?6, cache_read = cache_read + ?7,
@@ -130,6 +130,7 @@ statements! {
 
     Customer = format!("{SELECT_CUSTOMER} WHERE a.id = ?1");
     SetWatch = "UPDATE accounts SET event_seq = ?2, last_top_up = ?3, told = ?4 WHERE id = ?1";
+    SetNextGrant = "UPDATE accounts SET next_grant_at = ?2 WHERE id = ?1";
     SetAutoTopUp = "UPDATE accounts SET auto_top_up = ?2 WHERE id = ?1";
     SetCustomerCaps = "UPDATE accounts SET caps = ?2 WHERE id = ?1";
     PutPersonal = "INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = excluded.data";

@@ -178,6 +178,12 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
         links: tables::read(conn, OF_KEYS, [of])?,
         personal: super::reads::personal_data(conn, of)?,
         payments: tables::read(conn, "WHERE customer = ?1 ORDER BY folded", [of])?,
+        grants: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
+        next_grant_at: conn.query_row(
+            "SELECT next_grant_at FROM accounts WHERE id = ?1",
+            [of],
+            rows::row,
+        )?,
         stored,
         // A file is one gateway's, and keeps the hours over all keys.
         traffic: None,

@@ -1,0 +1,520 @@
+//! Grants: given, taken back, and what time does to them. Whatever changes a customer's account books first what has happened to its
+//! grants by then.
+
+use serde_json::json;
+
+use super::claims::entry;
+use super::{append, check_unused, claims, news, references, write_act};
+use crate::batch::asker::BoundedAsker;
+use crate::batch::needs::Needs;
+use crate::batch::operation::{AskableOperation, LedgerOperation};
+use crate::batch::outcome::Outcome;
+use crate::batch::rows::Rows;
+use crate::book::grant_act;
+use crate::rule::grant::{GrantLoss, GrantTurn, refunded_parts};
+use crate::table::needs::RowName;
+use crate::value::text::clean;
+use crate::{
+    Amount, Credit, Customer, CustomerId, EntryKind, EventKind, Grant, GrantAnswer, GrantId,
+    GrantKind, GrantName, GrantRecord, GrantStatus, Grants, JournalEntry, MoneyPart, NewGrant,
+    OperationId, Refusal, SettleGrants, Timestamp, VoidGrant,
+};
+
+/// Whose time it is that gives and takes.
+const CLOCK: &str = "gateway";
+/// How long what is refunded can be used whose grant has ended, in milliseconds.
+const REFUNDED_FOR: i64 = 30 * 86_400_000;
+
+/// Whether time has done something to a customer's grants that is not booked. Most have none.
+pub(super) fn is_due(rows: &Rows, customer: &Customer) -> bool {
+    (customer.grants.next_at()).is_some_and(|next| next <= rows.now())
+}
+
+/// Books what time has done to a customer's grants.
+pub(super) fn settle(rows: &mut Rows, customer: CustomerId) -> Result<(), Refusal> {
+    let now = rows.now();
+    let turned = |rows: &Rows| {
+        let stored = rows.customer(customer).ok()?;
+        stored.customer.grants.turn(now)
+    };
+    while let Some((operation, turn, grant)) = turned(rows) {
+        turn_to(rows, operation, &turn, grant)?;
+    }
+    Ok(())
+}
+
+fn turn_to(
+    rows: &mut Rows,
+    operation: OperationId,
+    turn: &GrantTurn,
+    mut grant: Grant,
+) -> Result<(), Refusal> {
+    let (customer, account) = (
+        grant.customer,
+        rows.customer(grant.customer)?.customer.account,
+    );
+    let (kind, event, amount, after) = match turn {
+        GrantTurn::Begins => match account.give_back(grant.amount) {
+            Ok(after) => (
+                entry_kind(grant.kind),
+                EventKind::GrantGiven,
+                grant.amount,
+                after,
+            ),
+            // Its customer was paid so much meanwhile that it can get no more in its lifetime.
+            Err(_) => {
+                (grant.status, grant.remaining) = (GrantStatus::Voided, Amount::ZERO);
+                put(rows, grant)?;
+                return Ok(());
+            }
+        },
+        GrantTurn::Ends(free) => {
+            let less = free.checked_neg().unwrap_or_default();
+            let after = if free.is_positive() {
+                account.adjust(less)?
+            } else {
+                account
+            };
+            (EntryKind::Expired, EventKind::GrantExpired, less, after)
+        }
+        GrantTurn::Nears(days) => {
+            let data = json!({ "grant": grant.id, "remaining": grant.remaining, "days": days, "expires_at": grant.expires_at });
+            put(rows, grant)?;
+            rows.tell(customer, operation, EventKind::GrantExpiring, &data);
+            return Ok(());
+        }
+    };
+    let data = told(&grant, amount);
+    let id = grant.id;
+    put(rows, grant)?;
+    if amount != Amount::ZERO {
+        let entry = book_part(rows, customer, operation, (kind, id, amount), after)?;
+        if kind == EntryKind::TopUp {
+            news::topped_up(rows, &entry);
+        }
+    }
+    rows.tell(customer, operation, event, &data);
+    claims::collect(rows, customer, operation, rows.now());
+    news::judge_balance(rows, customer, operation);
+    Ok(())
+}
+
+/// What events say of a grant.
+fn told(grant: &Grant, amount: Amount) -> serde_json::Value {
+    json!({
+        "grant": grant.id,
+        "kind": grant.kind,
+        "amount": amount,
+        "remaining": grant.remaining,
+        "expires_at": grant.expires_at,
+        "models": grant.models,
+    })
+}
+
+/// Stores a grant as it is now.
+fn put(rows: &mut Rows, grant: Grant) -> Result<(), Refusal> {
+    let customer = grant.customer;
+    let mut grants = rows.customer(customer)?.customer.grants.clone();
+    grants.put(grant);
+    rows.set_grants(customer, grants);
+    Ok(())
+}
+
+/// The entry of what one grant gives or loses by itself.
+fn book_part(
+    rows: &mut Rows,
+    customer: CustomerId,
+    operation: OperationId,
+    (kind, grant, amount): (EntryKind, GrantId, Amount),
+    after: crate::Account,
+) -> Result<JournalEntry, Refusal> {
+    let what = (kind, amount, after.balance());
+    let by = (CLOCK.to_owned(), rows.now());
+    let entry = entry(rows, (customer, operation), what, (None, None), by)?;
+    let head = rows.customer(customer)?.head;
+    let parts = vec![MoneyPart {
+        grant: Some(grant),
+        amount,
+    }];
+    let entry = JournalEntry { parts, ..entry };
+    append(rows, entry.clone(), &head, after);
+    Ok(entry)
+}
+
+/// Books what was given back to grants that have ended.
+pub(super) fn lose(
+    rows: &mut Rows,
+    customer: CustomerId,
+    cause: OperationId,
+    losses: Vec<GrantLoss>,
+) -> Result<(), Refusal> {
+    for GrantLoss {
+        grant,
+        status,
+        amount,
+    } in losses
+    {
+        let kind = match status {
+            GrantStatus::Voided => EntryKind::Void,
+            GrantStatus::Pending
+            | GrantStatus::Active
+            | GrantStatus::Exhausted
+            | GrantStatus::Expired => EntryKind::Expired,
+        };
+        let less = amount.checked_neg().unwrap_or_default();
+        let after = rows.customer(customer)?.customer.account.adjust(less)?;
+        let operation = cause.derived(format!("farebox back to {grant}").as_bytes());
+        book_part(rows, customer, operation, (kind, grant, less), after)?;
+    }
+    Ok(())
+}
+
+/// The grant of an upward correction, with what its entry names.
+pub(super) fn corrected(
+    rows: &mut Rows,
+    credit: &Credit,
+    customer: CustomerId,
+) -> Result<(Vec<MoneyPart>, Vec<GrantRecord>), Refusal> {
+    let Some(id) = credit.gives() else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let grant = promotional(rows, (id, customer), credit.amount, None);
+    let part = MoneyPart {
+        grant: Some(id),
+        amount: credit.amount,
+    };
+    let made = insert(rows, grant, GrantName(None), &credit.actor)?;
+    Ok((vec![part], vec![made]))
+}
+
+/// Credit that nobody paid, of the usual place, that can be used at once.
+fn promotional(
+    rows: &Rows,
+    (id, customer): (GrantId, CustomerId),
+    amount: Amount,
+    models: Option<Vec<String>>,
+) -> Grant {
+    Grant {
+        id,
+        customer,
+        kind: GrantKind::Promotional,
+        amount,
+        priority: Grant::PRIORITY,
+        effective_at: rows.now(),
+        expires_at: None,
+        models,
+        remaining: amount,
+        held: Amount::ZERO,
+        status: GrantStatus::Active,
+        told: None,
+    }
+}
+
+fn insert(
+    rows: &mut Rows,
+    grant: Grant,
+    reference: GrantName,
+    actor: &str,
+) -> Result<GrantRecord, Refusal> {
+    let record = GrantRecord {
+        grant: grant.clone(),
+        reference,
+        created_at: rows.now(),
+        created_by: actor.to_owned(),
+    };
+    rows.tables.put(record.clone());
+    put(rows, grant)?;
+    Ok(record)
+}
+
+/// Gives back what a refund returns of grants, and returns what its entry names: to the same grants, or to new ones for what has ended.
+pub(super) fn give_back(
+    rows: &mut Rows,
+    credit: &Credit,
+    charge: &JournalEntry,
+    refunded: Amount,
+) -> Result<(Vec<MoneyPart>, Vec<GrantRecord>), Refusal> {
+    let mut made = Vec::new();
+    if charge.parts.is_empty() {
+        return Ok((Vec::new(), made));
+    }
+    let charged = charge.amount.checked_neg().unwrap_or_default();
+    let mut parts = refunded_parts(charged, &charge.parts, refunded, credit.amount);
+    let customer = charge.customer;
+    for (number, part) in parts.iter_mut().enumerate() {
+        let Some(id) = part.grant else { continue };
+        let now = rows.now();
+        let open = rows.customer(customer)?.customer.grants.get(id).cloned();
+        let stored = || {
+            rows.tables
+                .get::<GrantRecord>(&id)
+                .map(|kept| kept.grant.clone())
+        };
+        // It may have been used up by this very batch.
+        let changed = || rows.changes.grants.get(&id).cloned();
+        let known = open.or_else(changed).or_else(stored);
+        let known = known.ok_or(Refusal::NoSuchGrant(id))?;
+        if known.can_take_back(now) {
+            let remaining = known
+                .remaining
+                .checked_add(part.amount)
+                .unwrap_or(known.remaining);
+            let status = GrantStatus::Active;
+            put(
+                rows,
+                Grant {
+                    remaining,
+                    status,
+                    ..known
+                },
+            )?;
+            continue;
+        }
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let new = GrantId::derived(credit.operation, number);
+        let grant = promotional(rows, (new, customer), part.amount, known.models);
+        let ends = Timestamp::from_millis(now.millis().saturating_add(REFUNDED_FOR));
+        let grant = Grant {
+            expires_at: Some(ends),
+            ..grant
+        };
+        made.push(insert(rows, grant, GrantName(None), &credit.actor)?);
+        part.grant = Some(new);
+    }
+    if parts.iter().all(|part| part.grant.is_none()) {
+        parts.clear();
+    }
+    Ok((parts, made))
+}
+
+fn give(rows: &mut Rows, new: &NewGrant) -> Result<GrantAnswer, Refusal> {
+    let of_reference = rows.grant_by_reference(&new.reference);
+    let known = of_reference.or_else(|| rows.tables.get(&new.id)).cloned();
+    if let Some(known) = known {
+        if new.repeats(&known) {
+            return answer(rows, known.grant.id, true);
+        }
+        // Under its reference below: what has it is told there.
+        if rows.grant_by_reference(&new.reference).is_none() {
+            return Err(Refusal::OperationUsed(new.act.operation));
+        }
+    }
+    // Only now: a repetition may come after its end.
+    new.check()?;
+    references::check_reference(rows, &new.reference)?;
+    book(rows, new)?;
+    answer(rows, new.id, false)
+}
+
+/// What the entry is that begins a grant: what was paid is in no way less a payment.
+const fn entry_kind(kind: GrantKind) -> EntryKind {
+    match kind {
+        GrantKind::Paid => EntryKind::TopUp,
+        GrantKind::Promotional => EntryKind::Grant,
+    }
+}
+
+/// Gives a grant. What was paid is booked as a top-up.
+pub(super) fn book(rows: &mut Rows, new: &NewGrant) -> Result<(), Refusal> {
+    let customer = new.customer;
+    rows.customer(customer)?.customer.check_open()?;
+    new.check_times(rows.now())?;
+    check_unused(rows, new.act.operation)?;
+    settle(rows, customer)?;
+    let stored = &rows.customer(customer)?.customer;
+    let grant = new.grant(rows.now());
+    stored.grants.check_room()?;
+    // What begins later is looked at as if it began now, so that nobody is promised what cannot be given.
+    let after = stored.account.top_up(new.amount)?;
+    let name = GrantName(Some(crate::value::reference::normal(&new.reference)));
+    let is_active = grant.status == GrantStatus::Active;
+    let data = told(&grant, new.amount);
+    let kind = entry_kind(grant.kind);
+    let made = insert(rows, grant, name.clone(), &new.act.actor)?;
+    if is_active {
+        let what = (kind, new.amount, after.balance());
+        let by = (new.act.actor.clone(), new.act.at);
+        let entry = entry(
+            rows,
+            (customer, new.act.operation),
+            what,
+            (name.0, None),
+            by,
+        )?;
+        let head = rows.customer(customer)?.head;
+        let parts = vec![MoneyPart {
+            grant: Some(new.id),
+            amount: new.amount,
+        }];
+        let entry = JournalEntry { parts, ..entry };
+        append(rows, entry.clone(), &head, after);
+        write_act(rows, grant_act::grant(new, &made), customer)?;
+        if kind == EntryKind::TopUp {
+            news::topped_up(rows, &entry);
+        }
+        rows.tell(customer, new.act.operation, EventKind::GrantGiven, &data);
+    } else {
+        write_act(rows, grant_act::grant(new, &made), customer)?;
+    }
+    claims::collect(rows, customer, new.act.operation, new.act.at);
+    news::judge_balance(rows, customer, new.act.operation);
+    Ok(())
+}
+
+fn void(rows: &mut Rows, void: &VoidGrant) -> Result<GrantAnswer, Refusal> {
+    let known = rows.tables.get::<GrantRecord>(&void.grant);
+    let known = known.filter(|known| known.grant.customer == void.customer);
+    let known = known.ok_or(Refusal::NoSuchGrant(void.grant))?;
+    if known.grant.status == GrantStatus::Voided {
+        return answer(rows, void.grant, true);
+    }
+    check_unused(rows, void.act.operation)?;
+    settle(rows, void.customer)?;
+    let stored = &rows.customer(void.customer)?.customer;
+    let (mut grants, account) = (stored.grants.clone(), stored.account);
+    let Some((grant, free)) = grants.void(void.grant) else {
+        let known = rows.tables.get::<GrantRecord>(&void.grant);
+        let status = known.map_or("gone", |known| known.grant.status.as_str());
+        return Err(Refusal::NotApplicable(format!(
+            "grant {} is {status}: nothing is left to take back",
+            void.grant
+        )));
+    };
+    let less = free.checked_neg().unwrap_or_default();
+    let after = if free.is_positive() {
+        account.adjust(less)?
+    } else {
+        account
+    };
+    rows.set_grants(void.customer, grants);
+    let (customer, operation) = (void.customer, void.act.operation);
+    if free.is_positive() {
+        let what = (EntryKind::Void, less, after.balance());
+        let by = (void.act.actor.clone(), void.act.at);
+        let entry = entry(rows, (customer, operation), what, (None, None), by)?;
+        let head = rows.customer(customer)?.head;
+        let parts = vec![MoneyPart {
+            grant: Some(void.grant),
+            amount: less,
+        }];
+        append(rows, JournalEntry { parts, ..entry }, &head, after);
+    }
+    write_act(rows, grant_act::void_grant(void, less), customer)?;
+    rows.tell(
+        customer,
+        operation,
+        EventKind::GrantVoided,
+        &told(&grant, less),
+    );
+    news::judge_balance(rows, customer, operation);
+    answer(rows, void.grant, false)
+}
+
+fn answer(rows: &Rows, id: GrantId, repeated: bool) -> Result<GrantAnswer, Refusal> {
+    let known = rows.tables.get::<GrantRecord>(&id);
+    let record = known.ok_or(Refusal::NoSuchGrant(id))?.clone();
+    let customer = rows.customer(record.grant.customer)?.customer.clone();
+    Ok(GrantAnswer {
+        grant: record,
+        customer,
+        repeated,
+    })
+}
+
+/// Refuses to take more than the pool has free.
+pub(super) fn check_pool(
+    grants: &Grants,
+    account: crate::Account,
+    taken: Amount,
+) -> Result<(), Refusal> {
+    let available = grants.pool_free(account);
+    if taken <= available {
+        return Ok(());
+    }
+    Err(Refusal::Insufficient {
+        needed: taken,
+        available,
+        held: account.held,
+    })
+}
+
+impl LedgerOperation for NewGrant {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        let needs = Needs::administrative(self.customer.into(), [Some(self.act.operation), None]);
+        Needs {
+            references: [Some(&self.reference), None],
+            ..needs
+        }
+        .with([RowName::Grant(self.id)])
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        give(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for NewGrant {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
+}
+
+impl LedgerOperation for VoidGrant {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        Some(self)
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs::administrative(self.customer.into(), [Some(self.act.operation), None])
+            .with([RowName::Grant(self.grant)])
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        void(rows, self).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {
+        clean(&mut self.act.actor);
+    }
+}
+
+impl AskableOperation for VoidGrant {
+    fn id(&self) -> OperationId {
+        self.act.operation
+    }
+
+    fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
+        by.refused()
+    }
+}
+
+impl LedgerOperation for SettleGrants {
+    fn askable(&self) -> Option<&dyn AskableOperation> {
+        None
+    }
+
+    fn needs(&self) -> Needs<'_> {
+        Needs {
+            customers: [Some(self.customer), None],
+            ..Needs::default()
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {
+        settle(rows, self.customer).map(Outcome::from)
+    }
+
+    fn clean(&mut self) {}
+}

@@ -1,0 +1,259 @@
+//! What a request of one key may spend: the money of its customer, in the order of use, within the caps of both. Pure.
+
+use crate::rule::account::HoldEffect;
+use crate::rule::cap::CapNews;
+use crate::rule::grant::GrantLoss;
+use crate::rule::hold::{HoldRoom, HoldWay};
+use crate::{
+    Account, Amount, Caps, CountedCap, Customer, Grants, Held, KeyId, MoneyPart, Refusal, Scope,
+    UtcDay,
+};
+
+/// What a request of one key may spend: the customer's money, within the caps of both.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyPurse {
+    pub(crate) account: Account,
+    pub(crate) grants: Grants,
+    /// What requests have given back to grants that have ended; it is booked next.
+    pub(crate) losses: Vec<GrantLoss>,
+    pub(crate) of_key: Caps,
+    pub(crate) of_customer: Caps,
+    scopes: [Scope; 2],
+    /// The customer owes something: what is held is all that it has, and stays held until its request ends.
+    owes: bool,
+}
+
+impl KeyPurse {
+    pub(crate) fn of(key: KeyId, caps: &Caps, customer: &Customer) -> Self {
+        Self {
+            account: customer.account,
+            grants: customer.grants.clone(),
+            losses: Vec::new(),
+            of_key: caps.clone(),
+            of_customer: customer.caps.clone(),
+            scopes: [Scope::Key(key), Scope::Customer(customer.id)],
+            owes: customer.claim.is_positive(),
+        }
+    }
+
+    /// Rich, and bounded by a key's caps alone.
+    #[cfg(test)]
+    pub(crate) fn bounded_by(caps: Caps) -> Self {
+        let key = KeyId::from_random(1);
+        let credit = Amount::MAX_LIFETIME_CREDIT;
+        Self {
+            account: Account {
+                credit,
+                ..Account::default()
+            },
+            grants: Grants::default(),
+            losses: Vec::new(),
+            of_key: caps,
+            of_customer: Caps::default(),
+            scopes: [
+                Scope::Key(key),
+                Scope::Customer(crate::CustomerId::made_for(key)),
+            ],
+            owes: false,
+        }
+    }
+
+    /// Whether any cap counts.
+    pub(crate) const fn has_caps(&self) -> bool {
+        !self.of_key.is_empty() || !self.of_customer.is_empty()
+    }
+
+    /// Whether a request changes more than the account.
+    pub(crate) const fn counts_more(&self) -> bool {
+        self.has_caps() || !self.grants.is_empty()
+    }
+
+    /// What a request for a slug may take. Who owes something may take nothing: what is free then was not paid, and pays no claim.
+    fn available(&self, slug: &str) -> Amount {
+        if self.grants.is_empty() {
+            self.account.available()
+        } else if self.owes {
+            Amount::ZERO
+        } else {
+            self.grants.available(self.counted(), slug)
+        }
+    }
+
+    /// The account without what is booked next.
+    fn counted(&self) -> Account {
+        let lost = self.losses.iter().map(|loss| loss.amount.picos());
+        let lost = lost.fold(self.account.credit.picos(), i64::saturating_sub);
+        Account {
+            credit: Amount::from_picos(lost),
+            ..self.account
+        }
+    }
+
+    /// What may still be held for a slug in the windows of a day.
+    pub(crate) fn room(&self, slug: &str, day: UtcDay) -> Amount {
+        let of_key = self.of_key.room(slug, day, self.available(slug));
+        self.of_customer.room(slug, day, of_key)
+    }
+
+    /// What may still be charged for a slug in the windows of a day, held or not.
+    pub(crate) fn remaining(&self, slug: &str, day: UtcDay) -> Amount {
+        let balance = if self.grants.is_empty() {
+            self.account.balance()
+        } else {
+            self.grants.balance(self.counted(), slug)
+        };
+        let of_key = self.of_key.remaining(slug, day, balance);
+        self.of_customer.remaining(slug, day, of_key)
+    }
+
+    /// The first of these ways for which there is room, in place of what a request holds already. Without room it is refused even if
+    /// nothing is asked for, as an empty balance refuses it.
+    ///
+    /// # Errors
+    /// [`Refusal::Insufficient`] first, then [`Refusal::CapReached`] of the cap with least room; nothing is counted then.
+    pub(crate) fn hold(
+        &mut self,
+        (slug, day): (&str, UtcDay),
+        (now, parts): (Amount, &mut Vec<MoneyPart>),
+        ways: &[HoldWay],
+    ) -> Result<Held, Refusal> {
+        let room = self.hold_room(slug, day, now);
+        let fits = |(at, way): (usize, &HoldWay)| {
+            let limit = way.limit_in(room)?;
+            Some((way.amount(limit)?, (at, limit)))
+        };
+        let found = ways.iter().enumerate().find_map(fits);
+        match found.filter(|_| room.left.is_positive()) {
+            Some((amount, granted)) => Ok(Held {
+                granted: Some(granted),
+                ..self.resize((slug, day), (now, parts), amount)?
+            }),
+            None => {
+                let needs = ways.iter().map(|way| way.needs(room.alone));
+                let needed = needs.min().unwrap_or_default();
+                Err(self.refusal(slug, day, needed.checked_sub(now).unwrap_or(needed)))
+            }
+        }
+    }
+
+    /// Gives a hold that was opened on a day another size, as far as there is room.
+    pub(crate) fn move_to(
+        &mut self,
+        (slug, day): (&str, UtcDay),
+        (now, parts): (Amount, &mut Vec<MoneyPart>),
+        to: Amount,
+    ) -> Result<Held, Refusal> {
+        let most = self.hold_room(slug, day, now).left.max(now);
+        self.resize((slug, day), (now, parts), to.min(most))
+    }
+
+    fn resize(
+        &mut self,
+        (slug, day): (&str, UtcDay),
+        (now, parts): (Amount, &mut Vec<MoneyPart>),
+        to: Amount,
+    ) -> Result<Held, Refusal> {
+        let to = if self.owes { to.max(now) } else { to };
+        let before = self.account;
+        self.account = before.resize(now, to)?;
+        if !self.grants.is_empty() {
+            let more = to.picos().saturating_sub(now.picos());
+            if more >= 0 {
+                self.grants
+                    .hold(before, slug, parts, Amount::from_picos(more));
+            } else {
+                let back = Amount::from_picos(more.saturating_neg());
+                let lost = self.grants.give_back(slug, (now, parts), back);
+                self.losses.extend(lost);
+            }
+        }
+        for caps in [&mut self.of_key, &mut self.of_customer] {
+            caps.resize(slug, day, now, to);
+        }
+        Ok(self.held(slug, day, to))
+    }
+
+    /// What is held, and by what it is bound.
+    pub(crate) fn held(&self, slug: &str, day: UtcDay, amount: Amount) -> Held {
+        let left = self.room(slug, day);
+        Held {
+            amount,
+            left,
+            by_cap: left < self.available(slug),
+            granted: None,
+        }
+    }
+
+    /// What a request finds that holds this much already.
+    fn hold_room(&self, slug: &str, day: UtcDay, now: Amount) -> HoldRoom {
+        let (mut left, mut held) = (self.available(slug), self.account.held);
+        if let Some((_, cap)) = self.tightest(slug, day)
+            && cap.room(day) < left
+        {
+            left = cap.room(day);
+            held = cap.counts(day).map_or(Amount::ZERO, |window| window.held);
+        }
+        HoldRoom {
+            left: left.checked_add(now).unwrap_or(left),
+            alone: held <= now,
+        }
+    }
+
+    /// Counts the end of a hold that was opened on a day, and returns what is worth telling of whose caps.
+    fn end(
+        &mut self,
+        slug: &str,
+        day: UtcDay,
+        held: Amount,
+        charge: Amount,
+    ) -> Vec<(Scope, CapNews)> {
+        let of_both = [&mut self.of_key, &mut self.of_customer];
+        let ended = of_both.map(|caps| caps.end(slug, day, held, charge));
+        let of_both = self.scopes.into_iter().zip(ended);
+        of_both
+            .flat_map(|(scope, news)| news.into_iter().map(move |news| (scope, news)))
+            .collect()
+    }
+
+    /// The cap with least room.
+    fn tightest(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
+        let caps = self
+            .scopes
+            .into_iter()
+            .zip([&self.of_key, &self.of_customer]);
+        caps.filter_map(|(scope, caps)| Some((scope, caps.tightest(slug, day)?)))
+            .min_by_key(|(_, counted)| counted.room(day))
+    }
+
+    /// Why nothing is held. The balance is judged first: a cap that starts again would not help.
+    fn refusal(&self, slug: &str, day: UtcDay, needed: Amount) -> Refusal {
+        let available = self.available(slug);
+        match self.tightest(slug, day) {
+            Some((scope, cap)) if available.is_positive() && needed <= available => {
+                Refusal::CapReached(Box::new(cap.reached(scope, day, needed)))
+            }
+            Some(_) | None => Refusal::Insufficient {
+                needed,
+                available,
+                held: self.account.held,
+            },
+        }
+    }
+
+    /// Pays what ends a hold that was opened on a day, and returns where its charge came from and what is worth telling of whose caps.
+    pub(crate) fn pay(
+        &mut self,
+        (slug, day): (&str, UtcDay),
+        (held, parts): (Amount, &[MoneyPart]),
+        ending: &HoldEffect,
+    ) -> (Vec<MoneyPart>, Vec<(Scope, CapNews)>) {
+        let reached = self.end(slug, day, held, ending.charge);
+        let before = std::mem::replace(&mut self.account, ending.account);
+        if self.grants.is_empty() {
+            return (Vec::new(), reached);
+        }
+        let charge = (self.grants).charge(before, slug, (held, parts), ending.charge);
+        self.losses.extend(charge.losses);
+        (charge.parts, reached)
+    }
+}
